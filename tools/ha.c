@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The `ha` program: one binary, a table of subcommands. A subcommand lives in cmd_<name>.c (or in a folder of
+ * its own when it is large), declares itself in ha.h and takes one line of the table below.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/ha.h"
+
+struct ha_command {
+	const char *name;
+	const char *help; /* one line */
+	int (*run)(int argc, char **argv);
+};
+
+static int help_run(int argc, char **argv);
+static int version_run(int argc, char **argv);
+
+static const struct ha_command commands[] = {
+	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
+	{ "version", "print the version", version_run },
+	{ "help", "print this list", help_run },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void usage_print(FILE *out)
+{
+	fprintf(out, "usage: ha COMMAND [ARGUMENTS]\n       ha COMMAND --help\n\ncommands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+}
+
+static int help_run(int argc, char **argv)
+{
+	usage_print(stdout);
+	return 0;
+}
+
+static int version_run(int argc, char **argv)
+{
+	printf("ha %s (hawser)\n", HAWSER_VERSION);
+	return 0;
+}
+
+static const struct ha_command *command_find(const char *name)
+{
+	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		name = "help";
+	else if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		name = "version";
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct ha_command *command;
+
+	if (argc < 2) {
+		usage_print(stderr);
+		return 2;
+	}
+	command = command_find(argv[1]);
+	if (!command) {
+		fprintf(stderr, "ha: there is no command '%s'; `ha --help` lists them\n", argv[1]);
+		return 2;
+	}
+	return command->run(argc - 1, argv + 1);
+}

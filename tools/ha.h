@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HAWSER_TOOLS_HA_H
+#define HAWSER_TOOLS_HA_H
+
+/*
+ * Subcommands of the `ha` program. Each gets the arguments from its own name on (argv[0] is the
+ * subcommand's name) and returns the exit status: 0 done, 1 it ran and something is wrong, 2 it was called wrongly.
+ */
+int ha_cmd_perf(int argc, char **argv);
+
+#endif
