@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bundle.h - a connection as its data path sees it: rails, slots, requests
+ *
+ * A slot is one receive (of up to eight grouped buffers) and what was sent into it. Both ends number slots alike, from 0
+ * upwards; slot `idx` lives in entry idx % HA_SLOTS of every ring. A request is not allocated: it lies in its slot, and a
+ * slot that somebody still holds simply cannot be used again, which isend and irecv report as "not now".
+ *
+ * Owner: the thread that NCCL calls us from, alone. The service thread and the peer's death reach a bundle only through
+ * `attention`, one word that every test() reads.
+ */
+#ifndef HA_CORE_BUNDLE_H
+#define HA_CORE_BUNDLE_H
+
+#include "core/core.h"
+#include "core/wire.h"
+#include "verbs/ops.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+
+struct ha_device;
+struct ha_oob_conn;
+
+enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
+
+/* What isend, irecv and iflush hand out. */
+struct ha_request {
+	uint8_t kind;	/* enum ha_req_kind */
+	uint8_t done;	/* nothing more will happen to it */
+	uint8_t member; /* send: which buffer of the group */
+	uint8_t entry;	/* its slot: number in the ring */
+	uint32_t reserved;
+	struct ha_bundle *bundle;
+	/* A send's own data; a receive keeps them per buffer in its slot. */
+	void *data;
+	uint64_t size;
+	struct ha_mr *mr;
+};
+
+enum ha_rail_state {
+	HA_RAIL_NONE, /* not there */
+	HA_RAIL_INIT, /* queue pair made, peer unknown */
+	HA_RAIL_UP,   /* ready to send */
+	HA_RAIL_DOWN, /* queue pair in error or gone */
+};
+
+/* One path: one queue pair and its completion queue. The first lines are what a message touches. */
+struct ha_rail {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	const struct ha_verbs_hot *hot;
+	struct ha_device *dev;
+	uint32_t sq_posted;  /* work requests ever posted, modulo 2^32 */
+	uint32_t sq_retired; /* of them, known to be out of the send queue */
+	uint32_t sq_depth;
+	uint32_t rq_debt;      /* receives consumed from the device's shared queue and not yet given back */
+	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
+	uint32_t ring_lkey;    /* of ours */
+	uint32_t max_inline;
+	uint32_t max_msg;      /* bytes one work request may carry */
+	uint16_t weight;       /* parts per 1024 */
+	uint8_t index;
+	uint8_t state; /* enum ha_rail_state */
+	uint32_t epoch;
+	/* Below: set-up only. */
+	uint32_t psn;
+	struct ibv_mr *ring_mr;
+	struct ha_wire_rail peer;
+	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
+	struct ibv_cq *flush_cq;
+};
+
+enum { /* bits of ha_bundle.attention */
+	HA_ATTN_PEER_DEAD = 1,	/* the peer is gone for good: its socket ended without a farewell and its rail is mute */
+	HA_ATTN_PEER_BYE = 2,	/* the peer closed its end; peer_done says how far it got */
+	HA_ATTN_DEVICE = 4,	/* the device or port under a rail has failed */
+};
+
+struct ha_bundle {
+	_Atomic uint32_t attention; /* set by the service thread (release), read by every test() (relaxed) */
+	int error;		    /* 0, or the negative errno that ends every request */
+	uint8_t nrails;
+	uint8_t active; /* mask of the rails with weight > 0 that are up */
+	bool is_send;
+	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
+	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
+	uint64_t peer_ring;  /* address of the peer's ring memory */
+	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then its staging area */
+	_Atomic uint64_t peer_done; /* valid with HA_ATTN_PEER_BYE */
+	struct ha_ctx *ctx;
+	struct ha_rail rail[HA_MAX_RAILS];
+	/* Below: set-up, service thread and close only. */
+	struct ha_oob_conn *oob;
+	struct ha_bundle *next, **pprev; /* in ctx's list, under ctx->lock */
+	size_t ring_size;
+	uint64_t nonce;
+	int traffic_class;
+	char name[96]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
+};
+
+struct ha_send_slot {
+	uint64_t idx;	 /* absolute index of the receive it serves */
+	uint8_t n;	 /* buffers of the receive; 0 = no request here */
+	uint8_t have;	 /* mask of the buffers whose send has come */
+	uint8_t held;	 /* mask of the requests that NCCL still holds */
+	uint8_t pending; /* mask of the rails whose stripe has not completed */
+	uint8_t posted;
+	struct ha_request req[HA_MAX_RECVS];
+};
+
+struct ha_send {
+	struct ha_bundle b;
+	uint64_t head; /* absolute index of the next receive to serve */
+	struct ha_send_slot slot[HA_SLOTS];
+};
+
+enum { /* bits of ha_recv_slot.busy; the slot is free when none is left */
+	HA_SLOT_WIRE = 1, /* the data has not all arrived */
+	HA_SLOT_HELD = 2, /* NCCL still holds the request */
+};
+
+struct ha_recv_slot {
+	uint64_t idx;
+	uint8_t busy; /* HA_SLOT_* */
+	uint8_t n;
+	uint8_t seen;  /* mask of the stripes that arrived */
+	uint8_t mask;  /* mask of the stripes that make the message; 0 = none has arrived yet */
+	uint8_t sized; /* lengths are in the sizes ring */
+	uint64_t bytes; /* arrived, when not sized */
+	struct ha_request req;
+	struct { /* what was posted: for flushes, and to write the CTS again after a fault */
+		void *data;
+		uint64_t size;
+		struct ha_mr *mr;
+		uint32_t tag;
+	} buf[HA_MAX_RECVS];
+};
+
+#define HA_FLUSHES 32 /* iflush requests in flight on one connection */
+
+struct ha_recv {
+	struct ha_bundle b;
+	uint64_t head;	   /* absolute index of the next receive */
+	uint64_t done;	   /* every receive below has arrived whole */
+	uint32_t cts_unsignalled;
+	uint32_t flush_busy; /* mask of flush[] in use */
+	struct ha_request flush[HA_FLUSHES];
+	struct ha_recv_slot slot[HA_SLOTS];
+};
+
+/* Memory of the ring blocks: what the peer writes comes first, then our staging copies that we write to the peer from. */
+#define HA_SEND_RING_SIZE (HA_CTS_RING_SIZE + HA_SIZES_RING_SIZE)
+#define HA_RECV_RING_SIZE (HA_SIZES_RING_SIZE + HA_CTS_RING_SIZE + HA_FLUSHES * sizeof(uint64_t))
+
+static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
+{
+	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
+}
+
+/* What a work request's wr_id says: kind of work, ring entry, and how far the send queue had come when it was posted. */
+enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_PROBE };
+
+static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
+{
+	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;
+}
+
+/* complete.c: poll every rail once or more, at most b->poll_max completions in all; returns how many there were. */
+int ha_bundle_poll(struct ha_bundle *b);
+/* complete.c: something set `attention`; act on it. Returns b->error. */
+int ha_bundle_attend(struct ha_bundle *b);
+/* complete.c: a work request of rail r failed, or posting on it did. */
+void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wire.h - every byte that hawser puts where another machine reads it
+ *
+ * Four kinds: the handle that NCCL carries, the bootstrap messages on the out-of-band socket, the memory that the peer
+ * writes by RDMA (clear-to-send ring, sizes ring), and the 32-bit immediate. All integers are little-endian, as on every
+ * machine with a GPU; a big-endian build is refused below. docs/protocol.md is the prose.
+ */
+#ifndef HA_CORE_WIRE_H
+#define HA_CORE_WIRE_H
+
+#include "core/core.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structures are little-endian in memory");
+
+#define HA_WIRE_MAGIC 0x48410001u /* "HA", version 1: first word of the handle */
+#define HA_WIRE_VERSION 1	  /* protocol spoken; the lower of the two ends' is used */
+#define HA_WIRE_VERSION_MIN 1
+
+#define HA_FLAG_DUAL_PATH 1u /* bit 0: this end can keep a standby path */
+
+/* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
+struct ha_wire_addr {
+	uint8_t family;
+	uint8_t reserved;
+	uint16_t port;
+	uint32_t scope;
+	uint8_t ip[16];
+};
+static_assert(sizeof(struct ha_wire_addr) == 24, "wire layout");
+
+/* What one end of a queue pair must know of the other. */
+struct ha_wire_qp {
+	uint32_t qpn;
+	uint32_t psn;
+	uint8_t gid[16];
+	uint16_t lid;
+	uint8_t mtu;	    /* enum ibv_mtu */
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
+	uint32_t ring_rkey; /* key of the ring memory on this rail's device */
+};
+static_assert(sizeof(struct ha_wire_qp) == 32, "wire layout");
+
+struct ha_wire_handle {
+	uint32_t magic;
+	uint32_t flags;
+	uint16_t version, version_min;
+	uint32_t reserved;
+	uint64_t nonce; /* the connector shows it; a stranger cannot guess it */
+	struct ha_wire_addr oob;
+	struct ha_wire_qp qp; /* the primary */
+};
+static_assert(sizeof(struct ha_wire_handle) == 80, "wire layout");
+static_assert(sizeof(struct ha_wire_handle) <= HA_HANDLE_MAX, "NCCL carries 128 bytes");
+
+/* ---- bootstrap and control messages on the out-of-band socket ---- */
+#define HA_MSG_MAGIC 0x534d4148u /* "HAMS" */
+enum ha_msg_type {
+	HA_MSG_HELLO = 1, /* connector: who I am, my rails */
+	HA_MSG_WELCOME,	  /* listener: accepted, my rails */
+	HA_MSG_REFUSE,	  /* listener: no, and why */
+	HA_MSG_READY,	  /* connector: my queue pair can receive */
+	HA_MSG_BYE,	  /* either: I close; this much had arrived */
+	HA_MSG_TYPES
+};
+
+struct ha_msg_header {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;
+	uint32_t length; /* of the whole message, this header included */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
+
+struct ha_wire_rail {
+	struct ha_wire_qp qp;
+	uint64_t guid;
+	char name[24]; /* device name and port, for the peer's log lines */
+};
+static_assert(sizeof(struct ha_wire_rail) == 64, "wire layout");
+
+/* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in WELCOME. */
+struct ha_msg_hello {
+	struct ha_msg_header header;
+	uint64_t nonce;
+	uint64_t ring_addr; /* the sender's clear-to-send ring, or the receiver's sizes ring */
+	uint32_t flags;
+	uint16_t version, version_min;
+	uint16_t nrails;
+	uint16_t slots; /* entries in the rings; both ends must agree */
+	uint32_t pid;
+	char host[32];
+	struct ha_wire_rail rail[HA_MAX_RAILS]; /* only nrails of them are sent */
+};
+static_assert(offsetof(struct ha_msg_hello, rail) == 80, "wire layout");
+
+struct ha_msg_refuse {
+	struct ha_msg_header header;
+	int32_t error; /* positive errno */
+	char text[76];
+};
+static_assert(sizeof(struct ha_msg_refuse) == 96, "wire layout");
+
+struct ha_msg_ready {
+	struct ha_msg_header header;
+	uint64_t nonce;
+};
+static_assert(sizeof(struct ha_msg_ready) == 24, "wire layout");
+
+struct ha_msg_bye {
+	struct ha_msg_header header;
+	uint64_t done; /* messages below this absolute index had arrived whole (receiver), or were sent (sender) */
+};
+static_assert(sizeof(struct ha_msg_bye) == 24, "wire layout");
+
+#define HA_MSG_MAX (sizeof(struct ha_msg_hello))
+
+/* Is this the start of a message that we can take? 0, or -EPROTO. Looks at sizeof(struct ha_msg_header) bytes only. */
+int ha_wire_check_header(const struct ha_msg_header *header);
+/* Is the whole message sound (length against type and counts, versions, strings ended)? 0, or -EPROTO. */
+int ha_wire_check_message(const void *message, size_t length);
+/* Is it a handle that we can connect to? 0, or -EPROTO with *why a sentence. */
+int ha_wire_check_handle(const void *handle, const char **why);
+
+/* ---- memory that the peer writes ---- */
+#define HA_SLOTS 256 /* receives in flight on one connection */
+
+/*
+ * Clear to send: one buffer of one receive, exactly one cache line, so that `idx`, its last word, arrives with the rest.
+ * A slot has HA_MAX_RECVS of them; a receive of n buffers writes the first n.
+ */
+struct ha_cts {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t rkey[HA_MAX_RAILS]; /* by rail; 0 = the buffer is not registered on that rail's device */
+	uint32_t tag;
+	uint8_t n;	  /* buffers of this receive */
+	uint8_t reserved[3];
+	uint64_t idx; /* absolute number of the receive, plus one; 0 = never written */
+};
+static_assert(sizeof(struct ha_cts) == 64, "one cache line");
+#define HA_CTS_SLOT_SIZE (HA_MAX_RECVS * sizeof(struct ha_cts))
+#define HA_CTS_RING_SIZE (HA_SLOTS * HA_CTS_SLOT_SIZE)
+
+/* How many bytes each buffer of a receive got; written before (or with) the immediate when byte_len cannot tell. */
+struct ha_sizes {
+	uint64_t size[HA_MAX_RECVS];
+};
+static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
+#define HA_SIZES_RING_SIZE (HA_SLOTS * sizeof(struct ha_sizes))
+
+/*
+ * The immediate identifies, it does not count:
+ *   bits  0-7   slot
+ *   bits  8-15  mask of the stripes (= rails) that make up this message
+ *   bits 16-18  which of them this one is
+ *   bit  19     the sizes record holds the lengths
+ *   bits 20-31  generation: the absolute index's bits 8-19
+ */
+#define HA_IMM_SIZED (1u << 19)
+
+static inline uint32_t ha_imm_make(uint64_t idx, unsigned stripe, unsigned mask, bool sized)
+{
+	return (uint32_t)(idx & 0xff) | mask << 8 | stripe << 16 | (sized ? HA_IMM_SIZED : 0) |
+	       (uint32_t)(idx >> 8 & 0xfff) << 20;
+}
+static inline unsigned ha_imm_slot(uint32_t imm)
+{
+	return imm & 0xff;
+}
+static inline unsigned ha_imm_mask(uint32_t imm)
+{
+	return imm >> 8 & 0xff;
+}
+static inline unsigned ha_imm_stripe(uint32_t imm)
+{
+	return imm >> 16 & 7;
+}
+static inline unsigned ha_imm_generation(uint32_t imm)
+{
+	return imm >> 20;
+}
+static_assert(HA_SLOTS == 256, "the immediate has eight bits for the slot");
+
+#endif
