@@ -30,13 +30,14 @@ struct ha_request {
 	uint8_t done;	/* nothing more will happen to it */
 	uint8_t member; /* send: which buffer of the group */
 	uint8_t entry;	/* its slot: number in the ring */
-	uint32_t reserved;
+	uint32_t pending; /* flush: mask of the rails that have not answered */
 	struct ha_bundle *bundle;
 	/* A send's own data; a receive keeps them per buffer in its slot. */
 	void *data;
 	uint64_t size;
 	struct ha_mr *mr;
 };
+static_assert(sizeof(struct ha_request) == 40, "small, because there are thousands");
 
 enum ha_rail_state {
 	HA_RAIL_NONE, /* not there */
@@ -44,6 +45,8 @@ enum ha_rail_state {
 	HA_RAIL_UP,   /* ready to send */
 	HA_RAIL_DOWN, /* queue pair in error or gone */
 };
+
+#define HA_POLL_BATCH_MAX 64 /* completions fetched by one poll at most; HA_NCCL_POLL_BATCH and _TEST_MAX_POLL stay within */
 
 /* One path: one queue pair and its completion queue. The first lines are what a message touches. */
 struct ha_rail {
@@ -63,6 +66,9 @@ struct ha_rail {
 	uint8_t index;
 	uint8_t state; /* enum ha_rail_state */
 	uint32_t epoch;
+	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once but for its variable fields. */
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
 	/* Below: set-up only. */
 	uint32_t psn;
 	struct ibv_mr *ring_mr;
@@ -74,15 +80,19 @@ struct ha_rail {
 enum { /* bits of ha_bundle.attention */
 	HA_ATTN_PEER_DEAD = 1,	/* the peer is gone for good: its socket ended without a farewell and its rail is mute */
 	HA_ATTN_PEER_BYE = 2,	/* the peer closed its end; peer_done says how far it got */
-	HA_ATTN_DEVICE = 4,	/* the device or port under a rail has failed */
+	HA_ATTN_DEVICE = 4,	/* look at the devices under the rails: one has failed for good (ha_device.failed) */
+	HA_ATTN_NO_RAIL = 8,	/* set by the owner itself: no rail is left */
 };
 
 struct ha_bundle {
 	_Atomic uint32_t attention; /* set by the service thread (release), read by every test() (relaxed) */
 	int error;		    /* 0, or the negative errno that ends every request */
+	uint64_t bye_deadline;	    /* when the wait for messages that a closed peer had sent ends; 0 = no farewell seen */
 	uint8_t nrails;
 	uint8_t active; /* mask of the rails with weight > 0 that are up */
 	bool is_send;
+	bool self_driven;    /* no service thread: test() calls ha_ctx_progress() now and then */
+	uint16_t idle_polls; /* fruitless polls, for self_driven */
 	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
 	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
 	uint64_t peer_ring;  /* address of the peer's ring memory */
@@ -105,7 +115,7 @@ struct ha_send_slot {
 	uint8_t have;	 /* mask of the buffers whose send has come */
 	uint8_t held;	 /* mask of the requests that NCCL still holds */
 	uint8_t pending; /* mask of the rails whose stripe has not completed */
-	uint8_t posted;
+	uint8_t open;    /* being gathered: at the head, not posted yet */
 	struct ha_request req[HA_MAX_RECVS];
 };
 
@@ -142,7 +152,7 @@ struct ha_recv_slot {
 struct ha_recv {
 	struct ha_bundle b;
 	uint64_t head;	   /* absolute index of the next receive */
-	uint64_t done;	   /* every receive below has arrived whole */
+	uint64_t done;	   /* every receive below has arrived whole; BYE tells it */
 	uint32_t cts_unsignalled;
 	uint32_t flush_busy; /* mask of flush[] in use */
 	struct ha_request flush[HA_FLUSHES];
@@ -161,10 +171,17 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 /* What a work request's wr_id says: kind of work, ring entry, and how far the send queue had come when it was posted. */
 enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_PROBE };
 
+#define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain */
+
 static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
 {
 	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;
 }
+
+/* send.c, recv.c: fill what never changes in slots, requests and prebuilt work requests. For the set-up, once the rails'
+ * hot fields, the ring memory and the peer's parameters are known and before the first request. */
+void ha_send_prepare(struct ha_send *s);
+void ha_recv_prepare(struct ha_recv *c);
 
 /* complete.c: poll every rail once or more, at most b->poll_max completions in all; returns how many there were. */
 int ha_bundle_poll(struct ha_bundle *b);

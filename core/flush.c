@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flush.c - make received data visible to the GPU
+ *
+ * A completion says that the NIC has written the data towards the GPU, not that it has left the PCIe path. A small RDMA read
+ * of the last byte range through the same NIC cannot overtake those writes, so its completion says it. Each rail that may have
+ * carried a stripe reads through its own loop-back queue pair.
+ */
+#include "core/mr.h"
+
+#include <errno.h>
+
+/* The buffer that a read behind the data must touch: the last one that got bytes; -1 = nothing to flush. */
+static int last_filled(int n, const int *sizes, struct ha_mr *const *mrs)
+{
+	for (int i = n - 1; i >= 0; i--)
+		if (sizes[i] && mrs[i] && mrs[i]->type != HA_MEM_HOST)
+			return i;
+	return -1;
+}
+
+static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q, void *data, const struct ha_mr *mr)
+{
+	uint64_t *landing = (uint64_t *)((char *)c->b.ring + HA_SIZES_RING_SIZE + HA_CTS_RING_SIZE) + q->entry;
+	struct ibv_sge sge = { .addr = (uintptr_t)landing, .length = 1, .lkey = r->ring_lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = ha_wr_id(HA_WR_FLUSH, q->entry, 0),
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = (uintptr_t)data, .rkey = mr->rkey[r->index] },
+	};
+
+	return r->hot->post_send(r->flush_qp, &wr, &bad);
+}
+
+int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes, struct ha_mr *const *mrs,
+	      struct ha_request **req)
+{
+	int err, last = last_filled(n, sizes, mrs);
+	struct ha_request *q;
+
+	*req = NULL;
+	if (last < 0)
+		return 0;
+	if (c->b.error)
+		return c->b.error;
+	if (c->flush_busy == UINT32_MAX) {
+		ha_bundle_poll(&c->b);
+		if (c->flush_busy == UINT32_MAX)
+			return -EAGAIN;
+	}
+	q = &c->flush[__builtin_ctz(~c->flush_busy)];
+	q->done = 0;
+	q->pending = 0;
+	for (unsigned i = 0; i < c->b.nrails; i++) {
+		struct ha_rail *r = &c->b.rail[i];
+
+		if (!(c->b.active >> i & 1) || !r->flush_qp)
+			continue;
+		err = post_read(c, r, q, data[last], mrs[last]);
+		if (err) {
+			ha_rail_failed(&c->b, r, NULL, -err);
+			return c->b.error;
+		}
+		q->pending |= 1u << i;
+	}
+	if (!q->pending)
+		return -ENOTCONN; /* GPU memory was never registered on this connection, so there is no queue pair for it */
+	c->flush_busy |= 1u << q->entry;
+	*req = q;
+	return 0;
+}

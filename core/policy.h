@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy.h - from (connection, size) to rails: which rails carry a message, and which bytes of it each
+ *
+ * Everything is a weight (parts per 1024 on each rail). A message is cut at 128-byte boundaries into one stripe per rail that
+ * is up and has a weight; below HA_STRIPE_MIN bytes it stays on one rail.
+ */
+#ifndef HA_CORE_POLICY_H
+#define HA_CORE_POLICY_H
+
+#include "core/bundle.h"
+
+#define HA_STRIPE_ALIGN 128
+#define HA_STRIPE_MIN 65536 /* smaller messages are not worth a second completion */
+
+struct ha_range {
+	uint64_t offset, length;
+};
+
+/* The heaviest rail of b->active, the lowest index among equals. active must not be 0. */
+unsigned ha_policy_first(const struct ha_bundle *b);
+/* Mask of the rails that carry a message of `size` bytes in its largest buffer; a subset of b->active, never empty. */
+unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size);
+/* The bytes of a buffer of `size` bytes that `rail` of `mask` carries. The ranges of a mask cover the buffer exactly once. */
+struct ha_range ha_policy_range(const struct ha_bundle *b, unsigned mask, unsigned rail, uint64_t size);
+
+#endif
