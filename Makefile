@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A thin front: CMake does the work. `make help` lists the targets.
+.DEFAULT_GOAL := all
+.PHONY: all demo check check-long bench coverage clean help
+
+all: ## build everything into build/
+	@scripts/install-deps build
+	@cmake --preset dev >/dev/null
+	@cmake --build build
+
+demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin
+	@scripts/demo
+
+check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, coverage
+	@scripts/install-deps test
+	@scripts/check
+
+check-long: ## the long hunts: more seeds, a minute per fuzzer
+	@scripts/install-deps test
+	@scripts/check --long
+
+bench: all ## side-by-side ratios and instruction counts; prints, never fails on time
+	@scripts/install-deps test
+	@scripts/bench
+
+coverage: ## line coverage per folder
+	@scripts/install-deps test
+	@scripts/coverage
+
+clean:
+	rm -rf build build-*
+
+help:
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
