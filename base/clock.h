@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * clock.h - where time comes from
+ *
+ * Everything that waits asks a clock it was given, so that the same code runs live and under a simulator.
+ */
+#ifndef HA_BASE_CLOCK_H
+#define HA_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define HA_NS_PER_US UINT64_C(1000)
+#define HA_NS_PER_MS UINT64_C(1000000)
+#define HA_NS_PER_S UINT64_C(1000000000)
+
+struct ha_clock {
+	/* Nanoseconds since an arbitrary fixed moment; never goes backwards. */
+	uint64_t (*now_ns)(const struct ha_clock *clock);
+};
+
+/* CLOCK_MONOTONIC. */
+extern const struct ha_clock ha_clock_live;
+
+/* A clock that stands still until its owner moves it. Initialise with HA_CLOCK_VIRTUAL_INIT. One thread only. */
+struct ha_clock_virtual {
+	struct ha_clock clock;
+	uint64_t now;
+};
+
+uint64_t ha_clock_virtual_now(const struct ha_clock *clock);
+
+#define HA_CLOCK_VIRTUAL_INIT(start_ns) { .clock = { ha_clock_virtual_now }, .now = (start_ns) }
+
+static inline uint64_t ha_clock_now(const struct ha_clock *clock)
+{
+	return clock->now_ns(clock);
+}
+
+#endif

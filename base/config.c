@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config.c - from text to struct ha_config. The only file of the project that reads the environment.
+ *
+ * NCCL itself puts the lines of /etc/nccl.conf and ~/.nccl.conf into the environment before it loads a plugin, so those
+ * count here too.
+ */
+#include "base/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/config_entry.h"
+#include "base/log.h"
+
+#define NAME_MAX_BYTES 64 /* longest variable name that is worth comparing */
+#define NEAR_ENOUGH 3	  /* edits between a misspelt name and the one that was meant */
+
+extern char **environ;
+
+void ha_config_defaults(struct ha_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	for (int i = 0; i < HA_CONFIG_COUNT; i++) {
+		const struct ha_config_entry *entry = &ha_config_entries[i];
+
+		if (entry->type == HA_CONFIG_STR)
+			snprintf((char *)config + entry->offset, HA_CONFIG_TEXT_MAX, "%s", entry->choices);
+		else
+			ha_config_entry_store(entry, config, entry->def);
+	}
+}
+
+static bool bool_parse(const char *text, int64_t *value)
+{
+	static const char *const words[2][4] = { { "0", "no", "false", "off" }, { "1", "yes", "true", "on" } };
+
+	for (int v = 0; v < 2; v++)
+		for (int i = 0; i < 4; i++)
+			if (!strcasecmp(text, words[v][i])) {
+				*value = v;
+				return true;
+			}
+	return false;
+}
+
+/* Decimal, 0x or 0 octal as NCCL reads its numbers; `suffix`: one of K M G (and an optional B, iB) may follow. */
+static bool number_parse(const char *text, bool suffix, int64_t *value)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+	long long v;
+	int shift = 0;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	errno = 0;
+	v = strtoll(text, &end, 0);
+	if (errno || end == text)
+		return false;
+	if (suffix && *end && (unit = strchr(units, toupper((unsigned char)*end)))) {
+		shift = 10 * (int)(unit - units + 1);
+		end++;
+		if (!strcasecmp(end, "B") || !strcasecmp(end, "iB"))
+			end += strlen(end);
+	}
+	while (isspace((unsigned char)*end))
+		end++;
+	if (*end || v > INT64_MAX >> shift || v < INT64_MIN >> shift)
+		return false;
+	*value = v * (INT64_C(1) << shift);
+	return true;
+}
+
+/* False: the text is nonsense for this entry, or out of its range. */
+static bool entry_parse(const struct ha_config_entry *entry, const char *text, struct ha_config *config)
+{
+	int64_t value = 0;
+	bool ok = false;
+
+	switch (entry->type) {
+	case HA_CONFIG_BOOL:
+		ok = bool_parse(text, &value);
+		break;
+	case HA_CONFIG_INT:
+		ok = number_parse(text, false, &value);
+		break;
+	case HA_CONFIG_SIZE:
+		ok = number_parse(text, true, &value);
+		break;
+	case HA_CONFIG_ENUM:
+		value = ha_config_entry_choice(entry, text);
+		ok = value >= 0;
+		break;
+	case HA_CONFIG_STR:
+		if (strlen(text) >= HA_CONFIG_TEXT_MAX)
+			return false;
+		strcpy((char *)config + entry->offset, text);
+		return true;
+	}
+	if (!ok || value < entry->min || value > entry->max)
+		return false;
+	ha_config_entry_store(entry, config, value);
+	return true;
+}
+
+static void rejection_log(const struct ha_config_entry *entry, const char *text)
+{
+	char accepts[160], def[HA_CONFIG_TEXT_MAX];
+
+	HA_WARN(NULL, "%s='%.64s' is not %s; using the default '%s'", entry->name, text,
+		ha_config_entry_accepts(entry, accepts, sizeof(accepts)),
+		ha_config_entry_text(entry, entry->def, def, sizeof(def)));
+}
+
+uint64_t ha_config_window_us(const struct ha_config *config)
+{
+	uint64_t tries = config->qp_retry_cnt > 0 ? (uint64_t)config->qp_retry_cnt : 1;
+
+	return ((UINT64_C(4096) << ha_config_timeout(config)) * tries + 999) / 1000;
+}
+
+int ha_config_timeout(const struct ha_config *config)
+{
+	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) || !ha_config_is_set(config, HA_CFG_qp_timeout))
+		return config->force_ib_timeout;
+	return config->qp_timeout;
+}
+
+/* Rules between variables. */
+static void rules_apply(struct ha_config *config)
+{
+	uint64_t window = ha_config_window_us(config);
+	int least = (int)(2 * window / 1000) + 1;
+
+	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) && ha_config_is_set(config, HA_CFG_qp_timeout) &&
+	    config->force_ib_timeout != config->qp_timeout)
+		HA_INFO(NULL, "HA_NCCL_FORCE_IB_TIMEOUT=%d wins over HA_NCCL_QP_TIMEOUT=%d", config->force_ib_timeout,
+			config->qp_timeout);
+	if (config->rto_ms >= least)
+		return;
+	HA_WARN(NULL,
+		"HA_NCCL_RTO_MS=%d does not exceed twice the hardware's window of %" PRIu64
+		" ms (timeout %d, %d retries); using %d. Lower HA_NCCL_FORCE_IB_TIMEOUT or HA_NCCL_QP_RETRY_CNT to "
+		"detect faults sooner",
+		config->rto_ms, window / 1000, ha_config_timeout(config), config->qp_retry_cnt, least);
+	config->rto_ms = least;
+	config->source[HA_CFG_rto_ms] = HA_CONFIG_ADJUSTED;
+}
+
+int ha_config_load(struct ha_config *config, ha_config_get_fn get, void *user)
+{
+	int rejected = 0;
+
+	ha_config_defaults(config);
+	for (int i = 0; i < HA_CONFIG_COUNT; i++) {
+		const struct ha_config_entry *entry = &ha_config_entries[i];
+		const char *text = get(user, entry->name);
+
+		if (!text || !*text) /* empty counts as not set, as with NCCL */
+			continue;
+		if (!entry_parse(entry, text, config)) {
+			rejection_log(entry, text);
+			config->source[i] = HA_CONFIG_REJECTED;
+			rejected++;
+			continue;
+		}
+		config->source[i] = HA_CONFIG_SET;
+		if (entry->status == HA_CONFIG_LATER)
+			HA_WARN(NULL, "%s=%.64s is understood, but has no effect in version %s", entry->name, text,
+				HAWSER_VERSION);
+	}
+	rules_apply(config);
+	return rejected;
+}
+
+static const char *environment_get(void *user, const char *name)
+{
+	return getenv(name);
+}
+
+static int min3(int a, int b, int c)
+{
+	int ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Levenshtein's distance of two names; names longer than NAME_MAX_BYTES are far from everything. */
+static int edit_distance(const char *a, const char *b)
+{
+	int row[NAME_MAX_BYTES + 1];
+	int na = (int)strlen(a), nb = (int)strlen(b);
+
+	if (na > NAME_MAX_BYTES || nb > NAME_MAX_BYTES)
+		return NAME_MAX_BYTES;
+	for (int j = 0; j <= nb; j++)
+		row[j] = j;
+	for (int i = 1; i <= na; i++) {
+		int diagonal = row[0];
+
+		row[0] = i;
+		for (int j = 1; j <= nb; j++) {
+			int above = row[j];
+
+			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[nb];
+}
+
+const char *ha_config_nearest(const char *name)
+{
+	const char *nearest = NULL;
+	int best = NEAR_ENOUGH + 1;
+
+	for (int i = 0; i < HA_CONFIG_COUNT; i++) {
+		int distance = edit_distance(name, ha_config_entries[i].name);
+
+		if (distance < best) {
+			best = distance;
+			nearest = ha_config_entries[i].name;
+		}
+	}
+	return nearest;
+}
+
+static bool name_known(const char *name)
+{
+	for (int i = 0; i < HA_CONFIG_COUNT; i++)
+		if (!strcmp(ha_config_entries[i].name, name))
+			return true;
+	return false;
+}
+
+/* A misspelt variable would otherwise do nothing, silently. */
+static void unknown_names_log(void)
+{
+	for (char **env = environ; env && *env; env++) {
+		char name[NAME_MAX_BYTES + 1];
+		size_t len = strcspn(*env, "=");
+		const char *nearest;
+
+		if (strncmp(*env, "HA_NCCL_", 8) && strncmp(*env, "MPIB_", 5))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name) - 1), *env);
+		if (name_known(name))
+			continue;
+		nearest = ha_config_nearest(name);
+		HA_WARN(NULL, "%s is set, but there is no such variable%s%s; `ha config` lists them", name,
+			nearest ? "; did you mean " : "", nearest ? nearest : "");
+	}
+}
+
+int ha_config_load_env(struct ha_config *config)
+{
+	const char *debug = getenv("HA_NCCL_DEBUG");
+
+	/* The levels first, so that what loading has to say is heard. */
+	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"), debug ? atoi(debug) : 0);
+	unknown_names_log();
+	return ha_config_load(config, environment_get, NULL);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/config_entry.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT] = {
+#define X(type_, field, name_, def_, min_, max_, choices_, status_, group_, help_)                  \
+	[HA_CFG_##field] = {                                                                        \
+		.name = name_, .type = HA_CONFIG_##type_, .offset = offsetof(struct ha_config, field), \
+		.def = def_, .min = min_, .max = max_, .choices = choices_,                         \
+		.status = HA_CONFIG_##status_, .group = HA_CONFIG_##group_, .help = help_,          \
+	},
+#include "base/config_table.h"
+#undef X
+};
+
+void ha_config_entry_store(const struct ha_config_entry *entry, struct ha_config *config, int64_t value)
+{
+	void *field = (char *)config + entry->offset;
+
+	switch (entry->type) {
+	case HA_CONFIG_BOOL:
+		*(bool *)field = value != 0;
+		break;
+	case HA_CONFIG_INT:
+	case HA_CONFIG_ENUM:
+		*(int *)field = (int)value;
+		break;
+	case HA_CONFIG_SIZE:
+		*(uint64_t *)field = (uint64_t)value;
+		break;
+	case HA_CONFIG_STR:
+		break;
+	}
+}
+
+int64_t ha_config_entry_number(const struct ha_config_entry *entry, const struct ha_config *config)
+{
+	const void *field = (const char *)config + entry->offset;
+
+	switch (entry->type) {
+	case HA_CONFIG_BOOL:
+		return *(const bool *)field;
+	case HA_CONFIG_INT:
+	case HA_CONFIG_ENUM:
+		return *(const int *)field;
+	case HA_CONFIG_SIZE:
+		return (int64_t)*(const uint64_t *)field;
+	case HA_CONFIG_STR:
+		break;
+	}
+	return 0;
+}
+
+/* The text of choice `index`; *len 0 when there is none. */
+static const char *choice_at(const char *choices, int64_t index, int *len)
+{
+	while (index-- > 0) {
+		choices += strcspn(choices, "|");
+		if (*choices)
+			choices++;
+	}
+	*len = (int)strcspn(choices, "|");
+	return choices;
+}
+
+int ha_config_entry_choice(const struct ha_config_entry *entry, const char *text)
+{
+	for (int64_t i = 0; i <= entry->max; i++) {
+		int len;
+		const char *choice = choice_at(entry->choices, i, &len);
+
+		if ((int)strlen(text) == len && !strncasecmp(text, choice, (size_t)len))
+			return (int)i;
+	}
+	return -1;
+}
+
+const char *ha_config_entry_text(const struct ha_config_entry *entry, int64_t value, char *buf, size_t len)
+{
+	const char *choice;
+	int n;
+
+	switch (entry->type) {
+	case HA_CONFIG_BOOL:
+	case HA_CONFIG_INT:
+	case HA_CONFIG_SIZE:
+		snprintf(buf, len, "%" PRId64, value);
+		break;
+	case HA_CONFIG_ENUM:
+		choice = choice_at(entry->choices, value, &n);
+		snprintf(buf, len, "%.*s", n, choice);
+		break;
+	case HA_CONFIG_STR:
+		snprintf(buf, len, "%s", entry->choices);
+		break;
+	}
+	return buf;
+}
+
+const char *ha_config_entry_accepts(const struct ha_config_entry *entry, char *buf, size_t len)
+{
+	switch (entry->type) {
+	case HA_CONFIG_BOOL:
+		snprintf(buf, len, "0 or 1");
+		break;
+	case HA_CONFIG_INT:
+		snprintf(buf, len, "a whole number from %" PRId64 " to %" PRId64, entry->min, entry->max);
+		break;
+	case HA_CONFIG_SIZE:
+		snprintf(buf, len, "a number of bytes (K, M and G may follow) from %" PRId64 " to %" PRId64, entry->min,
+			 entry->max);
+		break;
+	case HA_CONFIG_ENUM:
+		snprintf(buf, len, "one of %s", entry->choices);
+		break;
+	case HA_CONFIG_STR:
+		snprintf(buf, len, "a text of less than %d bytes", HA_CONFIG_TEXT_MAX);
+		break;
+	}
+	return buf;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_table.h - every variable that hawser reads, once
+ *
+ * Included several times with different meanings of X; no include guard. From it come struct ha_config, the parser,
+ * `ha config` and docs/configuration.md. Columns:
+ *
+ *   X(type, field, "VARIABLE", default, min, max, choices, status, group, help)
+ *
+ * type     BOOL INT ENUM STR SIZE (see config.h for the C types; SIZE takes K, M, G)
+ * default  a number; ENUM: the index into choices; STR: ignored, the default is the text in choices
+ * choices  ENUM: "first|second|..."; STR: the default text; else ""
+ * status   NOW: it has an effect. LATER: it is read and checked, and has no effect in this version; setting it says so
+ * group    enum ha_config_group
+ */
+
+/* What happens when a path fails. */
+X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", LATER, AVAILABILITY,
+  "Keep a standby path per connection and move to it when the primary fails; 0 = one path, as NCCL's own transport.")
+X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", LATER, AVAILABILITY,
+  "Milliseconds between probes of an idle standby path.")
+X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", LATER, AVAILABILITY,
+  "Milliseconds without progress after which a path is suspect. Must exceed twice the hardware's own window, "
+  "4.096 us x 2^timeout x retry count; a smaller value is raised to it, with a line that says so.")
+X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", LATER, AVAILABILITY,
+  "Attempts to get any path back, while none is alive, before requests end with an error.")
+X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", LATER, AVAILABILITY,
+  "1 = a recovered primary takes its traffic back; 0 = it becomes the standby.")
+X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", LATER, AVAILABILITY,
+  "What completes a send: the NIC's acknowledgement, or the receiver's word that the data is in its memory.")
+X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", LATER, AVAILABILITY,
+  "Register buffers on the standby when it is needed (lazy) or at once (eager: faster failover, more pinned memory).")
+X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", LATER, AVAILABILITY,
+  "File to append one JSON line per change of a path's state to.")
+
+/* Polling and threads. */
+X(BOOL, use_progress_thread, "HA_NCCL_USE_PROGRESS_THREAD", 1, 0, 1, "", NOW, PROGRESS,
+  "1 = one service thread per process does what is slow or must not wait for NCCL; 0 = everything runs inside test().")
+X(INT, poll_batch, "HA_NCCL_POLL_BATCH", 32, 1, 256, "", NOW, PROGRESS,
+  "Completions taken from the NIC by one poll call.")
+X(INT, test_max_poll, "HA_NCCL_TEST_MAX_POLL", 32, 1, 1024, "", NOW, PROGRESS,
+  "Most completions that one test() handles; 16 to 64 is sensible.")
+X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, "", LATER, PROGRESS,
+  "Rounds without work after which the service thread sleeps.")
+X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", LATER, PROGRESS,
+  "Polls of the primary per poll of the standby.")
+
+/* Queue pairs. */
+X(INT, force_ib_timeout, "HA_NCCL_FORCE_IB_TIMEOUT", 14, 1, 31, "", NOW, QUEUE_PAIR,
+  "Local ACK timeout of every queue pair, 4.096 us x 2^value. When set, nothing overrides it.")
+X(INT, qp_timeout, "HA_NCCL_QP_TIMEOUT", 14, 1, 31, "", NOW, QUEUE_PAIR,
+  "The same while HA_NCCL_FORCE_IB_TIMEOUT is not set. NCCL_IB_TIMEOUT is not read: NCCL's default of 20 hides a dead "
+  "path for half a minute.")
+X(INT, qp_retry_cnt, "HA_NCCL_QP_RETRY_CNT", 7, 0, 7, "", NOW, QUEUE_PAIR,
+  "Retransmissions by the NIC before it gives a queue pair up. NCCL_IB_RETRY_CNT is not read.")
+X(INT, ib_tc, "NCCL_IB_TC", -1, -1, 255, "", NOW, QUEUE_PAIR,
+  "Traffic class (DSCP << 2 on RoCE). Wins over the communicator's trafficClass; -1 = that one, else 0.")
+X(INT, ib_sl, "NCCL_IB_SL", -1, -1, 15, "", NOW, QUEUE_PAIR,
+  "InfiniBand service level; -1 = 0.")
+X(INT, ib_pkey, "NCCL_IB_PKEY", 0, 0, 32767, "", NOW, QUEUE_PAIR,
+  "Index into the port's partition key table.")
+X(SIZE, ib_ar_threshold, "NCCL_IB_AR_THRESHOLD", 8192, 0, INT64_C(1) << 40, "", NOW, QUEUE_PAIR,
+  "On fabrics with adaptive routing: payloads above this many bytes are written apart from their notification.")
+X(INT, ib_adaptive_routing, "NCCL_IB_ADAPTIVE_ROUTING", -1, -2, 1, "", NOW, QUEUE_PAIR,
+  "The fabric may reorder packets of a queue pair: 1 yes, 0 no, -1 = yes on InfiniBand, no on RoCE (-2 is the same).")
+X(INT, ib_qps_per_connection, "NCCL_IB_QPS_PER_CONNECTION", 1, 1, 16, "", LATER, QUEUE_PAIR,
+  "Queue pairs per path.")
+
+/* What maxComms is computed from. */
+X(INT, expected_channels, "HA_NCCL_EXPECTED_CHANNELS", 16, 1, 1024, "", NOW, BUDGET,
+  "Channels that NCCL is expected to open per communicator.")
+X(INT, wr_per_conn, "HA_NCCL_WR_PER_CONN", 64, 1, 8192, "", NOW, BUDGET,
+  "Work requests in flight per connection that the budget allows for.")
+X(INT, max_recvs, "HA_NCCL_MAX_RECVS", 8, 1, 8, "", NOW, BUDGET,
+  "Most receives that NCCL may group into one.")
+
+/* Memory registration. */
+X(INT, mr_cache_entries, "HA_NCCL_MR_CACHE_ENTRIES", 1024, 1, 1048576, "", NOW, MEMORY,
+  "Registrations that nobody uses any more and that are kept per protection domain in case the buffer comes back.")
+X(INT, ib_pci_relaxed_ordering, "NCCL_IB_PCI_RELAXED_ORDERING", 2, 0, 2, "", NOW, MEMORY,
+  "Register memory for relaxed PCI ordering: 0 no, 1 yes, 2 where the library knows it.")
+X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
+  "1 = do not read back behind data that was received into GPU memory.")
+
+/* Several rails with weights. */
+X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", LATER, RAILS,
+  "Fixed weights of the rails, parts per 1024, e.g. 512,512.")
+X(INT, mpib_mode, "MPIB_MODE", 0, 0, 1, "", LATER, RAILS,
+  "0 = rails are chosen by topology, 1 = by the hints of an agent.")
+X(STR, mpib_hca_sout, "MPIB_HCA_SOUT", 0, 0, 0, "", LATER, RAILS,
+  "The scale-out NIC; set together with MPIB_HCA_SUP it selects the fused mode.")
+X(STR, mpib_hca_sup, "MPIB_HCA_SUP", 0, 0, 0, "", LATER, RAILS,
+  "The scale-up NIC.")
+X(INT, mpib_sout_qp, "MPIB_SOUT_QP", 2, 1, 64, "", LATER, RAILS,
+  "Queue pairs on the scale-out NIC.")
+X(INT, mpib_sup_qp, "MPIB_SUP_QP", 4, 1, 64, "", LATER, RAILS,
+  "Queue pairs on the scale-up NIC.")
+X(INT, mpib_cts_signal_interval, "MPIB_CTS_SIGNAL_INTERVAL", 128, 1, 256, "", LATER, RAILS,
+  "Every how many clear-to-send writes one asks for a completion.")
+X(INT, mpib_island_prefix_len, "MPIB_ISLAND_PREFIX_LEN", 24, 0, 128, "", LATER, RAILS,
+  "Two hosts whose control addresses share this many bits are in one island.")
+X(STR, mpib_oob_if, "MPIB_OOB_IF", 0, 0, 0, "", LATER, RAILS,
+  "The control interface in fused mode. Wins over NCCL_SOCKET_IFNAME.")
+
+/* Devices and addresses. */
+X(STR, verbs, "HA_NCCL_VERBS", 0, 0, 0, "system", NOW, DEVICES,
+  "Where RDMA devices come from: system (libibverbs.so.1), soft (the software NIC beside the plugin), or the path of "
+  "a library with libibverbs' interface. Wins over NCCL_IBVERBS_LIB, which is not read.")
+X(STR, ib_hca, "NCCL_IB_HCA", 0, 0, 0, "", NOW, DEVICES,
+  "Devices to use: a list of name[:port] prefixes; a leading = wants exact names, a leading ^ excludes the list.")
+X(BOOL, ib_disable, "NCCL_IB_DISABLE", 0, 0, 1, "", NOW, DEVICES,
+  "1 = use no RDMA device; the plugin then finds none and NCCL looks for another transport.")
+X(BOOL, ib_merge_vfs, "NCCL_IB_MERGE_VFS", 1, 0, 1, "", NOW, DEVICES,
+  "Report the virtual functions of a card with the PCI path of the card.")
+X(BOOL, ib_device_pci_order, "NCCL_IB_DEVICE_PCI_ORDER", 1, 0, 1, "", NOW, DEVICES,
+  "1 = list devices in PCI order; 0 = in the library's order.")
+X(INT, ib_gid_index, "NCCL_IB_GID_INDEX", -1, -1, 65535, "", NOW, DEVICES,
+  "Index into the port's GID table on RoCE; -1 = choose by family, range and version. Wins over the next three.")
+X(ENUM, ib_addr_family, "NCCL_IB_ADDR_FAMILY", 0, 0, 1, "AF_INET|AF_INET6", NOW, DEVICES,
+  "Address family of the GID on RoCE.")
+X(STR, ib_addr_range, "NCCL_IB_ADDR_RANGE", 0, 0, 0, "", NOW, DEVICES,
+  "Prefix that the GID's address must have, e.g. 10.1.0.0/16 or fd00::/8.")
+X(INT, ib_roce_version, "NCCL_IB_ROCE_VERSION_NUM", 2, 1, 2, "", NOW, DEVICES,
+  "RoCE version of the GID.")
+X(INT, ib_flid_gid_index, "NCCL_IB_ROUTABLE_FLID_GID_INDEX", 1, 0, 65535, "", NOW, DEVICES,
+  "On InfiniBand: index of the GID that carries a routable FLID, used when it does.")
+X(STR, socket_ifname, "NCCL_SOCKET_IFNAME", 0, 0, 0, "", NOW, DEVICES,
+  "Interface of the out-of-band connections: a list of prefixes; a leading = wants exact names, a leading ^ excludes.")
+X(ENUM, socket_family, "NCCL_SOCKET_FAMILY", 0, 0, 2, "any|AF_INET|AF_INET6", NOW, DEVICES,
+  "Address family of the out-of-band connections.")
+
+/* Logging. */
+X(INT, debug, "HA_NCCL_DEBUG", 0, 0, 3, "", NOW, LOGGING,
+  "0 = as NCCL_DEBUG says, 1 = warnings, 2 = information too, 3 = traces too. What it adds goes to stderr.")
+X(STR, nccl_debug, "NCCL_DEBUG", 0, 0, 0, "", NOW, LOGGING,
+  "NCCL's log level: VERSION, WARN, INFO, ABORT or TRACE.")
+X(STR, nccl_debug_subsys, "NCCL_DEBUG_SUBSYS", 0, 0, 0, "", NOW, LOGGING,
+  "NCCL's list of subsystems to log; ours are INIT, NET, ENV and REG.")
+
+/* For tests. */
+X(STR, sysfs_root, "HA_NCCL_SYSFS_ROOT", 0, 0, 0, "", NOW, TESTING,
+  "Directory that stands for / when sysfs is read.")

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+void ha_random_bytes(void *buf, size_t len)
+{
+	unsigned char *p = buf;
+
+	while (len) {
+		ssize_t n = getrandom(p, len, 0);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			abort(); /* a kernel without getrandom is older than any that has RDMA here */
+		}
+		p += n;
+		len -= (size_t)n;
+	}
+}
+
+uint64_t ha_random_u64(void)
+{
+	uint64_t v;
+
+	ha_random_bytes(&v, sizeof(v));
+	return v;
+}
