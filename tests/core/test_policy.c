@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The split of a message over rails: every byte on exactly one rail, aligned, by weight, no empty stripe. */
+#include "core/policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(x)                                                                     \
+	do {                                                                         \
+		if (!(x)) {                                                          \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);      \
+			exit(1);                                                     \
+		}                                                                    \
+	} while (0)
+
+static struct ha_bundle b;
+
+static void rails(unsigned n, const uint16_t *weight, unsigned active)
+{
+	b.nrails = (uint8_t)n;
+	b.active = (uint8_t)active;
+	for (unsigned i = 0; i < n; i++) {
+		b.rail[i].index = (uint8_t)i;
+		b.rail[i].weight = weight[i];
+	}
+}
+
+/* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number of stripes. */
+static unsigned covers(uint64_t size)
+{
+	unsigned mask = ha_policy_mask(&b, size), n = 0;
+	uint64_t at = 0;
+
+	CHECK(mask && (mask & ~b.active) == 0);
+	for (unsigned i = 0; i < b.nrails; i++) {
+		struct ha_range r;
+
+		if (!(mask >> i & 1))
+			continue;
+		r = ha_policy_range(&b, mask, i, size);
+		CHECK(r.offset == at);
+		at += r.length;
+		CHECK(at == size || at % HA_STRIPE_ALIGN == 0);
+		CHECK(r.length || size == 0);
+		n++;
+	}
+	CHECK(at == size);
+	return n;
+}
+
+static void test_small_on_one_rail(void)
+{
+	rails(3, (uint16_t[]){ 300, 424, 300 }, 7);
+	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_STRIPE_MIN - 1) == 1);
+	CHECK(ha_policy_mask(&b, 8) == 2); /* the heaviest */
+	b.active = 5;
+	CHECK(ha_policy_mask(&b, 8) == 1);
+}
+
+static void test_every_size_and_weight(void)
+{
+	uint32_t seed = 1;
+
+	for (int round = 0; round < 20000; round++) {
+		uint16_t w[HA_MAX_RAILS];
+		unsigned n = 1 + seed % HA_MAX_RAILS, active;
+		uint64_t size;
+
+		for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
+			seed = seed * 1664525u + 1013904223u;
+			w[i] = (uint16_t)(seed >> 16 & (seed >> 12 & 1 ? 1023 : 0));
+		}
+		seed = seed * 1664525u + 1013904223u;
+		active = (seed >> 8) & ((1u << n) - 1);
+		rails(n, w, active ? active : 1);
+		size = (uint64_t)seed << (seed >> 28);
+		covers(size);
+		covers(size % 300000);
+	}
+}
+
+static void test_shares_follow_weights(void)
+{
+	rails(2, (uint16_t[]){ 768, 256 }, 3);
+	CHECK(covers(1 << 20) == 2);
+	CHECK(ha_policy_range(&b, 3, 0, 1 << 20).length == 768 << 10);
+	rails(2, (uint16_t[]){ 1024, 0 }, 3);
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 1 << 20) == 1);
+	b.active = 2; /* the weighted rail is down: the standby carries everything */
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 1 << 20) == 2);
+	rails(2, (uint16_t[]){ 1, 1023 }, 3);
+	CHECK(covers(HA_STRIPE_MIN) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
+	CHECK(covers(5ull << 30) == 2);
+}
+
+int main(void)
+{
+	test_small_on_one_rail();
+	test_every_size_and_weight();
+	test_shares_follow_weights();
+	return 0;
+}
