@@ -20,7 +20,7 @@
 
 struct ha_config;
 
-struct ha_device {
+struct ha_topo_device {
 	char name[HA_DEVICE_NAME_MAX]; /* "mlx5_0" */
 	int port;		       /* 1-based, as verbs count */
 	int list_index;		       /* position in the library's list */
@@ -60,7 +60,7 @@ struct ha_device {
 struct ha_topo {
 	const struct ha_verbs_ops *verbs;
 	int ndevices;
-	struct ha_device devices[HA_TOPO_DEVICES_MAX];
+	struct ha_topo_device devices[HA_TOPO_DEVICES_MAX];
 	struct ibv_device **list; /* of the library; kept while contexts are open */
 	int down;		  /* ports that were left out because they are not active */
 };
@@ -75,6 +75,6 @@ int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *c
 void ha_topo_release(struct ha_topo *topo);
 
 /* "mlx5_0:1", for logs. Returns buf. */
-const char *ha_device_label(const struct ha_device *device, char *buf, size_t len);
+const char *ha_topo_device_label(const struct ha_topo_device *device, char *buf, size_t len);
 
 #endif
