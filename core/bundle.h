@@ -46,7 +46,7 @@ enum ha_rail_state {
 	HA_RAIL_DOWN, /* queue pair in error or gone */
 };
 
-#define HA_POLL_BATCH_MAX 64 /* completions fetched by one poll at most; HA_NCCL_POLL_BATCH and _TEST_MAX_POLL stay within */
+#define HA_POLL_BATCH_MAX 256 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
 
 /* One path: one queue pair and its completion queue. The first lines are what a message touches. */
 struct ha_rail {
@@ -62,6 +62,7 @@ struct ha_rail {
 	uint32_t ring_lkey;    /* of ours */
 	uint32_t max_inline;
 	uint32_t max_msg;      /* bytes one work request may carry */
+	uint32_t single_max;   /* bytes that may travel in one work request together with their immediate */
 	uint16_t weight;       /* parts per 1024 */
 	uint8_t index;
 	uint8_t state; /* enum ha_rail_state */

@@ -6,9 +6,11 @@
  * on one rail is one work request, prebuilt in the rail; everything else (groups, stripes, more bytes than one work request
  * carries) goes through post_sized(), which writes the data first and then a sizes record with the immediate.
  */
+#include "core/ctx.h"
 #include "core/mr.h"
 #include "core/policy.h"
 
+#include "base/config.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -16,6 +18,19 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+
+/*
+ * With adaptive routing the packets of a write may overtake each other, and a NIC then holds a write with immediate back
+ * until all of it is there: large payloads go first, as plain writes, and the immediate follows apart.
+ */
+static uint32_t single_max(const struct ha_config *config, const struct ha_rail *r)
+{
+	int adaptive = config->ib_adaptive_routing;
+
+	if (adaptive < 0)
+		adaptive = r->peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
+	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold : r->max_msg;
+}
 
 void ha_send_prepare(struct ha_send *s)
 {
@@ -27,6 +42,7 @@ void ha_send_prepare(struct ha_send *s)
 	for (unsigned i = 0; i < s->b.nrails; i++) {
 		struct ha_rail *r = &s->b.rail[i];
 
+		r->single_max = single_max(&s->b.ctx->config, r);
 		r->wr = (struct ibv_send_wr){ .sg_list = &r->sge,
 					      .num_sge = 1,
 					      .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -184,7 +200,7 @@ static int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct 
 		return ha_bundle_attend(&s->b) ? s->b.error : -EAGAIN;
 	mask = ha_policy_mask(&s->b, size);
 	r = &s->b.rail[__builtin_ctz(mask)];
-	if (unlikely(slot->n > 1 || mask & (mask - 1) || size > r->max_msg))
+	if (unlikely(slot->n > 1 || mask & (mask - 1) || size > r->single_max))
 		return post_slot_sized(s, slot, cts, mask);
 	if (unlikely(!sq_room(r)))
 		return -EAGAIN;
