@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What NCCL accepts from a plugin as the outcome of a call. */
+/* What NCCL accepts from a plugin as the outcome of a call; ncclTimeout only from 2.30 on. */
 typedef enum {
 	ncclSuccess = 0,
 	ncclUnhandledCudaError = 1,
@@ -22,7 +22,6 @@ typedef enum {
 	ncclRemoteError = 6,
 	ncclInProgress = 7,
 	ncclTimeout = 8,
-	ncclNumResults = 9,
 } ncclResult_t;
 
 /* Element types; only collnet and rma tables take them. */
@@ -44,7 +43,6 @@ typedef enum {
 	ncclBfloat16 = 9,
 	ncclFloat8e4m3 = 10,
 	ncclFloat8e5m2 = 11,
-	ncclNumTypes = 12,
 } ncclDataType_t;
 
 /* Reductions; ncclMaxRedOp keeps the enum at the width of an int. */
