@@ -73,6 +73,9 @@ int ha_ctx_device(const struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
 
 struct ha_comm_opts {
 	int traffic_class; /* -1: as NCCL_IB_TC says */
+	/* Devices of a bundle's further rails, rail 0 being on `dev`; both ends use as many as the poorer one names. 0 = one rail. */
+	int nmore;
+	int more[HA_MAX_RAILS - 1];
 };
 
 /* Fill `handle` (HA_HANDLE_MAX bytes) for the peer and wait for its connection. opts may be NULL. */
