@@ -61,6 +61,7 @@ struct ha_rail {
 	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
 	uint32_t ring_lkey;    /* of ours */
 	uint32_t max_inline;
+	uint32_t imm_whole;    /* what the immediate says of a message that this rail carries alone */
 	uint32_t max_msg;      /* bytes one work request may carry */
 	uint32_t single_max;   /* bytes that may travel in one work request together with their immediate */
 	uint16_t weight;       /* parts per 1024 */
@@ -90,12 +91,14 @@ struct ha_bundle {
 	int error;		    /* 0, or the negative errno that ends every request */
 	uint64_t bye_deadline;	    /* when the wait for messages that a closed peer had sent ends; 0 = no farewell seen */
 	uint8_t nrails;
-	uint8_t active; /* mask of the rails with weight > 0 that are up */
+	uint8_t active; /* mask of the rails that are up */
+	uint8_t first;	/* the rail for what stays on one: the heaviest of the active; policy.c keeps it */
 	bool is_send;
 	bool self_driven;    /* no service thread: test() calls ha_ctx_progress() now and then */
 	uint16_t idle_polls; /* fruitless polls, for self_driven */
 	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
 	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
+	uint64_t stripe_min; /* messages below this many bytes stay on one rail; UINT64_MAX: all do; policy.c keeps it */
 	uint64_t peer_ring;  /* address of the peer's ring memory */
 	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then its staging area */
 	_Atomic uint64_t peer_done; /* valid with HA_ATTN_PEER_BYE */
@@ -133,6 +136,7 @@ enum { /* bits of ha_recv_slot.busy; the slot is free when none is left */
 
 struct ha_recv_slot {
 	uint64_t idx;
+	uint32_t imm; /* identity that immediates for this slot carry; spoiled from the first stripe on */
 	uint8_t busy; /* HA_SLOT_* */
 	uint8_t n;
 	uint8_t seen;  /* mask of the stripes that arrived */

@@ -5,9 +5,10 @@
  * A send is complete when each rail that carried a stripe of it has reported its immediate sent. A receive is complete when
  * the stripes seen are those that the first immediate's mask named. Nothing else counts.
  */
+#include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
-#include "core/mr.h"
+#include "core/policy.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,6 +16,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -41,7 +43,7 @@ static void refill(struct ha_rail *r)
 		r->rq_debt -= HA_REFILL;
 }
 
-static void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
+static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
 {
 	slot->busy &= (uint8_t)~HA_SLOT_WIRE;
 	slot->req.done = 1;
@@ -49,25 +51,40 @@ static void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
 		c->done++;
 }
 
-static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const struct ibv_wc *wc)
+/* One of several stripes, or a message with a sizes record, or something that should not be. */
+static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot, uint32_t imm, uint32_t byte_len)
 {
-	uint32_t imm = ntohl(wc->imm_data);
-	struct ha_recv_slot *slot = &c->slot[ha_imm_slot(imm)];
 	unsigned bit = 1u << ha_imm_stripe(imm), mask = ha_imm_mask(imm);
 
-	if (unlikely(++r->rq_debt >= HA_REFILL))
-		refill(r);
-	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_generation(imm) != (slot->idx >> 8 & 0xfff) || !(mask & bit) ||
+	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != ha_imm_identity(slot->idx) || !(mask & bit) ||
 		     slot->seen & bit || (slot->mask && slot->mask != mask))) {
 		broken_immediate(&c->b, imm);
 		return;
 	}
+	slot->imm = ha_imm_spoiled(slot->req.entry);
 	slot->mask = (uint8_t)mask;
 	slot->seen |= (uint8_t)bit;
 	slot->sized |= (imm & HA_IMM_SIZED) != 0;
-	slot->bytes += wc->byte_len;
-	if (likely(slot->seen == mask))
+	slot->bytes += byte_len;
+	if (slot->seen == mask)
 		message_arrived(c, slot);
+}
+
+static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const struct ibv_wc *wc)
+{
+	uint32_t imm = ntohl(wc->imm_data);
+	struct ha_recv_slot *slot = &c->slot[ha_imm_slot(imm)];
+
+	if (unlikely(++r->rq_debt >= HA_REFILL))
+		refill(r);
+	/* Nearly always: a whole message on this rail, for a slot that nothing has touched yet. */
+	if (unlikely(imm != (slot->imm | r->imm_whole))) {
+		on_stripe(c, slot, imm, wc->byte_len);
+		return;
+	}
+	slot->imm = ha_imm_spoiled(slot->req.entry);
+	slot->bytes = wc->byte_len;
+	message_arrived(c, slot);
 }
 
 static inline void on_stripe_sent(struct ha_send *s, struct ha_rail *r, unsigned entry)
@@ -116,31 +133,39 @@ static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
 	}
 }
 
-int ha_bundle_poll(struct ha_bundle *b)
+/* Take completions from one rail, at most `most`; returns how many. */
+static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 {
 	struct ibv_wc wc[HA_POLL_BATCH_MAX];
-	int total = 0;
+	int n, total = 0, want = b->poll_batch < most ? b->poll_batch : most;
+
+	do {
+		n = r->hot->poll_cq(r->cq, want, wc);
+		for (int k = 0; k < n; k++)
+			on_completion(b, r, &wc[k]);
+		if (unlikely(n < 0))
+			ha_rail_failed(b, r, NULL, -EIO);
+		else
+			total += n;
+		if (unlikely(want > most - total))
+			want = most - total;
+	} while (unlikely(n == b->poll_batch && want > 0));
+	if (unlikely(r->flush_cq != NULL))
+		poll_flushes((struct ha_recv *)b, r);
+	return total;
+}
+
+int ha_bundle_poll(struct ha_bundle *b)
+{
+	int left = b->poll_max, at_least_one = 1;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *r = &b->rail[i];
-		int n, want = b->poll_batch;
 
-		if (unlikely(!r->cq))
-			continue;
-		do {
-			if (unlikely(want > b->poll_max - total))
-				want = b->poll_max - total;
-			n = want > 0 ? r->hot->poll_cq(r->cq, want, wc) : 0;
-			for (int k = 0; k < n; k++)
-				on_completion(b, r, &wc[k]);
-			total += n > 0 ? n : 0;
-		} while (unlikely(n == want && n > 0));
-		if (unlikely(n < 0))
-			ha_rail_failed(b, r, NULL, -EIO);
-		if (unlikely(r->flush_cq != NULL))
-			poll_flushes((struct ha_recv *)b, r);
+		if (likely(r->cq != NULL))
+			left -= poll_rail(b, r, left > at_least_one ? left : at_least_one);
 	}
-	return total;
+	return b->poll_max - left;
 }
 
 static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slot, int *sizes)
@@ -208,6 +233,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 
 	r->state = HA_RAIL_DOWN;
 	b->active &= (uint8_t)~(1u << r->index);
+	ha_policy_update(b);
 	if (!first)
 		return; /* what follows the first error is its flush */
 	if (b->bye_deadline || atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_PEER_BYE)

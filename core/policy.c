@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/policy.h"
 
-unsigned ha_policy_first(const struct ha_bundle *b)
+void ha_policy_update(struct ha_bundle *b)
 {
-	unsigned best = (unsigned)__builtin_ctz(b->active);
+	unsigned weighted = 0;
 
-	for (unsigned i = best + 1; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->rail[i].weight > b->rail[best].weight)
-			best = i;
-	return best;
+	b->first = b->active ? (uint8_t)__builtin_ctz(b->active) : 0;
+	for (unsigned i = 0; i < b->nrails; i++) {
+		if (!(b->active >> i & 1))
+			continue;
+		weighted += b->rail[i].weight > 0;
+		if (b->rail[i].weight > b->rail[b->first].weight)
+			b->first = (uint8_t)i;
+	}
+	b->stripe_min = weighted > 1 ? HA_STRIPE_MIN : UINT64_MAX;
 }
 
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size)
 {
-	unsigned mask = 0, weight = 0;
+	unsigned mask = 0;
 	struct ha_range range;
 
-	if (size < HA_STRIPE_MIN)
-		return 1u << ha_policy_first(b);
+	if (size < b->stripe_min)
+		return 1u << b->first;
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->rail[i].weight) {
+		if (b->active >> i & 1 && b->rail[i].weight)
 			mask |= 1u << i;
-			weight += b->rail[i].weight;
-		}
-	if (!weight)
-		return 1u << ha_policy_first(b);
 	/* A share that rounds to nothing would be an empty write: leave that rail out. */
 	for (unsigned i = 0; i < b->nrails; i++) {
 		range = mask >> i & 1 ? ha_policy_range(b, mask, i, size) : (struct ha_range){ 0, 1 };

@@ -17,9 +17,10 @@ struct ha_range {
 	uint64_t offset, length;
 };
 
-/* The heaviest rail of b->active, the lowest index among equals. active must not be 0. */
-unsigned ha_policy_first(const struct ha_bundle *b);
-/* Mask of the rails that carry a message of `size` bytes in its largest buffer; a subset of b->active, never empty. */
+/* The set of active rails or a weight has changed: find b->first and b->stripe_min anew. */
+void ha_policy_update(struct ha_bundle *b);
+/* Mask of the rails that carry a message of `size` bytes in its largest buffer; a subset of b->active, never empty.
+ * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size);
 /* The bytes of a buffer of `size` bytes that `rail` of `mask` carries. The ranges of a mask cover the buffer exactly once. */
 struct ha_range ha_policy_range(const struct ha_bundle *b, unsigned mask, unsigned rail, uint64_t size);

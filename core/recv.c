@@ -25,7 +25,9 @@ void ha_recv_prepare(struct ha_recv *c)
 		r->wr = (struct ibv_send_wr){ .sg_list = &r->sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
 		r->wr.wr.rdma.rkey = r->ring_rkey;
 		r->sge.lkey = r->ring_lkey;
+		r->imm_whole = ha_imm_alone(r->index);
 	}
+	ha_policy_update(&c->b);
 }
 
 static struct ha_cts *staged_cts(const struct ha_recv *c, unsigned entry)
@@ -71,7 +73,7 @@ static struct ha_rail *room(struct ha_recv *c, const struct ha_recv_slot *slot)
 
 	if (unlikely(slot->busy || !c->b.active))
 		return NULL;
-	r = &c->b.rail[ha_policy_first(&c->b)];
+	r = &c->b.rail[c->b.first];
 	return unlikely(r->sq_posted - r->sq_retired >= r->sq_depth) ? NULL : r;
 }
 
@@ -95,6 +97,7 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 			return c->b.error;
 	}
 	slot->idx = c->head;
+	slot->imm = ha_imm_identity(c->head);
 	slot->busy = HA_SLOT_WIRE | HA_SLOT_HELD;
 	slot->n = (uint8_t)n;
 	slot->seen = slot->mask = slot->sized = 0;

@@ -43,11 +43,13 @@ void ha_send_prepare(struct ha_send *s)
 		struct ha_rail *r = &s->b.rail[i];
 
 		r->single_max = single_max(&s->b.ctx->config, r);
+		r->imm_whole = ha_imm_alone(r->index);
 		r->wr = (struct ibv_send_wr){ .sg_list = &r->sge,
 					      .num_sge = 1,
 					      .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 					      .send_flags = IBV_SEND_SIGNALED };
 	}
+	ha_policy_update(&s->b);
 }
 
 static struct ha_sizes *staged_sizes(const struct ha_send *s, unsigned entry)
@@ -72,7 +74,7 @@ static int post_single(struct ha_send *s, struct ha_rail *r, struct ha_send_slot
 	r->wr.num_sge = req->size != 0;
 	r->wr.wr.rdma.remote_addr = cts->addr;
 	r->wr.wr.rdma.rkey = cts->rkey[r->index];
-	r->wr.imm_data = htonl(ha_imm_make(slot->idx, r->index, 1u << r->index, false));
+	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
 	r->wr.wr_id = ha_wr_id(HA_WR_DATA, req->entry, ++r->sq_posted);
 	slot->pending = (uint8_t)(1u << r->index);
 	return r->hot->post_send(r->qp, &r->wr, &bad);
@@ -168,10 +170,11 @@ static uint64_t largest(const struct ha_send_slot *slot)
 	return max;
 }
 
-/* All sends of the slot are there: post them. The caller has seen room for one work request per rail; -EAGAIN = too little. */
-static int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts, unsigned mask)
+/* Everything that is not one buffer in one work request. -EAGAIN = not enough room in a send queue. */
+static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
+	unsigned mask = ha_policy_mask(&s->b, largest(slot));
 	int err = 0;
 
 	for (unsigned i = 0; i < s->b.nrails; i++)
@@ -189,31 +192,32 @@ static int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const s
 	return s->b.error;
 }
 
-static int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+static __attribute__((noinline, cold)) int post_refused(struct ha_send *s, struct ha_rail *r, int err)
 {
-	uint64_t size = slot->n == 1 ? slot->req[0].size : largest(slot);
-	unsigned mask;
-	struct ha_rail *r;
+	ha_rail_failed(&s->b, r, NULL, -err);
+	return ha_bundle_attend(&s->b);
+}
+
+/* All sends of the slot are there. */
+static inline int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+{
+	struct ha_rail *r = &s->b.rail[s->b.first];
+	uint64_t size = slot->req[0].size;
 	int err;
 
 	if (unlikely(!s->b.active))
 		return ha_bundle_attend(&s->b) ? s->b.error : -EAGAIN;
-	mask = ha_policy_mask(&s->b, size);
-	r = &s->b.rail[__builtin_ctz(mask)];
-	if (unlikely(slot->n > 1 || mask & (mask - 1) || size > r->single_max))
-		return post_slot_sized(s, slot, cts, mask);
+	if (unlikely(slot->n > 1 || size >= s->b.stripe_min || size > r->single_max))
+		return post_slot_sized(s, slot, cts);
 	if (unlikely(!sq_room(r)))
 		return -EAGAIN;
 	err = post_single(s, r, slot, cts);
-	if (unlikely(err)) {
-		ha_rail_failed(&s->b, r, NULL, -err);
-		return s->b.error;
-	}
-	return 0;
+	return likely(!err) ? 0 : post_refused(s, r, err);
 }
 
 /* Which buffer of the receive takes a send with this tag; -1 = none that is free. */
-static int match(const struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts, uint32_t tag)
+static __attribute__((noinline)) int match(const struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts,
+					   uint32_t tag)
 {
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (slot->have >> m & 1 || cts[m].tag != tag)
@@ -228,7 +232,7 @@ static int match(const struct ha_send *s, const struct ha_send_slot *slot, const
 }
 
 /* The receive at the head has been announced; is its slot free, and does it look as it should? */
-static int open_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
 	if (slot->held || slot->pending)
 		return -EAGAIN; /* requests of 256 receives ago have not been tested to their end */
@@ -245,12 +249,57 @@ static int open_slot(struct ha_send *s, struct ha_send_slot *slot, const struct 
 	return 0;
 }
 
+static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, void *data, uint64_t size, struct ha_mr *mr)
+{
+	q->done = 0;
+	q->data = data;
+	q->size = size < cts->size ? size : cts->size;
+	q->mr = mr;
+}
+
+/* No room: completions make some. An error stays one. */
+static __attribute__((noinline)) int not_now(struct ha_send *s, int err)
+{
+	if (err != -EAGAIN)
+		return err;
+	ha_bundle_poll(&s->b);
+	return s->b.error;
+}
+
+/* One send of a group, in any order; the last one posts them all. */
+static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
+						 struct ha_request **req)
+{
+	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
+	const struct ha_cts *cts = ha_send_cts(s, s->head);
+	int m, err;
+
+	if (!slot->open && (err = open_group(s, slot, cts)) != 0)
+		return not_now(s, err);
+	m = match(s, slot, cts, (uint32_t)tag);
+	if (m < 0)
+		return 0;
+	fill_request(&slot->req[m], &cts[m], data, size, mr);
+	slot->have |= (uint8_t)(1u << m);
+	if (slot->have == (1u << slot->n) - 1) {
+		err = post_slot(s, slot, cts);
+		if (err) {
+			slot->have &= (uint8_t)~(1u << m);
+			return not_now(s, err);
+		}
+		slot->open = 0;
+		s->head++;
+	}
+	slot->held |= (uint8_t)(1u << m);
+	*req = &slot->req[m];
+	return 0;
+}
+
 int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
 {
 	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
 	const struct ha_cts *cts = ha_send_cts(s, s->head);
-	struct ha_request *q;
-	int m, err;
+	int err;
 
 	*req = NULL;
 	if (unlikely(s->b.error || atomic_load_explicit(&s->b.attention, memory_order_relaxed)) && ha_bundle_attend(&s->b))
@@ -258,33 +307,20 @@ int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *
 	/* Acquire: pairs with the peer's NIC, which writes idx last of its cache line. */
 	if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != s->head + 1)
 		return 0;
-	if (!slot->open && (err = open_slot(s, slot, cts)) != 0)
-		goto not_now;
-	m = match(s, slot, cts, (uint32_t)tag);
-	if (m < 0)
+	if (unlikely(cts->n != 1))
+		return isend_group(s, data, size, tag, mr, req);
+	if (unlikely(cts->tag != (uint32_t)tag))
 		return 0;
-	q = &slot->req[m];
-	q->done = 0;
-	q->data = data;
-	q->size = size < cts[m].size ? size : cts[m].size;
-	q->mr = mr;
-	slot->have |= (uint8_t)(1u << m);
-	if (slot->have == (1u << slot->n) - 1) {
-		err = post_slot(s, slot, cts);
-		if (unlikely(err)) {
-			slot->have &= (uint8_t)~(1u << m);
-			goto not_now;
-		}
-		slot->open = 0;
-		s->head++;
-	}
-	slot->held |= (uint8_t)(1u << m);
-	*req = q;
+	if (unlikely(slot->held | slot->pending))
+		return not_now(s, -EAGAIN);
+	slot->idx = s->head;
+	slot->n = 1;
+	fill_request(&slot->req[0], cts, data, size, mr);
+	err = post_slot(s, slot, cts);
+	if (unlikely(err))
+		return not_now(s, err);
+	s->head++;
+	slot->held = 1;
+	*req = &slot->req[0];
 	return 0;
-
-not_now:
-	if (err != -EAGAIN)
-		return err;
-	ha_bundle_poll(&s->b); /* room comes with completions */
-	return s->b.error;
 }

@@ -165,10 +165,24 @@ static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
  */
 #define HA_IMM_SIZED (1u << 19)
 
+/* Slot and generation of an absolute index: all but stripe, mask and the sized bit. */
+static inline uint32_t ha_imm_identity(uint64_t idx)
+{
+	return (uint32_t)(idx & 0xff) | (uint32_t)(idx >> 8) << 20;
+}
+/* Stripe and mask of a message that one rail carries alone. */
+static inline uint32_t ha_imm_alone(unsigned rail)
+{
+	return 1u << rail << 8 | rail << 16;
+}
 static inline uint32_t ha_imm_make(uint64_t idx, unsigned stripe, unsigned mask, bool sized)
 {
-	return (uint32_t)(idx & 0xff) | mask << 8 | stripe << 16 | (sized ? HA_IMM_SIZED : 0) |
-	       (uint32_t)(idx >> 8 & 0xfff) << 20;
+	return ha_imm_identity(idx) | mask << 8 | stripe << 16 | (sized ? HA_IMM_SIZED : 0);
+}
+/* The identity within an immediate. */
+static inline uint32_t ha_imm_identity_of(uint32_t imm)
+{
+	return imm & 0xfff000ff;
 }
 static inline unsigned ha_imm_slot(uint32_t imm)
 {
@@ -182,9 +196,10 @@ static inline unsigned ha_imm_stripe(uint32_t imm)
 {
 	return imm >> 16 & 7;
 }
-static inline unsigned ha_imm_generation(uint32_t imm)
+/* Names another slot than `slot`: what is stored where no further immediate may match. */
+static inline uint32_t ha_imm_spoiled(unsigned slot)
 {
-	return imm >> 20;
+	return (uint8_t)~slot;
 }
 static_assert(HA_SLOTS == 256, "the immediate has eight bits for the slot");
 

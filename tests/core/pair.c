@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/core/pair.h"
+
+#include "base/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "pair: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+void pair_open(struct pair *p, int nmore)
+{
+	static struct ha_config config;
+	struct ha_ctx_params params = { .config = &config };
+	struct ha_comm_opts opts = { .traffic_class = -1, .nmore = nmore };
+	char handle[HA_HANDLE_MAX] = { 0 };
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	ha_config_load_env(&config);
+	for (int i = 0; i < nmore; i++)
+		opts.more[i] = i + 1;
+	if ((err = ha_ctx_create(&params, &p->ctx)) != 0)
+		die("context", err);
+	if ((err = ha_listen(p->ctx, 0, &opts, handle, &p->listen)) != 0)
+		die("listen", err);
+	for (int k = 0; !(p->send && p->recv) && k < PAIR_PATIENCE; k++) {
+		if (!p->send && (err = ha_connect(p->ctx, 0, &opts, handle, &p->send)) != 0)
+			die("connect", err);
+		if (!p->recv && (err = ha_accept(p->listen, &p->recv)) != 0)
+			die("accept", err);
+		pair_idle(p, k);
+	}
+	if (!p->send || !p->recv)
+		die("connect", -110);
+}
+
+void pair_close(struct pair *p)
+{
+	ha_close_send(p->send);
+	ha_close_recv(p->recv);
+	ha_close_listen(p->listen);
+	ha_ctx_destroy(p->ctx);
+}
+
+void *pair_alloc(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("memory", -12);
+	return p;
+}
+
+void pair_idle(struct pair *p, int k)
+{
+	if (k > 100)
+		usleep(k > 10000 ? 100 : 1);
+}
