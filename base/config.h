@@ -71,6 +71,7 @@ int ha_config_timeout(const struct ha_config *config);
 /* The hardware's own window in microseconds: 4.096 us x 2^timeout x retry count. */
 uint64_t ha_config_window_us(const struct ha_config *config);
 
+const char *ha_config_name(enum ha_config_id id);
 /* A known variable whose name is near `name` (edit distance <= 3), or NULL. */
 const char *ha_config_nearest(const char *name);
 /* The value in force as text, into `buf`. Returns buf. */

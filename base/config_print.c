@@ -28,6 +28,11 @@ static const char *const sources[] = {
 	[HA_CONFIG_ADJUSTED] = "raised by a rule",
 };
 
+const char *ha_config_name(enum ha_config_id id)
+{
+	return ha_config_entries[id].name;
+}
+
 const char *ha_config_value(const struct ha_config *config, enum ha_config_id id, char *buf, size_t len)
 {
 	const struct ha_config_entry *entry = &ha_config_entries[id];

@@ -19,6 +19,8 @@ static int version_run(int argc, char **argv);
 
 static const struct ha_command commands[] = {
 	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
+	{ "topo", "list the RDMA devices as hawser sees them", ha_cmd_topo },
+	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "version", "print the version", version_run },
 	{ "help", "print this list", help_run },
 };

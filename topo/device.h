@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "topo/pci.h"
 #include "verbs/ops.h"
 
 #define HA_DEVICE_NAME_MAX IBV_SYSFS_NAME_MAX /* bytes, with the final 0 */
@@ -33,6 +34,8 @@ struct ha_topo_device {
 	char card_path[HA_DEVICE_PATH_MAX]; /* the same with the function (and a VF's number) set to 0, what NCCL is told */
 	int card_port;			    /* ports of the same card that come before this one in the list */
 	int numa_node;			    /* -1: unknown */
+	int rail_id, plane_id;		    /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
+	char physical_path[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else pci_path */
 	bool is_virtual;		    /* a PCI virtual function */
 	bool is_soft;			    /* no PCI device behind it: a software NIC */
 
@@ -73,6 +76,9 @@ struct ha_topo {
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo);
 /* Close every context. Objects made in them must be gone. */
 void ha_topo_release(struct ha_topo *topo);
+
+/* How far two devices of the list are apart; functions with one system image GUID are the same card. */
+enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b);
 
 /* "mlx5_0:1", for logs. Returns buf. */
 const char *ha_topo_device_label(const struct ha_topo_device *device, char *buf, size_t len);

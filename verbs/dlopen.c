@@ -531,6 +531,7 @@ int ha_verbs_open_library(const char *choice, struct ha_verbs_ops **ops)
 		return rc;
 	}
 	lib->ops.name = lib->name;
+	lib->ops.optional_access = lib->sym.reg_mr_iova2 != NULL;
 	HA_TRACE(NULL, "verbs from %s", lib->name);
 	*ops = &lib->ops;
 	return 0;

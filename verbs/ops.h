@@ -14,6 +14,7 @@
 #define HA_VERBS_OPS_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ struct ha_verbs_hot {
 struct ha_verbs_ops {
 	const char *name; /* "system", "soft", a path: for messages */
 	void *priv;	  /* of the implementation */
+	bool optional_access; /* reg_mr passes IBV_ACCESS_RELAXED_ORDERING on (rdma-core 28) */
 
 #define V const struct ha_verbs_ops *v
 	/* Devices. *list ends with NULL and belongs to the caller until device_list_free; open contexts outlive it. */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/ifaddr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/namelist.h"
+
+static int first_match(const struct ha_ifaddr *list, int n, const char *names, int family)
+{
+	struct ha_namelist filter;
+
+	ha_namelist_parse(&filter, names);
+	for (int i = 0; i < n; i++)
+		if ((family == AF_UNSPEC || list[i].addr.sa.sa_family == family) &&
+		    ha_namelist_match(&filter, list[i].name, HA_NAMELIST_ANY, NULL))
+			return i;
+	return -1;
+}
+
+int ha_ifaddr_choose(const struct ha_ifaddr *list, int n, const char *ifname, int family)
+{
+	static const char *const order[] = { "ib", "^docker,lo,virbr", "docker", "lo", "virbr" };
+
+	if (*ifname)
+		return first_match(list, n, ifname, family);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		int found = first_match(list, n, order[i], family);
+
+		if (found >= 0)
+			return found;
+	}
+	return -1;
+}
+
+/* ::1 is left out: 127.0.0.1 stands for the loopback interface, as with NCCL. */
+static int usable(const struct ifaddrs *ifa)
+{
+	if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP))
+		return 0;
+	if (ifa->ifa_addr->sa_family == AF_INET)
+		return 1;
+	return ifa->ifa_addr->sa_family == AF_INET6 &&
+	       !IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)ifa->ifa_addr)->sin6_addr);
+}
+
+int ha_ifaddr_list(struct ha_ifaddr *list, int max)
+{
+	struct ifaddrs *all;
+	int n = 0;
+
+	if (getifaddrs(&all))
+		return -errno;
+	for (const struct ifaddrs *ifa = all; ifa && n < max; ifa = ifa->ifa_next) {
+		struct ha_ifaddr *entry = &list[n];
+
+		if (!usable(ifa))
+			continue;
+		memset(entry, 0, sizeof(*entry));
+		snprintf(entry->name, sizeof(entry->name), "%s", ifa->ifa_name);
+		memcpy(&entry->addr, ifa->ifa_addr,
+		       ifa->ifa_addr->sa_family == AF_INET ? sizeof(entry->addr.in) : sizeof(entry->addr.in6));
+		n++;
+	}
+	freeifaddrs(all);
+	return n;
+}
+
+int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out)
+{
+	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
+	struct ha_ifaddr list[HA_IFADDR_MAX];
+	int n = ha_ifaddr_list(list, HA_IFADDR_MAX);
+	int index;
+
+	if (n < 0) {
+		HA_WARN(NULL, "cannot list the network interfaces: %s", strerror(-n));
+		return n;
+	}
+	index = ha_ifaddr_choose(list, n, config->socket_ifname, families[config->socket_family]);
+	if (index < 0) {
+		HA_WARN(NULL, "no network interface for the out-of-band connections among %d addresses "
+			"(NCCL_SOCKET_IFNAME='%s'); set NCCL_SOCKET_IFNAME to one that all hosts can reach", n,
+			config->socket_ifname);
+		return -ENODEV;
+	}
+	*out = list[index];
+	return 0;
+}
+
+socklen_t ha_ifaddr_len(const struct ha_ifaddr *addr)
+{
+	return addr->addr.sa.sa_family == AF_INET ? sizeof(addr->addr.in) : sizeof(addr->addr.in6);
+}
+
+const char *ha_ifaddr_text(const struct sockaddr *addr, char *buf)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (addr->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(buf, HA_IFADDR_TEXT_MAX, "%s:%d", host, ntohs(in->sin_port));
+	} else if (addr->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(buf, HA_IFADDR_TEXT_MAX, "[%s]:%d", host, ntohs(in6->sin6_port));
+	} else {
+		snprintf(buf, HA_IFADDR_TEXT_MAX, "address family %d", addr->sa_family);
+	}
+	return buf;
+}
