@@ -15,6 +15,7 @@
 #include "topo/pci.h"
 #include "topo/speed.h"
 #include "topo/sysfs.h"
+#include "verbs/status.h"
 
 /* One discovery in progress. */
 struct discovery {
@@ -26,13 +27,6 @@ struct discovery {
 	int listed;   /* devices that the library knows */
 	int filtered; /* ports that NCCL_IB_HCA keeps out */
 };
-
-static const char *port_state(enum ibv_port_state state)
-{
-	static const char *const names[] = { "in no state", "down", "initialising", "armed", "active", "deferred" };
-
-	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "in an unknown state";
-}
 
 static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 {
@@ -102,7 +96,7 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, s
 	if (attr->attr.state != IBV_PORT_ACTIVE) {
 		d->topo->down++;
 		HA_INFO(dev->name, "port %d is %s and left out; check its cable and `ip link` or `ibstat`", dev->port,
-			port_state(attr->attr.state));
+			ha_verbs_port_state_name(attr->attr.state));
 		return false;
 	}
 	if (attr->attr.link_layer != IBV_LINK_LAYER_INFINIBAND && attr->attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
