@@ -28,7 +28,7 @@ struct ha_ifaddr {
  */
 int ha_ifaddr_choose(const struct ha_ifaddr *list, int n, const char *ifname, int family);
 
-/* The addresses of this host's interfaces that are up, at most `max`, in the kernel's order. Count or negative errno. */
+/* Addresses of this host's interfaces that are up, at most `max`, in the kernel's order. Count or negative errno. */
 int ha_ifaddr_list(struct ha_ifaddr *list, int max);
 
 /* Both, by NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY. -ENODEV, with a line that says what to set: none fits. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha topo: the RDMA devices as hawser sees them, with the settings in force. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,13 @@ static void device_print(int index, const struct ha_topo_device *dev)
 	       dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps / 1000.0, 128 << dev->mtu);
 	printf("    PCI      %s%s, NUMA node %d\n", *dev->pci_path ? dev->pci_path : "none (a software NIC)",
 	       dev->is_virtual ? " (virtual function)" : "", dev->numa_node);
-	printf("    GUID     %016llx (card %016llx)\n", (unsigned long long)dev->node_guid, (unsigned long long)dev->guid);
+	printf("    GUID     %016" PRIx64 " (card %016" PRIx64 ")\n", dev->node_guid, dev->guid);
 	if (dev->is_ethernet)
-		printf("    GID      %d: %s, RoCE v%d\n", dev->gid_index, ha_gid_text(&dev->gid, gid), dev->roce_version);
+		printf("    GID      %d: %s, RoCE v%d\n", dev->gid_index, ha_gid_text(&dev->gid, gid),
+		       dev->roce_version);
 	else
 		printf("    address  LID %d, GID %d: %s\n", dev->lid, dev->gid_index, ha_gid_text(&dev->gid, gid));
-	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, %d pieces per request\n",
+	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, %d SGEs per request\n",
 	       dev->attr.max_qp, dev->attr.max_cqe, dev->attr.max_srq, dev->attr.max_sge);
 	printf("    GPU      %s; relaxed ordering %s; adaptive routing %s%s\n",
 	       dev->dma_buf && dev->peer_memory ? "dma-buf, peer memory module" :
@@ -75,8 +77,9 @@ int ha_cmd_topo(int argc, char **argv)
 	if (argc > 1) {
 		int help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
 
-		fprintf(help ? stdout : stderr, "usage: ha topo   list the RDMA devices as hawser sees them; `ha config` "
-						"names the variables that choose\n");
+		fprintf(help ? stdout : stderr,
+			"usage: ha topo   list the RDMA devices as hawser sees them\n"
+			"`ha config` names the variables that choose among them.\n");
 		return help ? 0 : 2;
 	}
 	ha_config_load_env(&config);
@@ -85,7 +88,8 @@ int ha_cmd_topo(int argc, char **argv)
 	topo = calloc(1, sizeof(*topo));
 	if (!topo || ha_topo_discover(verbs, &config, topo))
 		goto out;
-	printf("%d active port%s from %s, %d down\n", topo->ndevices, topo->ndevices == 1 ? "" : "s", verbs->name, topo->down);
+	printf("%d active port%s from %s, %d down\n", topo->ndevices, topo->ndevices == 1 ? "" : "s", verbs->name,
+	       topo->down);
 	filters_print(&config);
 	for (int i = 0; i < topo->ndevices; i++)
 		device_print(i, &topo->devices[i]);

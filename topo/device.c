@@ -53,8 +53,8 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 					   dev->name, dev->port) != 0;
 	if (dev->apm_enabled && d->config->enable_backup)
 		HA_WARN(dev->name,
-			"the driver's own path migration (APM) is enabled on port %d and would fight with the standby path. "
-			"Disable it, or set HA_NCCL_ENABLE_BACKUP=0", dev->port);
+			"the driver's own path migration (APM) is enabled on port %d and would fight with the standby "
+			"path. Disable it, or set HA_NCCL_ENABLE_BACKUP=0", dev->port);
 }
 
 /* False: the port is not usable, and the log said why. */
@@ -221,7 +221,8 @@ static void config_read(struct discovery *d)
 		HA_WARN(NULL, "NCCL_IB_ADDR_RANGE=%s is no %s prefix such as %s; it is ignored", config->ib_addr_range,
 			inet6 ? "IPv6" : "IPv4", inet6 ? "fd00::/8" : "10.0.0.0/8");
 	if (config->ib_pci_relaxed_ordering == 1 && !d->verbs->optional_access)
-		HA_WARN(NULL, "NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core 28)", d->verbs->name);
+		HA_WARN(NULL, "NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core 28)",
+			d->verbs->name);
 	d->peer_memory = ha_gdr_peer_memory(config->sysfs_root);
 }
 

@@ -2,8 +2,9 @@
 /*
  * dlopen.c - libibverbs at run time
  *
- * Nothing links against libibverbs: a host without it must still be able to load the plugin and be told what to install.
- * Each symbol is asked for with the version that introduced its present form, since 1.0 of some has another layout.
+ * Nothing links against libibverbs: a host without it must still be able to load the plugin and be told what to
+ * install. Each symbol is asked for with the version that introduced its present form, since 1.0 of some has another
+ * layout.
  */
 #include "verbs/dlopen.h"
 
@@ -441,8 +442,8 @@ static int symbols_load(struct library *lib)
 		void *address = dlvsym(lib->handle, s->name, s->version);
 
 		if (!address && !s->optional) {
-			HA_WARN(NULL, "%s has no %s in version %s: it is not a libibverbs that hawser can use", lib->name,
-				s->name, s->version);
+			HA_WARN(NULL, "%s has no %s in version %s: it is not a libibverbs that hawser can use",
+				lib->name, s->name, s->version);
 			return -ENOSYS;
 		}
 		memcpy((char *)&lib->sym + s->offset, &address, sizeof(address));
@@ -490,8 +491,8 @@ static int soft_open(struct library *lib)
 	if (library_try(lib, "softroce/libibverbs.so.1"))
 		return 0;
 	HA_WARN(NULL,
-		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libibverbs.so.1. Install it there, or set "
-		"HA_NCCL_VERBS to its path",
+		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libibverbs.so.1. Install it there, or "
+		"set HA_NCCL_VERBS to its path",
 		folder);
 	return -ENOENT;
 }
@@ -503,8 +504,8 @@ static int library_find(struct library *lib, const char *choice)
 	if (!*choice || !strcmp(choice, "system")) {
 		if (library_try(lib, "libibverbs.so.1"))
 			return 0;
-		HA_WARN(NULL, "%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set HA_NCCL_VERBS=soft for the "
-			"software NIC", dlerror());
+		HA_WARN(NULL, "%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set HA_NCCL_VERBS=soft "
+			"for the software NIC", dlerror());
 		return -ENOENT;
 	}
 	if (library_try(lib, choice))

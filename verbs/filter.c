@@ -220,12 +220,13 @@ DEPTH(1)
 DEPTH(2)
 DEPTH(3)
 
-#define HOT(depth) { post_send_##depth, post_recv_##depth, post_srq_recv_##depth, poll_cq_##depth, req_notify_cq_##depth }
+#define HOT(depth)                                                                                  \
+	{                                                                                           \
+		post_send_##depth, post_recv_##depth, post_srq_recv_##depth, poll_cq_##depth,       \
+			req_notify_cq_##depth                                                       \
+	}
 
 static const struct ha_verbs_hot hot_functions[HA_FILTER_DEPTH_MAX] = { HOT(0), HOT(1), HOT(2), HOT(3) };
-
-/* Filters below `v`; a table of another kind ends the count. */
-static int depth_below(const struct ha_verbs_ops *v);
 
 /* The wrappers of everything that returns a status; hot and close get more below. */
 #define X(function, params, args)                                                       \
@@ -239,6 +240,7 @@ static int depth_below(const struct ha_verbs_ops *v);
 #include "verbs/ops_list.h"
 #undef X
 
+/* Filters below `v`; a table of another kind ends the count. */
 static int depth_below(const struct ha_verbs_ops *v)
 {
 	const struct ha_verbs_ops *inner = filter_of(v)->inner;

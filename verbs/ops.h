@@ -61,7 +61,7 @@ struct ha_verbs_ops {
 	/* With the GID's type and interface; optional. -ENODATA: the index is empty. */
 	int (*query_gid_ex)(V, struct ibv_context *context, uint8_t port, int index, struct ibv_gid_entry *entry);
 
-	/* Waits, unless context->async_fd is non-blocking (events.h): then -EAGAIN when there is none. Acknowledge each. */
+	/* Waits; after ha_verbs_events_nonblock (status.h) -EAGAIN when there is none. Acknowledge each. */
 	int (*get_async_event)(V, struct ibv_context *context, struct ibv_async_event *event);
 	void (*ack_async_event)(V, struct ibv_async_event *event);
 
