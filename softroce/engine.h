@@ -96,9 +96,10 @@ void sr_nic_query_port(const struct sr_nic *nic, struct ibv_port_attr *attr);
 /* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was sent to, dst = its sender. */
 void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len);
 /* Run due timers and transmit what may be transmitted, at most `budget` packets (0 = no limit). Ends with one flush().
- * True when more could be sent at once. */
+ * True when more could be sent at once; false also when the wire was full: call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
-/* When sr_nic_progress() must next be called although no packet arrives; UINT64_MAX = never. */
+/* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was posted or answers are owed, and
+ * the wire was not full), UINT64_MAX = never. May be early, is never late. */
 uint64_t sr_nic_deadline(const struct sr_nic *nic);
 /* The port goes down or up: packets stop both ways, PORT_ERR / PORT_ACTIVE events. */
 void sr_nic_set_link(struct sr_nic *nic, bool up);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nic.c - the NIC: packets in, packets out, time, port and death */
+#include "softroce/engine/nic.h"
+#include "softroce/engine/cq.h"
+#include "softroce/engine/mr.h"
+#include "softroce/engine/packet.h"
+#include "softroce/engine/qp.h"
+#include "softroce/engine/qp_state.h"
+#include "softroce/engine/service.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void no_completion(void *user, struct sr_cq *cq)
+{
+}
+
+static void no_async(void *user, enum ibv_event_type type, void *object)
+{
+}
+
+struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
+{
+	struct sr_nic *nic;
+
+	*err = -EINVAL;
+	if (!config->wire_ops || config->active_mtu < IBV_MTU_256 || config->active_mtu > IBV_MTU_4096)
+		return NULL;
+	*err = -ENOMEM;
+	nic = calloc(1, sizeof(*nic));
+	if (!nic)
+		return NULL;
+	nic->config = *config;
+	if (!nic->config.max_inflight || nic->config.max_inflight > 1u << 20)
+		nic->config.max_inflight = SR_DEFAULT_INFLIGHT;
+	nic->events = (struct sr_event_ops){ .completion = no_completion, .async = no_async };
+	if (config->event_ops && config->event_ops->completion)
+		nic->events.completion = config->event_ops->completion;
+	if (config->event_ops && config->event_ops->async)
+		nic->events.async = config->event_ops->async;
+	nic->rng.state = config->seed;
+	nic->link_up = true;
+	sr_table_init(&nic->qps, SR_QPN_INDEX_BITS, 24);
+	sr_table_init(&nic->mrs, SR_KEY_INDEX_BITS, 32);
+	sr_list_init(&nic->active);
+	sr_list_init(&nic->all_qps);
+	sr_list_init(&nic->cqs);
+	sr_list_init(&nic->srqs);
+	sr_list_init(&nic->pds);
+	*err = 0;
+	return nic;
+}
+
+void sr_nic_destroy(struct sr_nic *nic)
+{
+	while (!sr_list_empty(&nic->all_qps))
+		sr_qp_destroy(sr_container(nic->all_qps.next, struct sr_qp, all_link));
+	while (!sr_list_empty(&nic->srqs))
+		sr_srq_destroy(sr_container(nic->srqs.next, struct sr_srq, link));
+	while (!sr_list_empty(&nic->cqs))
+		sr_cq_destroy(sr_container(nic->cqs.next, struct sr_cq, link));
+	for (uint32_t i = 0; i < nic->mrs.n; i++)
+		if (nic->mrs.slot[i].object)
+			sr_mr_destroy(nic->mrs.slot[i].object);
+	while (!sr_list_empty(&nic->pds))
+		sr_pd_destroy(sr_container(nic->pds.next, struct sr_pd, link));
+	sr_timers_fini(&nic->timers);
+	sr_table_fini(&nic->qps);
+	sr_table_fini(&nic->mrs);
+	free(nic);
+}
+
+int sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame)
+{
+	if (nic->link_up) {
+		int err = nic->config.wire_ops->send(nic->config.wire, frame);
+
+		if (err)
+			return err;
+	} else {
+		nic->counters.dropped_link_down++;
+	}
+	nic->counters.sent_pkts++;
+	nic->counters.sent_bytes += frame->payload_len;
+	return 0;
+}
+
+void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object)
+{
+	if (!nic->dead)
+		nic->events.async(nic->config.user, type, object);
+}
+
+/*
+ * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that reports to it is of
+ * no use any more. This is done when the call that caused it is through, so that no work queue changes under its walker.
+ */
+void sr_nic_stop_overrun(struct sr_nic *nic)
+{
+	while (nic->cq_overrun) {
+		nic->cq_overrun = false;
+		for (struct sr_link *l = nic->cqs.next; l != &nic->cqs; l = l->next) {
+			struct sr_cq *cq = sr_container(l, struct sr_cq, link);
+
+			if (!cq->overrun || cq->overrun_reported)
+				continue;
+			cq->overrun_reported = true;
+			sr_nic_async(nic, IBV_EVENT_CQ_ERR, cq->user);
+		}
+		for (struct sr_link *l = nic->all_qps.next; l != &nic->all_qps; l = l->next) {
+			struct sr_qp *qp = sr_container(l, struct sr_qp, all_link);
+
+			if (!qp->send_cq->overrun && !qp->recv_cq->overrun)
+				continue;
+			if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+				continue;
+			sr_nic_async(nic, IBV_EVENT_QP_FATAL, qp->user);
+			sr_qp_enter_error(qp);
+		}
+	}
+}
+
+static bool from_peer(const struct sr_qp *qp, const struct sr_path *path)
+{
+	return !memcmp(path->dst, qp->path.dst, 16) && !memcmp(path->src, qp->path.src, 16);
+}
+
+void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *data, uint32_t len)
+{
+	struct sr_packet packet;
+	struct sr_qp *qp;
+
+	nic->now = now;
+	if (nic->dead)
+		return;
+	if (!nic->link_up) {
+		nic->counters.dropped_link_down++;
+		return;
+	}
+	nic->counters.rcvd_pkts++;
+	if (sr_packet_parse(&packet, data, len)) {
+		nic->counters.dropped_bad_header++;
+		return;
+	}
+	nic->counters.rcvd_bytes += packet.payload_len;
+	qp = sr_table_find(&nic->qps, packet.qpn);
+	if (!qp || qp->state < IBV_QPS_RTR || qp->service->opcode_class != packet.opcode >> SR_OPCODE_CLASS_SHIFT) {
+		nic->counters.dropped_no_qp++;
+		return;
+	}
+	if (!from_peer(qp, path)) {
+		nic->counters.dropped_wrong_peer++;
+		return;
+	}
+	qp->service->receive(qp, &packet);
+	sr_nic_settle(nic);
+}
+
+bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
+{
+	unsigned left = budget ? budget : UINT_MAX;
+	struct sr_timer *timer;
+
+	nic->now = now;
+	if (nic->dead)
+		return false;
+	while ((timer = sr_timers_expired(&nic->timers, now))) {
+		struct sr_qp *qp = sr_container(timer, struct sr_qp, timer);
+
+		qp->service->expired(qp);
+	}
+	nic->wire_full = false;
+	while (left && !sr_list_empty(&nic->active)) {
+		struct sr_qp *qp = sr_container(nic->active.next, struct sr_qp, active_link);
+		int n = qp->service->transmit(qp, left < SR_QUANTUM ? left : SR_QUANTUM);
+
+		if (n < 0) {
+			nic->wire_full = true;
+			break;
+		}
+		left -= (unsigned)n;
+		sr_list_remove(&qp->active_link);
+		qp->active = n && qp->service->pending(qp);
+		if (qp->active)
+			sr_list_add_tail(&nic->active, &qp->active_link);
+	}
+	sr_nic_settle(nic);
+	if (nic->config.wire_ops->flush)
+		nic->config.wire_ops->flush(nic->config.wire);
+	return !nic->wire_full && !sr_list_empty(&nic->active);
+}
+
+uint64_t sr_nic_deadline(const struct sr_nic *nic)
+{
+	if (nic->dead)
+		return SR_NEVER;
+	if (!nic->wire_full && !sr_list_empty(&nic->active))
+		return 0;
+	return sr_timers_next(&nic->timers);
+}
+
+void sr_nic_set_link(struct sr_nic *nic, bool up)
+{
+	if (nic->dead || nic->link_up == up)
+		return;
+	nic->link_up = up;
+	sr_nic_async(nic, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL);
+}
+
+void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid)
+{
+	if (index >= SR_GIDS || !memcmp(&nic->config.gid[index], gid, sizeof(*gid)))
+		return;
+	nic->config.gid[index] = *gid;
+	sr_nic_async(nic, IBV_EVENT_GID_CHANGE, NULL);
+}
+
+void sr_nic_kill(struct sr_nic *nic)
+{
+	sr_nic_async(nic, IBV_EVENT_DEVICE_FATAL, NULL);
+	nic->dead = true;
+	nic->link_up = false;
+}
+
+const struct sr_counters *sr_nic_counters(const struct sr_nic *nic)
+{
+	return &nic->counters;
+}

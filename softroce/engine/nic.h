@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nic.h - the NIC's own state, and what its parts ask of it
+ *
+ * The NIC owns the number spaces (queue pairs, memory keys), the timers, the list of queue pairs that have something
+ * to send, and the one way out to the wire. Everything is protected by the caller's serialisation.
+ */
+#ifndef SOFTROCE_ENGINE_NIC_H
+#define SOFTROCE_ENGINE_NIC_H
+
+#include "softroce/engine.h"
+#include "softroce/engine/list.h"
+#include "softroce/engine/table.h"
+#include "softroce/engine/timer.h"
+
+#define SR_QPN_INDEX_BITS 14u /* 16384 queue pairs, 10 random bits in a QPN */
+#define SR_KEY_INDEX_BITS 18u /* 262144 memory regions, 14 random bits in a key */
+#define SR_DEFAULT_INFLIGHT 256u
+#define SR_QUANTUM 16u /* packets a queue pair may send before the next one's turn */
+
+struct sr_nic {
+	struct sr_nic_config config;
+	struct sr_event_ops events; /* config's with the gaps filled */
+	struct sr_rng rng;
+	struct sr_table qps, mrs;
+	struct sr_timers timers;
+	struct sr_link active;	/* queue pairs with something to send, next one first */
+	struct sr_link all_qps; /* every queue pair */
+	struct sr_link cqs, srqs, pds;
+	uint64_t now; /* of the current call, ns */
+	bool link_up, dead;
+	bool wire_full;	  /* the wire refused a packet in the last sr_nic_progress() */
+	bool cq_overrun;  /* some completion queue overran and its users are still to be stopped */
+	uint32_t n_pd, n_cq, n_srq;
+	struct sr_counters counters;
+};
+
+/* Hands a packet to the wire: 0 or -EAGAIN. A port that is down swallows packets, as a cable that is out does. */
+int sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
+/* Raises an asynchronous event; nothing happens once the NIC is dead. */
+void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
+/* The queue pairs on completion queues that overran go to the error state; called at the end of every entry point. */
+void sr_nic_stop_overrun(struct sr_nic *nic);
+
+static inline void sr_nic_settle(struct sr_nic *nic)
+{
+	if (__builtin_expect(nic->cq_overrun, 0))
+		sr_nic_stop_overrun(nic);
+}
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* qp_state.c - transitions of a queue pair; see qp_state.h */
+#include "softroce/engine/qp_state.h"
+#include "softroce/engine/completion.h"
+#include "softroce/engine/psn.h"
+#include "softroce/engine/qp.h"
+#include "softroce/engine/service.h"
+#include <errno.h>
+#include <string.h>
+
+/*
+ * IBTA vol. 1, table 91 (11.2.5.3) for reliable connections: which attributes a transition must and may carry. The
+ * state itself is always allowed. UD and UC differ only in the columns, so a new service adds a table beside this one.
+ */
+struct transition {
+	bool valid;
+	int required, optional;
+};
+
+#define PATHS (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+
+static const struct transition rc_table[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN] = {
+	[IBV_QPS_RESET] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_INIT] = { true, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
+	},
+	[IBV_QPS_INIT] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+		[IBV_QPS_INIT] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
+		[IBV_QPS_RTR] = { true,
+				  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+				  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	},
+	[IBV_QPS_RTR] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+		[IBV_QPS_RTS] = { true,
+				  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					  IBV_QP_MAX_QP_RD_ATOMIC,
+				  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
+	},
+	[IBV_QPS_RTS] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
+		[IBV_QPS_SQD] = { true, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	},
+	[IBV_QPS_SQD] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
+		[IBV_QPS_SQD] = { true, 0,
+				  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ACCESS_FLAGS |
+					  IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | PATHS },
+	},
+	[IBV_QPS_SQE] = {
+		/* A reliable connection never gets here: a failed send is an error of the whole queue pair. */
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+	},
+	[IBV_QPS_ERR] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_ERR] = { true },
+	},
+};
+
+bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct transition *t;
+
+	if (type != IBV_QPT_RC || (unsigned)from >= IBV_QPS_UNKNOWN || (unsigned)to >= IBV_QPS_UNKNOWN)
+		return false;
+	t = &rc_table[from][to];
+	if (!t->valid || (mask & t->required) != t->required)
+		return false;
+	return !(mask & ~(t->required | t->optional | IBV_QP_STATE));
+}
+
+void sr_qp_enter_error(struct sr_qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
+		return;
+	qp->state = IBV_QPS_ERR;
+	sr_timer_stop(&qp->timer);
+	qp->resp.incoming = SR_IN_NONE;
+	sr_flush_sends(qp);
+	sr_flush_receives(qp);
+	if (qp->srq)
+		sr_nic_async(qp->nic, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
+}
+
+void sr_qp_reset(struct sr_qp *qp)
+{
+	bool lost = qp->srq && qp->resp.rwqe;
+
+	qp->state = IBV_QPS_RESET;
+	sr_timer_stop(&qp->timer);
+	sr_cq_forget(qp->send_cq, qp->qpn);
+	if (qp->recv_cq != qp->send_cq)
+		sr_cq_forget(qp->recv_cq, qp->qpn);
+	if (lost)
+		qp->srq->rq.retired++; /* taken and never to be reported */
+	qp->sq.head = qp->sq.cur = qp->sq.tail = qp->sq.retired = qp->sq.unreported = 0;
+	qp->rq.head = qp->rq.tail = qp->rq.retired = 0;
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->service->reset(qp);
+}
+
+/* An address a RoCE packet can be sent to, from a GID that we have. */
+static int check_address(const struct sr_qp *qp, const struct ibv_ah_attr *ah)
+{
+	static const union ibv_gid none;
+
+	if (!ah->is_global || ah->port_num != 1 || ah->grh.sgid_index >= SR_GIDS)
+		return -EINVAL;
+	if (!memcmp(&ah->grh.dgid, &none, sizeof(none)) ||
+	    !memcmp(&qp->nic->config.gid[ah->grh.sgid_index], &none, sizeof(none)))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			  IBV_ACCESS_REMOTE_ATOMIC;
+	const struct {
+		int bit;
+		bool bad;
+	} checks[] = {
+		{ IBV_QP_CUR_STATE, a->cur_qp_state != qp->state },
+		{ IBV_QP_PKEY_INDEX, a->pkey_index != 0 },
+		{ IBV_QP_PORT, a->port_num != 1 },
+		{ IBV_QP_ACCESS_FLAGS, (a->qp_access_flags & ~(unsigned)known) != 0 },
+		{ IBV_QP_PATH_MTU, a->path_mtu < IBV_MTU_256 || a->path_mtu > qp->nic->config.active_mtu },
+		{ IBV_QP_DEST_QPN, a->dest_qp_num > 0xffffff },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic > SR_MAX_RD_ATOMIC },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic > SR_MAX_RD_ATOMIC },
+		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer > 31 },
+		{ IBV_QP_TIMEOUT, a->timeout > 31 },
+		{ IBV_QP_RETRY_CNT, a->retry_cnt > 7 },
+		{ IBV_QP_RNR_RETRY, a->rnr_retry > 7 },
+		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state != IBV_MIG_MIGRATED },
+		{ IBV_QP_ALT_PATH, true }, /* no automatic path migration here */
+		{ IBV_QP_AV, (mask & IBV_QP_AV) && check_address(qp, &a->ah_attr) },
+	};
+
+	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if ((mask & checks[i].bit) && checks[i].bad)
+			return -EINVAL;
+	return 0;
+}
+
+/*
+ * UDP source port, which spreads connections over paths: from the flow label when the program chose one, otherwise from
+ * the two queue pair numbers; folded into 0xc000-0xffff (IBTA annex A17.9.2 asks for that range).
+ */
+static uint16_t source_port(const struct sr_qp *qp)
+{
+	uint32_t label = qp->attr.ah_attr.grh.flow_label & 0xfffff;
+
+	if (!label) {
+		uint64_t v = (uint64_t)qp->qpn * qp->attr.dest_qp_num;
+
+		v ^= v >> 20;
+		v ^= v >> 40;
+		label = (uint32_t)v & 0xfffff;
+	}
+	return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
+}
+
+static void apply_path(struct sr_qp *qp)
+{
+	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
+
+	memcpy(qp->path.src, &qp->nic->config.gid[grh->sgid_index], 16);
+	memcpy(qp->path.dst, &grh->dgid, 16);
+	qp->path.tclass = grh->traffic_class;
+	qp->path.ttl = grh->hop_limit ? grh->hop_limit : 64;
+	qp->path.sport = source_port(qp);
+}
+
+static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
+{
+	struct ibv_qp_attr *a = &qp->attr;
+
+#define TAKE(bit, field)                                                                                               \
+	do {                                                                                                           \
+		if (mask & (bit))                                                                                      \
+			a->field = from->field;                                                                        \
+	} while (0)
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+#undef TAKE
+	if (mask & IBV_QP_RQ_PSN)
+		qp->resp.epsn = a->rq_psn = from->rq_psn & SR_PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN) {
+		struct sr_requester *req = &qp->req;
+
+		a->sq_psn = from->sq_psn & SR_PSN_MASK;
+		req->post_psn = req->next_psn = req->una_psn = req->max_psn = a->sq_psn;
+	}
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->mtu_shift = (uint8_t)(7 + a->path_mtu);
+		qp->mtu = 1u << qp->mtu_shift;
+	}
+	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
+		qp->req.retry_left = a->retry_cnt;
+		qp->req.rnr_left = a->rnr_retry;
+	}
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		apply_path(qp);
+}
+
+static void enter(struct sr_qp *qp, enum ibv_qp_state to)
+{
+	switch (to) {
+	case IBV_QPS_RESET:
+		sr_qp_reset(qp);
+		return;
+	case IBV_QPS_ERR:
+		sr_qp_enter_error(qp);
+		/* The program wants this life to end: nothing more goes out of it, not even answers. */
+		qp->service->silence(qp);
+		return;
+	case IBV_QPS_SQD:
+		if (qp->state != IBV_QPS_SQD)
+			qp->req.drained_reported = false;
+		break;
+	default:
+		break;
+	}
+	qp->state = to;
+	/* Resumed, or to be looked at for "drained" although nothing is on its way. */
+	if (to == IBV_QPS_RTS || to == IBV_QPS_SQD)
+		sr_qp_activate(qp);
+}
+
+int sr_qp_modify(struct sr_qp *qp, uint64_t now, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+
+	if (qp->nic->dead)
+		return -EIO;
+	qp->nic->now = now;
+	if (!sr_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
+		return -EINVAL;
+	apply(qp, attr, mask);
+	enter(qp, to);
+	sr_nic_settle(qp->nic);
+	return 0;
+}

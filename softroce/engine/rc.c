@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rc.c - the reliable connection service: its table entry, and framing for both halves */
+#include "softroce/engine/rc.h"
+#include "softroce/engine/service.h"
+#include <string.h>
+
+void *sr_rc_frame(const struct sr_qp *qp, struct sr_frame *frame, uint8_t opcode, uint32_t psn)
+{
+	struct sr_bth *bth = (struct sr_bth *)frame->hdr;
+
+	bth->opcode = opcode;
+	bth->flags = SR_BTH_MIGREQ;
+	bth->pkey = htobe16(SR_PKEY);
+	bth->qpn = htobe32(qp->attr.dest_qp_num);
+	bth->apsn = htobe32(psn);
+	frame->path = &qp->path;
+	frame->iov_n = 0;
+	return bth + 1;
+}
+
+void *sr_rc_aeth(void *at, uint8_t syndrome, uint32_t msn)
+{
+	uint32_t aeth = htobe32((uint32_t)syndrome << 24 | (msn & 0xffffff));
+
+	memcpy(at, &aeth, sizeof(aeth));
+	return (char *)at + sizeof(aeth);
+}
+
+void sr_rc_finish(struct sr_frame *frame, const void *end, uint32_t payload_len)
+{
+	struct sr_bth *bth = (struct sr_bth *)frame->hdr;
+
+	frame->hdr_len = (uint16_t)((const uint8_t *)end - frame->hdr);
+	frame->payload_len = payload_len;
+	frame->pad = (uint8_t)(-payload_len & 3);
+	bth->flags |= (uint8_t)(frame->pad << SR_BTH_PAD_SHIFT);
+}
+
+static void rc_receive(struct sr_qp *qp, const struct sr_packet *packet)
+{
+	if (packet->kind & SR_PKT_REQUEST)
+		sr_responder_receive(qp, packet);
+	else
+		sr_completer_receive(qp, packet);
+}
+
+/* Answers first: they are what the peer's timers wait for. */
+static int rc_transmit(struct sr_qp *qp, unsigned burst)
+{
+	int answers = sr_responder_transmit(qp, burst);
+	int requests;
+
+	if (answers < 0 || (unsigned)answers >= burst)
+		return answers;
+	requests = sr_requester_transmit(qp, burst - (unsigned)answers);
+	return requests < 0 ? requests : answers + requests;
+}
+
+static bool rc_pending(const struct sr_qp *qp)
+{
+	return sr_responder_pending(qp) || sr_requester_pending(qp);
+}
+
+static void rc_silence(struct sr_qp *qp)
+{
+	qp->resp.reply = SR_REPLY_NONE;
+	for (unsigned i = 0; i < SR_MAX_RD_ATOMIC; i++)
+		qp->resp.res[i].pending = false;
+	qp->resp.res_pending = 0;
+}
+
+static void rc_reset(struct sr_qp *qp)
+{
+	memset(&qp->req, 0, sizeof(qp->req));
+	memset(&qp->resp, 0, sizeof(qp->resp));
+}
+
+const struct sr_service sr_service_rc = {
+	.type = IBV_QPT_RC,
+	.opcode_class = SR_CLASS_RC,
+	.post = sr_requester_post,
+	.receive = rc_receive,
+	.transmit = rc_transmit,
+	.pending = rc_pending,
+	.expired = sr_completer_expired,
+	.silence = rc_silence,
+	.reset = rc_reset,
+};
