@@ -10,3 +10,4 @@ function(engine_test name)
 endfunction()
 
 engine_test(test_engine_ops)
+engine_test(test_engine_loss)
