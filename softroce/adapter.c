@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "softroce/adapter.h"
+#include "softroce/settings.h"
+#include "softroce/udp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* A packet's share of a socket's receive buffer: 4 KiB of payload, headers, and what the kernel adds. */
+#define PACKET_TRUESIZE 8192
+#define INFLIGHT_MIN 16
+#define INFLIGHT_MAX 512
+#define TURN_BUDGET 256 /* packets sent before the next look at what has arrived */
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sr_adapter adapters[SR_DEVICES_MAX]; /* under table_lock, as is adapter_count */
+static int adapter_count = -1;			   /* -1: SOFTROCE_DEVICES has not been read yet */
+
+static void complaint_print(void *user, const char *line)
+{
+	sr_say("%s", line);
+}
+
+static void adapter_init(struct sr_adapter *adapter, const struct sr_device_spec *spec)
+{
+	memset(adapter, 0, sizeof(*adapter));
+	adapter->spec = *spec;
+	pthread_mutex_init(&adapter->lock, NULL);
+	adapter->kick = adapter->watch = -1;
+	adapter->control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
+}
+
+/* ---- fork: the child owns nothing of the parent's NICs ---- */
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&table_lock);
+	for (int i = 0; i < adapter_count; i++)
+		pthread_mutex_lock(&adapters[i].lock);
+}
+
+static void fork_parent(void)
+{
+	for (int i = adapter_count - 1; i >= 0; i--)
+		pthread_mutex_unlock(&adapters[i].lock);
+	pthread_mutex_unlock(&table_lock);
+}
+
+/*
+ * The worker does not exist in the child and the packets are the parent's: the descriptors go, objects made before the
+ * fork answer with errors (the engine is leaked, its memory is the child's own copy), and the table starts afresh.
+ */
+static void fork_child(void)
+{
+	for (int i = 0; i < adapter_count; i++) {
+		struct sr_adapter *adapter = &adapters[i];
+		struct sr_device_spec spec = adapter->spec;
+		unsigned life = adapter->life + 1;
+
+		if (adapter->udp)
+			sr_udp_forget(adapter->udp);
+		if (adapter->kick >= 0)
+			close(adapter->kick);
+		if (adapter->watch >= 0)
+			close(adapter->watch);
+		sr_control_forget(&adapter->control);
+		adapter_init(adapter, &spec);
+		adapter->life = life;
+	}
+	pthread_mutex_init(&table_lock, NULL);
+}
+
+static void table_read(void)
+{
+	struct sr_device_spec specs[SR_DEVICES_MAX];
+
+	if (adapter_count >= 0)
+		return;
+	adapter_count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_print, NULL);
+	for (int i = 0; i < adapter_count; i++)
+		adapter_init(&adapters[i], &specs[i]);
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- the address ---- */
+
+static uint32_t random32(void)
+{
+	uint32_t value;
+
+	if (getrandom(&value, sizeof(value), 0) != sizeof(value))
+		value = (uint32_t)sr_now() ^ (uint32_t)getpid() << 16;
+	return value;
+}
+
+static int subnet_try(struct sr_adapter *adapter, uint32_t address)
+{
+	uint8_t gid[16];
+	int err;
+
+	sr_gid_from_ipv4(gid, address);
+	err = sr_udp_bind(adapter->udp, 0, gid, 0);
+	if (!err)
+		memcpy(adapter->taken, gid, 16);
+	return err;
+}
+
+/* The address this process had before, else the lowest free one: binding the port is what makes it ours. */
+static int subnet_take(struct sr_adapter *adapter)
+{
+	uint32_t base = sr_gid_ipv4(adapter->spec.gid), size = 1u << (32 - adapter->spec.prefix);
+	uint32_t before = sr_gid_ipv4(adapter->taken);
+	int err;
+
+	if (before && !subnet_try(adapter, before))
+		return 0;
+	for (uint32_t host = 1; host < size - 1; host++) {
+		err = subnet_try(adapter, base + host);
+		if (err != -EADDRINUSE)
+			return err;
+	}
+	return -EADDRINUSE;
+}
+
+static int interface_take(struct sr_adapter *adapter)
+{
+	int err = 0;
+
+	for (int i = 0; i < SR_NETIF_GIDS && !err; i++)
+		err = sr_udp_bind(adapter->udp, i, adapter->link.gid[i], adapter->link.ifindex);
+	return err == -EADDRNOTAVAIL ? 0 : err; /* an IPv6 address still being checked for duplicates comes later */
+}
+
+static void address_complain(const struct sr_adapter *adapter, int err)
+{
+	const char *name = adapter->spec.name;
+
+	if (err == -ENODEV && adapter->spec.kind == SR_DEVICE_INTERFACE)
+		sr_say("%s is skipped: there is no interface '%s' here (`ip link` lists them)", name, adapter->spec.ifname);
+	else if (err == -ENODEV || err == -EADDRNOTAVAIL)
+		sr_say("%s is skipped: no interface of this machine has its address (`ip address` lists them; is `lo` up?)", name);
+	else if (err == -EADDRINUSE && adapter->spec.kind == SR_DEVICE_SUBNET)
+		sr_say("%s is skipped: UDP port %d is taken on every address of its subnet; another RoCE stack (rdma_rxe) may hold it "
+		       "on all addresses, or name a larger subnet", name, SR_UDP_PORT);
+	else if (err == -EADDRINUSE)
+		sr_say("%s is skipped: another process has its address, and a software NIC belongs to one process; give each its own "
+		       "address, or a loopback subnet such as 127.1.0.0/16", name);
+	else
+		sr_say("%s is skipped: %s", name, strerror(-err));
+}
+
+static int address_take(struct sr_adapter *adapter)
+{
+	int err;
+
+	adapter->udp = sr_udp_create(sr_settings()->gso, random32(), &adapter->faults, &err);
+	if (!adapter->udp)
+		return err;
+	if (adapter->spec.kind == SR_DEVICE_SUBNET) {
+		err = subnet_take(adapter);
+		if (!err)
+			err = sr_netif_read(&adapter->link, &adapter->spec, adapter->taken);
+	} else {
+		err = sr_netif_read(&adapter->link, &adapter->spec, NULL);
+		if (!err)
+			err = interface_take(adapter);
+	}
+	if (err) {
+		sr_udp_destroy(adapter->udp);
+		adapter->udp = NULL;
+	}
+	return err;
+}
+
+int sr_adapter_list(struct sr_adapter **out, int max)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&table_lock);
+	table_read();
+	for (int i = 0; i < adapter_count && n < max; i++) {
+		int err = adapters[i].holders ? 0 : address_take(&adapters[i]);
+
+		if (err) {
+			address_complain(&adapters[i], err);
+			continue;
+		}
+		adapters[i].holders++;
+		out[n++] = &adapters[i];
+	}
+	pthread_mutex_unlock(&table_lock);
+	return n;
+}
+
+void sr_adapter_hold(struct sr_adapter *adapter)
+{
+	pthread_mutex_lock(&table_lock);
+	adapter->holders++;
+	pthread_mutex_unlock(&table_lock);
+}
+
+void sr_adapter_release(struct sr_adapter *adapter, unsigned life)
+{
+	pthread_mutex_lock(&table_lock);
+	if (adapter->life == life && !--adapter->holders) {
+		sr_udp_destroy(adapter->udp);
+		adapter->udp = NULL;
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* ---- the NIC ---- */
+
+static uint32_t inflight_choose(const struct sr_adapter *adapter)
+{
+	uint32_t n = sr_udp_receive_buffer(adapter->udp) / PACKET_TRUESIZE;
+
+	if (sr_settings()->max_inflight)
+		return sr_settings()->max_inflight;
+	/* The peer's buffer is taken to be like ours: as much may be on its way as fits there. */
+	return n < INFLIGHT_MIN ? INFLIGHT_MIN : n > INFLIGHT_MAX ? INFLIGHT_MAX : n;
+}
+
+static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *events)
+{
+	struct sr_nic_config config = {
+		.name = adapter->spec.name,
+		.active_mtu = sr_netif_ib_mtu(&adapter->link),
+		.seed = random32(),
+		.max_inflight = inflight_choose(adapter),
+		.wire_ops = &sr_udp_wire_ops,
+		.wire = adapter->udp,
+		.event_ops = events,
+		.user = adapter,
+	};
+	int err;
+
+	memcpy(config.gid, adapter->link.gid, sizeof(config.gid));
+	adapter->faults = (struct sr_faults){ 0 };
+	adapter->stop = adapter->dead = false;
+	adapter->nic = sr_nic_create(&config, &err);
+	if (!adapter->nic)
+		return err;
+	adapter->link_told = adapter->link.up;
+	if (!adapter->link.up)
+		sr_nic_set_link(adapter->nic, false);
+	err = sr_control_open(&adapter->control, adapter->spec.name);
+	if (err)
+		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)", adapter->spec.name,
+		       strerror(-err));
+	sr_adapter_follow_control(adapter);
+	err = sr_worker_start(adapter);
+	if (err) {
+		sr_control_close(&adapter->control);
+		sr_nic_destroy(adapter->nic);
+		adapter->nic = NULL;
+	}
+	return err;
+}
+
+int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&table_lock);
+	if (!adapter->holders)
+		err = address_take(adapter);
+	if (!err) {
+		adapter->holders++;
+		if (!adapter->opens)
+			err = nic_start(adapter, events);
+		if (err && !--adapter->holders) {
+			sr_udp_destroy(adapter->udp);
+			adapter->udp = NULL;
+		}
+	}
+	if (!err)
+		adapter->opens++;
+	pthread_mutex_unlock(&table_lock);
+	return err;
+}
+
+void sr_adapter_close(struct sr_adapter *adapter, unsigned life)
+{
+	pthread_mutex_lock(&table_lock);
+	if (adapter->life == life && !--adapter->opens) {
+		sr_worker_stop(adapter);
+		sr_control_close(&adapter->control);
+		sr_nic_destroy(adapter->nic);
+		adapter->nic = NULL;
+	}
+	pthread_mutex_unlock(&table_lock);
+	sr_adapter_release(adapter, life);
+}
+
+bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life)
+{
+	if (pthread_mutex_trylock(&adapter->lock))
+		return false;
+	if (adapter->nic && adapter->life == life)
+		return true;
+	pthread_mutex_unlock(&adapter->lock);
+	return false;
+}
+
+bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life)
+{
+	if (pthread_mutex_trylock(&adapter->lock)) {
+		atomic_fetch_add_explicit(&adapter->wanted, 1, memory_order_relaxed);
+		pthread_mutex_lock(&adapter->lock);
+		atomic_fetch_sub_explicit(&adapter->wanted, 1, memory_order_relaxed);
+	}
+	if (adapter->nic && adapter->life == life)
+		return true;
+	pthread_mutex_unlock(&adapter->lock);
+	return false;
+}
+
+void sr_adapter_leave(struct sr_adapter *adapter)
+{
+	uint64_t wake_at = adapter->wake_at;
+	bool kick = wake_at && (sr_nic_deadline(adapter->nic) < wake_at || sr_udp_deadline(adapter->udp) < wake_at ||
+				sr_udp_blocked(adapter->udp));
+
+	if (kick)
+		adapter->wake_at = 0; /* once is enough */
+	pthread_mutex_unlock(&adapter->lock);
+	if (kick)
+		eventfd_write(adapter->kick, 1);
+}
+
+int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
+{
+	int work = sr_udp_receive(adapter->udp, adapter->nic, now);
+
+	work += sr_udp_run(adapter->udp, adapter->nic, now);
+	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
+}
+
+/* ---- what the outside does to it ---- */
+
+static void link_tell(struct sr_adapter *adapter)
+{
+	bool up = adapter->link.up && !adapter->faults.cut;
+
+	if (up == adapter->link_told)
+		return;
+	adapter->link_told = up;
+	sr_nic_set_link(adapter->nic, up);
+}
+
+void sr_adapter_follow_link(struct sr_adapter *adapter)
+{
+	struct sr_netif link;
+
+	/* An interface that is gone, or has lost the address, is a port without a carrier. */
+	if (adapter->dead)
+		return;
+	if (sr_netif_read(&link, &adapter->spec, adapter->taken))
+		link.up = false;
+	for (int i = 0; adapter->spec.kind == SR_DEVICE_INTERFACE && i < SR_NETIF_GIDS; i++) {
+		union ibv_gid gid;
+
+		if (!memcmp(link.gid[i], adapter->link.gid[i], 16))
+			continue;
+		if (sr_udp_bind(adapter->udp, i, link.gid[i], link.ifindex))
+			memset(link.gid[i], 0, 16); /* tried again at the next change */
+		memcpy(gid.raw, link.gid[i], 16);
+		sr_nic_set_gid(adapter->nic, i, &gid);
+	}
+	adapter->link = link;
+	link_tell(adapter);
+}
+
+static void status_publish(struct sr_adapter *adapter)
+{
+	struct sr_control_page page = {
+		.link_up = adapter->link_told,
+		.dead = adapter->dead,
+		.counters = *sr_nic_counters(adapter->nic),
+		.wire = *sr_udp_counters(adapter->udp),
+	};
+
+	memcpy(page.gid, adapter->link.gid, sizeof(page.gid));
+	sr_control_publish(&adapter->control, &page);
+}
+
+void sr_adapter_follow_control(struct sr_adapter *adapter)
+{
+	if (adapter->control.bell < 0)
+		return;
+	if (sr_control_read(&adapter->control, &adapter->faults)) {
+		sr_say("%s: the control page makes no sense; the faults in force stay", adapter->spec.name);
+		return;
+	}
+	if (adapter->faults.kill && !adapter->dead) {
+		adapter->dead = true;
+		sr_nic_kill(adapter->nic);
+	}
+	if (!adapter->dead)
+		link_tell(adapter);
+	status_publish(adapter);
+}

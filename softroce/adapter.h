@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * adapter.h - one software NIC of this process: the engine, its UDP wire, its control page and its worker thread
+ *
+ * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is opened. It has two lives:
+ * it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a page).
+ * A process that lists devices and frees the list without opening any gives the addresses back at once.
+ *
+ * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in verbs/.
+ */
+#ifndef SOFTROCE_ADAPTER_H
+#define SOFTROCE_ADAPTER_H
+
+#include "softroce/control.h"
+#include "softroce/netif.h"
+#include "softroce/udp.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct sr_context;
+
+struct sr_adapter {
+	struct sr_device_spec spec;
+	int holders, opens;  /* under the table's mutex */
+	uint8_t taken[16];   /* SUBNET: the address it has, or had the last time; all-zero = none yet */
+	unsigned life;	     /* counts forks: what was made in an earlier life belongs to the parent process */
+
+	/* Protects the engine and everything below it, up to the next blank line. */
+	pthread_mutex_t lock;
+	struct sr_nic *nic; /* NULL: not open */
+	struct sr_udp *udp;
+	struct sr_netif link;
+	struct sr_faults faults;
+	struct sr_control control;
+	struct sr_context *contexts; /* of verbs/device.c, for port and device events */
+	uint64_t wake_at;	     /* when the sleeping worker will wake by itself; 0 while it is awake */
+	bool stop, dead, link_told, watched;
+
+	atomic_int wanted;	  /* threads waiting for the lock: the worker lets them go first */
+	atomic_ullong polled_at;  /* when an application last looked at an empty completion queue, ns */
+	int kick, watch;	  /* eventfd that wakes the worker; netlink socket */
+	pthread_t worker;
+};
+
+/* The adapters of SOFTROCE_DEVICES that have an address now. Each is held once more. Number written, or -errno. */
+int sr_adapter_list(struct sr_adapter **out, int max);
+void sr_adapter_hold(struct sr_adapter *adapter);
+void sr_adapter_release(struct sr_adapter *adapter, unsigned life);
+/* Make the NIC live (the first time) and hold it. 0 or -errno. */
+int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events);
+void sr_adapter_close(struct sr_adapter *adapter, unsigned life);
+
+/* Between these two the caller owns the engine. enter() is false when the process has forked since `life`: nothing of the
+ * parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it earlier than it would wake. */
+bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life);
+bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life);
+void sr_adapter_leave(struct sr_adapter *adapter);
+/* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once. */
+int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
+/* Address, MTU and carrier as they are now, told to the engine. */
+void sr_adapter_follow_link(struct sr_adapter *adapter);
+/* Faults as the control page has them now; answers the bell. */
+void sr_adapter_follow_control(struct sr_adapter *adapter);
+
+int sr_worker_start(struct sr_adapter *adapter);
+void sr_worker_stop(struct sr_adapter *adapter);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* settings.h - the environment variables of softroce, read once */
+#ifndef SOFTROCE_SETTINGS_H
+#define SOFTROCE_SETTINGS_H
+
+#include <stdbool.h>
+
+struct sr_settings {
+	const char *devices;     /* SOFTROCE_DEVICES */
+	bool gso;                /* SOFTROCE_GSO, 1: use the kernel's UDP segmentation and receive offload */
+	const char *control_dir; /* SOFTROCE_CONTROL: folder of the control pages; NULL = the user's one in /dev/shm */
+	int max_inflight;        /* SOFTROCE_INFLIGHT: unacknowledged packets per queue pair; 0 = by the receive buffer */
+};
+
+/* A value that makes no sense is reported once on stderr and replaced by the default. */
+const struct sr_settings *sr_settings(void);
+/* Read the environment again: for tests, and for a child after fork(). Not while a device is open. */
+void sr_settings_reload(void);
+
+/* One line for the user on stderr: "softroce: ...". */
+void sr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cq.c - completion queues: creation, and the poll that lets the application drive the NIC */
+#include "softroce/verbs/objects.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* After so many polls in a row that found nothing, every further one offers the core to whoever waits for it: with more
+ * pollers than cores, the peer that is to answer may be one of those. */
+#define IDLE_POLLS 32
+
+/* ---- the hot path ---- */
+
+/* The queue is empty: be the NIC for a moment, unless another thread is that already. */
+static bool poll_progress(struct sr_vcq *cq)
+{
+	struct sr_adapter *adapter = cq->context->adapter;
+	uint64_t now = sr_now();
+
+	atomic_store_explicit(&adapter->polled_at, now, memory_order_relaxed);
+	if (!sr_adapter_try_enter(adapter, cq->context->life))
+		return false;
+	if (sr_adapter_turn(adapter, now))
+		cq->idle = 0;
+	return true;
+}
+
+int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct sr_vcq *cq = (struct sr_vcq *)ibv;
+	int found;
+
+	if (sr_cq_empty(cq->engine)) {
+		if (++cq->idle > IDLE_POLLS)
+			sched_yield();
+		if (!poll_progress(cq))
+			return 0;
+	} else if (!sr_context_enter(cq->context)) {
+		return 0;
+	}
+	found = sr_cq_poll(cq->engine, n, wc);
+	sr_context_leave(cq->context);
+	if (found > 0)
+		cq->idle = 0;
+	return found;
+}
+
+int sr_cq_notify_verb(struct ibv_cq *ibv, int solicited_only)
+{
+	struct sr_vcq *cq = (struct sr_vcq *)ibv;
+
+	if (!sr_context_enter(cq->context))
+		return EIO;
+	sr_cq_arm(cq->engine, solicited_only);
+	sr_context_leave(cq->context);
+	/* Whoever arms is about to sleep: the worker must not take the polls before for a sign of attention. */
+	atomic_store_explicit(&cq->context->adapter->polled_at, 0, memory_order_relaxed);
+	return 0;
+}
+
+/* ---- extended polling ---- */
+
+static int ex_next(struct ibv_cq_ex *ex)
+{
+	struct sr_vcq *cq = (struct sr_vcq *)ex;
+	int n = sr_cq_poll_verb(&cq->cq, 1, &cq->wc);
+
+	if (n <= 0)
+		return n < 0 ? -n : ENOENT;
+	ex->wr_id = cq->wc.wr_id;
+	ex->status = cq->wc.status;
+	return 0;
+}
+
+static int ex_start(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return attr->comp_mask ? EINVAL : ex_next(ex);
+}
+
+static void ex_end(struct ibv_cq_ex *ex)
+{
+}
+
+static enum ibv_wc_opcode ex_opcode(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.opcode;
+}
+
+static uint32_t ex_vendor_err(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.vendor_err;
+}
+
+static uint32_t ex_byte_len(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.byte_len;
+}
+
+static __be32 ex_imm_data(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.imm_data;
+}
+
+static uint32_t ex_qp_num(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.qp_num;
+}
+
+static uint32_t ex_src_qp(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.src_qp;
+}
+
+static unsigned int ex_wc_flags(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.wc_flags;
+}
+
+static uint32_t ex_slid(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.slid;
+}
+
+static uint8_t ex_sl(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.sl;
+}
+
+static uint8_t ex_path_bits(struct ibv_cq_ex *ex)
+{
+	return ((struct sr_vcq *)ex)->wc.dlid_path_bits;
+}
+
+static void ex_fill(struct ibv_cq_ex *ex)
+{
+	ex->start_poll = ex_start;
+	ex->next_poll = ex_next;
+	ex->end_poll = ex_end;
+	ex->read_opcode = ex_opcode;
+	ex->read_vendor_err = ex_vendor_err;
+	ex->read_byte_len = ex_byte_len;
+	ex->read_imm_data = ex_imm_data;
+	ex->read_qp_num = ex_qp_num;
+	ex->read_src_qp = ex_src_qp;
+	ex->read_wc_flags = ex_wc_flags;
+	ex->read_slid = ex_slid;
+	ex->read_sl = ex_sl;
+	ex->read_dlid_path_bits = ex_path_bits;
+}
+
+/* ---- creation ---- */
+
+static void channel_count(struct sr_vcq *cq, int by)
+{
+	struct ibv_comp_channel *channel = cq->cq.channel;
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->context->mutex);
+	channel->refcnt += by;
+	pthread_mutex_unlock(&channel->context->mutex);
+}
+
+static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+{
+	struct sr_vcq *cq;
+	int err = EIO;
+
+	if (cqe <= 0 || vector < 0 || vector >= ibv->num_comp_vectors)
+		return sr_fail(EINVAL);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return sr_fail(ENOMEM);
+	cq->context = sr_context_of(ibv);
+	cq->channel = (struct sr_channel *)channel;
+	cq->cq.context = ibv;
+	cq->cq.channel = channel;
+	cq->cq.cq_context = cq_context;
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	if (sr_context_enter(cq->context)) {
+		cq->engine = sr_cq_create(cq->context->adapter->nic, cqe, cq, &err);
+		if (cq->engine)
+			cq->cq.cqe = sr_cq_capacity(cq->engine);
+		sr_context_leave(cq->context);
+	}
+	if (!cq->engine) {
+		free(cq);
+		return sr_fail(err);
+	}
+	channel_count(cq, 1);
+	return cq;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			     int comp_vector)
+{
+	struct sr_vcq *cq = cq_create(context, cqe, cq_context, channel, comp_vector);
+
+	return cq ? &cq->cq : NULL;
+}
+
+struct ibv_cq_ex *sr_cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct sr_vcq *cq;
+
+	/* Being used by one thread only promises us less trouble, and is allowed. */
+	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) || (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)))
+		return sr_fail(EOPNOTSUPP);
+	cq = cq_create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+	ex_fill(&cq->ex);
+	return &cq->ex;
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct sr_vcq *cq = (struct sr_vcq *)ibv;
+	int err;
+
+	if (!sr_context_enter(cq->context))
+		return EIO;
+	err = sr_cq_resize(cq->engine, cqe);
+	ibv->cqe = sr_cq_capacity(cq->engine);
+	sr_context_leave(cq->context);
+	return -err;
+}
+
+/* Wait until the application has acknowledged every event it took. */
+static void acks_wait(struct sr_vcq *cq, uint32_t comp, uint32_t async)
+{
+	pthread_mutex_lock(&cq->cq.mutex);
+	while (cq->cq.comp_events_completed != comp || cq->cq.async_events_completed != async)
+		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct sr_vcq *cq = (struct sr_vcq *)ibv;
+	uint32_t comp = 0, async;
+	int err = 0;
+
+	if (sr_context_enter(cq->context)) {
+		err = sr_cq_destroy(cq->engine);
+		sr_context_leave(cq->context);
+	}
+	if (err)
+		return -err;
+	/* The engine has forgotten it: no new event can come. */
+	if (cq->channel)
+		comp = sr_notices_purge(&cq->channel->queue, cq, &cq->comp_events);
+	async = sr_notices_purge(&cq->context->async, cq, &cq->async_events);
+	acks_wait(cq, comp, async);
+	channel_count(cq, -1);
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(cq);
+	return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device.c - the list of devices, opening and closing */
+#include "softroce/verbs/objects.h"
+#include "softroce/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+__be64 sr_guid_of(const uint8_t gid[16])
+{
+	uint8_t raw[8] = { 0x02, 'S', 'R' }; /* 0x02: locally administered */
+	__be64 guid;
+
+	if (sr_gid_ipv4(gid))
+		memcpy(raw + 4, gid + 12, 4);
+	else
+		memcpy(raw, gid + 8, 8);
+	memcpy(&guid, raw, sizeof(guid));
+	return guid;
+}
+
+static void device_unref(struct sr_vdevice *device)
+{
+	if (atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	sr_adapter_release(device->adapter, device->life);
+	free(device);
+}
+
+static struct sr_vdevice *device_create(struct sr_adapter *adapter)
+{
+	struct sr_vdevice *device = calloc(1, sizeof(*device));
+
+	if (!device)
+		return NULL;
+	device->adapter = adapter;
+	device->life = adapter->life;
+	atomic_init(&device->refs, 1);
+	pthread_mutex_lock(&adapter->lock);
+	memcpy(device->gid, adapter->link.gid[0], 16);
+	pthread_mutex_unlock(&adapter->lock);
+	device->dev.node_type = IBV_NODE_CA;
+	device->dev.transport_type = IBV_TRANSPORT_IB;
+	snprintf(device->dev.name, sizeof(device->dev.name), "%s", adapter->spec.name);
+	snprintf(device->dev.dev_name, sizeof(device->dev.dev_name), "%s", adapter->spec.name);
+	/* The usual places, where nothing lies: no kernel device is behind this one. */
+	snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path), "/sys/class/infiniband/%s", adapter->spec.name);
+	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s", adapter->spec.name);
+	return device;
+}
+
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct sr_adapter *adapters[SR_DEVICES_MAX];
+	struct ibv_device **list;
+	int n, made = 0;
+
+	if (num_devices)
+		*num_devices = 0;
+	n = sr_adapter_list(adapters, SR_DEVICES_MAX);
+	list = calloc(n + 1, sizeof(*list));
+	for (int i = 0; i < n; i++) {
+		struct sr_vdevice *device = list ? device_create(adapters[i]) : NULL;
+
+		if (device)
+			list[made++] = &device->dev;
+		else
+			sr_adapter_release(adapters[i], adapters[i]->life);
+	}
+	if (!list)
+		return sr_fail(ENOMEM);
+	if (num_devices)
+		*num_devices = made;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	for (int i = 0; list[i]; i++)
+		device_unref((struct sr_vdevice *)list[i]);
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return sr_guid_of(((struct sr_vdevice *)device)->gid);
+}
+
+int ibv_get_device_index(struct ibv_device *device)
+{
+	return -1; /* no kernel device, no index */
+}
+
+static void context_fill(struct sr_context *context)
+{
+	struct verbs_context *verbs = &context->verbs;
+	struct ibv_context *ibv = &verbs->context;
+
+	verbs->sz = sizeof(*verbs);
+	verbs->query_port = sr_query_port_verb;
+	verbs->query_device_ex = sr_query_device_ex;
+	verbs->create_cq_ex = sr_cq_create_ex;
+	verbs->create_qp_ex = sr_qp_create_ex;
+	ibv->device = &context->device->dev;
+	ibv->ops.poll_cq = sr_cq_poll_verb;
+	ibv->ops.req_notify_cq = sr_cq_notify_verb;
+	ibv->ops.post_srq_recv = sr_srq_post_verb;
+	ibv->ops.post_send = sr_qp_post_send_verb;
+	ibv->ops.post_recv = sr_qp_post_recv_verb;
+	ibv->cmd_fd = -1;
+	ibv->async_fd = context->async.fd;
+	ibv->num_comp_vectors = get_nprocs();
+	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&ibv->mutex, NULL);
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *ibv)
+{
+	struct sr_vdevice *device = (struct sr_vdevice *)ibv;
+	struct sr_context *context = calloc(1, sizeof(*context));
+	int err;
+
+	if (!context)
+		return sr_fail(ENOMEM);
+	context->device = device;
+	context->adapter = device->adapter;
+	err = sr_notices_init(&context->async);
+	if (err)
+		goto fail;
+	err = sr_adapter_open(context->adapter, &sr_verbs_events);
+	if (err) {
+		sr_say("%s cannot be opened: %s", ibv->name, strerror(-err));
+		goto fail_open;
+	}
+	context->life = context->adapter->life;
+	atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
+	context_fill(context);
+	if (sr_context_enter(context)) {
+		context->next = context->adapter->contexts;
+		context->adapter->contexts = context;
+		sr_context_leave(context);
+	}
+	return &context->verbs.context;
+
+fail_open:
+	sr_notices_destroy(&context->async);
+fail:
+	free(context);
+	return sr_fail(err);
+}
+
+int ibv_close_device(struct ibv_context *ibv)
+{
+	struct sr_context *context = sr_context_of(ibv);
+
+	if (sr_context_enter(context)) {
+		struct sr_context **link = &context->adapter->contexts;
+
+		while (*link && *link != context)
+			link = &(*link)->next;
+		if (*link)
+			*link = context->next;
+		sr_context_leave(context);
+	}
+	sr_adapter_close(context->adapter, context->life);
+	device_unref(context->device);
+	sr_notices_destroy(&context->async);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(context);
+	return 0;
+}

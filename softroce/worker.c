@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * worker.c - the thread that is the NIC when the application is not
+ *
+ * One worker per open adapter receives, transmits, runs the engine's timers and follows the link and the control page.
+ * When nothing is due it sleeps. An application that polls a completion queue does the same work itself inside
+ * ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke for each packet would only steal
+ * time from it. So the worker is in one of two modes:
+ *
+ *   serving   it sleeps on the sockets and wakes for packets.
+ *   away      it leaves the sockets to the application and looks in every AWAY_NS.
+ *
+ * It goes away after SPURIOUS_MAX wake-ups in a row that found nothing because an application had polled just before. It
+ * serves again when, on looking in, the last poll is older than FRESH_NS: the application computes, sleeps, or spins
+ * on its memory instead of on a completion queue (ib_write_lat does).
+ */
+#include "softroce/adapter.h"
+#include "softroce/udp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define AWAY_NS 200000
+#define FRESH_NS 50000
+#define SPURIOUS_MAX 4
+#define SLICE_NS 100000 /* time slice asked of the scheduler: short slices are scheduled early */
+
+/* Where each descriptor lies in the worker's poll set. */
+enum { FD_KICK, FD_BELL, FD_WATCH, FD_UDP, FD_COUNT = FD_UDP + SR_GIDS };
+
+struct worker {
+	struct sr_adapter *adapter;
+	struct pollfd fds[FD_COUNT];
+	int udp_fds;
+	bool away;
+	bool packets;  /* the last sleep ended because a socket was readable */
+	int spurious;
+};
+
+/* Kernel's struct sched_attr up to what we set (sched_setattr(2)); glibc of Debian 12 does not declare it. */
+struct slice_attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/* A wish only: kernels before 6.12 ignore or refuse a slice for ordinary threads. */
+static void slice_ask(void)
+{
+	struct slice_attr attr = { .size = sizeof(attr) };
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime = SLICE_NS;
+	syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+/* Which mode comes next; under the lock, after a turn that found `work`. */
+static void mode_choose(struct worker *worker, int work, uint64_t now)
+{
+	uint64_t polled = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
+	bool fresh = polled + FRESH_NS > now;
+
+	if (worker->away) {
+		if (!fresh)
+			worker->away = false;
+		worker->spurious = 0;
+		return;
+	}
+	if (worker->packets && !work && fresh)
+		worker->spurious++;
+	else if (work)
+		worker->spurious = 0;
+	if (worker->spurious >= SPURIOUS_MAX)
+		worker->away = true;
+}
+
+/* Fill the poll set and return when to wake at the latest; under the lock. */
+static uint64_t sleep_plan(struct worker *worker, uint64_t now)
+{
+	struct sr_adapter *adapter = worker->adapter;
+	uint64_t at = sr_nic_deadline(adapter->nic), held = sr_udp_deadline(adapter->udp);
+
+	worker->udp_fds = sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP], !worker->away);
+	if (held < at)
+		at = held;
+	if (worker->away && now + AWAY_NS < at)
+		at = now + AWAY_NS;
+	adapter->wake_at = at;
+	return at;
+}
+
+static void sleep_until(struct worker *worker, uint64_t at, uint64_t now)
+{
+	uint64_t ns = at > now ? at - now : 0;
+	struct timespec ts = { ns / 1000000000, ns % 1000000000 };
+
+	worker->packets = false;
+	if (ppoll(worker->fds, FD_UDP + worker->udp_fds, at == UINT64_MAX ? NULL : &ts, NULL) <= 0)
+		return;
+	for (int i = 0; i < worker->udp_fds; i++)
+		worker->packets |= worker->fds[FD_UDP + i].revents != 0;
+}
+
+/* Look at what woke us besides packets; under the lock. */
+static void outside_follow(struct worker *worker)
+{
+	struct sr_adapter *adapter = worker->adapter;
+	eventfd_t value;
+
+	if (worker->fds[FD_KICK].revents)
+		eventfd_read(adapter->kick, &value);
+	if (worker->fds[FD_BELL].revents)
+		sr_adapter_follow_control(adapter);
+	if (worker->fds[FD_WATCH].revents && sr_netif_watch_drain(adapter->watch))
+		sr_adapter_follow_link(adapter);
+	for (int i = 0; i < FD_UDP; i++)
+		worker->fds[i].revents = 0;
+}
+
+/* Application threads waiting for the lock go before us. */
+static void lock_take(struct sr_adapter *adapter)
+{
+	for (int i = 0; i < 100 && atomic_load_explicit(&adapter->wanted, memory_order_relaxed); i++)
+		sched_yield();
+	pthread_mutex_lock(&adapter->lock);
+}
+
+static void *worker_run(void *arg)
+{
+	struct worker worker = { .adapter = arg };
+	struct sr_adapter *adapter = arg;
+
+	worker.fds[FD_KICK] = (struct pollfd){ adapter->kick, POLLIN, 0 };
+	worker.fds[FD_BELL] = (struct pollfd){ adapter->control.bell, POLLIN, 0 };
+	worker.fds[FD_WATCH] = (struct pollfd){ adapter->watch, POLLIN, 0 };
+	slice_ask();
+	pthread_mutex_lock(&adapter->lock);
+	while (!adapter->stop) {
+		uint64_t now = sr_now(), at;
+		int work;
+
+		adapter->wake_at = 0;
+		outside_follow(&worker);
+		work = sr_adapter_turn(adapter, now);
+		mode_choose(&worker, work, now);
+		if (work && !worker.away && !adapter->stop) {
+			pthread_mutex_unlock(&adapter->lock);
+			lock_take(adapter);
+			/* Work often comes in runs: look again before sleeping, but let bells and kicks in. */
+			now = sr_now();
+			if (sr_adapter_turn(adapter, now))
+				worker.spurious = 0;
+		}
+		at = sleep_plan(&worker, now);
+		pthread_mutex_unlock(&adapter->lock);
+		sleep_until(&worker, at, now);
+		lock_take(adapter);
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	return NULL;
+}
+
+int sr_worker_start(struct sr_adapter *adapter)
+{
+	sigset_t all, old;
+	int err;
+
+	adapter->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (adapter->kick < 0)
+		return -errno;
+	adapter->watch = sr_netif_watch_open();
+	/* Without netlink (a sandbox) the link's state is the one at the start. The poll set ignores the negative number. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the application's */
+	err = -pthread_create(&adapter->worker, NULL, worker_run, adapter);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		close(adapter->kick);
+		if (adapter->watch >= 0)
+			close(adapter->watch);
+		adapter->kick = adapter->watch = -1;
+		return err;
+	}
+	pthread_setname_np(adapter->worker, adapter->spec.name);
+	return 0;
+}
+
+void sr_worker_stop(struct sr_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->lock);
+	adapter->stop = true;
+	pthread_mutex_unlock(&adapter->lock);
+	eventfd_write(adapter->kick, 1);
+	pthread_join(adapter->worker, NULL);
+	close(adapter->kick);
+	if (adapter->watch >= 0)
+		close(adapter->watch);
+	adapter->kick = adapter->watch = -1;
+}
