@@ -186,7 +186,7 @@ static int fixed_select(const struct ha_verbs_ops *verbs, struct ibv_context *co
 	if (!rc && ha_gid_is_zero(&chosen->gid))
 		rc = -ENODATA;
 	if (rc)
-		HA_WARN(name, "port %d has no GID at NCCL_IB_GID_INDEX=%d; unset it, or see `show_gids` for those it has",
+		HA_WARN(name, "port %d has no GID at NCCL_IB_GID_INDEX=%d; unset it, or see `show_gids` for its table",
 			port, index);
 	return rc;
 }

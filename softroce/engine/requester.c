@@ -61,6 +61,7 @@ void sr_requester_rewind(struct sr_qp *qp)
 {
 	qp->sq.cur = qp->sq.tail;
 	qp->req.next_psn = qp->req.una_psn;
+	qp->req.send_pos = (struct sr_sge_pos){ 0 };
 	qp->req.rd_tail = qp->req.rd_head; /* asked again, so nothing is on the way */
 	sr_qp_activate(qp);
 }

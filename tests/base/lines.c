@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/base/lines.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static char text[1 << 16];
+static size_t used;
+static int warnings;
+
+static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags, const char *file, int line,
+							 const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	warnings += level == HA_LOG_WARN;
+	va_start(ap, fmt);
+	n = vsnprintf(text + used, sizeof(text) - used, fmt, ap);
+	va_end(ap);
+	used += n > 0 && (size_t)n + 1 < sizeof(text) - used ? (size_t)n : 0;
+	if (used + 1 < sizeof(text))
+		text[used++] = '\n';
+}
+
+void lines_catch(void)
+{
+	used = 0;
+	warnings = 0;
+	memset(text, 0, sizeof(text));
+	ha_log_set_sink(sink);
+	ha_log_configure("INFO", "ALL", 0);
+}
+
+int lines_warnings(void)
+{
+	return warnings;
+}
+
+bool lines_contain(const char *part)
+{
+	return strstr(text, part) != NULL;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration table: defaults, ranges, nonsense, rules between variables, names, and the generated page. */
+#include "base/config.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "tests/base/check.h"
+#include "tests/base/lines.h"
+
+/* "NAME=value" strings that end with NULL. */
+static const char *list_get(void *user, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *const *pair = user; *pair; pair++)
+		if (!strncmp(*pair, name, len) && (*pair)[len] == '=')
+			return *pair + len + 1;
+	return NULL;
+}
+
+#define LOAD(config, ...) ha_config_load(config, list_get, (void *)(const char *[]){ __VA_ARGS__, NULL })
+
+static void defaults_are_the_documented_ones(void)
+{
+	struct ha_config c;
+
+	lines_catch();
+	CHECK_INT(LOAD(&c, "OTHER=1"), 0);
+	CHECK_INT(lines_warnings(), 0);
+	CHECK_INT(c.enable_backup, 1);
+	CHECK_INT(c.heartbeat_ms, 200);
+	CHECK_INT(c.rto_ms, 1000);
+	CHECK_INT(c.max_retries, 10);
+	CHECK_INT(c.enable_failback, 0);
+	CHECK_INT(c.debug, 0);
+	CHECK_INT(c.use_progress_thread, 1);
+	CHECK_INT(c.poll_batch, 32);
+	CHECK_INT(c.test_max_poll, 32);
+	CHECK_INT(c.idle_spin_threshold, 1000);
+	CHECK_INT(c.poll_standby_interval, 100);
+	CHECK_INT(ha_config_timeout(&c), 14);
+	CHECK_INT(c.qp_retry_cnt, 7);
+	CHECK_INT(c.expected_channels, 16);
+	CHECK_INT(c.wr_per_conn, 64);
+	CHECK_INT(c.max_recvs, 8);
+	CHECK_INT(c.mpib_mode, 0);
+	CHECK_INT(c.mpib_sout_qp, 2);
+	CHECK_INT(c.mpib_sup_qp, 4);
+	CHECK_INT(c.mpib_cts_signal_interval, 128);
+	CHECK_INT(c.mpib_island_prefix_len, 24);
+	CHECK_TEXT(c.verbs, "system");
+	CHECK_TEXT(c.ib_hca, "");
+	CHECK_INT(c.source[HA_CFG_rto_ms], HA_CONFIG_DEFAULT);
+	/* 4.096 us x 2^14 x 7 = 0.4698 s, the seeds' 0.47 s. */
+	CHECK_INT(ha_config_window_us(&c), 469763);
+}
+
+static void values_are_taken(void)
+{
+	struct ha_config c;
+
+	CHECK_INT(LOAD(&c, "HA_NCCL_POLL_BATCH=0x10", "HA_NCCL_USE_PROGRESS_THREAD=off", "NCCL_IB_ADDR_FAMILY=af_inet6",
+		       "NCCL_IB_AR_THRESHOLD=64K", "NCCL_IB_HCA==mlx5_1:1", "NCCL_IB_TC=106 ", "HA_NCCL_VERBS="), 0);
+	CHECK_INT(c.poll_batch, 16);
+	CHECK_INT(c.use_progress_thread, 0);
+	CHECK_INT(c.ib_addr_family, HA_GID_INET6);
+	CHECK_INT(c.ib_ar_threshold, 65536);
+	CHECK_TEXT(c.ib_hca, "=mlx5_1:1");
+	CHECK_INT(c.ib_tc, 106);
+	CHECK_TEXT(c.verbs, "system"); /* empty is not set */
+	CHECK(ha_config_is_set(&c, HA_CFG_poll_batch));
+	CHECK(!ha_config_is_set(&c, HA_CFG_verbs));
+}
+
+static void sizes_take_suffixes(void)
+{
+	static const struct {
+		const char *pair;
+		uint64_t bytes;
+	} good[] = { { "NCCL_IB_AR_THRESHOLD=0", 0 },	       { "NCCL_IB_AR_THRESHOLD=1k", 1024 },
+		     { "NCCL_IB_AR_THRESHOLD=2MB", 2 << 20 },  { "NCCL_IB_AR_THRESHOLD=1GiB", 1 << 30 },
+		     { "NCCL_IB_AR_THRESHOLD=1024G", UINT64_C(1) << 40 } };
+	static const char *const bad[] = { "NCCL_IB_AR_THRESHOLD=1T", "NCCL_IB_AR_THRESHOLD=-1",
+					   "NCCL_IB_AR_THRESHOLD=1025G", "NCCL_IB_AR_THRESHOLD=1 K x",
+					   "NCCL_IB_AR_THRESHOLD=9223372036854775807G", "NCCL_IB_AR_THRESHOLD=K" };
+	struct ha_config c;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CHECK_INT(LOAD(&c, good[i].pair), 0);
+		CHECK_INT(c.ib_ar_threshold, good[i].bytes);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK_INT(LOAD(&c, bad[i]), 1);
+		CHECK_INT(c.ib_ar_threshold, 8192);
+	}
+}
+
+static void nonsense_is_one_line_and_the_default(void)
+{
+	static const char *const bad[] = { "HA_NCCL_POLL_BATCH=abc",	"HA_NCCL_POLL_BATCH=0",
+					   "HA_NCCL_POLL_BATCH=257",	"HA_NCCL_POLL_BATCH=32 completions",
+					   "HA_NCCL_POLL_BATCH=-32",	"HA_NCCL_POLL_BATCH=99999999999999999999",
+					   "HA_NCCL_POLL_BATCH=32.5",	"HA_NCCL_POLL_BATCH= " };
+	char long_text[HA_CONFIG_TEXT_MAX + 32];
+	struct ha_config c;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		lines_catch();
+		CHECK_INT(LOAD(&c, bad[i]), 1);
+		CHECK_INT(c.poll_batch, 32);
+		CHECK_INT(c.source[HA_CFG_poll_batch], HA_CONFIG_REJECTED);
+		CHECK_INT(lines_warnings(), 1);
+		CHECK(lines_contain("HA_NCCL_POLL_BATCH='"));
+		CHECK(lines_contain("is not a whole number from 1 to 256; using the default '32'"));
+	}
+	lines_catch();
+	CHECK_INT(LOAD(&c, "NCCL_IB_ADDR_FAMILY=ipx"), 1);
+	CHECK(lines_contain("NCCL_IB_ADDR_FAMILY='ipx' is not one of AF_INET|AF_INET6; using the default 'AF_INET'"));
+	CHECK_INT(LOAD(&c, "NCCL_IB_DISABLE=maybe"), 1);
+	CHECK(lines_contain("NCCL_IB_DISABLE='maybe' is not 0 or 1; using the default '0'"));
+	snprintf(long_text, sizeof(long_text), "NCCL_IB_HCA=%0*d", HA_CONFIG_TEXT_MAX, 7);
+	CHECK_INT(LOAD(&c, long_text), 1);
+	CHECK_TEXT(c.ib_hca, "");
+}
+
+static void every_bound_is_accepted_and_no_more(void)
+{
+	static const struct {
+		const char *name;
+		long min, max;
+	} rows[] = {
+#define ROW_BOOL(name, min, max)
+#define ROW_STR(name, min, max)
+#define ROW_ENUM(name, min, max)
+#define ROW_SIZE(name, min, max)
+#define ROW_INT(name, min, max) { name, min, max },
+#define X(type, field, name, def, min, max, ...) ROW_##type(name, min, max)
+#include "base/config_table.h"
+#undef X
+	};
+	char pair[128];
+	struct ha_config c;
+
+	lines_catch();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const long good[] = { rows[i].min, rows[i].max }, bad[] = { rows[i].min - 1, rows[i].max + 1 };
+
+		for (int k = 0; k < 2; k++) {
+			snprintf(pair, sizeof(pair), "%s=%ld", rows[i].name, good[k]);
+			CHECK_INT(LOAD(&c, pair), 0);
+			snprintf(pair, sizeof(pair), "%s=%ld", rows[i].name, bad[k]);
+			CHECK_INT(LOAD(&c, pair), 1);
+		}
+	}
+}
+
+static void the_rto_exceeds_twice_the_window(void)
+{
+	struct ha_config c;
+
+	lines_catch();
+	LOAD(&c, "HA_NCCL_RTO_MS=500");
+	CHECK_INT(c.rto_ms, 2 * 469763 / 1000 + 1);
+	CHECK_INT(c.source[HA_CFG_rto_ms], HA_CONFIG_ADJUSTED);
+	CHECK(lines_contain("HA_NCCL_RTO_MS=500 does not exceed twice the hardware's window of 469 ms"));
+	lines_catch();
+	LOAD(&c, "HA_NCCL_RTO_MS=500", "HA_NCCL_QP_TIMEOUT=12");
+	CHECK_INT(c.rto_ms, 500);
+	CHECK(!lines_contain("does not exceed"));
+	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31", "HA_NCCL_QP_RETRY_CNT=7"); /* the largest window: no overflow */
+	CHECK_INT(c.rto_ms, 2 * UINT64_C(61572651) + 1);
+	LOAD(&c, "HA_NCCL_QP_RETRY_CNT=0");
+	CHECK_INT(ha_config_window_us(&c), 67109);
+}
+
+static void the_forced_timeout_wins(void)
+{
+	struct ha_config c;
+
+	LOAD(&c, "HA_NCCL_QP_TIMEOUT=16");
+	CHECK_INT(ha_config_timeout(&c), 16);
+	lines_catch();
+	LOAD(&c, "HA_NCCL_QP_TIMEOUT=16", "HA_NCCL_FORCE_IB_TIMEOUT=13");
+	CHECK_INT(ha_config_timeout(&c), 13);
+	CHECK(lines_contain("HA_NCCL_FORCE_IB_TIMEOUT=13 wins over HA_NCCL_QP_TIMEOUT=16"));
+	LOAD(&c, "HA_NCCL_QP_TIMEOUT=16", "HA_NCCL_FORCE_IB_TIMEOUT=99");
+	CHECK_INT(ha_config_timeout(&c), 16); /* nonsense forces nothing */
+}
+
+static void what_has_no_effect_yet_says_so(void)
+{
+	struct ha_config c;
+
+	lines_catch();
+	LOAD(&c, "HA_NCCL_WEIGHTS=512,512");
+	CHECK(lines_contain("HA_NCCL_WEIGHTS=512,512 is understood, but has no effect in version"));
+}
+
+static void misspelt_names_are_told(void)
+{
+	struct ha_config c;
+	FILE *out = tmpfile();
+	char text[65536];
+
+	CHECK_TEXT(ha_config_nearest("HA_NCCL_RTO"), "HA_NCCL_RTO_MS");
+	CHECK_TEXT(ha_config_nearest("HA_NCCL_TEST_MAXPOLL"), "HA_NCCL_TEST_MAX_POLL");
+	CHECK(!ha_config_nearest("HA_NCCL_NOTHING_LIKE_IT"));
+	CHECK(!ha_config_nearest("HA_NCCL_"
+				 "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_TABLE_LIKE_OURS"));
+	setenv("HA_NCCL_POL_BATCH", "8", 1);
+	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
+	setenv("MPIB_MODUS", "1", 1);
+	setenv("HA_NCCL_QP_RETRY_CNT", "5", 1);
+	lines_catch();
+	setenv("NCCL_DEBUG", "INFO", 1);
+	CHECK_INT(ha_config_load_env(&c), 0);
+	CHECK_INT(c.qp_retry_cnt, 5);
+	CHECK(lines_contain("HA_NCCL_POL_BATCH is set, but there is no such variable; did you mean HA_NCCL_POLL_BATCH"));
+	CHECK(lines_contain("HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
+	CHECK(lines_contain("MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
+	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
+
+	CHECK(out);
+	ha_config_print(&c, out);
+	rewind(out);
+	text[fread(text, 1, sizeof(text) - 1, out)] = 0;
+	fclose(out);
+	CHECK(strstr(text, "HA_NCCL_QP_RETRY_CNT             5          environment\n"));
+	CHECK(strstr(text, "HA_NCCL_VERBS                    system     default\n"));
+}
+
+/* docs/configuration.md is what `ha config --markdown` prints. */
+static void the_page_is_current(const char *path)
+{
+	FILE *page = fopen(path, "r"), *out = tmpfile();
+	int line = 1, a, b;
+
+	CHECK(page);
+	CHECK(out);
+	ha_config_print_markdown(out);
+	rewind(out);
+	do {
+		a = fgetc(page);
+		b = fgetc(out);
+		line += a == '\n';
+		if (a != b) {
+			fprintf(stderr, "%s is out of date in line %d; run: ha config --markdown > docs/configuration.md\n", path,
+				line);
+			exit(1);
+		}
+	} while (a != EOF);
+	fclose(page);
+	fclose(out);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK_INT(argc, 2);
+	defaults_are_the_documented_ones();
+	values_are_taken();
+	sizes_take_suffixes();
+	nonsense_is_one_line_and_the_default();
+	every_bound_is_accepted_and_no_more();
+	the_rto_exceeds_twice_the_window();
+	the_forced_timeout_wins();
+	what_has_no_effect_yet_says_so();
+	misspelt_names_are_told();
+	the_page_is_current(argv[1]);
+	return 0;
+}

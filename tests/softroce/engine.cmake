@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The protocol engine's tests: each a program over the in-memory wire in virtual time.
+add_library(engine_pair STATIC engine_pair.c)
+target_link_libraries(engine_pair PUBLIC softroce_engine)
+function(engine_test name)
+  add_executable(${name} ${name}.c)
+  target_link_libraries(${name} engine_pair)
+  add_test(NAME softroce.${name} COMMAND ${name})
+  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120)
+endfunction()
+
+engine_test(test_engine_ops)
+engine_test(test_engine_loss)

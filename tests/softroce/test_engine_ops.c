@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every operation, every MTU, sizes around packet boundaries, several buffers, inline: right bytes, right completions. */
+#include "softroce/rng.h"
+#include "tests/softroce/engine_pair.h"
+#include <arpa/inet.h>
+#include <string.h>
+
+#define GUARD 64
+
+static void check_send_wc(const struct ibv_wc *wc, const struct pair *p, enum ibv_wc_opcode opcode)
+{
+	CHECK_EQ(wc->opcode, opcode);
+	CHECK_EQ(wc->qp_num, sr_qp_num(p->end[0].qp));
+	CHECK_EQ(wc->wc_flags, 0);
+}
+
+static void check_recv_wc(const struct ibv_wc *wc, const struct pair *p, uint32_t len, bool imm)
+{
+	CHECK_EQ(wc->byte_len, len);
+	CHECK_EQ(wc->qp_num, sr_qp_num(p->end[1].qp));
+	CHECK_EQ(wc->src_qp, sr_qp_num(p->end[0].qp));
+	CHECK_EQ(wc->wc_flags, imm ? IBV_WC_WITH_IMM : 0);
+	if (imm)
+		CHECK_EQ(ntohl(wc->imm_data), 0xdeadbeef);
+}
+
+/* Cuts [offset, offset + len) of the end's buffer into n pieces of odd sizes. */
+static int cut(const struct end *end, size_t offset, uint32_t len, struct ibv_sge *list, int n)
+{
+	uint32_t at = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint32_t piece = i == n - 1 ? len - at : (len - at) / 3;
+
+		list[i] = sge(end, offset + at, piece);
+		at += piece;
+	}
+	return n;
+}
+
+static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pieces, bool is_inline)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	bool imm = opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	bool send = opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+	bool read = opcode == IBV_WR_RDMA_READ;
+	struct end *from = read ? b : a, *to = read ? a : b;
+	struct ibv_sge local[4], remote[4];
+	struct ibv_send_wr wr = send_wr(opcode, len, local, cut(a, GUARD, len, local, pieces));
+	struct ibv_recv_wr recv = { .wr_id = 7 }, *bad;
+	struct ibv_wc wc;
+
+	fill(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
+	memset(to->buf, 0x5a, len + 2 * GUARD);
+	wr.imm_data = htonl(0xdeadbeef);
+	if (is_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	aim(&wr, b, GUARD);
+	if (send || imm) {
+		recv.sg_list = remote;
+		recv.num_sge = send ? cut(b, GUARD, len, remote, pieces) : 0;
+		CHECK_EQ(sr_qp_post_recv(b->qp, &recv, &bad), 0);
+	}
+	CHECK_EQ(post(p, 0, &wr), 0);
+	if (is_inline)
+		memset(a->buf, 0, len + 2 * GUARD); /* must have been taken already */
+	wc = expect_status(p, a->scq, len, IBV_WC_SUCCESS);
+	check_send_wc(&wc, p, send ? IBV_WC_SEND : read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+	if (read)
+		CHECK_EQ(wc.byte_len, len);
+	if (is_inline)
+		fill(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
+	CHECK(!memcmp(a->buf + GUARD, b->buf + GUARD, len));
+	for (int i = 0; i < GUARD; i++)
+		CHECK(to->buf[i] == 0x5a && to->buf[GUARD + len + (uint32_t)i] == 0x5a);
+	if (send || imm) {
+		wc = expect_status(p, b->rcq, 7, IBV_WC_SUCCESS);
+		CHECK_EQ(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
+		check_recv_wc(&wc, p, len, imm);
+	}
+	CHECK(sr_cq_empty(a->scq) && sr_cq_empty(b->rcq) && sr_cq_empty(a->rcq) && sr_cq_empty(b->scq));
+}
+
+static void sizes(struct pair *p, enum ibv_wr_opcode opcode)
+{
+	uint32_t mtu = 128u << p->opt.mtu;
+	const uint32_t bases[] = { 0, 4, mtu, 2 * mtu, 17 * mtu, 300 * mtu };
+
+	for (unsigned i = 0; i < sizeof(bases) / sizeof(bases[0]); i++)
+		for (int d = -3; d <= 3; d++) {
+			if (d < 0 && bases[i] < (uint32_t)-d)
+				continue;
+			one(p, opcode, bases[i] + (uint32_t)d, 1 + (d & 3), false);
+		}
+	if (opcode != IBV_WR_RDMA_READ)
+		for (uint32_t len = 0; len <= 256; len += 51)
+			one(p, opcode, len, 3, true);
+}
+
+static void atomics(struct pair *p)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct ibv_sge list = sge(a, 8, 8);
+	struct ibv_send_wr wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &list, 1);
+	uint64_t v = UINT64_MAX, got;
+	struct ibv_wc wc;
+
+	memcpy(b->buf + 16, &v, 8);
+	aim(&wr, b, 16);
+	wr.wr.atomic.compare_add = 5;
+	CHECK_EQ(post(p, 0, &wr), 0);
+	wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
+	check_send_wc(&wc, p, IBV_WC_FETCH_ADD);
+	CHECK_EQ(wc.byte_len, 8);
+	memcpy(&got, a->buf + 8, 8);
+	memcpy(&v, b->buf + 16, 8);
+	CHECK(got == UINT64_MAX && v == 4);
+
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	for (uint64_t compare = 4; compare <= 5; compare++) { /* the first matches, the second finds 0x77 */
+		wr.wr.atomic.compare_add = compare;
+		wr.wr.atomic.swap = 0x77;
+		CHECK_EQ(post(p, 0, &wr), 0);
+		wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
+		check_send_wc(&wc, p, IBV_WC_COMP_SWAP);
+		memcpy(&got, a->buf + 8, 8);
+		memcpy(&v, b->buf + 16, 8);
+		CHECK_EQ(got, compare == 4 ? 4 : 0x77);
+		CHECK_EQ(v, 0x77);
+	}
+}
+
+/* Unsignaled requests complete silently, in order, and their places come back with the next polled completion. */
+static void unsignaled(struct pair *p)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct ibv_sge list = sge(a, 0, 100);
+	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 0, &list, 1);
+
+	aim(&wr, b, 0);
+	for (int round = 0; round < 10; round++) {
+		for (uint32_t i = 0; i < p->opt.max_wr; i++) {
+			wr.wr_id = i;
+			wr.send_flags = i == p->opt.max_wr - 1 ? IBV_SEND_SIGNALED : 0;
+			CHECK_EQ(post(p, 0, &wr), 0);
+		}
+		run_for(p, 10000000);
+		CHECK_EQ(post(p, 0, &wr), -ENOMEM);
+		expect_status(p, a->scq, p->opt.max_wr - 1, IBV_WC_SUCCESS);
+		CHECK(sr_cq_empty(a->scq));
+	}
+}
+
+static void refusals(struct pair *p)
+{
+	struct end *a = &p->end[0];
+	struct ibv_sge list[5] = { sge(a, 0, 300), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8) };
+	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, list, 5), second, *bad;
+	struct ibv_recv_wr recv = { .sg_list = list, .num_sge = 5 }, *bad_recv;
+
+	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* too many entries */
+	wr.num_sge = -1;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	wr.num_sge = 1;
+	wr.send_flags |= IBV_SEND_INLINE;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* too long for inline */
+	list[0].length = 8;
+	wr.opcode = IBV_WR_RDMA_READ;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
+	wr.send_flags = 0;
+	for (enum ibv_wr_opcode op = IBV_WR_LOCAL_INV; op <= IBV_WR_TSO; op++) {
+		wr.opcode = op;
+		CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	}
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	list[0].length = 4;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EINVAL);
+	CHECK(bad_recv == &recv);
+	/* In a chain, what precedes the bad one is posted. */
+	list[0].length = 300;
+	wr = send_wr(IBV_WR_RDMA_WRITE, 8, list, 1);
+	aim(&wr, &p->end[1], 0);
+	second = wr;
+	second.opcode = IBV_WR_TSO;
+	wr.next = &second;
+	CHECK_EQ(sr_qp_post_send(a->qp, sr_memwire_now(p->mw), &wr, &bad), -EINVAL);
+	CHECK(bad == &second);
+	expect_status(p, a->scq, 8, IBV_WC_SUCCESS);
+}
+
+int main(void)
+{
+	static const enum ibv_wr_opcode ops[] = {
+		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+	};
+
+	for (enum ibv_mtu mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
+		struct options opt = default_options;
+		struct pair p;
+
+		opt.mtu = mtu;
+		opt.buf_size = 2 << 20;
+		opt.ipv6 = mtu & 1;
+		opt.psn[0] = 0xffffff - (uint32_t)mtu * 100; /* every opcode wraps */
+		pair_open(&p, &opt);
+		pair_connect(&p, IBV_QPS_RTS);
+		for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+			sizes(&p, ops[i]);
+		atomics(&p);
+		unsignaled(&p);
+		refusals(&p);
+		CHECK_EQ(sr_nic_counters(p.end[1].nic)->duplicate_request, 0);
+		CHECK_EQ(sr_nic_counters(p.end[1].nic)->out_of_seq_request, 0);
+		CHECK_EQ(p.end[0].n_events, 0);
+		pair_close(&p);
+	}
+	return 0;
+}
