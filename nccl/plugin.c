@@ -47,8 +47,8 @@ static void print_devices(struct ha_ctx *core)
 
 		if (ha_ctx_device(core, dev, &p))
 			continue;
-		HA_INFO(p.name, "NET/HA: device %d, port %d, %d Mb/s, at most %d connections (maxComms) of %d grouped "
-			"receives (maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
+		HA_INFO(p.name, "device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d buffers in a grouped "
+			"receive (maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
 			p.ptr_support & HA_MEM_CUDA ? "GPU and host memory" : "host memory");
 	}
 }
