@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, kill: hurt a software NIC from outside its process;
+ * ha soft: list the software NICs of all processes of this user
+ */
+#include "softroce/control.h"
+#include "tools/ha.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the command line asks for; apply() puts it into the faults of one device. */
+struct request {
+	bool tx, rx;	  /* directions; neither named = both */
+	uint32_t ppm;
+	uint64_t time_ns, jitter_ns;
+	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
+};
+
+struct fault_command {
+	const char *name, *arguments, *help;
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION } shape; /* what follows the device */
+	void (*whole)(struct sr_faults *faults, void *arg);
+	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
+	const char *done; /* what the line of a success says */
+};
+
+static void cut_apply(struct sr_faults *faults, void *arg)
+{
+	faults->cut = 1;
+}
+
+/* A dead device stays dead: its queue pairs are gone. */
+static void heal_apply(struct sr_faults *faults, void *arg)
+{
+	uint32_t kill = faults->kill;
+
+	*faults = (struct sr_faults){ .kill = kill };
+}
+
+static void kill_apply(struct sr_faults *faults, void *arg)
+{
+	faults->kill = 1;
+}
+
+static void drop_apply(struct sr_fault_dir *dir, const struct request *request)
+{
+	dir->drop_ppm = request->ppm;
+}
+
+static void delay_apply(struct sr_fault_dir *dir, const struct request *request)
+{
+	dir->delay_ns = request->time_ns;
+	dir->jitter_ns = request->jitter_ns;
+}
+
+static void reorder_apply(struct sr_fault_dir *dir, const struct request *request)
+{
+	dir->reorder_ppm = request->ppm;
+	dir->reorder_ns = request->time_ns;
+}
+
+static void duplicate_apply(struct sr_fault_dir *dir, const struct request *request)
+{
+	dir->dup_ppm = request->ppm;
+}
+
+static void blackhole_apply(struct sr_fault_dir *dir, const struct request *request)
+{
+	dir->blackhole = 1;
+}
+
+static const struct fault_command commands[] = {
+	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
+	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
+	{ "kill", "", "the device dies, for good", WHOLE, kill_apply, NULL, "killed" },
+	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
+	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply, "duplicating" },
+	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake", RATE_TIME,
+	  NULL, reorder_apply, "reordering" },
+	{ "delay", " TIME [JITTER] [tx|rx]", "delay every packet by TIME and up to JITTER more", TIME, NULL, delay_apply,
+	  "delaying" },
+	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION, NULL, blackhole_apply,
+	  "swallowing packets" },
+};
+
+static const struct fault_command *command_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int usage(const struct fault_command *command, FILE *out, int status)
+{
+	fprintf(out,
+		"usage: ha %s DEVICE%s\n"
+		"%s.\n\n"
+		"DEVICE: soft0 (in every process of this user), soft0@127.1.0.3 or soft0:PID (one); `ha soft` lists them.\n",
+		command->name, command->arguments, command->help);
+	if (command->shape != WHOLE)
+		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; TIME as 20us, 5ms, 1s.\n"
+			     "A value of 0 takes the fault away again.\n");
+	return status;
+}
+
+/* "1", "0.5", "1%" -> parts per million. */
+static bool rate_parse(const char *text, uint32_t *ppm)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || (strcmp(end, "") && strcmp(end, "%")) || !(percent >= 0 && percent <= 100))
+		return false;
+	*ppm = (uint32_t)(percent * 10000 + 0.5);
+	return true;
+}
+
+static bool time_parse(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || !(value >= 0))
+		return false;
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(end, units[i].unit) && value * units[i].ns <= (double)SR_CONTROL_DELAY_MAX) {
+			*ns = (uint64_t)(value * units[i].ns);
+			return true;
+		}
+	*ns = 0;
+	return !*end && value == 0;
+}
+
+/* What follows the device; false when it makes no sense. */
+static bool request_parse(const struct fault_command *command, int argc, char **argv, struct request *request)
+{
+	int i = 0;
+
+	if (argc > 0 && (!strcmp(argv[argc - 1], "tx") || !strcmp(argv[argc - 1], "rx"))) {
+		request->tx = argv[argc - 1][0] == 't';
+		request->rx = !request->tx;
+		argc--;
+	} else if (command->shape == DIRECTION) {
+		return false;
+	}
+	if (command->shape == RATE || command->shape == RATE_TIME)
+		if (i >= argc || !rate_parse(argv[i++], &request->ppm))
+			return false;
+	if (command->shape == TIME && (i >= argc || !time_parse(argv[i++], &request->time_ns)))
+		return false;
+	if (command->shape == RATE_TIME && i < argc && !time_parse(argv[i++], &request->time_ns))
+		return false;
+	if (command->shape == TIME && i < argc && !time_parse(argv[i++], &request->jitter_ns))
+		return false;
+	return i == argc;
+}
+
+static void request_apply(struct sr_faults *faults, void *arg)
+{
+	const struct request *request = arg;
+
+	if (!request->rx)
+		request->apply(&faults->tx, request);
+	if (!request->tx)
+		request->apply(&faults->rx, request);
+}
+
+static void entry_name(const struct sr_control_entry *entry, char *buf, size_t len)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	snprintf(buf, len, "%s@%s (pid %u)", entry->page.device, sr_gid_text(entry->page.gid[0], address), entry->page.pid);
+}
+
+/* Apply to every device the selector means; the exit status. */
+static int command_apply(const struct fault_command *command, const char *selector, struct request *request)
+{
+	void (*change)(struct sr_faults *, void *) = command->whole ? command->whole : request_apply;
+	struct sr_control_entry *list;
+	int n, status = 0;
+
+	list = sr_control_list(selector, &n);
+	if (n <= 0) {
+		fprintf(stderr, "ha %s: no process has a device '%s' open%s%s; `ha soft` lists them\n", command->name, selector,
+			n ? ": " : "", n ? strerror(-n) : "");
+		return 1;
+	}
+	for (int i = 0; i < n; i++) {
+		int err = sr_control_change(&list[i], change, request);
+		char name[128];
+
+		entry_name(&list[i], name, sizeof(name));
+		if (err == -ESRCH)
+			printf("%s: gone\n", name);
+		else if (err)
+			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n", command->name, name,
+				strerror(-err));
+		else
+			printf("%s: %s\n", name, command->done);
+		status |= err && err != -ESRCH;
+	}
+	free(list);
+	return status;
+}
+
+static int fault_run(int argc, char **argv)
+{
+	const struct fault_command *command = command_find(argv[0]);
+	struct request request = { .apply = command->apply };
+
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return usage(command, stdout, 0);
+	if (argc < 2 || !request_parse(command, argc - 2, argv + 2, &request))
+		return usage(command, stderr, 2);
+	return command_apply(command, argv[1], &request);
+}
+
+int ha_cmd_cut(int argc, char **argv)
+{
+	return fault_run(argc, argv);
+}
+
+/* ---- ha soft ---- */
+
+static void direction_print(const char *name, const struct sr_fault_dir *dir)
+{
+	if (dir->blackhole)
+		printf("  %s: black hole\n", name);
+	if (dir->drop_ppm)
+		printf("  %s: drops %g %%\n", name, dir->drop_ppm / 1e4);
+	if (dir->dup_ppm)
+		printf("  %s: duplicates %g %%\n", name, dir->dup_ppm / 1e4);
+	if (dir->reorder_ppm)
+		printf("  %s: reorders %g %%\n", name, dir->reorder_ppm / 1e4);
+	if (dir->delay_ns || dir->jitter_ns)
+		printf("  %s: delays %g us, jitter %g us\n", name, dir->delay_ns / 1e3, dir->jitter_ns / 1e3);
+}
+
+static void counters_print(const struct sr_control_page *page)
+{
+	const struct sr_counters *c = &page->counters;
+	const struct sr_wire_counters *w = &page->wire;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} all[] = {
+		{ "sent_pkts", c->sent_pkts }, { "rcvd_pkts", c->rcvd_pkts }, { "sent_bytes", c->sent_bytes },
+		{ "rcvd_bytes", c->rcvd_bytes }, { "duplicate_request", c->duplicate_request },
+		{ "out_of_seq_request", c->out_of_seq_request }, { "rcvd_rnr_err", c->rcvd_rnr_err },
+		{ "send_rnr_err", c->send_rnr_err }, { "rcvd_seq_err", c->rcvd_seq_err }, { "ack_deferred", c->ack_deferred },
+		{ "retry_exceeded_err", c->retry_exceeded_err }, { "retry_rnr_exceeded_err", c->retry_rnr_exceeded_err },
+		{ "completer_retry_err", c->completer_retry_err }, { "send_err", c->send_err },
+		{ "dropped_no_qp", c->dropped_no_qp }, { "dropped_bad_header", c->dropped_bad_header },
+		{ "dropped_bad_key", c->dropped_bad_key }, { "dropped_link_down", c->dropped_link_down },
+		{ "dropped_wrong_peer", c->dropped_wrong_peer }, { "bad_icrc", w->bad_icrc }, { "runt", w->runt },
+		{ "lost_by_fault", w->lost_by_fault }, { "delayed_by_fault", w->delayed_by_fault },
+		{ "send_errors", w->send_errors }, { "syscalls_sent", w->syscalls_sent },
+		{ "syscalls_received", w->syscalls_received },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].value)
+			printf("  %-24s %llu\n", all[i].name, (unsigned long long)all[i].value);
+}
+
+static int soft_usage(FILE *out, int status)
+{
+	fprintf(out, "usage: ha soft [DEVICE]\n"
+		     "Lists the software NICs that processes of this user have open: address, state, faults, counters.\n");
+	return status;
+}
+
+int ha_cmd_soft(int argc, char **argv)
+{
+	struct sr_control_entry *list;
+	int n;
+
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return soft_usage(stdout, 0);
+	if (argc > 2)
+		return soft_usage(stderr, 2);
+	list = sr_control_list(argc == 2 ? argv[1] : NULL, &n);
+	if (n < 0) {
+		fprintf(stderr, "ha soft: the folder of the control pages cannot be read: %s\n", strerror(-n));
+		return 1;
+	}
+	if (!n)
+		printf("no process has a software NIC open\n");
+	for (int i = 0; i < n; i++) {
+		struct sr_control_entry *entry = &list[i];
+		int err = sr_control_refresh(entry);
+		char name[128];
+
+		if (err == -ESRCH)
+			continue;
+		entry_name(entry, name, sizeof(name));
+		printf("%s: %s%s\n", name, entry->page.dead ? "dead" : entry->page.link_up ? "up" : "down",
+		       err ? ", does not answer: old numbers" : entry->page.faults.cut ? ", cut" : "");
+		direction_print("tx", &entry->page.faults.tx);
+		direction_print("rx", &entry->page.faults.rx);
+		counters_print(&entry->page);
+	}
+	free(list);
+	return 0;
+}
