@@ -17,10 +17,11 @@
 #include "verbs/ops.h"
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct ha_device;
-struct ha_oob_conn;
+struct ha_stream;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -75,6 +76,7 @@ struct ha_rail {
 	uint32_t psn;
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;
+	struct ha_wire_ece ece; /* ours: offered, then agreed on */
 	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
 	struct ibv_cq *flush_cq;
 };
@@ -84,6 +86,7 @@ enum { /* bits of ha_bundle.attention */
 	HA_ATTN_PEER_BYE = 2,	/* the peer closed its end; peer_done says how far it got */
 	HA_ATTN_DEVICE = 4,	/* look at the devices under the rails: one has failed for good (ha_device.failed) */
 	HA_ATTN_NO_RAIL = 8,	/* set by the owner itself: no rail is left */
+	HA_ATTN_PROBE = 16,	/* the socket is lost in a way that says nothing about the peer: do its rails answer? */
 };
 
 struct ha_bundle {
@@ -105,12 +108,16 @@ struct ha_bundle {
 	struct ha_ctx *ctx;
 	struct ha_rail rail[HA_MAX_RAILS];
 	/* Below: set-up, service thread and close only. */
-	struct ha_oob_conn *oob;
-	struct ha_bundle *next, **pprev; /* in ctx's list, under ctx->lock */
+	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
+	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
+	struct ha_mr *mrs; /* registered on this connection, under mr_lock */
+	pthread_mutex_t mr_lock;
 	size_t ring_size;
 	uint64_t nonce;
-	int traffic_class;
-	char name[96]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
+	uint32_t flags;	  /* HA_FLAG_* that both ends have */
+	uint16_t version; /* protocol agreed on */
+	int traffic_class; /* -1: none asked for */
+	char name[160]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
 struct ha_send_slot {

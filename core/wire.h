@@ -78,12 +78,20 @@ struct ha_msg_header {
 };
 static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
 
+/* Options of enhanced connection establishment (IBTA 12.11): the connector offers, the listener answers. 0 = none. */
+struct ha_wire_ece {
+	uint32_t vendor_id, options, comp_mask;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct ha_wire_ece) == 16, "wire layout");
+
 struct ha_wire_rail {
 	struct ha_wire_qp qp;
 	uint64_t guid;
 	char name[24]; /* device name and port, for the peer's log lines */
+	struct ha_wire_ece ece;
 };
-static_assert(sizeof(struct ha_wire_rail) == 64, "wire layout");
+static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 
 /* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in WELCOME. */
 struct ha_msg_hello {
