@@ -26,6 +26,8 @@ X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", LATER, AVAILABILITY,
   "Attempts to get any path back, while none is alive, before requests end with an error.")
 X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", LATER, AVAILABILITY,
   "1 = a recovered primary takes its traffic back; 0 = it becomes the standby.")
+X(INT, connect_timeout_ms, "HA_NCCL_CONNECT_TIMEOUT_MS", 60000, 100, 86400000, "", NOW, AVAILABILITY,
+  "Milliseconds after which connecting to a peer that does not answer ends with an error.")
 X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", LATER, AVAILABILITY,
   "What completes a send: the NIC's acknowledgement, or the receiver's word that the data is in its memory.")
 X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", LATER, AVAILABILITY,
@@ -75,8 +77,9 @@ X(INT, max_recvs, "HA_NCCL_MAX_RECVS", 8, 1, 8, "", NOW, BUDGET,
   "Most receives that NCCL may group into one.")
 
 /* Memory registration. */
-X(INT, mr_cache_entries, "HA_NCCL_MR_CACHE_ENTRIES", 1024, 1, 1048576, "", NOW, MEMORY,
-  "Registrations that nobody uses any more and that are kept per protection domain in case the buffer comes back.")
+X(INT, mr_cache_entries, "HA_NCCL_MR_CACHE_ENTRIES", 0, 0, 1048576, "", NOW, MEMORY,
+  "Registrations of host memory that nobody uses any more and that are kept per protection domain in case the buffer "
+  "comes back. Only safe if the program never unmaps memory that was registered, hence 0.")
 X(INT, ib_pci_relaxed_ordering, "NCCL_IB_PCI_RELAXED_ORDERING", 2, 0, 2, "", NOW, MEMORY,
   "Register memory for relaxed PCI ordering: 0 no, 1 yes, 2 where the library knows it.")
 X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
