@@ -5,6 +5,7 @@
  * A send is complete when each rail that carried a stripe of it has reported its immediate sent. A receive is complete when
  * the stripes seen are those that the first immediate's mask named. Nothing else counts.
  */
+#include "core/advice.h"
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
