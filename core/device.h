@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.h - one RDMA device and port that is open: protection domain, shared receive queue, registration cache */
+/* device.h - one RDMA device and port: protection domain, shared receive queue, registration cache */
 #ifndef HA_CORE_DEVICE_H
 #define HA_CORE_DEVICE_H
 
 #include "core/core.h"
+#include "core/service.h"
 #include "verbs/ops.h"
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define HA_REFILL 32 /* receives given back to the shared queue at once */
@@ -27,8 +29,36 @@ struct ha_device {
 	int index;
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
+	pthread_mutex_t lock; /* open, srq_promised, srq_posted */
+	bool open;
 	uint32_t srq_depth;
-	_Atomic uint32_t srq_promised; /* receives that connections may consume at once, all together */
+	uint32_t srq_promised; /* receives that connections may consume at once, all together */
+	uint32_t srq_posted;   /* put into the queue for them; never shrinks, because nobody can take a receive back */
+	uint32_t send_depth;   /* work requests in the send queue of a sending connection's rail */
+	uint32_t recv_depth;   /* of a receiving one's */
+	atomic_bool relaxed;   /* register memory with relaxed ordering, until the device refuses it */
+	struct ha_watch events;
+	char name[IBV_SYSFS_NAME_MAX + 8]; /* "mlx5_0:1" */
 };
+
+/* Budget and limits; touches no hardware. */
+void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index);
+/* Protection domain, shared receive queue, cache: on first use, then free of charge. A failure is one line. */
+int ha_device_open(struct ha_device *dev);
+/* Everything made on the device must be gone, but for cached registrations. */
+void ha_device_close(struct ha_device *dev);
+
+/* A connection that may consume receives comes or goes. A queue that is too small for all is only slower, never wrong. */
+void ha_device_promise(struct ha_device *dev);
+void ha_device_unpromise(struct ha_device *dev);
+/* Give n consumed receives back, off the hot path. */
+void ha_device_repay(struct ha_device *dev, uint32_t n);
+
+void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props);
+
+static inline const char *ha_device_name(const struct ha_device *dev)
+{
+	return dev->name;
+}
 
 #endif

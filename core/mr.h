@@ -8,7 +8,10 @@
 #include <infiniband/verbs.h>
 
 struct ha_device;
-struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr.c */
+struct ha_mr_cache;
+struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr_cache.c */
+
+#define HA_MR_FORCE_SO 1u /* NCCL_NET_MR_FLAG_FORCE_SO: writes must appear in order */
 
 /* Keys by rail index; 0 = not registered on that rail's device (yet). */
 struct ha_mr {
@@ -18,6 +21,29 @@ struct ha_mr {
 	void *addr;
 	size_t size;
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
+	struct ha_mr *next, **pprev; /* its bundle's list, under mr_lock */
 };
+
+/* What is to be registered. Entries are equal when these are, `fd` and `offset` apart: see mr_cache.c. */
+struct ha_mr_want {
+	uintptr_t addr; /* page-aligned unless dmabuf */
+	size_t size;
+	uint64_t offset; /* in the dma-buf */
+	int fd;
+	bool dmabuf;
+	bool strict; /* no relaxed ordering */
+	uint8_t type;
+};
+
+/* limit: registrations kept that nobody uses any more. */
+struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);
+/* Deregisters everything. NULL is fine. */
+void ha_mr_cache_free(struct ha_mr_cache *cache);
+/* Register, or count one more user. */
+int ha_mr_cache_get(struct ha_mr_cache *cache, const struct ha_mr_want *want, struct ha_mr_entry **entry);
+void ha_mr_cache_put(struct ha_mr_cache *cache, struct ha_mr_entry *entry);
+const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *entry);
+/* For tests and status: entries in use, entries kept. */
+void ha_mr_cache_count(struct ha_mr_cache *cache, unsigned *used, unsigned *kept);
 
 #endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/ctx.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/accept.h"
+#include "core/device.h"
+#include "core/events.h"
+#include "core/life.h"
+#include "core/oob_tcp.h"
+#include "core/pending.h"
+#include "topo/device.h"
+#include "verbs/dlopen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
+{
+	int err;
+
+	if (params->config)
+		ctx->config = *params->config;
+	else
+		ha_config_load_env(&ctx->config);
+	ctx->clock = params->clock ? params->clock : &ha_clock_live;
+	ctx->verbs = params->verbs;
+	if (!ctx->verbs) {
+		err = ha_verbs_open_library(ctx->config.verbs, &ctx->own_verbs);
+		if (err)
+			return err;
+		ctx->verbs = ctx->own_verbs;
+	}
+	ctx->oob = params->oob;
+	ctx->oob_net = params->oob_net;
+	ctx->soft_oob = params->oob != NULL;
+	if (!ctx->oob) {
+		err = ha_oob_tcp_open(&ctx->config, &ctx->own_tcp);
+		if (err)
+			return err;
+		ctx->oob = &ha_oob_tcp_ops;
+		ctx->oob_net = ctx->own_tcp;
+	}
+	return 0;
+}
+
+static int discover(struct ha_ctx *ctx)
+{
+	int err;
+
+	/* Registered memory must survive a fork of the host program; kernels that need no help make this free. */
+	(void)ctx->verbs->fork_init(ctx->verbs);
+	ctx->topo = calloc(1, sizeof(*ctx->topo));
+	if (!ctx->topo)
+		return -ENOMEM;
+	err = ha_topo_discover(ctx->verbs, &ctx->config, ctx->topo);
+	if (err) {
+		free(ctx->topo);
+		ctx->topo = NULL;
+		return err;
+	}
+	if (!ctx->topo->ndevices)
+		return -ENODEV;
+	ctx->devices = calloc((size_t)ctx->topo->ndevices, sizeof(*ctx->devices));
+	if (!ctx->devices)
+		return -ENOMEM;
+	ctx->ndevices = ctx->topo->ndevices;
+	for (int i = 0; i < ctx->ndevices; i++)
+		ha_device_init(&ctx->devices[i], ctx, &ctx->topo->devices[i], i);
+	return 0;
+}
+
+static int watch_devices(struct ha_ctx *ctx)
+{
+	int err = 0;
+
+	for (int i = 0; i < ctx->ndevices && !err; i++)
+		err = ha_events_watch(&ctx->devices[i]);
+	return err;
+}
+
+int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
+{
+	struct ha_ctx *ctx = calloc(1, sizeof(*ctx));
+	int err;
+
+	*out = NULL;
+	if (!ctx)
+		return -ENOMEM;
+	ctx->service.epoll = -1;
+	pthread_mutex_init(&ctx->drive, NULL);
+	pthread_mutex_init(&ctx->lock, NULL);
+	err = take_params(ctx, params);
+	if (!err)
+		err = discover(ctx);
+	if (!err)
+		err = ha_service_open(ctx);
+	if (!err)
+		err = watch_devices(ctx);
+	if (!err)
+		err = ha_service_start(ctx);
+	if (err) {
+		ha_ctx_destroy(ctx);
+		return err;
+	}
+	*out = ctx;
+	return 0;
+}
+
+/* Nobody is in a round any more, and nobody will be. */
+static void close_connections(struct ha_ctx *ctx)
+{
+	struct ha_pending *p;
+	struct ha_bundle *b;
+
+	while (ctx->listens)
+		ha_close_listen(ctx->listens);
+	while ((p = ctx->connects) != NULL) {
+		ha_pending_unlink(p);
+		ha_pending_forget(p);
+		if (atomic_load_explicit(&p->state, memory_order_acquire) == HA_PENDING_UP)
+			ha_bundle_retire(p->bundle);
+		ha_pending_free(p);
+	}
+	while ((b = ctx->bundles) != NULL) {
+		ha_bundle_retire(b);
+		ha_bundle_free(b);
+	}
+}
+
+void ha_ctx_destroy(struct ha_ctx *ctx)
+{
+	ha_service_stop(ctx);
+	close_connections(ctx);
+	for (int i = 0; i < ctx->ndevices; i++) {
+		ha_events_unwatch(&ctx->devices[i]);
+		ha_device_close(&ctx->devices[i]);
+	}
+	ha_service_close(ctx);
+	if (ctx->topo)
+		ha_topo_release(ctx->topo);
+	free(ctx->devices);
+	free(ctx->topo);
+	ha_oob_tcp_close(ctx->own_tcp);
+	ha_verbs_close_library(ctx->own_verbs);
+	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->drive);
+	free(ctx);
+}
+
+int ha_ctx_ndevices(const struct ha_ctx *ctx)
+{
+	return ctx->ndevices;
+}
+
+int ha_ctx_device(const struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
+{
+	if (dev < 0 || dev >= ctx->ndevices)
+		return -EINVAL;
+	ha_device_props(&ctx->devices[dev], props);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctx.h - the context: everything that hawser has in one host, or in one host of a simulation
+ *
+ * Two locks, always taken in this order:
+ *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven, ctx->bundles, the sockets and
+ *          the connections in the making. Slow verbs run under it; no call that NCCL repeats waits for it.
+ *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives (connects, incoming,
+ *          listens, each listener's accepts).
+ */
+#ifndef HA_CORE_CTX_H
+#define HA_CORE_CTX_H
+
+#include "base/config.h"
+#include "core/core.h"
+#include "core/oob.h"
+#include "core/service.h"
+
+#include <pthread.h>
+
+struct ha_device;
+struct ha_oob_tcp;
+struct ha_pending;
+struct ha_topo;
+
+struct ha_ctx {
+	struct ha_config config; /* a copy */
+	const struct ha_verbs_ops *verbs;
+	const struct ha_clock *clock;
+	const struct ha_oob_ops *oob;
+	void *oob_net;
+	struct ha_verbs_ops *own_verbs; /* the defaults that we made ourselves; NULL = the caller's */
+	struct ha_oob_tcp *own_tcp;
+	struct ha_topo *topo;
+	struct ha_device *devices;
+	int ndevices;
+	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
+	struct ha_service service;
+
+	pthread_mutex_t drive;
+	struct ha_pending *driven;  /* connections in the making, by next_driven */
+	struct ha_bundle *bundles;  /* connections that are up */
+	uint64_t strangers_since;   /* start of the interval in which knocks of strangers are counted */
+	unsigned strangers_logged, strangers_silent; /* in it: lines written and left out */
+
+	pthread_mutex_t lock;
+	struct ha_pending *incoming; /* new ones, for the next round */
+	struct ha_pending *connects; /* what ha_connect has begun and not yet collected */
+	struct ha_listen *listens;
+};
+
+/* Run one round if nobody else is running one. For calls that wait and have no service thread. */
+static inline bool ha_ctx_self_driven(const struct ha_ctx *ctx)
+{
+	return !ctx->service.running;
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * events.c - log what happens to devices and ports, and tell the connections on them
+ *
+ * A port that is down stays a port that may come back: its queue pairs know from their retries. A device that has failed is
+ * gone for good for everything opened on it.
+ */
+#include "core/events.h"
+
+#include "base/log.h"
+#include "core/advice.h"
+#include "core/bundle.h"
+#include "core/ctx.h"
+#include "core/device.h"
+#include "topo/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+static void tell_bundles(const struct ha_device *dev)
+{
+	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++)
+			if (b->rail[i].dev == dev)
+				/* Release: pairs with ha_bundle_attend's acquire, which then sees dev->failed. */
+				atomic_fetch_or_explicit(&b->attention, HA_ATTN_DEVICE, memory_order_release);
+}
+
+/* An event of the whole device or of one of its ports. */
+static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e, bool whole)
+{
+	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL, bad = fatal || e->event_type == IBV_EVENT_PORT_ERR;
+	const char *advice = ha_event_advice(e->event_type);
+
+	for (int i = 0; i < ctx->ndevices; i++) {
+		struct ha_device *dev = &ctx->devices[i];
+
+		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
+			continue;
+		if (bad)
+			HA_WARN(dev->name, "%s; %s", ha_event_name(e->event_type), advice);
+		else
+			HA_INFO(dev->name, "%s%s%s", ha_event_name(e->event_type), *advice ? "; " : "", advice);
+		if (fatal)
+			atomic_store_explicit(&dev->failed, -EIO, memory_order_relaxed);
+		if (bad)
+			tell_bundles(dev);
+	}
+}
+
+/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
+static void on_queue(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
+{
+	const struct ha_bundle *b = NULL;
+
+	switch (e->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		b = e->element.qp->qp_context;
+		break;
+	case IBV_EVENT_CQ_ERR:
+		b = e->element.cq->cq_context;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		break;
+	default:
+		HA_TRACE(dev->name, "%s", ha_event_name(e->event_type));
+		return;
+	}
+	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_event_name(e->event_type), ha_event_advice(e->event_type));
+}
+
+static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
+{
+	switch (e->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		on_device(ctx, dev->topo->context, e, true);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		on_device(ctx, dev->topo->context, e, false);
+		break;
+	default:
+		on_queue(ctx, dev, e);
+	}
+}
+
+static void drain(struct ha_ctx *ctx, struct ha_device *dev)
+{
+	struct ibv_async_event e;
+
+	/* A bounded number: a device that never stops must not stop us. */
+	for (int i = 0; i < 64 && !ctx->verbs->get_async_event(ctx->verbs, dev->topo->context, &e); i++) {
+		handle(ctx, dev, &e);
+		ctx->verbs->ack_async_event(ctx->verbs, &e);
+	}
+}
+
+static void events_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	drain(ctx, (struct ha_device *)((char *)watch - offsetof(struct ha_device, events)));
+}
+
+/* The first port of a context speaks for all. */
+static bool speaks(const struct ha_device *dev)
+{
+	for (int i = 0; i < dev->index; i++)
+		if (dev->ctx->devices[i].topo->context == dev->topo->context)
+			return false;
+	return true;
+}
+
+int ha_events_watch(struct ha_device *dev)
+{
+	int fd = dev->topo->context->async_fd, flags;
+
+	dev->events = (struct ha_watch){ .fd = -1, .ready = events_ready };
+	if (fd < 0 || !speaks(dev))
+		return 0;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		HA_WARN(dev->name, "cannot listen to the device's events: %s; a failed port shows by time-outs only",
+			strerror(errno));
+		return 0;
+	}
+	return ha_watch_add(dev->ctx, &dev->events, fd, EPOLLIN);
+}
+
+void ha_events_unwatch(struct ha_device *dev)
+{
+	ha_watch_remove(dev->ctx, &dev->events);
+}
+
+void ha_events_poll(struct ha_ctx *ctx)
+{
+	for (int i = 0; i < ctx->ndevices; i++)
+		if (ctx->devices[i].topo->context->async_fd < 0 && speaks(&ctx->devices[i]))
+			drain(ctx, &ctx->devices[i]);
+}

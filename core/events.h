@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* events.h - what the devices say out of turn (asynchronous events of verbs) */
+#ifndef HA_CORE_EVENTS_H
+#define HA_CORE_EVENTS_H
+
+struct ha_ctx;
+struct ha_device;
+
+/* Watch the device's context, once for all its ports. */
+int ha_events_watch(struct ha_device *dev);
+void ha_events_unwatch(struct ha_device *dev);
+/* Ask the devices whose contexts have no descriptor. Under ctx->drive. */
+void ha_events_poll(struct ha_ctx *ctx);
+
+#endif

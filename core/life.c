@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/life.h"
+
+#include "base/log.h"
+#include "core/ctx.h"
+#include "core/device.h"
+#include "core/rail.h"
+#include "core/stream.h"
+#include "topo/device.h"
+#include "topo/gid.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
+
+static int ring_new(struct ha_bundle *b)
+{
+	b->ring_size = b->is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE;
+	/* Pages of its own, so that a fork that loses registered pages takes nothing else with them. */
+	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->ring != MAP_FAILED)
+		return 0;
+	b->ring = NULL;
+	HA_WARN(b->name, "no memory for the rings (%zu bytes)", b->ring_size);
+	return -ENOMEM;
+}
+
+static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
+{
+	int err = 0, nmore = opts->nmore < HA_MAX_RAILS ? opts->nmore : HA_MAX_RAILS - 1;
+
+	for (int i = 0; i <= nmore && !err; i++) {
+		int d = i ? opts->more[i - 1] : dev;
+
+		if (d < 0 || d >= b->ctx->ndevices)
+			return -EINVAL;
+		b->rail[i].index = (uint8_t)i;
+		err = ha_rail_open(b, &b->rail[i], &b->ctx->devices[d]);
+		if (!err)
+			b->nrails = (uint8_t)(i + 1);
+	}
+	return err;
+}
+
+int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
+{
+	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
+	struct ha_bundle *b = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	int err;
+
+	*bundle = NULL;
+	if (!b)
+		return -ENOMEM;
+	memset(b, 0, size);
+	b->ctx = ctx;
+	b->is_send = is_send;
+	b->self_driven = ha_ctx_self_driven(ctx);
+	b->poll_batch = (uint16_t)ctx->config.poll_batch;
+	b->poll_max = (uint16_t)ctx->config.test_max_poll;
+	b->traffic_class = opts->traffic_class;
+	pthread_mutex_init(&b->mr_lock, NULL);
+	snprintf(b->name, sizeof(b->name), "%s", ha_device_name(&ctx->devices[dev]));
+	err = ring_new(b);
+	if (!err)
+		err = rails_open(b, dev, opts);
+	if (err) {
+		ha_bundle_free(b);
+		return err;
+	}
+	*bundle = b;
+	return 0;
+}
+
+void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct ha_msg_hello *hello)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->header = (struct ha_msg_header){
+		.magic = HA_MSG_MAGIC,
+		.version = HA_WIRE_VERSION_MIN,
+		.type = (uint16_t)type,
+		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) + b->nrails * sizeof(hello->rail[0])),
+	};
+	hello->nonce = b->nonce;
+	hello->ring_addr = (uintptr_t)b->ring;
+	hello->flags = HA_BUNDLE_FLAGS;
+	hello->version = HA_WIRE_VERSION;
+	hello->version_min = HA_WIRE_VERSION_MIN;
+	hello->nrails = b->nrails;
+	hello->slots = HA_SLOTS;
+	hello->pid = (uint32_t)getpid();
+	gethostname(hello->host, sizeof(hello->host) - 1);
+	for (unsigned i = 0; i < b->nrails; i++)
+		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
+}
+
+/* Both ends compute the same from the two messages. */
+static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
+{
+	uint16_t version = peer->version < HA_WIRE_VERSION ? peer->version : HA_WIRE_VERSION;
+
+	if (version < HA_WIRE_VERSION_MIN || version < peer->version_min) {
+		snprintf(why, why_size, "protocol versions %u to %u here, %u to %u there; install one version",
+			 HA_WIRE_VERSION_MIN, HA_WIRE_VERSION, peer->version_min, peer->version);
+		return -EPROTO;
+	}
+	if (peer->slots != HA_SLOTS) {
+		snprintf(why, why_size, "rings of %u slots here, %u there; install one version", HA_SLOTS, peer->slots);
+		return -EPROTO;
+	}
+	for (unsigned i = 0; i < b->nrails && i < peer->nrails; i++) {
+		bool ethernet = peer->rail[i].qp.link_layer == IBV_LINK_LAYER_ETHERNET;
+
+		if (ethernet == b->rail[i].dev->topo->is_ethernet)
+			continue;
+		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA", ha_device_name(b->rail[i].dev),
+			 ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
+		return -EPROTO;
+	}
+	b->version = version;
+	b->flags = HA_BUNDLE_FLAGS & peer->flags;
+	b->peer_ring = peer->ring_addr;
+	return 0;
+}
+
+/* The peer has fewer rails than we: ours beyond them go. */
+static void shrink(struct ha_bundle *b, unsigned nrails)
+{
+	while (b->nrails > nrails)
+		ha_rail_close(b, &b->rail[--b->nrails]);
+}
+
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
+{
+	int err;
+
+	why[0] = 0;
+	err = negotiate(b, peer, why, why_size);
+	if (err)
+		return err;
+	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev), b->is_send ? "->" : "<-",
+		 peer->host, peer->pid, peer->rail[0].name);
+	shrink(b, peer->nrails);
+	for (unsigned i = 0; i < b->nrails; i++) {
+		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- its stream, once it is launched ---- */
+
+/*
+ * What the end of the socket says about the peer.
+ *
+ * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE). Without BYE
+ * before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue pairs as well.
+ * (A reset cannot come from there: it would need unread bytes at the peer, and we send none before our own farewell.)
+ * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that went
+ * unanswered, says that the network between the sockets has trouble. It stops nothing; the owner is told to probe the rails, whose queue
+ * pairs know.
+ */
+static void stream_ended(struct ha_bundle *b, int err)
+{
+	bool bye = atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_PEER_BYE;
+
+	if (err == -EPROTO) {
+		/* Left open, so that the peer does not take its end for our death. */
+		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
+		ha_watch_remove(b->ctx, &b->stream->watch);
+		return;
+	}
+	if (!bye && err == -EPIPE)
+		/* Release: for symmetry with BYE; the bit is all there is. */
+		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_DEAD, memory_order_release);
+	else if (!bye) {
+		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails are probed and go on if they answer", strerror(-err));
+		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PROBE, memory_order_release);
+	}
+	ha_stream_close(b->stream);
+	b->stream = NULL;
+}
+
+static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
+	const union ha_message *m;
+	int err;
+
+	while ((err = ha_stream_get(b->stream, &m)) == 0) {
+		if (m->header.type != HA_MSG_BYE)
+			continue; /* late, or from a newer version */
+		atomic_store_explicit(&b->peer_done, m->bye.done, memory_order_relaxed);
+		/* Release: pairs with ha_bundle_attend's acquire, which then sees peer_done. */
+		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_BYE, memory_order_release);
+	}
+	if (err != -EAGAIN)
+		stream_ended(b, err);
+}
+
+void ha_bundles_poll(struct ha_ctx *ctx)
+{
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		if (b->stream)
+			bundle_ready(ctx, &b->stream->watch);
+}
+
+static void say_launched(const struct ha_bundle *b)
+{
+	char rails[HA_MAX_RAILS * 128] = "", ours[HA_GID_TEXT_MAX], theirs[HA_GID_TEXT_MAX];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < b->nrails && at < sizeof(rails); i++) {
+		const struct ha_rail *r = &b->rail[i];
+		union ibv_gid gid;
+
+		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
+		at += (size_t)snprintf(rails + at, sizeof(rails) - at, "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i,
+				       ha_device_name(r->dev), r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours),
+				       r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
+	}
+	HA_INFO(b->name, "connected, protocol %u, flags 0x%x%s", b->version, b->flags, rails);
+}
+
+void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
+{
+	struct ha_ctx *ctx = b->ctx;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		b->active |= (uint8_t)(1u << i);
+		b->rail[i].weight = (uint16_t)(1024 / b->nrails);
+	}
+	if (b->is_send)
+		ha_send_prepare((struct ha_send *)b);
+	else
+		ha_recv_prepare((struct ha_recv *)b);
+	b->stream = stream;
+	stream->owner = b;
+	stream->watch.ready = bundle_ready;
+	b->next = ctx->bundles;
+	if (b->next)
+		b->next->pprev = &b->next;
+	b->pprev = &ctx->bundles;
+	ctx->bundles = b;
+	if (ha_log_enabled(HA_LOG_INFO))
+		say_launched(b);
+}
+
+void ha_bundle_retire(struct ha_bundle *b)
+{
+	*b->pprev = b->next;
+	if (b->next)
+		b->next->pprev = b->pprev;
+	if (b->stream)
+		ha_watch_remove(b->ctx, &b->stream->watch);
+}
+
+/* One try: a socket that cannot take 24 bytes leads to nobody who waits for them. */
+static void say_farewell(struct ha_bundle *b)
+{
+	struct ha_msg_bye bye = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_BYE, sizeof(bye), 0 },
+		.done = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->done,
+	};
+
+	(void)ha_stream_put(b->stream, &bye);
+	ha_stream_close(b->stream);
+	b->stream = NULL;
+}
+
+void ha_bundle_free(struct ha_bundle *b)
+{
+	if (b->stream)
+		say_farewell(b);
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_close(b, &b->rail[i]);
+	ha_bundle_free_mrs(b);
+	if (b->ring)
+		munmap(b->ring, b->ring_size);
+	pthread_mutex_destroy(&b->mr_lock);
+	free(b);
+}

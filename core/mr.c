@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/mr.h"
+
+#include "base/log.h"
+#include "core/bundle.h"
+#include "core/ctx.h"
+#include "core/device.h"
+#include "core/life.h"
+#include "core/rail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's offset and the address to agree
+ * within the page. Callers differ in what the offset belongs to, the address or its page: if it agrees with the address,
+ * both move back to the page; if it is a page's, it stays.
+ */
+static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
+{
+	struct ha_mr_want r = *w;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t in_page = w->addr & (page - 1);
+
+	r.addr -= in_page;
+	r.size = (in_page + w->size + page - 1) & ~(page - 1);
+	if (w->dmabuf && (w->offset & (page - 1)) == in_page)
+		r.offset -= in_page;
+	return r;
+}
+
+/* The first rails on devices that have it already share its entry through the cache, so more rails cost nothing here. */
+static int register_rail(struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
+{
+	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
+
+	if (err)
+		return err;
+	mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
+	mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
+	return 0;
+}
+
+static void release(struct ha_bundle *b, struct ha_mr *mr)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		if (mr->entry[i])
+			ha_mr_cache_put(b->rail[i].dev->mr_cache, mr->entry[i]);
+	free(mr);
+}
+
+static const char *advice(int err, bool dmabuf, int type)
+{
+	if (err == -ENOMEM)
+		return "raise the limit of locked memory (ulimit -l)";
+	if (dmabuf)
+		return "kernel and driver must support dma-buf for RDMA";
+	if (type == HA_MEM_CUDA)
+		return "GPU memory needs nvidia_peermem (modprobe nvidia_peermem) or dma-buf";
+	return "is the buffer mapped, and writable?";
+}
+
+static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < b->nrails && !err; i++) {
+		err = register_rail(&b->rail[i], mr, want);
+		/* Reads behind received data need their queue pair ready: iflush may do nothing slow. */
+		if (!err && !b->is_send && want->type != HA_MEM_HOST && !b->ctx->config.gdr_flush_disable)
+			err = ha_rail_prepare_flush(b, &b->rail[i]);
+	}
+	return err;
+}
+
+static void link_mr(struct ha_bundle *b, struct ha_mr *mr)
+{
+	mr->next = b->mrs;
+	if (mr->next)
+		mr->next->pprev = &mr->next;
+	mr->pprev = &b->mrs;
+	b->mrs = mr;
+}
+
+static void unlink_mr(struct ha_mr *mr)
+{
+	*mr->pprev = mr->next;
+	if (mr->next)
+		mr->next->pprev = mr->pprev;
+}
+
+int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd, unsigned flags,
+	      struct ha_mr **out)
+{
+	struct ha_mr_want want = {
+		.addr = (uintptr_t)data,
+		.size = size,
+		.offset = offset,
+		.fd = fd,
+		.dmabuf = fd >= 0,
+		.strict = flags & HA_MR_FORCE_SO,
+		.type = (uint8_t)type,
+	};
+	struct ha_mr *mr;
+	int err;
+
+	*out = NULL;
+	if (!size || (type != HA_MEM_HOST && type != HA_MEM_CUDA))
+		return -EINVAL;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->type = (uint8_t)type;
+	mr->addr = data;
+	mr->size = size;
+	want = round_to_pages(&want);
+	pthread_mutex_lock(&b->mr_lock);
+	err = register_all(b, mr, &want);
+	if (!err)
+		link_mr(b, mr);
+	pthread_mutex_unlock(&b->mr_lock);
+	if (err) {
+		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
+			type == HA_MEM_HOST ? "host" : "GPU", data, want.dmabuf ? " by dma-buf" : "", strerror(-err),
+			advice(err, want.dmabuf, type));
+		release(b, mr);
+		return err;
+	}
+	*out = mr;
+	return 0;
+}
+
+int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
+{
+	if (!mr)
+		return 0;
+	pthread_mutex_lock(&b->mr_lock);
+	unlink_mr(mr);
+	pthread_mutex_unlock(&b->mr_lock);
+	release(b, mr);
+	return 0;
+}
+
+void ha_bundle_free_mrs(struct ha_bundle *b)
+{
+	while (b->mrs) {
+		struct ha_mr *mr = b->mrs;
+
+		unlink_mr(mr);
+		release(b, mr);
+	}
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rail.h"
+
+#include "base/log.h"
+#include "base/random.h"
+#include "core/ctx.h"
+#include "core/device.h"
+#include "topo/device.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as well. */
+#define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
+#define INLINE_SEND sizeof(struct ha_sizes)
+
+#define MAX_MSG (1u << 30)   /* one work request; the port's limit may be smaller. A multiple of the stripes' alignment */
+#define RNR_RETRY_FOREVER 7  /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
+#define RNR_TIMER_640US 12   /* IBTA table 45 */
+#define HOP_LIMIT 255
+#define CLOSE_DRAIN_MAX 4096 /* completions looked at when a rail closes */
+
+static const struct ha_verbs_ops *verbs(const struct ha_bundle *b)
+{
+	return b->ctx->verbs;
+}
+
+static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char *what, int err, const char *advice)
+{
+	HA_WARN(b->name, "rail %u (%s): cannot %s: %s%s%s", r->index, ha_device_name(r->dev), what, strerror(-err),
+		advice ? "; " : "", advice ? advice : "");
+	return err;
+}
+
+/*
+ * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which completes after an error. A
+ * receiver's: also an immediate per slot, which is all that the sender may send before we let it go on.
+ */
+static int cq_entries(const struct ha_bundle *b, const struct ha_device *dev)
+{
+	int n = (int)(b->is_send ? dev->send_depth : dev->recv_depth) + HA_SLOTS;
+
+	return n < dev->topo->attr.max_cqe ? n : dev->topo->attr.max_cqe;
+}
+
+static int create_qp(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_device *dev = r->dev;
+	uint32_t depth = b->is_send ? dev->send_depth : dev->recv_depth;
+	uint32_t inlines[] = { b->is_send ? INLINE_SEND : INLINE_RECV, INLINE_SEND, 0 };
+	int err = -EINVAL;
+
+	/* A device may refuse the sum of what it allows one by one: less inline room first, then a shorter queue. */
+	for (uint32_t d = depth; d && d >= depth / 4; d /= 2)
+		for (unsigned i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
+			struct ibv_qp_init_attr init = {
+				.qp_context = b,
+				.send_cq = r->cq,
+				.recv_cq = r->cq,
+				.srq = dev->srq,
+				.cap = { .max_send_wr = d, .max_send_sge = 1, .max_inline_data = inlines[i] },
+				.qp_type = IBV_QPT_RC,
+			};
+
+			err = verbs(b)->create_qp(verbs(b), dev->pd, &init, &r->qp);
+			if (!err) {
+				r->sq_depth = d;
+				r->max_inline = init.cap.max_inline_data;
+				return 0;
+			}
+			r->qp = NULL;
+			if (err != -EINVAL && err != -ENOMEM && err != -ENOSPC)
+				return err;
+		}
+	return err;
+}
+
+static int to_init(struct ha_bundle *b, struct ha_device *dev, struct ibv_qp *qp, int access)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)b->ctx->config.ib_pkey,
+		.port_num = (uint8_t)dev->topo->port,
+		.qp_access_flags = (unsigned)access,
+	};
+
+	return verbs(b)->modify_qp(verbs(b), qp, &attr,
+				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece *out)
+{
+	struct ibv_ece ece = { 0 };
+
+	memset(out, 0, sizeof(*out));
+	if (verbs(b)->query_ece(verbs(b), r->qp, &ece))
+		return; /* this device has none */
+	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask, 0 };
+}
+
+static uint32_t max_msg(const struct ha_device *dev)
+{
+	uint32_t port = dev->topo->port_attr.max_msg_sz & ~(uint32_t)4095;
+
+	return port && port < MAX_MSG ? port : MAX_MSG;
+}
+
+int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
+{
+	int err = ha_device_open(dev);
+
+	if (err)
+		return err;
+	r->dev = dev;
+	r->hot = &dev->hot;
+	r->max_msg = max_msg(dev);
+	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
+	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
+	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, b->ring_size, (uintptr_t)b->ring,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
+	if (err) {
+		r->ring_mr = NULL;
+		return failed(b, r, "register the rings", err, "raise the limit of locked memory (ulimit -l)");
+	}
+	r->ring_lkey = r->ring_mr->lkey;
+	err = verbs(b)->create_cq(verbs(b), dev->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
+	if (err) {
+		r->cq = NULL;
+		return failed(b, r, "create a completion queue", err, "the device may have run out of them (maxComms)");
+	}
+	err = create_qp(b, r);
+	if (err)
+		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
+	r->state = HA_RAIL_INIT;
+	if (!b->is_send)
+		ha_device_promise(dev);
+	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
+	if (err)
+		return failed(b, r, "bring the queue pair to INIT", err, "is NCCL_IB_PKEY right?");
+	query_ece(b, r, &r->ece);
+	return 0;
+}
+
+void ha_rail_describe(const struct ha_rail *r, struct ha_wire_qp *qp)
+{
+	const struct ha_topo_device *topo = r->dev->topo;
+
+	*qp = (struct ha_wire_qp){
+		.qpn = r->qp->qp_num,
+		.psn = r->psn,
+		.lid = topo->lid,
+		.mtu = (uint8_t)topo->mtu,
+		.link_layer = topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
+		.ring_rkey = r->ring_mr->rkey,
+	};
+	memcpy(qp->gid, &topo->gid, sizeof(qp->gid));
+}
+
+void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
+{
+	memset(rail, 0, sizeof(*rail));
+	ha_rail_describe(r, &rail->qp);
+	rail->guid = r->dev->topo->guid;
+	rail->ece = r->ece;
+	snprintf(rail->name, sizeof(rail->name), "%.*s", (int)sizeof(rail->name) - 1, ha_device_name(r->dev));
+}
+
+/* ---- addresses ---- */
+
+/* The routable part of a GID on InfiniBand with FLIDs: bytes 4 and 5 (NVIDIA's router scheme; 0 = none). */
+static uint16_t gid_flid(const uint8_t *gid)
+{
+	return (uint16_t)(gid[4] << 8 | gid[5]);
+}
+
+static bool same_subnet(const uint8_t *a, const uint8_t *b)
+{
+	return !memcmp(a + 6, b + 6, 2);
+}
+
+static int traffic_class(const struct ha_bundle *b)
+{
+	if (b->ctx->config.ib_tc >= 0)
+		return b->ctx->config.ib_tc;
+	return b->traffic_class >= 0 && b->traffic_class <= 255 ? b->traffic_class : 0;
+}
+
+/* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is the address. */
+static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer, struct ibv_ah_attr *ah)
+{
+	const struct ha_topo_device *topo = r->dev->topo;
+
+	*ah = (struct ibv_ah_attr){
+		.sl = (uint8_t)(b->ctx->config.ib_sl > 0 ? b->ctx->config.ib_sl : 0),
+		.port_num = (uint8_t)topo->port,
+	};
+	if (!topo->is_ethernet && same_subnet(topo->gid.raw, peer->gid)) {
+		ah->dlid = peer->lid;
+		return;
+	}
+	ah->is_global = 1;
+	memcpy(&ah->grh.dgid, peer->gid, sizeof(ah->grh.dgid));
+	ah->grh.sgid_index = (uint8_t)topo->gid_index;
+	ah->grh.hop_limit = HOP_LIMIT;
+	ah->grh.traffic_class = (uint8_t)traffic_class(b);
+	if (!topo->is_ethernet)
+		ah->dlid = gid_flid(peer->gid) ? gid_flid(peer->gid) : peer->lid;
+}
+
+static int to_rtr(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp *qp, const struct ha_wire_qp *peer)
+{
+	const struct ha_topo_device *topo = r->dev->topo;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = peer->mtu < (uint8_t)topo->mtu ? (enum ibv_mtu)peer->mtu : topo->mtu,
+		.dest_qp_num = peer->qpn,
+		.rq_psn = peer->psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = RNR_TIMER_640US,
+	};
+
+	fill_path(b, r, peer, &attr.ah_attr);
+	return verbs(b)->modify_qp(verbs(b), qp, &attr,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_rts(struct ha_bundle *b, struct ibv_qp *qp, uint32_t psn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = (uint8_t)ha_config_timeout(&b->ctx->config),
+		.retry_cnt = (uint8_t)b->ctx->config.qp_retry_cnt,
+		.rnr_retry = RNR_RETRY_FOREVER,
+		.sq_psn = psn,
+		.max_rd_atomic = 1,
+	};
+
+	return verbs(b)->modify_qp(verbs(b), qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				   IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* The listener takes the options that the connector offers and answers with what its driver made of them; the connector takes
+ * those. Before RTR. A driver that refuses is asked no more: both ends then do without. */
+static void settle_ece(struct ha_bundle *b, struct ha_rail *r)
+{
+	const struct ha_wire_ece *peer = &r->peer.ece;
+	struct ibv_ece ece = { .vendor_id = peer->vendor_id, .options = peer->options, .comp_mask = peer->comp_mask };
+
+	if (!peer->vendor_id || !r->ece.vendor_id || verbs(b)->set_ece(verbs(b), r->qp, &ece))
+		memset(&r->ece, 0, sizeof(r->ece));
+}
+
+int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer)
+{
+	int err;
+
+	r->peer = *peer;
+	r->ring_rkey = peer->qp.ring_rkey;
+	settle_ece(b, r);
+	err = to_rtr(b, r, r->qp, &peer->qp);
+	if (err)
+		return failed(b, r, "bring the queue pair to RTR", err,
+			      "can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	err = to_rts(b, r->qp, r->psn);
+	if (err)
+		return failed(b, r, "bring the queue pair to RTS", err, NULL);
+	if (!b->is_send && r->ece.vendor_id)
+		query_ece(b, r, &r->ece); /* what the driver agreed to */
+	r->state = HA_RAIL_UP;
+	return 0;
+}
+
+int ha_rail_mtu_bytes(const struct ha_rail *r)
+{
+	int mtu = r->peer.qp.mtu < (uint8_t)r->dev->topo->mtu ? r->peer.qp.mtu : (int)r->dev->topo->mtu;
+
+	return 128 << mtu; /* IBV_MTU_256 is 1 */
+}
+
+/* ---- flush ---- */
+
+static void destroy_flush(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (r->flush_qp)
+		verbs(b)->destroy_qp(verbs(b), r->flush_qp);
+	if (r->flush_cq)
+		verbs(b)->destroy_cq(verbs(b), r->flush_cq);
+	r->flush_qp = NULL;
+	r->flush_cq = NULL;
+}
+
+int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = HA_FLUSHES, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct ha_wire_qp self;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	int err;
+
+	if (__atomic_load_n(&r->flush_cq, __ATOMIC_RELAXED))
+		return 0;
+	err = verbs(b)->create_cq(verbs(b), r->dev->verbs, HA_FLUSHES, b, NULL, 0, &cq);
+	if (err)
+		return failed(b, r, "create the completion queue for flushes", err, NULL);
+	init.send_cq = init.recv_cq = cq;
+	err = verbs(b)->create_qp(verbs(b), r->dev->pd, &init, &qp);
+	if (err) {
+		failed(b, r, "create the queue pair for flushes", err, NULL);
+		goto destroy_cq;
+	}
+	ha_rail_describe(r, &self);
+	self.qpn = qp->qp_num;
+	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
+	if (!err)
+		err = to_rtr(b, r, qp, &self);
+	if (!err)
+		err = to_rts(b, qp, self.psn);
+	if (err) {
+		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
+		goto destroy_qp;
+	}
+	/* NCCL registers from one thread while another may be polling this connection: the completion queue, whose pointer the
+	 * poll looks at, appears last and complete. */
+	__atomic_store_n(&r->flush_qp, qp, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
+	return 0;
+
+destroy_qp:
+	verbs(b)->destroy_qp(verbs(b), qp);
+destroy_cq:
+	verbs(b)->destroy_cq(verbs(b), cq);
+	return err;
+}
+
+/* ---- the end ---- */
+
+/*
+ * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it consumes no more, so what
+ * its completion queue holds then is all; it goes back to the other connections.
+ */
+static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc[16];
+	int n, total = 0;
+
+	verbs(b)->modify_qp(verbs(b), r->qp, &attr, IBV_QP_STATE);
+	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
+		for (int i = 0; i < n; i++)
+			r->rq_debt += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
+		total += n;
+	}
+	ha_device_repay(r->dev, r->rq_debt);
+	r->rq_debt = 0;
+	if (!b->is_send)
+		ha_device_unpromise(r->dev);
+}
+
+void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
+{
+	destroy_flush(b, r);
+	if (r->qp) {
+		settle_receives(b, r);
+		verbs(b)->destroy_qp(verbs(b), r->qp);
+	}
+	if (r->cq)
+		verbs(b)->destroy_cq(verbs(b), r->cq);
+	if (r->ring_mr)
+		verbs(b)->dereg_mr(verbs(b), r->ring_mr);
+	r->qp = NULL;
+	r->cq = NULL;
+	r->ring_mr = NULL;
+	r->state = HA_RAIL_NONE;
+}

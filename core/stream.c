@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/stream.h"
+
+#include "core/ctx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
+		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream)
+{
+	struct ha_stream *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (s) {
+		s->ctx = ctx;
+		s->conn = conn;
+		s->owner = owner;
+		s->watch.ready = ready;
+		err = ha_watch_add(ctx, &s->watch, ctx->oob->fd(conn), connecting ? EPOLLOUT : EPOLLIN);
+	}
+	if (err) {
+		ctx->oob->close(conn);
+		free(s);
+		s = NULL;
+	}
+	*stream = s;
+	return err;
+}
+
+int ha_stream_connected(struct ha_stream *s)
+{
+	int err = s->ctx->oob->connected(s->conn);
+
+	if (!err)
+		ha_watch_events(s->ctx, &s->watch, EPOLLIN);
+	return err;
+}
+
+int ha_stream_put(struct ha_stream *s, const void *message)
+{
+	const struct ha_msg_header *header = message;
+
+	if (s->out_sent < s->out_len)
+		return -EBUSY;
+	memcpy(&s->out, message, header->length);
+	s->out_len = header->length;
+	s->out_sent = 0;
+	return ha_stream_flush(s);
+}
+
+int ha_stream_flush(struct ha_stream *s)
+{
+	while (s->out_sent < s->out_len) {
+		ssize_t n = s->ctx->oob->send(s->conn, (char *)&s->out + s->out_sent, s->out_len - s->out_sent);
+
+		if (n == -EAGAIN || n == 0) {
+			ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
+			return -EAGAIN;
+		}
+		if (n < 0)
+			return (int)n;
+		s->out_sent += (uint32_t)n;
+	}
+	ha_watch_events(s->ctx, &s->watch, EPOLLIN);
+	return 0;
+}
+
+/* Never more than up to `want`, so that what follows stays in the connection. */
+static int fill(struct ha_stream *s, uint32_t want)
+{
+	while (s->in_len < want) {
+		ssize_t n = s->ctx->oob->recv(s->conn, (char *)&s->in + s->in_len, want - s->in_len);
+
+		if (n == 0)
+			return -EPIPE;
+		if (n < 0)
+			return (int)n;
+		s->in_len += (uint32_t)n;
+	}
+	return 0;
+}
+
+int ha_stream_get(struct ha_stream *s, const union ha_message **message)
+{
+	int err;
+
+	if (s->taken) {
+		s->taken = false;
+		s->in_len = 0;
+	}
+	err = fill(s, sizeof(s->in.header));
+	if (!err)
+		err = ha_wire_check_header(&s->in.header);
+	if (!err)
+		err = fill(s, s->in.header.length);
+	if (!err)
+		err = ha_wire_check_message(&s->in, s->in_len);
+	if (err)
+		return err;
+	s->taken = true;
+	*message = &s->in;
+	return 0;
+}
+
+uint32_t ha_stream_heard(const struct ha_stream *s)
+{
+	return s->taken ? 0 : s->in_len;
+}
+
+void ha_stream_close(struct ha_stream *s)
+{
+	if (!s)
+		return;
+	ha_watch_remove(s->ctx, &s->watch);
+	s->ctx->oob->close(s->conn);
+	free(s);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stream.h - whole messages over an out-of-band connection, whatever pieces it carries them in */
+#ifndef HA_CORE_STREAM_H
+#define HA_CORE_STREAM_H
+
+#include "core/oob.h"
+#include "core/service.h"
+
+struct ha_ctx;
+
+union ha_message {
+	struct ha_msg_header header;
+	struct ha_msg_hello hello;
+	struct ha_msg_refuse refuse;
+	struct ha_msg_ready ready;
+	struct ha_msg_bye bye;
+};
+
+struct ha_stream {
+	struct ha_watch watch; /* first, so that ready() finds the stream */
+	struct ha_ctx *ctx;
+	struct ha_oob_conn *conn;
+	void *owner; /* struct ha_pending, later struct ha_bundle */
+	uint32_t in_len;
+	uint32_t out_len, out_sent;
+	bool taken; /* the message in `in` has been handed out */
+	union ha_message in, out;
+};
+
+/* Takes conn, also on failure. connecting: it is still on its way to being connected. */
+int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
+		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream);
+/* -EAGAIN until it is connected. */
+int ha_stream_connected(struct ha_stream *s);
+/* Send message->header.length bytes; nothing else may be on its way out. -EAGAIN: flush on. */
+int ha_stream_put(struct ha_stream *s, const void *message);
+int ha_stream_flush(struct ha_stream *s);
+/* The next message, checked, valid until the next call. -EAGAIN: not whole yet. -EPROTO: it is garbage. -EPIPE: the peer
+ * ended the stream. Other errors are the connection's. */
+int ha_stream_get(struct ha_stream *s, const union ha_message **message);
+/* Bytes of the next message so far; a knock that says nothing has none. */
+uint32_t ha_stream_heard(const struct ha_stream *s);
+/* NULL is fine. Under ctx->drive, or when nobody can be in a round. */
+void ha_stream_close(struct ha_stream *s);
+
+#endif
