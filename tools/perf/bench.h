@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HAWSER_PERF_BENCH_H
+#define HAWSER_PERF_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/perf/mesh.h"
+#include "tools/perf/operation.h"
+#include "tools/perf/payload.h"
+
+struct ha_options;
+struct ha_place;
+struct ha_rendezvous;
+
+/*
+ * bench - runs an operation at one size: warm-up, measured iterations, verified iterations; collects the numbers
+ *
+ * Measured iterations follow each other without a barrier, as in nccl-tests. Verified ones start from poisoned
+ * buffers and data of their own.
+ */
+
+enum ha_placement { HA_OUT_OF_PLACE, HA_IN_PLACE, HA_PLACEMENTS };
+
+#define HA_MESHES 2 /* the plugin and the one it is compared with */
+
+/* One plugin, one placement, all ranks together; at rank 0 only. Microseconds, GB/s (10^9). */
+struct ha_figures {
+	bool valid;
+	double time_us, algbw, busbw;
+	uint64_t wrong; /* elements, over all ranks and verified iterations */
+	uint64_t verified; /* iterations whose every element was compared; 0: none was */
+	double p50_us, p99_us, max_us; /* of an iteration, over all ranks */
+	double cpu_us_per_msg;	       /* CPU time of all threads of all ranks, per message sent */
+	uint64_t messages;	       /* sent by all ranks in one iteration */
+};
+
+/* One line of the report. */
+struct ha_row {
+	size_t bytes, count;
+	const struct ha_datatype *type;
+	int redop; /* -1: none */
+	int root;  /* -1: none */
+	enum ha_protocol protocol;
+	struct ha_figures figures[HA_PLACEMENTS][HA_MESHES];
+};
+
+struct ha_bench {
+	const struct ha_options *options;
+	const struct ha_place *place;
+	struct ha_rendezvous *rendezvous;
+	struct ha_mesh meshes[HA_MESHES];
+	int meshes_count;
+	char *buffers[2]; /* each of buffer_bytes */
+	size_t buffer_bytes;
+	const void *file; /* --input */
+	size_t file_bytes;
+	uint64_t wrong; /* of this rank, ever */
+	/* for the progress line and the detection of standstill */
+	const char *phase;
+	int iteration, iterations;
+	size_t bytes;
+	int64_t moved_ns, looked_ns, told_ns;
+	bool told;
+};
+
+/* Buffers for operations up to `bytes`. 0 or -ENOMEM with the fault recorded. */
+int ha_bench_allocate(struct ha_bench *bench, size_t bytes);
+
+/*
+ * Runs the operation with `bytes` of the type (rounded to what the ranks can share) and fills the row (its figures at
+ * rank 0 only). Collective. 0 or a negative errno with the fault recorded.
+ */
+int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes, struct ha_row *row);
+
+/* Bytes and elements that a request for `bytes` comes down to. */
+void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual, size_t *count);
+
+/* Removes the progress line from the terminal, before something else is printed. */
+void ha_bench_quiet(struct ha_bench *bench);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/perf/fault.h"
+#include "tools/perf/logger.h"
+#include "tools/perf/plugin.h"
+
+/* NCCL takes the first of these that the library exports. */
+static const struct ha_plugin_abi *const abis[] = {
+	&ha_plugin_abi_v12, &ha_plugin_abi_v11, &ha_plugin_abi_v10, &ha_plugin_abi_v9,
+	&ha_plugin_abi_v8,  &ha_plugin_abi_v7,	&ha_plugin_abi_v6,
+};
+
+#define ABIS (sizeof(abis) / sizeof(abis[0]))
+
+static const char *result_name(ncclResult_t result)
+{
+	static const char *const names[] = { "success",		 "unhandled CUDA error", "system error",
+					     "internal error",	 "invalid argument",	 "invalid usage",
+					     "remote error",	 "in progress",		 "timeout" };
+
+	return (unsigned)result < sizeof(names) / sizeof(names[0]) ? names[result] : "an unknown result";
+}
+
+int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const char *what)
+{
+	if (result == ncclSuccess)
+		return 0;
+	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s", what, plugin->name, plugin->abi->version,
+			result, result_name(result), getenv("NCCL_DEBUG") ? "" : "; NCCL_DEBUG=WARN shows its own words");
+}
+
+ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t plugin_id, void *data)
+{
+	return ncclSuccess;
+}
+
+/* libnccl-net-ha.so beside the running program, else by the linker's search. */
+static void default_path(char *path, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	snprintf(path, size, "libnccl-net-ha.so");
+	if (n <= 0)
+		return;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	if (!slash || (size_t)(slash - self) + sizeof("/libnccl-net-ha.so") > size)
+		return;
+	*slash = 0;
+	snprintf(path, size, "%.*s/libnccl-net-ha.so", (int)(slash - self), self);
+}
+
+/* Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for lib*.so. */
+static bool is_short_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strchr(name, '/') && !(!strncmp(name, "lib", 3) && n >= 3 && !strcmp(name + n - 3, ".so"));
+}
+
+static int library_open(struct ha_plugin *plugin, const char *name)
+{
+	char path[PATH_MAX], first[512] = "";
+	const char *error;
+	struct link_map *map;
+
+	if (!name)
+		default_path(path, sizeof(path));
+	else
+		snprintf(path, sizeof(path), "%s", name);
+	plugin->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin->library) {
+		error = dlerror();
+		snprintf(first, sizeof(first), "%s", error ? error : "dlopen failed");
+		if (name && is_short_name(name)) {
+			snprintf(path, sizeof(path), "libnccl-net-%s.so", name);
+			plugin->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+			if (!plugin->library) {
+				error = dlerror();
+				snprintf(first, sizeof(first), "%s", error ? error : "dlopen failed");
+			}
+		}
+	}
+	if (!plugin->library)
+		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path, first);
+	if (!dlinfo(plugin->library, RTLD_DI_LINKMAP, &map))
+		snprintf(plugin->path, sizeof(plugin->path), "%s", map->l_name);
+	return 0;
+}
+
+static int table_choose(struct ha_plugin *plugin, int version)
+{
+	for (size_t i = 0; i < ABIS; i++) {
+		if (version && abis[i]->version != version)
+			continue;
+		plugin->table = dlsym(plugin->library, abis[i]->symbol);
+		if (plugin->table) {
+			plugin->abi = abis[i];
+			plugin->abi->bind(plugin);
+			return 0;
+		}
+	}
+	if (version)
+		return ha_fault(-ENOENT, "plugin %s does not export ncclNetPlugin_v%d", plugin->path, version);
+	return ha_fault(-ENOENT, "plugin %s exports no net table (ncclNetPlugin_v6 to _v12)", plugin->path);
+}
+
+int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint64_t comm_id)
+{
+	int err;
+
+	memset(plugin, 0, sizeof(*plugin));
+	err = library_open(plugin, name);
+	if (err)
+		return err;
+	err = table_choose(plugin, version);
+	if (err)
+		goto unload;
+	err = ha_plugin_check(plugin, plugin->abi->init(plugin, comm_id, ha_logger_print), "init");
+	if (err)
+		goto unload;
+	plugin->initialized = true;
+	err = ha_plugin_check(plugin, plugin->count(&plugin->devices), "devices");
+	if (!err && plugin->devices <= 0)
+		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)", plugin->name);
+	if (err)
+		ha_plugin_close(plugin);
+	return err;
+unload:
+	dlclose(plugin->library);
+	plugin->library = NULL;
+	return err;
+}
+
+int ha_plugin_close(struct ha_plugin *plugin)
+{
+	int err = 0;
+
+	if (!plugin->library)
+		return 0;
+	if (plugin->initialized && plugin->abi->finalize)
+		err = ha_plugin_check(plugin, plugin->abi->finalize(plugin), "finalize");
+	plugin->initialized = false;
+	dlclose(plugin->library);
+	plugin->library = NULL;
+	return err;
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/perf/fault.h"
+#include "tools/perf/rendezvous.h"
+
+#define HELLO_MAGIC 0x68617266u /* "harf" */
+#define FRAME_DATA 1u		/* followed by size bytes */
+#define FRAME_ABORT 2u		/* the sender of the frame's rank failed and has said why */
+#define FRAME_LOST 3u		/* the rank named in the frame is gone without a word */
+#define STUCK_FACTOR 5		/* a barrier may take so many times the timeout: ranks verify at different speed */
+
+/* First words on a connection, from both ends. */
+struct hello {
+	uint32_t magic;
+	uint32_t rank;
+	uint32_t ranks;
+	uint32_t pad;
+	uint64_t job;
+};
+_Static_assert(sizeof(struct hello) == 24, "hello goes over the wire");
+
+struct frame {
+	uint32_t kind;
+	uint32_t rank; /* FRAME_ABORT, FRAME_LOST: the culprit */
+	uint64_t size;
+};
+_Static_assert(sizeof(struct frame) == 16, "frame goes over the wire");
+
+struct ha_rendezvous {
+	struct ha_place place;
+	int *sockets;	 /* rank 0: of every rank, own -1; others: [0] only */
+	int timeout_ms;
+	int culprit;	 /* -1: nobody failed */
+	bool lost;	 /* the culprit vanished */
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The host behind a connection may vanish without a FIN: the kernel finds out within ~10 s. */
+static void socket_tune(int fd)
+{
+	int one = 1, idle = 3, interval = 2, count = 3;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static int wait_for(int fd, short events, int64_t deadline)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	int64_t left;
+	int n;
+
+	do {
+		left = deadline - now_ms();
+		n = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 ? 0 : n < 0 ? -errno : -ETIMEDOUT;
+}
+
+/* Both return 0, -EPIPE at the connection's end, -ETIMEDOUT, or another negative errno. */
+static int bytes_send(int fd, const void *data, size_t size, int64_t deadline)
+{
+	const char *at = data;
+	ssize_t n;
+	int err;
+
+	while (size) {
+		n = send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			err = wait_for(fd, POLLOUT, deadline);
+			if (err)
+				return err;
+		} else if (errno != EINTR) {
+			return errno == ECONNRESET ? -EPIPE : -errno;
+		}
+	}
+	return 0;
+}
+
+static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
+{
+	char *at = data;
+	ssize_t n;
+	int err;
+
+	while (size) {
+		n = recv(fd, at, size, MSG_DONTWAIT);
+		if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+		} else if (!n || errno == ECONNRESET || errno == EPIPE) {
+			return -EPIPE;
+		} else if (errno == EAGAIN) {
+			err = wait_for(fd, POLLIN, deadline);
+			if (err)
+				return err;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+/* --- somebody failed --------------------------------------------------------------------------------------------- */
+
+static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
+{
+	struct frame frame = { .kind = kind, .rank = (uint32_t)culprit };
+
+	if (r->place.rank) {
+		(void)bytes_send(r->sockets[0], &frame, sizeof(frame), now_ms() + 100);
+		return;
+	}
+	for (int i = 1; i < r->place.ranks; i++)
+		if (i != culprit && r->sockets[i] >= 0)
+			(void)bytes_send(r->sockets[i], &frame, sizeof(frame), now_ms() + 100);
+}
+
+static int failed(struct ha_rendezvous *r, int culprit, bool lost)
+{
+	if (r->culprit >= 0)
+		return -ECONNABORTED;
+	r->culprit = culprit;
+	r->lost = lost;
+	ha_fault_clear();
+	if (!r->place.rank)
+		tell(r, lost ? FRAME_LOST : FRAME_ABORT, culprit);
+	return ha_fault(-ECONNABORTED, "rank %d %s", culprit,
+			lost ? "ended before the run did (its process died or its host is gone)" : "failed");
+}
+
+/* What a frame that is no data means. */
+static int frame_failed(struct ha_rendezvous *r, const struct frame *frame, int from)
+{
+	if (frame->kind == FRAME_ABORT || frame->kind == FRAME_LOST)
+		return failed(r, (int)frame->rank, frame->kind == FRAME_LOST);
+	return ha_fault(-EPROTO, "rank %d sent something that is no message of this program", from);
+}
+
+static int socket_failed(struct ha_rendezvous *r, int rank, int err)
+{
+	if (err == -ETIMEDOUT)
+		return ha_fault(err, "rank %d does not answer (waited %d s)", rank,
+				r->timeout_ms * STUCK_FACTOR / 1000);
+	return failed(r, rank, true);
+}
+
+/* One socket, without waiting: is there a frame that ends the run, or the end of the connection? */
+static int socket_peek(struct ha_rendezvous *r, int rank)
+{
+	struct frame frame;
+	ssize_t n = recv(r->sockets[rank], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		return failed(r, rank, true);
+	if (n == (ssize_t)sizeof(frame) && frame.kind != FRAME_DATA)
+		return frame_failed(r, &frame, rank);
+	return 0;
+}
+
+int ha_rendezvous_poll(struct ha_rendezvous *r)
+{
+	int err = 0;
+
+	if (r->culprit >= 0)
+		return -ECONNABORTED;
+	if (r->place.rank)
+		return socket_peek(r, 0);
+	for (int i = 1; i < r->place.ranks && !err; i++)
+		err = socket_peek(r, i);
+	return err;
+}
+
+int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds)
+{
+	int64_t deadline = now_ms() + milliseconds;
+	int err;
+
+	do {
+		err = ha_rendezvous_poll(r);
+		if (!err)
+			usleep(2000);
+	} while (!err && now_ms() < deadline);
+	return err;
+}
+
+void ha_rendezvous_abort(struct ha_rendezvous *r)
+{
+	if (r && r->culprit < 0)
+		tell(r, FRAME_ABORT, r->place.rank);
+}
+
+bool ha_rendezvous_tells(const struct ha_rendezvous *r)
+{
+	if (!r || r->culprit < 0)
+		return true;
+	if (!r->lost || r->place.forked)
+		return false;
+	return r->place.rank == (r->culprit ? 0 : 1);
+}
+
+/* --- exchanges --------------------------------------------------------------------------------------------------- */
+
+static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t size)
+{
+	struct frame frame = { .kind = FRAME_DATA, .size = size };
+	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int err = bytes_send(r->sockets[to], &frame, sizeof(frame), deadline);
+
+	if (!err)
+		err = bytes_send(r->sockets[to], data, size, deadline);
+	return err ? socket_failed(r, to, err) : 0;
+}
+
+static int frame_receive(struct ha_rendezvous *r, int from, void *data, size_t size)
+{
+	struct frame frame;
+	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int err = bytes_receive(r->sockets[from], &frame, sizeof(frame), deadline);
+
+	if (err)
+		return socket_failed(r, from, err);
+	if (frame.kind != FRAME_DATA || frame.size != size)
+		return frame_failed(r, &frame, from);
+	err = bytes_receive(r->sockets[from], data, size, deadline);
+	return err ? socket_failed(r, from, err) : 0;
+}
+
+/* Rank 0 waits for all others at once, or the death of a late one would wait for that of an early one. */
+static int hub_wait(struct ha_rendezvous *r, int rank)
+{
+	struct pollfd *polls = calloc((size_t)r->place.ranks, sizeof(*polls));
+	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int err = 0, n = r->place.ranks;
+
+	if (!polls)
+		return -ENOMEM;
+	while (!err) {
+		for (int i = 0; i < n; i++)
+			polls[i] = (struct pollfd){ .fd = r->sockets[i], .events = POLLIN };
+		(void)poll(polls, (nfds_t)n, 50);
+		err = ha_rendezvous_poll(r);
+		if (polls[rank].revents)
+			break;
+		if (!err && now_ms() > deadline)
+			err = socket_failed(r, rank, -ETIMEDOUT);
+	}
+	free(polls);
+	return err;
+}
+
+int ha_rendezvous_gather(struct ha_rendezvous *r, const void *mine, size_t size, void *all)
+{
+	int err = 0;
+
+	if (r->culprit >= 0)
+		return -ECONNABORTED;
+	if (r->place.rank)
+		return frame_send(r, 0, mine, size);
+	memcpy(all, mine, size);
+	for (int i = 1; i < r->place.ranks && !err; i++) {
+		err = hub_wait(r, i);
+		if (!err)
+			err = frame_receive(r, i, (char *)all + (size_t)i * size, size);
+	}
+	return err;
+}
+
+int ha_rendezvous_allgather(struct ha_rendezvous *r, const void *mine, size_t size, void *all)
+{
+	size_t total = size * (size_t)r->place.ranks;
+	int err = ha_rendezvous_gather(r, mine, size, all);
+
+	if (err)
+		return err;
+	if (r->place.rank)
+		return frame_receive(r, 0, all, total);
+	for (int i = 1; i < r->place.ranks && !err; i++)
+		err = frame_send(r, i, all, total);
+	return err;
+}
+
+int ha_rendezvous_barrier(struct ha_rendezvous *r)
+{
+	char mine = 0, *all = malloc((size_t)r->place.ranks);
+	int err = all ? ha_rendezvous_allgather(r, &mine, 1, all) : -ENOMEM;
+
+	free(all);
+	return err;
+}
+
+/* --- getting together -------------------------------------------------------------------------------------------- */
+
+static struct hello hello_of(const struct ha_place *place)
+{
+	return (struct hello){ .magic = HELLO_MAGIC,
+			       .rank = (uint32_t)place->rank,
+			       .ranks = (uint32_t)place->ranks,
+			       .job = place->job };
+}
+
+static int address_find(const struct ha_place *place, struct sockaddr_storage *address, socklen_t *length)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *found;
+	char port[16];
+	int err;
+
+	snprintf(port, sizeof(port), "%d", place->port);
+	err = getaddrinfo(place->host, port, &hints, &found);
+	if (err)
+		return ha_fault(-EHOSTUNREACH, "rank 0's host '%s' is unknown: %s", place->host, gai_strerror(err));
+	memcpy(address, found->ai_addr, found->ai_addrlen);
+	*length = found->ai_addrlen;
+	freeaddrinfo(found);
+	return 0;
+}
+
+/* Listens on the port on all addresses: the name under which the others know this host may be one of several. */
+static int listener_open(const struct ha_place *place, int *listener)
+{
+	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)place->port) };
+	struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)place->port) };
+	int one = 1, zero = 0, fd, err;
+
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		if (!bind(fd, (struct sockaddr *)&any6, sizeof(any6)) && !listen(fd, 1024)) {
+			*listener = fd;
+			return 0;
+		}
+		close(fd);
+	}
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return ha_fault(-errno, "no socket: %s", strerror(errno));
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!bind(fd, (struct sockaddr *)&any4, sizeof(any4)) && !listen(fd, 1024)) {
+		*listener = fd;
+		return 0;
+	}
+	err = errno;
+	close(fd);
+	return ha_fault(-err, "rank 0 cannot listen on port %d: %s (--rendezvous HOST:PORT names another)", place->port,
+			strerror(err));
+}
+
+/* A connection that does not begin with our hello is dropped; one of our run with a wrong place ends the run. */
+static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
+{
+	struct hello hello, mine = hello_of(&r->place);
+
+	if (bytes_receive(fd, &hello, sizeof(hello), now_ms() + 2000) || hello.magic != HELLO_MAGIC ||
+	    hello.job != r->place.job) {
+		close(fd);
+		return 0;
+	}
+	if (hello.ranks != mine.ranks || hello.rank < 1 || hello.rank >= mine.ranks || r->sockets[hello.rank] >= 0) {
+		close(fd);
+		return ha_fault(-EPROTO, "a process joined as rank %u of %u, which does not fit a run of %u ranks",
+				hello.rank, hello.ranks, mine.ranks);
+	}
+	socket_tune(fd);
+	r->sockets[hello.rank] = fd;
+	(*joined)++;
+	return bytes_send(fd, &mine, sizeof(mine), now_ms() + 2000) ? socket_failed(r, (int)hello.rank, -EPIPE) : 0;
+}
+
+static int first_missing(const struct ha_rendezvous *r)
+{
+	for (int i = 1; i < r->place.ranks; i++)
+		if (r->sockets[i] < 0)
+			return i;
+	return -1;
+}
+
+static int hub_open(struct ha_rendezvous *r)
+{
+	int64_t deadline = now_ms() + r->timeout_ms;
+	int listener = r->place.listener, joined = 1, err = 0, fd;
+
+	if (listener < 0)
+		err = listener_open(&r->place, &listener);
+	while (!err && joined < r->place.ranks) {
+		if (wait_for(listener, POLLIN, now_ms() + 100)) {
+			err = 0;
+			for (int i = 1; i < r->place.ranks && !err; i++)
+				if (r->sockets[i] >= 0)
+					err = socket_peek(r, i);
+			if (!err && now_ms() > deadline)
+				err = ha_fault(-ETIMEDOUT, "%d of %d ranks joined within %d s; rank %d did not", joined,
+					       r->place.ranks, r->timeout_ms / 1000, first_missing(r));
+			continue;
+		}
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			err = hub_admit(r, fd, &joined);
+	}
+	if (listener >= 0)
+		close(listener);
+	return err;
+}
+
+/* One attempt to reach rank 0. -EAGAIN: not there yet. */
+static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address, socklen_t length, int64_t deadline)
+{
+	struct hello hello = hello_of(&r->place), answer;
+	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return ha_fault(-errno, "no socket: %s", strerror(errno));
+	if (connect(fd, (const struct sockaddr *)address, length)) {
+		close(fd);
+		return -EAGAIN;
+	}
+	socket_tune(fd);
+	err = bytes_send(fd, &hello, sizeof(hello), deadline);
+	if (!err)
+		err = bytes_receive(fd, &answer, sizeof(answer), deadline);
+	if (err || answer.magic != HELLO_MAGIC || answer.job != hello.job) {
+		close(fd); /* somebody else's port, or rank 0 left: the deadline decides */
+		return -EAGAIN;
+	}
+	if (answer.ranks != hello.ranks) {
+		close(fd);
+		return ha_fault(-EPROTO, "rank 0 runs with %u ranks, this one with %u", answer.ranks, hello.ranks);
+	}
+	r->sockets[0] = fd;
+	return 0;
+}
+
+static int spoke_open(struct ha_rendezvous *r)
+{
+	int64_t deadline = now_ms() + r->timeout_ms;
+	struct sockaddr_storage address;
+	socklen_t length = 0;
+	int err = address_find(&r->place, &address, &length);
+
+	if (err)
+		return err;
+	while ((err = spoke_try(r, &address, length, deadline)) == -EAGAIN && now_ms() < deadline)
+		usleep(50000);
+	if (err == -EAGAIN)
+		return ha_fault(-ETIMEDOUT, "rank 0 does not answer at %s port %d (waited %d s)", r->place.host,
+				r->place.port, r->timeout_ms / 1000);
+	return err;
+}
+
+int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place, int timeout_s)
+{
+	struct ha_rendezvous *r = calloc(1, sizeof(*r));
+	int err;
+
+	*rendezvous = r;
+	if (!r)
+		return -ENOMEM;
+	r->place = *place;
+	r->culprit = -1;
+	r->timeout_ms = timeout_s * 1000;
+	r->sockets = malloc((size_t)place->ranks * sizeof(*r->sockets));
+	if (!r->sockets)
+		return ha_fault(-ENOMEM, "out of memory");
+	for (int i = 0; i < place->ranks; i++)
+		r->sockets[i] = -1;
+	err = place->rank ? spoke_open(r) : hub_open(r);
+	return err;
+}
+
+void ha_rendezvous_close(struct ha_rendezvous *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; r->sockets && i < r->place.ranks; i++)
+		if (r->sockets[i] >= 0)
+			close(r->sockets[i]);
+	free(r->sockets);
+	free(r);
+}
