@@ -68,7 +68,10 @@ static int page_probe(uintptr_t page, size_t size, bool write)
 		return 0;
 	if (errno == EFAULT || errno == ENOMEM)
 		return -EFAULT;
-	return byte_probe((void *)page); /* an old kernel, or memory of a device (EINVAL) */
+	/* EINVAL: not with this access; or memory of a device, or a kernel without this advice. */
+	if (write && !madvise((void *)page, size, MADV_POPULATE_READ))
+		return -EFAULT;
+	return byte_probe((void *)page);
 }
 
 /*
