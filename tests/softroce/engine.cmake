@@ -9,5 +9,6 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120)
 endfunction()
 
-engine_test(test_engine_ops)
-engine_test(test_engine_loss)
+foreach(name ops loss rnr retry nak)
+  engine_test(test_engine_${name})
+endforeach()

@@ -254,7 +254,7 @@ struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id, en
 {
 	struct ibv_wc wc;
 
-	CHECK(wait_cq(p, cq, &wc, 1000000000000ull));
+	CHECK(wait_cq(p, cq, &wc, 1000000000000000ull));
 	CHECK_EQ(wc.status, status);
 	CHECK_EQ(wc.wr_id, wr_id);
 	return wc;
