@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: arming, overrun, resizing, capacity. */
+#include "tests/softroce/engine_pair.h"
+#include <string.h>
+
+static void open_cqe(struct pair *p, int cqe)
+{
+	struct options opt = default_options;
+
+	opt.cqe = cqe;
+	pair_open(p, &opt);
+	pair_connect(p, IBV_QPS_RTS);
+}
+
+static void send_one(struct pair *p, enum ibv_wr_opcode opcode, unsigned flags)
+{
+	struct ibv_sge list = sge(&p->end[0], 0, 10);
+	struct ibv_send_wr wr = send_wr(opcode, 1, &list, 1);
+
+	wr.send_flags |= flags;
+	aim(&wr, &p->end[1], 0);
+	CHECK_EQ(post(p, 0, &wr), 0);
+	run_for(p, 100000);
+}
+
+static void arming(void)
+{
+	struct ibv_wc wc;
+	struct end *b;
+	struct pair p;
+
+	open_cqe(&p, 100);
+	b = &p.end[1];
+	for (int i = 0; i < 20; i++)
+		CHECK_EQ(post_recv(b, 1, 0, 100), 0);
+	send_one(&p, IBV_WR_SEND, 0);
+	CHECK_EQ(b->n_completions, 0); /* not armed */
+	sr_cq_arm(b->rcq, false);
+	CHECK_EQ(b->n_completions, 0); /* for the next one, not for what is there */
+	send_one(&p, IBV_WR_SEND, 0);
+	send_one(&p, IBV_WR_SEND, 0);
+	CHECK_EQ(b->n_completions, 1); /* once */
+	sr_cq_arm(b->rcq, true);
+	send_one(&p, IBV_WR_SEND, 0);
+	CHECK_EQ(b->n_completions, 1);
+	send_one(&p, IBV_WR_SEND, IBV_SEND_SOLICITED);
+	CHECK_EQ(b->n_completions, 2);
+	sr_cq_arm(b->rcq, true);
+	send_one(&p, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_SEND_SOLICITED);
+	CHECK_EQ(b->n_completions, 3);
+	sr_cq_arm(b->rcq, false);
+	sr_cq_arm(b->rcq, true); /* does not weaken the first */
+	send_one(&p, IBV_WR_SEND, 0);
+	CHECK_EQ(b->n_completions, 4);
+	sr_cq_arm(b->rcq, true);
+	pair_to_state(&p, 1, b->qp, 0, IBV_QPS_ERR); /* errors always count as solicited */
+	CHECK_EQ(b->n_completions, 5);
+	while (sr_cq_poll(b->rcq, 1, &wc))
+		;
+	CHECK_EQ(sr_cq_poll(b->rcq, 0, &wc), 0);
+	CHECK_EQ(sr_cq_poll(b->rcq, -1, &wc), 0);
+	CHECK(sr_cq_user(b->rcq) == b);
+	pair_close(&p);
+}
+
+/* One completion too many: the queue is in error, and so is every queue pair that reports to it; others live. */
+static void overrun(void)
+{
+	struct ibv_wc wc[20];
+	struct sr_cq *other_cq;
+	struct sr_qp *other;
+	struct pair p;
+	struct end *a;
+	int err;
+
+	open_cqe(&p, 8);
+	a = &p.end[0];
+	other_cq = sr_cq_create(a->nic, 8, NULL, &err);
+	other = sr_qp_create(a->pd, &(struct sr_qp_init){ .type = IBV_QPT_RC, .send_cq = other_cq, .recv_cq = other_cq },
+			     &err);
+	pair_to_state(&p, 0, other, 5, IBV_QPS_RTS);
+	for (int i = 0; i < 8; i++)
+		send_one(&p, IBV_WR_RDMA_WRITE, 0);
+	CHECK_EQ(a->n_events, 0);
+	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_RTS);
+	send_one(&p, IBV_WR_RDMA_WRITE, 0);
+	CHECK_EQ(count_events(a, IBV_EVENT_CQ_ERR), 1);
+	CHECK_EQ(count_events(a, IBV_EVENT_QP_FATAL), 1);
+	CHECK_EQ(a->n_events, 2);
+	CHECK(a->objects[0] == a);
+	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_ERR);
+	CHECK_EQ(sr_qp_state(other), IBV_QPS_RTS);
+	CHECK_EQ(sr_cq_poll(a->scq, 20, wc), 8); /* what was in it can still be read */
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
+	CHECK_EQ(post(&p, 0, &(struct ibv_send_wr){ .opcode = IBV_WR_SEND }), 0);
+	CHECK(sr_cq_empty(a->scq)); /* nothing enters any more */
+	CHECK_EQ(a->n_events, 2);
+	pair_close(&p);
+}
+
+static void resizing(void)
+{
+	struct ibv_wc wc;
+	struct pair p;
+	struct end *a;
+	int err;
+
+	open_cqe(&p, 8);
+	a = &p.end[0];
+	for (int i = 0; i < 8; i++)
+		send_one(&p, IBV_WR_RDMA_WRITE, 0);
+	CHECK_EQ(sr_cq_resize(a->scq, 7), -EINVAL);
+	CHECK_EQ(sr_cq_resize(a->scq, 0), -EINVAL);
+	CHECK_EQ(sr_cq_resize(a->scq, 1 << 30), -EINVAL);
+	CHECK_EQ(sr_cq_resize(a->scq, 20), 0);
+	CHECK_EQ(sr_cq_capacity(a->scq), 20);
+	for (int i = 0; i < 12; i++)
+		send_one(&p, IBV_WR_RDMA_WRITE, 0);
+	CHECK_EQ(a->n_events, 0);
+	for (int i = 0; i < 19; i++)
+		CHECK_EQ(sr_cq_poll(a->scq, 1, &wc), 1);
+	CHECK_EQ(sr_cq_resize(a->scq, 1), 0);
+	CHECK_EQ(sr_cq_poll(a->scq, 1, &wc), 1);
+	CHECK(sr_cq_empty(a->scq));
+	CHECK(!sr_cq_create(a->nic, 0, NULL, &err) && err == -EINVAL);
+	CHECK(!sr_cq_create(a->nic, 1 << 30, NULL, &err) && err == -EINVAL);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	arming();
+	overrun();
+	resizing();
+	return 0;
+}
