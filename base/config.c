@@ -258,6 +258,14 @@ static void unknown_names_log(void)
 	}
 }
 
+/* So that nobody tunes what is not there. */
+static void ignored_names_log(void)
+{
+	for (int i = 0; i < ha_config_ignored_count; i++)
+		if (getenv(ha_config_ignored[i].name))
+			HA_INFO(NULL, "%s is set, but not read: %s", ha_config_ignored[i].name, ha_config_ignored[i].why);
+}
+
 int ha_config_load_env(struct ha_config *config)
 {
 	const char *debug = getenv("HA_NCCL_DEBUG");
@@ -265,5 +273,6 @@ int ha_config_load_env(struct ha_config *config)
 	/* The levels first, so that what loading has to say is heard. */
 	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"), debug ? atoi(debug) : 0);
 	unknown_names_log();
+	ignored_names_log();
 	return ha_config_load(config, environment_get, NULL);
 }

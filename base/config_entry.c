@@ -16,6 +16,25 @@ const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT] = {
 #undef X
 };
 
+const struct ha_config_ignored ha_config_ignored[] = {
+	{ "NCCL_IB_TIMEOUT", "HA_NCCL_FORCE_IB_TIMEOUT is the one: the software time-out is computed from it" },
+	{ "NCCL_IB_RETRY_CNT", "HA_NCCL_QP_RETRY_CNT is the one, for the same reason" },
+	{ "NCCL_IB_FIFO_TC", "clear-to-send messages take the class of the data, NCCL_IB_TC" },
+	{ "NCCL_IB_USE_INLINE", "what fits is always sent inline" },
+	{ "NCCL_IB_SPLIT_DATA_ON_QPS", "messages are split by the weights of the rails" },
+	{ "NCCL_IB_ECE_ENABLE", "ECE is offered whenever the driver has it" },
+	{ "NCCL_IB_OOO_RQ", "that receive mode of mlx5 is not used" },
+	{ "NCCL_IB_DATA_DIRECT", "data direct devices are not used" },
+	{ "NCCL_IB_MERGE_NICS", "the core decides which devices form one connection" },
+	{ "NCCL_IB_SUBNET_AWARE_ROUTING", "rails pair devices in list order; order them with NCCL_IB_HCA" },
+	{ "NCCL_IB_RETURN_ASYNC_EVENTS", "device events are always acted on" },
+	{ "NCCL_IB_RESILIENCY_PORT_FAILOVER", "HA_NCCL_ENABLE_BACKUP is the one" },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY", "HA_NCCL_ENABLE_BACKUP covers recovery too" },
+	{ "NCCL_IBVERBS_LIB", "HA_NCCL_VERBS is the one" },
+};
+
+const int ha_config_ignored_count = sizeof(ha_config_ignored) / sizeof(ha_config_ignored[0]);
+
 void ha_config_entry_store(const struct ha_config_entry *entry, struct ha_config *config, int64_t value)
 {
 	void *field = (char *)config + entry->offset;

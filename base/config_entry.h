@@ -35,6 +35,14 @@ struct ha_config_entry {
 
 extern const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT];
 
+/* A variable of NCCL's own transport that hawser does not read. */
+struct ha_config_ignored {
+	const char *name, *why;
+};
+
+extern const struct ha_config_ignored ha_config_ignored[];
+extern const int ha_config_ignored_count;
+
 /* Number `value` into the field (not for STR). */
 void ha_config_entry_store(const struct ha_config_entry *entry, struct ha_config *config, int64_t value);
 int64_t ha_config_entry_number(const struct ha_config_entry *entry, const struct ha_config *config);

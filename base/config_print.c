@@ -108,4 +108,7 @@ void ha_config_print_markdown(FILE *out)
 			if ((int)ha_config_entries[i].group == g)
 				row_print(&ha_config_entries[i], out);
 	}
+	fputs("\n## Variables of NCCL's own transport that are not read\n\n| variable | why |\n|---|---|\n", out);
+	for (int i = 0; i < ha_config_ignored_count; i++)
+		fprintf(out, "| `%s` | %s |\n", ha_config_ignored[i].name, ha_config_ignored[i].why);
 }

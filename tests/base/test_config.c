@@ -212,6 +212,7 @@ static void misspelt_names_are_told(void)
 	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
 	setenv("MPIB_MODUS", "1", 1);
 	setenv("HA_NCCL_QP_RETRY_CNT", "5", 1);
+	setenv("NCCL_IB_TIMEOUT", "20", 1);
 	lines_catch();
 	setenv("NCCL_DEBUG", "INFO", 1);
 	CHECK_INT(ha_config_load_env(&c), 0);
@@ -220,6 +221,7 @@ static void misspelt_names_are_told(void)
 	CHECK(lines_contain("HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
 	CHECK(lines_contain("MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
+	CHECK(lines_contain("NCCL_IB_TIMEOUT is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
 
 	CHECK(out);
 	ha_config_print(&c, out);

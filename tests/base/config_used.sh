@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What config_table.h says about each variable is true: one that is marked NOW is read by some source file, one that is
+# marked LATER by none. Argument: the source folder.
+set -euo pipefail
+cd "$1"
+sources=$(find base verbs topo core nccl tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
+wrong=0
+
+used() { # field
+	case $1 in
+	debug | nccl_debug | nccl_debug_subsys) return 0 ;; # ha_config_load_env gives them to the log
+	force_ib_timeout | qp_timeout) grep -qE 'ha_config_timeout\(' $sources ;;
+	qp_retry_cnt) grep -qE '(->|\.)qp_retry_cnt\b' $sources ;;
+	enable_backup) return 1 ;; # read for an advice about APM alone
+	*) grep -qE "(config|cfg)(->|\.)$1\b" $sources ;;
+	esac
+}
+
+while read -r field status; do
+	if [ "$status" = NOW ] && ! used "$field"; then
+		echo "$field is marked NOW, but nothing reads it"
+		wrong=1
+	elif [ "$status" = LATER ] && used "$field"; then
+		echo "$field is marked LATER, but it is read"
+		wrong=1
+	fi
+done < <(tr '\n' ' ' <base/config_table.h | grep -oE 'X\([A-Z]+, [a-z_0-9]+, "[A-Z_0-9]+",[^"]*"[^"]*", (NOW|LATER)' |
+	sed -E 's/^X\([A-Z]+, ([a-z_0-9]+),.* (NOW|LATER)$/\1 \2/')
+exit $wrong
