@@ -5,7 +5,6 @@
  * A send is complete when each rail that carried a stripe of it has reported its immediate sent. A receive is complete when
  * the stripes seen are those that the first immediate's mask named. Nothing else counts.
  */
-#include "core/advice.h"
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "verbs/status.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -241,7 +241,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 		HA_TRACE(b->name, "rail %u: work after the peer's farewell failed", r->index);
 	else if (wc)
 		HA_WARN(b->name, "rail %u (%s): work request failed: %s (vendor 0x%x); %s", r->index, ha_device_name(r->dev),
-			ha_wc_status_name(wc->status), wc->vendor_err, ha_wc_status_advice(wc->status));
+			ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
 	else
 		HA_WARN(b->name, "rail %u (%s): the device refused work: %s; is it still there (ibv_devinfo)?", r->index,
 			ha_device_name(r->dev), strerror(-err));

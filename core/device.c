@@ -25,10 +25,15 @@ static int max_int(int a, int b)
 	return a > b ? a : b;
 }
 
-/* What one connection may consume from the shared queue before it gives receives back, which it does HA_REFILL at a time. */
-static uint32_t promise(const struct ha_device *dev)
+/*
+ * What one connection may consume from the shared queue before it gives receives back: an immediate for every slot, since a
+ * receiver that completes early (optional) may not poll until its slots run out, and what it gives back in portions. With
+ * many connections the queue is shorter than the sum; then those that poll carry the others, and a moment without
+ * receives is a pause of the sender (receiver not ready), not a fault.
+ */
+static uint32_t promise(void)
 {
-	return ((uint32_t)dev->ctx->config.wr_per_conn + 2 * HA_REFILL - 1) / HA_REFILL * HA_REFILL;
+	return HA_SLOTS + HA_REFILL;
 }
 
 static void budget(struct ha_device *dev)
@@ -68,7 +73,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	budget(dev);
 	dev->send_depth = (uint32_t)min_int(max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
 	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, RECV_DEPTH_MIN), max_wr);
-	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * (int)promise(dev), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
+	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
 	for (int i = 0; i < HA_REFILL; i++)
 		dev->refill[i].next = i + 1 < HA_REFILL ? &dev->refill[i + 1] : NULL;
 }
@@ -159,7 +164,7 @@ static bool post_refill(struct ha_device *dev)
 void ha_device_promise(struct ha_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev->srq_promised += promise(dev);
+	dev->srq_promised += promise();
 	while (dev->srq_posted < dev->srq_promised && dev->srq_posted + HA_REFILL <= dev->srq_depth && post_refill(dev))
 		dev->srq_posted += HA_REFILL;
 	if (dev->srq_posted < dev->srq_promised)
@@ -171,7 +176,7 @@ void ha_device_promise(struct ha_device *dev)
 void ha_device_unpromise(struct ha_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev->srq_promised -= promise(dev);
+	dev->srq_promised -= promise();
 	pthread_mutex_unlock(&dev->lock);
 }
 

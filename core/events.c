@@ -8,14 +8,12 @@
 #include "core/events.h"
 
 #include "base/log.h"
-#include "core/advice.h"
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
 #include "topo/device.h"
+#include "verbs/status.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -32,7 +30,7 @@ static void tell_bundles(const struct ha_device *dev)
 static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e, bool whole)
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL, bad = fatal || e->event_type == IBV_EVENT_PORT_ERR;
-	const char *advice = ha_event_advice(e->event_type);
+	const char *advice = ha_verbs_event_advice(e->event_type);
 
 	for (int i = 0; i < ctx->ndevices; i++) {
 		struct ha_device *dev = &ctx->devices[i];
@@ -40,9 +38,9 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
 			continue;
 		if (bad)
-			HA_WARN(dev->name, "%s; %s", ha_event_name(e->event_type), advice);
+			HA_WARN(dev->name, "%s; %s", ha_verbs_event_name(e->event_type), advice);
 		else
-			HA_INFO(dev->name, "%s%s%s", ha_event_name(e->event_type), *advice ? "; " : "", advice);
+			HA_INFO(dev->name, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_relaxed);
 		if (bad)
@@ -51,7 +49,7 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 }
 
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
-static void on_queue(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
+static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
 {
 	const struct ha_bundle *b = NULL;
 
@@ -67,30 +65,20 @@ static void on_queue(struct ha_ctx *ctx, const struct ha_device *dev, const stru
 	case IBV_EVENT_SRQ_ERR:
 		break;
 	default:
-		HA_TRACE(dev->name, "%s", ha_event_name(e->event_type));
+		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
 		return;
 	}
-	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_event_name(e->event_type), ha_event_advice(e->event_type));
+	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_verbs_event_name(e->event_type), ha_verbs_event_advice(e->event_type));
 }
 
 static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
 {
-	switch (e->event_type) {
-	case IBV_EVENT_DEVICE_FATAL:
-		on_device(ctx, dev->topo->context, e, true);
-		break;
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_LID_CHANGE:
-	case IBV_EVENT_PKEY_CHANGE:
-	case IBV_EVENT_SM_CHANGE:
-	case IBV_EVENT_CLIENT_REREGISTER:
-	case IBV_EVENT_GID_CHANGE:
-		on_device(ctx, dev->topo->context, e, false);
-		break;
-	default:
-		on_queue(ctx, dev, e);
-	}
+	enum ha_verbs_scope scope = ha_verbs_event_scope(e->event_type);
+
+	if (scope == HA_SCOPE_DEVICE || scope == HA_SCOPE_PORT)
+		on_device(ctx, dev->topo->context, e, scope == HA_SCOPE_DEVICE);
+	else
+		on_queue(dev, e);
 }
 
 static void drain(struct ha_ctx *ctx, struct ha_device *dev)
@@ -120,18 +108,19 @@ static bool speaks(const struct ha_device *dev)
 
 int ha_events_watch(struct ha_device *dev)
 {
-	int fd = dev->topo->context->async_fd, flags;
+	struct ibv_context *context = dev->topo->context;
+	int err;
 
 	dev->events = (struct ha_watch){ .fd = -1, .ready = events_ready };
-	if (fd < 0 || !speaks(dev))
+	if (context->async_fd < 0 || !speaks(dev))
 		return 0;
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+	err = ha_verbs_events_nonblock(context);
+	if (err) {
 		HA_WARN(dev->name, "cannot listen to the device's events: %s; a failed port shows by time-outs only",
-			strerror(errno));
+			strerror(-err));
 		return 0;
 	}
-	return ha_watch_add(dev->ctx, &dev->events, fd, EPOLLIN);
+	return ha_watch_add(dev->ctx, &dev->events, context->async_fd, EPOLLIN);
 }
 
 void ha_events_unwatch(struct ha_device *dev)

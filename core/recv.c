@@ -6,6 +6,7 @@
  * immediates alone (complete.c). Our copy of the entries stays in the staging ring until the slot is used again, so that they
  * can be written a second time after a fault.
  */
+#include "core/device.h"
 #include "core/mr.h"
 #include "core/policy.h"
 
@@ -89,6 +90,10 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 		return c->b.error;
 	if (unlikely(n < 1 || n > HA_MAX_RECVS))
 		return -EINVAL;
+	/* Optional receives are never tested for their data: somebody must take their completions, and give the device's
+	 * receives back before they run out. */
+	if (unlikely(c->head - c->done > HA_REFILL))
+		ha_bundle_poll(&c->b);
 	r = room(c, slot);
 	if (unlikely(!r)) {
 		ha_bundle_poll(&c->b);
