@@ -71,19 +71,19 @@ void sr_nic_destroy(struct sr_nic *nic)
 	free(nic);
 }
 
-int sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame)
+bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame)
 {
 	if (nic->link_up) {
-		int err = nic->config.wire_ops->send(nic->config.wire, frame);
-
-		if (err)
-			return err;
+		if (nic->config.wire_ops->send(nic->config.wire, frame)) {
+			nic->wire_full = true;
+			return false;
+		}
 	} else {
 		nic->counters.dropped_link_down++;
 	}
 	nic->counters.sent_pkts++;
 	nic->counters.sent_bytes += frame->payload_len;
-	return 0;
+	return true;
 }
 
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object)
@@ -157,6 +157,23 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 	sr_nic_settle(nic);
 }
 
+/* Lets the queue pair send what is left of its quantum. A turn that the wire cuts short goes on when it has room again. */
+static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
+{
+	unsigned quantum = SR_QUANTUM - qp->turn;
+	unsigned n = qp->service->transmit(qp, most < quantum ? most : quantum);
+
+	qp->turn = (uint8_t)(qp->turn + n);
+	if (nic->wire_full && qp->turn < SR_QUANTUM)
+		return n;
+	qp->turn = 0;
+	sr_list_remove(&qp->active_link);
+	qp->active = qp->service->pending(qp);
+	if (qp->active)
+		sr_list_add_tail(&nic->active, &qp->active_link);
+	return n;
+}
+
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 {
 	unsigned left = budget ? budget : UINT_MAX;
@@ -171,19 +188,10 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 		qp->service->expired(qp);
 	}
 	nic->wire_full = false;
-	while (left && !sr_list_empty(&nic->active)) {
+	while (left && !nic->wire_full && !sr_list_empty(&nic->active)) {
 		struct sr_qp *qp = sr_container(nic->active.next, struct sr_qp, active_link);
-		int n = qp->service->transmit(qp, left < SR_QUANTUM ? left : SR_QUANTUM);
 
-		if (n < 0) {
-			nic->wire_full = true;
-			break;
-		}
-		left -= (unsigned)n;
-		sr_list_remove(&qp->active_link);
-		qp->active = n && qp->service->pending(qp);
-		if (qp->active)
-			sr_list_add_tail(&nic->active, &qp->active_link);
+		left -= take_turn(nic, qp, left);
 	}
 	sr_nic_settle(nic);
 	if (nic->config.wire_ops->flush)

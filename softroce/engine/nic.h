@@ -29,14 +29,14 @@ struct sr_nic {
 	struct sr_link cqs, srqs, pds;
 	uint64_t now; /* of the current call, ns */
 	bool link_up, dead;
-	bool wire_full;	  /* the wire refused a packet in the last sr_nic_progress() */
+	bool wire_full;	  /* the wire has refused a packet since sr_nic_progress() began */
 	bool cq_overrun;  /* some completion queue overran and its users are still to be stopped */
 	uint32_t n_pd, n_cq, n_srq;
 	struct sr_counters counters;
 };
 
-/* Hands a packet to the wire: 0 or -EAGAIN. A port that is down swallows packets, as a cable that is out does. */
-int sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
+/* Hands a packet to the wire. False when it is full: keep it, and stop sending until the next sr_nic_progress(). A port that is down swallows packets, as a cable that is out does. */
+bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
 /* The queue pairs on completion queues that overran go to the error state; called at the end of every entry point. */

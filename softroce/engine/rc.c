@@ -45,15 +45,13 @@ static void rc_receive(struct sr_qp *qp, const struct sr_packet *packet)
 }
 
 /* Answers first: they are what the peer's timers wait for. */
-static int rc_transmit(struct sr_qp *qp, unsigned burst)
+static unsigned rc_transmit(struct sr_qp *qp, unsigned burst)
 {
-	int answers = sr_responder_transmit(qp, burst);
-	int requests;
+	unsigned n = sr_responder_transmit(qp, burst);
 
-	if (answers < 0 || (unsigned)answers >= burst)
-		return answers;
-	requests = sr_requester_transmit(qp, burst - (unsigned)answers);
-	return requests < 0 ? requests : answers + requests;
+	if (n < burst && !qp->nic->wire_full)
+		n += sr_requester_transmit(qp, burst - n);
+	return n;
 }
 
 static bool rc_pending(const struct sr_qp *qp)

@@ -9,7 +9,7 @@
 
 /* ---- requester.c ---- */
 int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe);
-int sr_requester_transmit(struct sr_qp *qp, unsigned burst);
+unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_requester_pending(const struct sr_qp *qp);
 /* Starts over at the oldest unacknowledged packet. */
 void sr_requester_rewind(struct sr_qp *qp);
@@ -42,7 +42,7 @@ void sr_completer_start_timer(struct sr_qp *qp);
 
 /* ---- responder.c ---- */
 void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet);
-int sr_responder_transmit(struct sr_qp *qp, unsigned burst);
+unsigned sr_responder_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_responder_pending(const struct sr_qp *qp);
 
 /* Begins a frame of this queue pair: BTH without payload or pad. Returns the place behind it. */

@@ -273,7 +273,7 @@ static void sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
 		sr_completer_start_timer(qp);
 }
 
-int sr_requester_transmit(struct sr_qp *qp, unsigned burst)
+unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 {
 	struct sr_frame frame;
 	unsigned n = 0;
@@ -290,12 +290,12 @@ int sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 			local_error(qp, wqe);
 			break;
 		}
-		if (sr_nic_emit(qp->nic, &frame)) {
+		if (!sr_nic_emit(qp->nic, &frame)) {
 			qp->req.send_pos = pos;
-			return -EAGAIN;
+			break;
 		}
 		sent(qp, wqe, span);
 	}
 	sr_requester_check_drained(qp);
-	return (int)n;
+	return n;
 }

@@ -448,57 +448,48 @@ static void read_failed(struct sr_qp *qp, const struct sr_resource *res)
 	qp->resp.reply_psn = psn;
 }
 
-/* One response of the oldest read or atomic that is owed. 1, 0 when it could not be built, or the wire's refusal. */
-static int send_response(struct sr_qp *qp)
+/* One response of the oldest read or atomic that is owed. False when it could not be sent. */
+static bool send_response(struct sr_qp *qp)
 {
 	struct sr_resource *res = oldest_pending(qp);
 	struct sr_frame frame;
-	int err;
 
 	if (res->atomic) {
 		build_atomic_response(qp, res, &frame);
 	} else if (build_read_response(qp, res, &frame)) {
 		read_failed(qp, res);
-		return 0;
+		return false;
 	}
-	err = sr_nic_emit(qp->nic, &frame);
-	if (err)
-		return err;
+	if (!sr_nic_emit(qp->nic, &frame))
+		return false;
 	if (res->next_psn == res->last_psn) {
 		res->pending = false;
 		qp->resp.res_pending--;
 	}
 	res->next_psn = sr_psn_add(res->next_psn, 1);
-	return 1;
+	return true;
 }
 
-static int send_reply(struct sr_qp *qp)
+static bool send_reply(struct sr_qp *qp)
 {
 	struct sr_responder *resp = &qp->resp;
 	uint32_t psn = resp->reply == SR_REPLY_ACK ? sr_psn_add(resp->epsn, SR_PSN_MASK) : resp->reply_psn;
 	struct sr_frame frame;
 	void *at = sr_rc_frame(qp, &frame, SR_OP_ACK, psn);
-	int err;
 
 	frame.stable = true;
 	sr_rc_finish(&frame, sr_rc_aeth(at, resp->syndrome, resp->msn), 0);
-	err = sr_nic_emit(qp->nic, &frame);
-	if (err)
-		return err;
+	if (!sr_nic_emit(qp->nic, &frame))
+		return false;
 	resp->reply = SR_REPLY_NONE;
-	return 1;
+	return true;
 }
 
-int sr_responder_transmit(struct sr_qp *qp, unsigned burst)
+unsigned sr_responder_transmit(struct sr_qp *qp, unsigned burst)
 {
 	unsigned n = 0;
 
-	while (n < burst && sr_responder_pending(qp)) {
-		int sent = qp->resp.res_pending ? send_response(qp) : send_reply(qp);
-
-		if (sent < 0)
-			return sent;
-		n += (unsigned)sent;
-	}
-	return (int)n;
+	while (n < burst && !qp->nic->wire_full && sr_responder_pending(qp))
+		n += qp->resp.res_pending ? send_response(qp) : send_reply(qp);
+	return n;
 }

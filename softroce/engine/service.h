@@ -21,8 +21,8 @@ struct sr_service {
 	int (*post)(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe);
 	/* One packet of this class for this queue pair; the header is parsed and the peer's address checked. */
 	void (*receive)(struct sr_qp *qp, const struct sr_packet *packet);
-	/* Sends at most `burst` packets. How many, or -EAGAIN when the wire refused one. */
-	int (*transmit)(struct sr_qp *qp, unsigned burst);
+	/* Sends at most `burst` packets. How many; fewer when there are no more or the wire is full. */
+	unsigned (*transmit)(struct sr_qp *qp, unsigned burst);
 	/* Whether transmit() would send something now. */
 	bool (*pending)(const struct sr_qp *qp);
 	/* The queue pair's timer has expired. */

@@ -9,6 +9,6 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq cq mr atomic port)
+foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile parts)
   engine_test(test_engine_${name})
 endforeach()

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets nobody should send: dropped and counted, or refused as the specification says, and never believed. */
+#include "softroce/engine/packet.h"
+#include "tests/softroce/engine_pair.h"
+#include <string.h>
+
+static uint8_t packet[5000];
+
+static void open_pair(struct pair *p)
+{
+	pair_open(p, &default_options);
+	pair_connect(p, IBV_QPS_RTS);
+}
+
+static const struct sr_counters *counters(const struct pair *p)
+{
+	return sr_nic_counters(p->end[1].nic);
+}
+
+static void deliver(struct pair *p, uint32_t len)
+{
+	inject(p, 0, packet, len);
+	run_for(p, 100000);
+}
+
+static void put_reth(uint8_t *at, uint64_t va, uint32_t key, uint32_t len)
+{
+	struct sr_reth reth = { htobe64(va), htobe32(key), htobe32(len) };
+
+	memcpy(at, &reth, sizeof(reth));
+}
+
+/* Each is dropped, counted in `counter`, and answered with nothing. */
+static void dropped(void)
+{
+	struct pair p;
+	uint32_t qpn, psn;
+	uint64_t seen = 0;
+
+	open_pair(&p);
+	qpn = sr_qp_num(p.end[1].qp);
+	psn = p.opt.psn[0];
+#define DROPPED(counter, n)                                                                                            \
+	do {                                                                                                           \
+		deliver(&p, n);                                                                                        \
+		CHECK_EQ(counters(&p)->counter, ++seen);                                                               \
+		CHECK_EQ(counters(&p)->sent_pkts, 0);                                                                  \
+		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);                                                       \
+	} while (0)
+	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 0);
+	DROPPED(dropped_bad_header, 11);
+	DROPPED(dropped_bad_header, 14); /* not a multiple of four */
+	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 3);
+	DROPPED(dropped_bad_header, 12); /* more pad than payload */
+	packet[1] = 0x41;
+	DROPPED(dropped_bad_header, 16); /* version */
+	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 0);
+	packet[3] = 0xfe;
+	DROPPED(dropped_bad_header, 16); /* partition */
+	craft(packet, SR_OP_SEND_ONLY_IMM, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 12);
+	craft(packet, SR_OP_WRITE_ONLY, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 24);
+	craft(packet, SR_OP_WRITE_ONLY_IMM, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 28);
+	craft(packet, SR_OP_READ_REQUEST, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 24);
+	DROPPED(dropped_bad_header, 32); /* a read request has no payload */
+	craft(packet, SR_OP_CMP_SWAP, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 36);
+	craft(packet, SR_OP_ATOMIC_ACK, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 20);
+	craft(packet, SR_OP_ACK, qpn, psn, true, 0);
+	DROPPED(dropped_bad_header, 12);
+	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256; opcode++) { /* other services, and none */
+		craft(packet, (uint8_t)opcode, qpn, psn, true, 0);
+		DROPPED(dropped_bad_header, 64);
+	}
+	seen = 0;
+	for (uint32_t bit = 0; bit < 24; bit++) {
+		craft(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
+		DROPPED(dropped_no_qp, 16);
+	}
+	pair_close(&p);
+}
+
+/* From another address than the connection's, to another of ours, or before anybody is connected. */
+static void strangers(void)
+{
+	struct sr_path path = { .ttl = 1 };
+	struct pair p;
+
+	pair_open(&p, &default_options);
+	pair_to_state(&p, 1, p.end[1].qp, 5, IBV_QPS_INIT);
+	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
+	deliver(&p, 16);
+	CHECK_EQ(counters(&p)->dropped_no_qp, 1);
+	pair_close(&p);
+	open_pair(&p);
+	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
+	memcpy(path.dst, &p.end[0].gid, 16);
+	memcpy(path.src, &p.end[1].gid, 16);
+	path.dst[15] ^= 1;
+	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
+	CHECK_EQ(counters(&p)->dropped_wrong_peer, 1);
+	path.dst[15] ^= 1;
+	path.src[15] ^= 1;
+	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
+	CHECK_EQ(counters(&p)->dropped_wrong_peer, 2);
+	pair_close(&p);
+}
+
+/* Sequences and lengths a requester may not send: refused as invalid, and the queue pair is in error. */
+static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
+{
+	uint32_t qpn, psn;
+	struct pair p;
+
+	open_pair(&p);
+	qpn = sr_qp_num(p.end[1].qp);
+	psn = p.opt.psn[0];
+	CHECK_EQ(post_recv(&p.end[1], 1, 0, 100000), 0);
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *at = craft(packet, opcodes[i], qpn, psn + i, true, 0);
+		bool reth = opcodes[i] == SR_OP_WRITE_FIRST || opcodes[i] == SR_OP_WRITE_ONLY;
+
+		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+		if (reth)
+			put_reth(at, address(&p.end[1], 0), sr_mr_rkey(p.end[1].mr), 3000);
+		deliver(&p, 12 + (reth ? 16 : 0) + lengths[i]);
+	}
+	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
+	CHECK_EQ(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
+	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS); /* the NAK is for something it never sent */
+	pair_close(&p);
+}
+
+#define INVALID(...)                                                                                                   \
+	do {                                                                                                           \
+		static const uint32_t a_[][2] = { __VA_ARGS__ };                                                       \
+		uint8_t ops_[8];                                                                                       \
+		uint32_t lens_[8];                                                                                     \
+		unsigned n_ = sizeof(a_) / sizeof(a_[0]);                                                              \
+		for (unsigned i_ = 0; i_ < n_; i_++) {                                                                 \
+			ops_[i_] = (uint8_t)a_[i_][0];                                                                 \
+			lens_[i_] = a_[i_][1];                                                                         \
+		}                                                                                                      \
+		invalid(ops_, lens_, n_);                                                                              \
+	} while (0)
+
+static void invalid_sequences(void)
+{
+	INVALID({ SR_OP_SEND_MIDDLE, 1024 });
+	INVALID({ SR_OP_SEND_LAST, 8 });
+	INVALID({ SR_OP_WRITE_MIDDLE, 1024 });
+	INVALID({ SR_OP_WRITE_LAST, 8 });
+	INVALID({ SR_OP_SEND_FIRST, 512 });
+	INVALID({ SR_OP_SEND_FIRST, 2048 });
+	INVALID({ SR_OP_SEND_ONLY, 1028 });
+	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_FIRST, 1024 });
+	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_ONLY, 4 });
+	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 });
+	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_LAST, 0 });
+	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_MIDDLE, 1020 });
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_SEND_LAST, 4 });
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_LAST, 4 });		 /* too early */
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 }); /* too much */
+	INVALID({ SR_OP_WRITE_ONLY, 1024 });					 /* RETH says 3000 */
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_READ_REQUEST, 16 });
+}
+
+/* An acknowledgement of what was never sent, or is long past, changes nothing. */
+static void forged_acks(void)
+{
+	static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40, 0x80, 0xff };
+	struct ibv_send_wr wr;
+	struct ibv_sge list;
+	struct pair p;
+
+	open_pair(&p);
+	list = sge(&p.end[0], 0, 8);
+	wr = send_wr(IBV_WR_SEND, 1, &list, 1); /* nobody has a receive: it stays open */
+	CHECK_EQ(post(&p, 0, &wr), 0);
+	run_for(&p, 5000);
+	for (unsigned i = 0; i < sizeof(syndromes); i++)
+		for (int d = -3; d <= 3; d++) {
+			uint8_t *at = craft(packet, SR_OP_ACK, sr_qp_num(p.end[0].qp),
+					    (p.opt.psn[0] + (uint32_t)d) & 0xffffff, false, 0);
+
+			if (d == 0)
+				continue; /* that would be a real one */
+			memset(at, 0, 4);
+			at[0] = syndromes[i];
+			inject(&p, 1, packet, 16);
+		}
+	run_for(&p, 50000);
+	CHECK(sr_cq_empty(p.end[0].scq));
+	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
+	CHECK_EQ(post_recv(&p.end[1], 1, 0, 8), 0);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
+/* An answer that can not be one to the request that waits for it. */
+static void bad_response(enum ibv_wr_opcode opcode, uint8_t answer, uint32_t len)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge list;
+	struct pair p;
+
+	open_pair(&p);
+	sr_memwire_faults(p.end[1].port)->tx.blackhole = 1;
+	list = sge(&p.end[0], 0, opcode == IBV_WR_RDMA_READ ? 100 : 8);
+	wr = send_wr(opcode, 1, &list, 1);
+	aim(&wr, &p.end[1], 0);
+	CHECK_EQ(post(&p, 0, &wr), 0);
+	run_for(&p, 5000);
+	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
+	memset(craft(packet, answer, sr_qp_num(p.end[0].qp), p.opt.psn[0], false, 0), 0, 200);
+	inject(&p, 1, packet, len);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_BAD_RESP_ERR);
+	CHECK_EQ(p.end[0].buf[0], 0);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	dropped();
+	strangers();
+	invalid_sequences();
+	forged_acks();
+	bad_response(IBV_WR_RDMA_READ, SR_OP_READ_ONLY, 16 + 96);
+	bad_response(IBV_WR_RDMA_READ, SR_OP_READ_ONLY, 16 + 104);
+	bad_response(IBV_WR_RDMA_READ, SR_OP_READ_MIDDLE, 12 + 1024);
+	bad_response(IBV_WR_RDMA_READ, SR_OP_ATOMIC_ACK, 24);
+	bad_response(IBV_WR_ATOMIC_FETCH_AND_ADD, SR_OP_READ_ONLY, 16 + 8);
+	return 0;
+}
