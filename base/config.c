@@ -263,7 +263,8 @@ static void ignored_names_log(void)
 {
 	for (int i = 0; i < ha_config_ignored_count; i++)
 		if (getenv(ha_config_ignored[i].name))
-			HA_INFO(NULL, "%s is set, but not read: %s", ha_config_ignored[i].name, ha_config_ignored[i].why);
+			HA_INFO(NULL, "%s is set, but not read: %s", ha_config_ignored[i].name,
+				ha_config_ignored[i].why);
 }
 
 int ha_config_load_env(struct ha_config *config)

@@ -476,10 +476,16 @@ static void *library_try(struct library *lib, const char *path)
 	return lib->handle;
 }
 
+/*
+ * libsoftroce.so holds the same code as the software NIC's libibverbs.so.1, but under its own SONAME. The loader takes
+ * a loaded library for every name that equals its SONAME: with the other one loaded, "libibverbs.so.1" would mean the
+ * software NIC to everybody else in the process, NCCL's own transport included.
+ */
 static int soft_open(struct library *lib)
 {
-	static const char *const places[] = { "%s/softroce/libibverbs.so.1", "%s/hawser/softroce/libibverbs.so.1",
-					      "%s/../softroce/libibverbs.so.1", "%s/../lib/softroce/libibverbs.so.1" };
+	static const char *const places[] = { "%s/softroce/libsoftroce.so", "%s/hawser/softroce/libsoftroce.so",
+					      "%s/../softroce/libsoftroce.so",
+					      "%s/../lib/hawser/softroce/libsoftroce.so" };
 	char folder[PATH_MAX - 64], path[PATH_MAX];
 
 	own_folder(folder, sizeof(folder));
@@ -488,10 +494,10 @@ static int soft_open(struct library *lib)
 		if (library_try(lib, path))
 			return 0;
 	}
-	if (library_try(lib, "softroce/libibverbs.so.1"))
+	if (library_try(lib, "libsoftroce.so"))
 		return 0;
 	HA_WARN(NULL,
-		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libibverbs.so.1. Install it there, or "
+		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libsoftroce.so. Install it there, or "
 		"set HA_NCCL_VERBS to its path",
 		folder);
 	return -ENOENT;

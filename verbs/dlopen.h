@@ -8,8 +8,8 @@
 /*
  * Open the library that `choice` (HA_NCCL_VERBS) names:
  *   "system" or ""  libibverbs.so.1 of the system
- *   "soft"          the software NIC: softroce/libibverbs.so.1 beside the file that holds this code (plugin or
- *                   program), then softroce/libibverbs.so.1 on the loader's path
+ *   "soft"          the software NIC: softroce/libsoftroce.so beside the file that holds this code (plugin or
+ *                   program), then libsoftroce.so on the loader's path
  *   a path          that file
  * The library's symbols stay its own (RTLD_LOCAL), so both may live in one process; it is never unloaded, because
  * drivers keep threads and fork handlers. A failure is one line in the log that says what to install or set.

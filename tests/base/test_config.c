@@ -217,7 +217,8 @@ static void misspelt_names_are_told(void)
 	setenv("NCCL_DEBUG", "INFO", 1);
 	CHECK_INT(ha_config_load_env(&c), 0);
 	CHECK_INT(c.qp_retry_cnt, 5);
-	CHECK(lines_contain("HA_NCCL_POL_BATCH is set, but there is no such variable; did you mean HA_NCCL_POLL_BATCH"));
+	CHECK(lines_contain("HA_NCCL_POL_BATCH is set, but there is no such variable; did you mean "
+			    "HA_NCCL_POLL_BATCH"));
 	CHECK(lines_contain("HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
 	CHECK(lines_contain("MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
@@ -247,8 +248,8 @@ static void the_page_is_current(const char *path)
 		b = fgetc(out);
 		line += a == '\n';
 		if (a != b) {
-			fprintf(stderr, "%s is out of date in line %d; run: ha config --markdown > docs/configuration.md\n", path,
-				line);
+			fprintf(stderr, "%s, line %d: out of date; run: ha config --markdown > docs/configuration.md\n",
+				path, line);
 			exit(1);
 		}
 	} while (a != EOF);

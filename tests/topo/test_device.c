@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Discovery on machines of real shapes: eight NICs by rail, a dual-port card, two NICs per switch, virtual functions, an
- * InfiniBand fabric; and everything that can be wrong with a device.
+ * Discovery on machines of real shapes: eight NICs by rail, a dual-port card, two NICs per switch, virtual functions,
+ * an InfiniBand fabric; and everything that can be wrong with a device.
  */
 #include "topo/device.h"
 
@@ -133,7 +133,8 @@ static void a_dual_port_card(void)
 
 	/* Two ports of one function, as ConnectX-3 had them: one context for both. */
 	machine_begin();
-	nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79, fake_roce_port("10.0.0.1"))->nports = 2;
+	nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79, fake_roce_port("10.0.0.1"));
+	devices[0].nports = 2;
 	devices[0].ports[1] = fake_ib_port(4);
 	discover(2);
 	CHECK_INT(fake.open_contexts, 1);

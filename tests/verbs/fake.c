@@ -111,7 +111,8 @@ static int fake_query_port(const struct ha_verbs_ops *v, struct ibv_context *con
 	return 0;
 }
 
-static int fake_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port, uint64_t *mbps)
+static int fake_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
+				 uint64_t *mbps)
 {
 	*mbps = port_of(context, port)->effective_mbps;
 	return *mbps ? 0 : -EOPNOTSUPP;

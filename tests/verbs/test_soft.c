@@ -70,8 +70,10 @@ static void device_open(const struct ha_verbs_ops *v)
 static void objects_make(void)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 16, .max_sge = 1 } };
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
-					 .cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 } };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
 	const struct ha_verbs_ops *v = p.v;
 	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING;
 
@@ -105,7 +107,8 @@ static void qp_connect(struct ibv_qp *qp, const struct ibv_qp *peer)
 	a.ah_attr.grh.hop_limit = 64;
 	CHECK_INT(v->modify_qp(v, qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 						  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+				  .max_rd_atomic = 1 };
 	CHECK_INT(v->modify_qp(v, qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 						  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), 0);
 	CHECK_INT(v->query_qp(v, qp, &a, IBV_QP_STATE, &init), 0);
@@ -242,12 +245,35 @@ static void the_filter_spoils_a_completion(const struct ha_verbs_ops *library)
 	ha_verbs_filter_destroy(filter);
 }
 
+/* Both libraries in one process, whichever comes first: the system's stays the system's. */
+static void the_system_library_is_another_one(const struct ha_verbs_ops *soft)
+{
+	struct ha_verbs_ops *system;
+	struct ibv_device **list = NULL;
+	int n = 0, rc;
+
+	lines_catch();
+	rc = ha_verbs_open_library("system", &system);
+	if (rc) {
+		CHECK_INT(rc, -ENOENT); /* not installed here */
+		return;
+	}
+	CHECK(strcmp(system->name, soft->name));
+	rc = system->device_list(system, &list, &n);
+	for (int i = 0; i < n; i++)
+		CHECK(strncmp(list[i]->name, "soft", 4));
+	if (!rc)
+		system->device_list_free(system, list);
+	ha_verbs_close_library(system);
+}
+
 int main(int argc, char **argv)
 {
 	struct ha_verbs_ops *v;
 
 	CHECK_INT(argc, 2);
 	CHECK_INT(ha_verbs_open_library(argv[1], &v), 0);
+	the_system_library_is_another_one(v);
 	pair_open(v);
 	a_message_arrives();
 	what_is_optional_is_said();
