@@ -276,6 +276,28 @@ static int attend_farewell(struct ha_bundle *b)
 	return b->error = -ECONNRESET;
 }
 
+/* An empty write on each rail: its queue pair answers, or fails within its retries and says so. A send queue without room has
+ * work in flight that tells as much. */
+static void probe(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_rail *r = &b->rail[i];
+		struct ibv_send_wr *bad, wr = {
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { .remote_addr = b->peer_ring, .rkey = r->ring_rkey },
+		};
+		int err;
+
+		if (!(b->active >> i & 1) || r->sq_posted - r->sq_retired >= r->sq_depth)
+			continue;
+		wr.wr_id = ha_wr_id(HA_WR_PROBE, 0, ++r->sq_posted);
+		err = r->hot->post_send(r->qp, &wr, &bad);
+		if (err)
+			ha_rail_failed(b, r, NULL, -err);
+	}
+}
+
 int ha_bundle_attend(struct ha_bundle *b)
 {
 	/* Acquire: pairs with the service thread's release, so that peer_done is what came with the bit. */
@@ -298,6 +320,10 @@ int ha_bundle_attend(struct ha_bundle *b)
 			if (err)
 				ha_rail_failed(b, &b->rail[i], NULL, err);
 		}
+	}
+	if (attention & HA_ATTN_PROBE) {
+		atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_PROBE, memory_order_relaxed);
+		probe(b);
 	}
 	if (!b->active)
 		return b->error = -EIO;
