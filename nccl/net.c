@@ -119,7 +119,6 @@ ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void
 
 ncclResult_t ha_net_test(void *request, int *done, int *sizes)
 {
-	*done = 0;
 	return ha_result(ha_test(request, done, sizes));
 }
 

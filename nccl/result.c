@@ -7,7 +7,7 @@
  * What NCCL tells its user for each: SystemError "a call to an external library failed", InternalError "a bug in NCCL",
  * InvalidUsage "wrong use, often a mismatch between ranks", RemoteError "a network error or a peer that went away".
  */
-static ncclResult_t failure(int err)
+ncclResult_t ha_result_failure(int err)
 {
 	switch (-err) {
 	case EINVAL:
@@ -38,9 +38,4 @@ static ncclResult_t failure(int err)
 	default:
 		return ncclSystemError;
 	}
-}
-
-ncclResult_t ha_result(int err)
-{
-	return __builtin_expect(err == 0, 1) ? ncclSuccess : failure(err);
 }

@@ -5,7 +5,13 @@
 
 #include "nccl/abi/types.h"
 
-/* err: 0 or a negative errno. Only values that every NCCL since 2.13 knows. */
-ncclResult_t ha_result(int err);
+/* err: a negative errno. Only values that every NCCL since 2.13 knows. */
+ncclResult_t ha_result_failure(int err) __attribute__((cold));
+
+/* err: 0 or a negative errno. */
+static inline ncclResult_t ha_result(int err)
+{
+	return __builtin_expect(!err, 1) ? ncclSuccess : ha_result_failure(err);
+}
 
 #endif
