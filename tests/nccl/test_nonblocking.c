@@ -196,6 +196,7 @@ int main(int argc, char **argv)
 	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = 144 };
 	struct rig_pair pair;
 
+	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", "2000", 1); /* how long a silent or absent peer is waited for */
 	rig_open(&rig, argc, argv);
 	never_answers();
 	never_accepts();

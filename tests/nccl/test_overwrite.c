@@ -82,10 +82,11 @@ int main(int argc, char **argv)
 		OK(rig_raw_irecv(&rig, pair.recv, 1, &data, &size, &tag, &to_mr, &request));
 		CHECK(!request, "irecv had no room and left %p", request);
 	}
-	for (int i = 0; i < posted; i++)
-		rig_wait(&rig, rig_isend(&rig, pair.send, from, 8, 0, from_mr), NULL);
-	for (int i = 0; i < posted; i++)
+	for (int i = 0; i < posted; i++) {
+		request = rig_isend(&rig, pair.send, from, 8, 0, from_mr);
 		rig_wait(&rig, recv[i], NULL);
+		rig_wait(&rig, request, NULL);
+	}
 	rig_exchange(&rig, &pair, 1000);
 	OK(rig.plugin.dereg(pair.send, from_mr));
 	OK(rig.plugin.dereg(pair.recv, to_mr));
