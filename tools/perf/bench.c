@@ -35,6 +35,7 @@ static int64_t clock_ns(clockid_t clock)
 
 int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 {
+	bench->told_ns = clock_ns(CLOCK_MONOTONIC);
 	bench->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
 	for (int i = 0; i < 2; i++) {
 		bench->buffers[i] = mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -210,7 +210,7 @@ static enum ha_exit rank_body(const struct ha_options *options, const struct ha_
 	/* after a failure the plugin may be in any state: it is not touched again, nor are its threads waited for */
 	if (err) {
 		fflush(NULL);
-		_exit(status);
+		_exit(place->forked ? status : HA_EXIT_WRONG);
 	}
 	for (int i = 0; i < 2; i++)
 		if (bench.buffers[i])

@@ -282,7 +282,7 @@ static uint64_t element_load_int(const struct ha_datatype *type, const void *src
 	return int_widen(type, value);
 }
 
-/* Half of the distance from 1 to the next number, and the smallest subnormal: the absolute error near zero. */
+/* Half of the distance from 1 to the next number; below, the smallest subnormal: the absolute error near zero. */
 static long double unit_roundoff(const struct ha_datatype *type)
 {
 	return ldexpl(1, -type->precision);
@@ -290,7 +290,15 @@ static long double unit_roundoff(const struct ha_datatype *type)
 
 static long double tiny(const struct ha_datatype *type)
 {
-	return type->precision == 11 ? 0x1p-24L : type->precision == 53 ? 0x1p-1074L : type->precision == 8 ? 0x1p-133L : 0x1p-149L;
+	return type->precision == 11 ? 0x1p-24L :
+	       type->precision == 53 ? 0x1p-1074L :
+	       type->precision == 8  ? 0x1p-133L :
+				       0x1p-149L;
+}
+
+static long double smallest_normal(const struct ha_datatype *type)
+{
+	return type->precision == 11 ? 0x1p-14L : type->precision == 53 ? 0x1p-1022L : 0x1p-126L;
 }
 
 static long double largest(const struct ha_datatype *type)
@@ -301,46 +309,56 @@ static long double largest(const struct ha_datatype *type)
 				       (long double)FLT_MAX;
 }
 
-/* Whether a floating element is within what some order of rounding steps can yield. */
-static bool file_element_ok(const struct ha_payload *p, size_t index, double actual)
+/* What is known of an element's contributions without choosing an order. */
+struct bounds {
+	long double sum, absolute, product;
+	long double small, large; /* products of those below and above 1: all partial products lie between */
+	double low, high;
+	bool finite, nan;
+};
+
+static struct bounds file_bounds(const struct ha_payload *p, size_t index)
 {
-	long double sum = 0, absolute = 0, product = 1, high = -INFINITY, low = INFINITY, expected, bound;
-	bool finite = true, nan = false;
+	struct bounds b = { .product = 1, .small = 1, .large = 1, .low = INFINITY, .high = -INFINITY, .finite = true };
 
 	for (uint32_t r = 0; r < (uint32_t)p->ranks; r++) {
 		double v = element_load(p->type, p->file, file_index(p, r, index));
 
-		finite &= isfinite(v) != 0;
-		nan |= isnan(v) != 0;
-		sum += v;
-		absolute += fabsl((long double)v);
-		product *= v;
-		if (v > high)
-			high = v;
-		if (v < low)
-			low = v;
+		b.finite &= isfinite(v) != 0;
+		b.nan |= isnan(v) != 0;
+		b.sum += v;
+		b.absolute += fabsl((long double)v);
+		b.product *= v;
+		*(fabs(v) < 1 ? &b.small : &b.large) *= fabsl((long double)v);
+		b.high = v > b.high ? v : b.high;
+		b.low = v < b.low ? v : b.low;
 	}
+	return b;
+}
+
+/*
+ * Whether a floating element is within what some order of rounding steps can yield. Where the order decides whether
+ * a partial result leaves the type's range, every outcome is one that some order has, and none is judged.
+ */
+static bool file_element_ok(const struct ha_payload *p, size_t index, double actual)
+{
+	struct bounds b = file_bounds(p, index);
+	long double unit = unit_roundoff(p->type) * 2 * p->ranks, bound = b.absolute * unit + tiny(p->type);
+
 	if (p->redop == HA_MAX || p->redop == HA_MIN)
-		return nan || actual == (p->redop == HA_MAX ? high : low);
-	if (!finite)
-		return !isfinite(actual); /* which of infinity and NaN depends on the order */
-	if (p->redop == HA_PROD) {
-		expected = product;
-		bound = fabsl(product) * p->ranks * unit_roundoff(p->type) * 2 + tiny(p->type) * p->ranks;
-		/* partial products may leave the range at either end and take the result along */
-		if (!isfinite(actual) || fabsl(product) < 0x1p-14L || fabsl(product) > largest(p->type) / 2)
-			return true;
-	} else {
-		expected = sum;
-		bound = absolute * p->ranks * unit_roundoff(p->type) * 2 + tiny(p->type);
-		if (p->redop == HA_AVG) {
-			expected /= p->ranks;
-			bound = bound / p->ranks + fabsl(expected) * unit_roundoff(p->type) * 2 + tiny(p->type);
-		}
-		if (absolute + bound > largest(p->type))
-			return true; /* may overflow on the way in one order and not in another */
+		return b.nan || actual == (p->redop == HA_MAX ? b.high : b.low);
+	if (!b.finite)
+		return !isfinite(actual) || p->redop == HA_PROD;
+	if (p->redop == HA_PROD)
+		return b.small < smallest_normal(p->type) || b.large > largest(p->type) / 2 ||
+		       fabsl(actual - b.product) <= fabsl(b.product) * unit;
+	if (b.absolute + bound > largest(p->type))
+		return true;
+	if (p->redop == HA_AVG) {
+		b.sum /= p->ranks;
+		bound = bound / p->ranks + fabsl(b.sum) * unit + tiny(p->type);
 	}
-	return fabsl(actual - expected) <= bound;
+	return fabsl(actual - b.sum) <= bound;
 }
 
 /* --- the interface ----------------------------------------------------------------------------------------------- */

@@ -92,8 +92,8 @@ static int library_open(struct ha_plugin *plugin, const char *name)
 	}
 	if (!plugin->library)
 		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path, first);
-	if (!dlinfo(plugin->library, RTLD_DI_LINKMAP, &map))
-		snprintf(plugin->path, sizeof(plugin->path), "%s", map->l_name);
+	if (dlinfo(plugin->library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, plugin->path))
+		snprintf(plugin->path, sizeof(plugin->path), "%s", path);
 	return 0;
 }
 

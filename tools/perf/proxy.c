@@ -342,5 +342,5 @@ void ha_proxy_describe(const struct ha_mesh *mesh, char *text, int size)
 			}
 		}
 	}
-	snprintf(text, (size_t)size, "all messages are through, but not their data");
+	snprintf(text, (size_t)size, "all messages are through, but not all of their data (flags in it are missing)");
 }

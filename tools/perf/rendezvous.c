@@ -45,6 +45,7 @@ struct ha_rendezvous {
 	int timeout_ms;
 	int culprit;	 /* -1: nobody failed */
 	bool lost;	 /* the culprit vanished */
+	bool leaving;	 /* this rank has told the others that it failed: their going is no news */
 };
 
 static int64_t now_ms(void)
@@ -134,7 +135,8 @@ static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
 	struct frame frame = { .kind = kind, .rank = (uint32_t)culprit };
 
 	if (r->place.rank) {
-		(void)bytes_send(r->sockets[0], &frame, sizeof(frame), now_ms() + 100);
+		if (r->sockets[0] >= 0)
+			(void)bytes_send(r->sockets[0], &frame, sizeof(frame), now_ms() + 100);
 		return;
 	}
 	for (int i = 1; i < r->place.ranks; i++)
@@ -175,10 +177,13 @@ static int socket_failed(struct ha_rendezvous *r, int rank, int err)
 static int socket_peek(struct ha_rendezvous *r, int rank)
 {
 	struct frame frame;
-	ssize_t n = recv(r->sockets[rank], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n;
 
+	if (r->sockets[rank] < 0) /* has not joined yet */
+		return 0;
+	n = recv(r->sockets[rank], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		return failed(r, rank, true);
+		return r->leaving ? 0 : failed(r, rank, true);
 	if (n == (ssize_t)sizeof(frame) && frame.kind != FRAME_DATA)
 		return frame_failed(r, &frame, rank);
 	return 0;
@@ -212,8 +217,10 @@ int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds)
 
 void ha_rendezvous_abort(struct ha_rendezvous *r)
 {
-	if (r && r->culprit < 0)
-		tell(r, FRAME_ABORT, r->place.rank);
+	if (!r || r->culprit >= 0)
+		return;
+	r->leaving = true;
+	tell(r, FRAME_ABORT, r->place.rank);
 }
 
 bool ha_rendezvous_tells(const struct ha_rendezvous *r)
@@ -412,11 +419,11 @@ static int hub_open(struct ha_rendezvous *r)
 		if (wait_for(listener, POLLIN, now_ms() + 100)) {
 			err = 0;
 			for (int i = 1; i < r->place.ranks && !err; i++)
-				if (r->sockets[i] >= 0)
-					err = socket_peek(r, i);
+				err = socket_peek(r, i);
 			if (!err && now_ms() > deadline)
-				err = ha_fault(-ETIMEDOUT, "%d of %d ranks joined within %d s; rank %d did not", joined,
-					       r->place.ranks, r->timeout_ms / 1000, first_missing(r));
+				err = ha_fault(-ETIMEDOUT, "%d of %d ranks joined within %d s (started by %s); rank %d did not",
+					       joined, r->place.ranks, r->timeout_ms / 1000, r->place.launcher,
+					       first_missing(r));
 			continue;
 		}
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
