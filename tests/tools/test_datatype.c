@@ -9,19 +9,20 @@
 
 static int failures;
 
-#define CHECK(condition)                                                                \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);          \
-			failures++;                                                     \
-		}                                                                       \
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                         \
+			failures++;                                                                                    \
+		}                                                                                                      \
 	} while (0)
 
 /* What the bits mean, by the definition: sign, `bits` of fraction, the rest exponent. */
 static double meaning(uint16_t x, int bits, int bias)
 {
 	int exponent = (x & 0x7fff) >> bits, fraction = x & ((1 << bits) - 1);
-	double value = exponent ? ldexp((1 << bits) + fraction, exponent - bias - bits) : ldexp(fraction, 1 - bias - bits);
+	double value =
+		exponent ? ldexp((1 << bits) + fraction, exponent - bias - bits) : ldexp(fraction, 1 - bias - bits);
 
 	return x & 0x8000 ? -value : value;
 }
@@ -43,7 +44,8 @@ static void check_format(int bits, int bias, float (*decode)(uint16_t), uint16_t
 		}
 		CHECK((double)decode(h) == meaning(h, bits, bias));
 		CHECK(encode(decode(h)) == h);
-		if ((h & 0x7fff) + 1 < infinity) { /* halfway to the next: to the even one; beside it: to the nearer one */
+		if ((h & 0x7fff) + 1 <
+		    infinity) { /* halfway to the next: to the even one; beside it: to the nearer one */
 			float middle = (float)((meaning(h, bits, bias) + meaning((uint16_t)(h + 1), bits, bias)) / 2);
 
 			CHECK(encode(middle) == (h & 1 ? h + 1 : h));

@@ -9,7 +9,7 @@
 
 #include "tools/perf/payload.h"
 
-#define COUNT 1500
+#define COUNT	  1500
 #define MAX_RANKS 70
 
 static int failures;
@@ -81,7 +81,8 @@ static void check_moved(const struct ha_datatype *type)
 	wrong = ha_payload_compare(&p, 2, 5, COUNT, data);
 	if (wrong)
 		complain(&p, "moved elements called wrong", wrong);
-	if (ha_payload_compare(&p, 1, 5, COUNT, data) < COUNT / 2 || ha_payload_compare(&q, 2, 5, COUNT, data) < COUNT / 2 ||
+	if (ha_payload_compare(&p, 1, 5, COUNT, data) < COUNT / 2 ||
+	    ha_payload_compare(&q, 2, 5, COUNT, data) < COUNT / 2 ||
 	    ha_payload_compare(&p, 2, 6, COUNT, data) < COUNT / 2)
 		complain(&p, "another rank's, seed's or place's data looks the same", 0);
 	memset(data, 0xa5, COUNT * 8);
@@ -99,8 +100,11 @@ int main(void)
 		check_moved(&ha_datatypes[t]);
 		for (int op = 0; op < HA_REDOPS; op++) {
 			for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++) {
-				struct ha_payload p = { .seed = (uint64_t)rand(), .type = &ha_datatypes[t], .reduced = true,
-							.redop = (enum ha_redop)op, .ranks = ranks[r] };
+				struct ha_payload p = { .seed = (uint64_t)rand(),
+							.type = &ha_datatypes[t],
+							.reduced = true,
+							.redop = (enum ha_redop)op,
+							.ranks = ranks[r] };
 
 				check_reduced(&p);
 			}

@@ -21,23 +21,23 @@
 
 #include "tests/tools/testsock.h"
 
-#define REQUESTS 256 /* NCCL_NET_MAX_REQUESTS of up to 8 buffers */
+#define REQUESTS     256 /* NCCL_NET_MAX_REQUESTS of up to 8 buffers */
 #define HANDLE_MAGIC 0x74736f63u
 
 static const char *const fault_kinds[TS_FAULTS] = {
-	[TS_CORRUPT] = "corrupt",     /* flips a bit of the N-th message that arrives */
-	[TS_DROP] = "drop",	      /* the N-th message is never sent, but reported so */
-	[TS_SWAP] = "swap",	      /* messages N and N+1 arrive with each other's bytes, if equally long */
-	[TS_STALE] = "stale",	      /* the N-th message arrives, its bytes do not */
-	[TS_SHORT] = "short",	      /* the N-th receive reports one byte too few */
-	[TS_NULL] = "null",	      /* every N-th isend and irecv returns no request */
-	[TS_ERROR] = "error",	      /* the N-th isend fails */
-	[TS_SENTINEL] = "sentinel",   /* the N-th irecv leaves *request as it was */
+	[TS_CORRUPT] = "corrupt", /* flips a bit of the N-th message that arrives */
+	[TS_DROP] = "drop", /* the N-th message is never sent, but reported so */
+	[TS_SWAP] = "swap", /* messages N and N+1 arrive with each other's bytes, if equally long */
+	[TS_STALE] = "stale", /* the N-th message arrives, its bytes do not */
+	[TS_SHORT] = "short", /* the N-th receive reports one byte too few */
+	[TS_NULL] = "null", /* every N-th isend and irecv returns no request */
+	[TS_ERROR] = "error", /* the N-th isend fails */
+	[TS_SENTINEL] = "sentinel", /* the N-th irecv leaves *request as it was */
 	[TS_UNTOUCHED] = "untouched", /* the N-th isend leaves *request as it was */
-	[TS_DIE] = "die",	      /* the process kills itself at the N-th isend */
-	[TS_DEAF] = "deaf",	      /* accept never completes */
-	[TS_NODEV] = "nodev",	      /* there is no device */
-	[TS_LEAVE] = "leave",	      /* the process exits with status 7 at the N-th isend */
+	[TS_DIE] = "die", /* the process kills itself at the N-th isend */
+	[TS_DEAF] = "deaf", /* accept never completes */
+	[TS_NODEV] = "nodev", /* there is no device */
+	[TS_LEAVE] = "leave", /* the process exits with status 7 at the N-th isend */
 };
 
 static struct {
@@ -114,7 +114,8 @@ ncclResult_t ts_init(ncclDebugLogger_t logger)
 	fault.seen = 0;
 	colon = text ? strchr(text, ':') : NULL;
 	for (int i = 0; colon && i < TS_FAULTS; i++)
-		if (strlen(fault_kinds[i]) == (size_t)(colon - text) && !strncmp(text, fault_kinds[i], (size_t)(colon - text)))
+		if (strlen(fault_kinds[i]) == (size_t)(colon - text) &&
+		    !strncmp(text, fault_kinds[i], (size_t)(colon - text)))
 			fault.kind = i;
 	fault.at = colon ? atol(colon + 1) : 0;
 	if (logger)
@@ -307,7 +308,8 @@ static ncclResult_t send_progress(struct ts_comm *c)
 			c->writing = request_oldest(c, any, 0);
 			if (!c->writing)
 				return ncclSuccess;
-			c->header = (struct ts_header){ .tag = (uint32_t)c->writing->tags[0], .size = c->writing->size };
+			c->header =
+				(struct ts_header){ .tag = (uint32_t)c->writing->tags[0], .size = c->writing->size };
 			c->written = 0;
 		}
 		if (c->written < sizeof(c->header))
@@ -403,7 +405,8 @@ static ncclResult_t receive_progress(struct ts_comm *c)
 		if (!c->current) {
 			n = recv(c->fd, (char *)&c->arriving + c->header_got, sizeof(c->arriving) - c->header_got, 0);
 		} else {
-			n = recv(c->fd, c->current->data + c->current->got, c->current->header.size - c->current->got, 0);
+			n = recv(c->fd, c->current->data + c->current->got, c->current->header.size - c->current->got,
+				 0);
 		}
 		if (!n)
 			return ncclRemoteError;

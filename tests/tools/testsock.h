@@ -4,7 +4,7 @@
 
 #include "nccl/abi/types.h"
 
-#define TS_DEVICES 2
+#define TS_DEVICES   2
 #define TS_MAX_RECVS 8
 
 enum ts_fault {

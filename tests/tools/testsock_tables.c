@@ -2,8 +2,8 @@
 /*
  * testsock_tables - one exported table; compiled once per version with TS_VERSION 6 to 12
  *
- * Written against the interface from the plugin's side and apart from the driver's conversions, so that a slip in one of them
- * does not cancel out.
+ * Written against the interface from the plugin's side and apart from the driver's conversions, so that a slip in one
+ * of them does not cancel out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 #include "tests/tools/testsock.h"
 
 #define PASTE2(a, b, c) a##b##c
-#define PASTE(a, b, c) PASTE2(a, b, c)
-#define NET PASTE(ncclNet_v, TS_VERSION, _t)
-#define PROPERTIES PASTE(ncclNetProperties_v, TS_VERSION, _t)
-#define TABLE PASTE(ncclNetPlugin_v, TS_VERSION, )
+#define PASTE(a, b, c)	PASTE2(a, b, c)
+#define NET		PASTE(ncclNet_v, TS_VERSION, _t)
+#define PROPERTIES	PASTE(ncclNetProperties_v, TS_VERSION, _t)
+#define TABLE		PASTE(ncclNetPlugin_v, TS_VERSION, )
 
 #if TS_VERSION >= 9
 #define SIZE size_t

@@ -14,11 +14,11 @@
 #include "tools/perf/rendezvous.h"
 #include "tools/perf/stream.h"
 
-#define ROUNDS 4		     /* how often two plugins take turns in the measured iterations of a size */
-#define LOOK_NS 5000000		     /* between looks whether another rank failed */
-#define TTY_NS 1000000000L	     /* between progress lines on a terminal ... */
-#define LOG_NS 10000000000L	     /* ... and elsewhere */
-#define POISON 0xa5		     /* what buffers hold before a verified iteration */
+#define ROUNDS	4 /* how often two plugins take turns in the measured iterations of a size */
+#define LOOK_NS 5000000 /* between looks whether another rank failed */
+#define TTY_NS	1000000000L /* between progress lines on a terminal ... */
+#define LOG_NS	10000000000L /* ... and elsewhere */
+#define POISON	0xa5 /* what buffers hold before a verified iteration */
 
 /* What one rank measured; gathered by rank 0. */
 struct tally {
@@ -38,14 +38,17 @@ int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 	bench->told_ns = clock_ns(CLOCK_MONOTONIC);
 	bench->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
 	for (int i = 0; i < 2; i++) {
-		bench->buffers[i] = mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		bench->buffers[i] =
+			mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (bench->buffers[i] == MAP_FAILED)
-			return ha_fault(-ENOMEM, "no memory for two buffers of %zu bytes in each rank", bench->buffer_bytes);
+			return ha_fault(-ENOMEM, "no memory for two buffers of %zu bytes in each rank",
+					bench->buffer_bytes);
 	}
 	return 0;
 }
 
-void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual, size_t *count)
+void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual,
+		   size_t *count)
 {
 	size_t share = bench->options->operation->splits ? (size_t)bench->place->ranks : 1;
 	size_t block = bytes / type->size / share;
@@ -150,7 +153,8 @@ static uint64_t data_verify(const struct ha_job *job, const struct ha_payload *p
 }
 
 /* An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may be NULL. */
-static int run_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct tally *tally, uint64_t *elapsed_ns)
+static int run_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct tally *tally,
+			uint64_t *elapsed_ns)
 {
 	struct ha_payload payload = payload_of(bench, job, seed);
 	int64_t start, cpu;
@@ -181,8 +185,8 @@ static int run_verified(struct ha_bench *bench, struct ha_job *job, uint64_t see
 /* --- measuring --------------------------------------------------------------------------------------------------- */
 
 /* Iterations first..end-1, their times into samples. */
-static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end, uint64_t seed, struct tally *tally,
-			uint64_t *samples)
+static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end, uint64_t seed,
+			struct tally *tally, uint64_t *samples)
 {
 	int64_t start, before, now, cpu;
 	int err = ha_rendezvous_barrier(bench->rendezvous);

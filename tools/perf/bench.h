@@ -32,8 +32,8 @@ struct ha_figures {
 	uint64_t wrong; /* elements, over all ranks and verified iterations */
 	uint64_t verified; /* iterations whose every element was compared; 0: none was */
 	double p50_us, p99_us, max_us; /* of an iteration, over all ranks */
-	double cpu_us_per_msg;	       /* CPU time of all threads of all ranks, per message sent */
-	uint64_t messages;	       /* sent by all ranks in one iteration */
+	double cpu_us_per_msg; /* CPU time of all threads of all ranks, per message sent */
+	uint64_t messages; /* sent by all ranks in one iteration */
 };
 
 /* One line of the report. */
@@ -41,7 +41,7 @@ struct ha_row {
 	size_t bytes, count;
 	const struct ha_datatype *type;
 	int redop; /* -1: none */
-	int root;  /* -1: none */
+	int root; /* -1: none */
 	enum ha_protocol protocol;
 	struct ha_figures figures[HA_PLACEMENTS][HA_MESHES];
 };
@@ -75,7 +75,8 @@ int ha_bench_allocate(struct ha_bench *bench, size_t bytes);
 int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes, struct ha_row *row);
 
 /* Bytes and elements that a request for `bytes` comes down to. */
-void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual, size_t *count);
+void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual,
+		   size_t *count);
 
 /* Removes the progress line from the terminal, before something else is printed. */
 void ha_bench_quiet(struct ha_bench *bench);

@@ -69,36 +69,36 @@ uint16_t ha_bfloat16_encode(float value)
  * the 16-bit types), `less` the type of comparisons; load and store convert an element.
  */
 #define AS_IS(x) (x)
-#define REDUCE_KERNEL(name, type, wide, less, load, store)                                                       \
-	static void reduce_##name(enum ha_redop op, void *dst, const void *a, const void *b, size_t n)           \
-	{                                                                                                        \
-		const type *x = a, *y = b;                                                                       \
-		type *z = dst;                                                                                   \
-                                                                                                                 \
-		switch (op) {                                                                                    \
-		case HA_PROD:                                                                                    \
-			for (size_t i = 0; i < n; i++)                                                           \
-				z[i] = (type)store((wide)load(x[i]) * (wide)load(y[i]));                         \
-			break;                                                                                   \
-		case HA_MAX:                                                                                     \
-			for (size_t i = 0; i < n; i++)                                                           \
-				z[i] = (less)load(x[i]) < (less)load(y[i]) ? y[i] : x[i];                        \
-			break;                                                                                   \
-		case HA_MIN:                                                                                     \
-			for (size_t i = 0; i < n; i++)                                                           \
-				z[i] = (less)load(y[i]) < (less)load(x[i]) ? y[i] : x[i];                        \
-			break;                                                                                   \
-		default:                                                                                         \
-			for (size_t i = 0; i < n; i++)                                                           \
-				z[i] = (type)store((wide)load(x[i]) + (wide)load(y[i]));                         \
-		}                                                                                                \
-	}                                                                                                        \
-	static void divide_##name(void *dst, size_t n, int ranks)                                                \
-	{                                                                                                        \
-		type *z = dst;                                                                                   \
-                                                                                                                 \
-		for (size_t i = 0; i < n; i++)                                                                   \
-			z[i] = (type)store((less)load(z[i]) / (less)ranks);                                      \
+#define REDUCE_KERNEL(name, type, wide, less, load, store)                                                             \
+	static void reduce_##name(enum ha_redop op, void *dst, const void *a, const void *b, size_t n)                 \
+	{                                                                                                              \
+		const type *x = a, *y = b;                                                                             \
+		type *z = dst;                                                                                         \
+                                                                                                                       \
+		switch (op) {                                                                                          \
+		case HA_PROD:                                                                                          \
+			for (size_t i = 0; i < n; i++)                                                                 \
+				z[i] = (type)store((wide)load(x[i]) * (wide)load(y[i]));                               \
+			break;                                                                                         \
+		case HA_MAX:                                                                                           \
+			for (size_t i = 0; i < n; i++)                                                                 \
+				z[i] = (less)load(x[i]) < (less)load(y[i]) ? y[i] : x[i];                              \
+			break;                                                                                         \
+		case HA_MIN:                                                                                           \
+			for (size_t i = 0; i < n; i++)                                                                 \
+				z[i] = (less)load(y[i]) < (less)load(x[i]) ? y[i] : x[i];                              \
+			break;                                                                                         \
+		default:                                                                                               \
+			for (size_t i = 0; i < n; i++)                                                                 \
+				z[i] = (type)store((wide)load(x[i]) + (wide)load(y[i]));                               \
+		}                                                                                                      \
+	}                                                                                                              \
+	static void divide_##name(void *dst, size_t n, int ranks)                                                      \
+	{                                                                                                              \
+		type *z = dst;                                                                                         \
+                                                                                                                       \
+		for (size_t i = 0; i < n; i++)                                                                         \
+			z[i] = (type)store((less)load(z[i]) / (less)ranks);                                            \
 	}
 
 REDUCE_KERNEL(int8, int8_t, uint32_t, int32_t, AS_IS, AS_IS)

@@ -18,9 +18,9 @@ enum ha_kind { HA_SIGNED, HA_UNSIGNED, HA_FLOATING };
 
 struct ha_datatype {
 	const char *name;
-	size_t size;		/* bytes */
+	size_t size; /* bytes */
 	enum ha_kind kind;
-	int precision;		/* of a floating type: bits of the significand, the hidden one included */
+	int precision; /* of a floating type: bits of the significand, the hidden one included */
 	/* dst[i] = a[i] op b[i]; dst may be a or b; avg sums */
 	void (*reduce)(enum ha_redop op, void *dst, const void *a, const void *b, size_t n);
 	/* dst[i] /= ranks: the end of avg */

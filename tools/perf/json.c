@@ -45,8 +45,8 @@ static json_t *ratio_object(const struct ha_figures *a, const struct ha_figures 
 	if (!a->valid || !b->valid)
 		return json_null();
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "time", over(b->time_us, a->time_us), "algbw",
-			 over(b->algbw, a->algbw), "busbw", over(b->busbw, a->busbw), "p50", over(b->p50_us, a->p50_us), "p99",
-			 over(b->p99_us, a->p99_us), "cpu", over(b->cpu_us_per_msg, a->cpu_us_per_msg));
+			 over(b->algbw, a->algbw), "busbw", over(b->busbw, a->busbw), "p50", over(b->p50_us, a->p50_us),
+			 "p99", over(b->p99_us, a->p99_us), "cpu", over(b->cpu_us_per_msg, a->cpu_us_per_msg));
 }
 
 /* The plugin's out-of-place figures in the object itself, the rest in objects of their own. */
@@ -85,9 +85,9 @@ static json_t *ranks_array(const struct ha_bench *bench, const struct ha_rank_in
 	json_t *array = json_array();
 
 	for (int i = 0; i < bench->place->ranks; i++)
-		json_array_append_new(array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank", i, "host", ranks[i].host,
-						       "pid", ranks[i].pid, "dev", ranks[i].dev, "device", ranks[i].device,
-						       "speed_mbps", ranks[i].speed));
+		json_array_append_new(array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank", i, "host",
+						       ranks[i].host, "pid", ranks[i].pid, "dev", ranks[i].dev,
+						       "device", ranks[i].device, "speed_mbps", ranks[i].speed));
 	return array;
 }
 
@@ -107,7 +107,8 @@ static void config_put(json_t *object, const struct ha_bench *bench)
 	json_object_set_new(object, "input", o->input ? json_string(o->input) : json_null());
 }
 
-int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_row *rows, size_t count)
+int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_row *rows,
+		   size_t count)
 {
 	const struct ha_options *o = bench->options;
 	json_t *object = json_object(), *results = json_array();
@@ -128,9 +129,10 @@ int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *rank
 	json_object_set_new(object, "wrong", json_integer((json_int_t)ha_report_wrong(bench, rows, count)));
 	json_object_set_new(object, "avg_busbw", json_real(ha_report_busbw(rows, count, 0)));
 	if (bench->meshes_count > 1)
-		json_object_set_new(object, "ratio", json_pack("{s:f, s:f, s:f}", "time", ha_report_ratio(rows, count, 1),
-							       "busbw", ha_report_ratio(rows, count, 0), "vs_avg_busbw",
-							       ha_report_busbw(rows, count, 1)));
+		json_object_set_new(object, "ratio",
+				    json_pack("{s:f, s:f, s:f}", "time", ha_report_ratio(rows, count, 1), "busbw",
+					      ha_report_ratio(rows, count, 0), "vs_avg_busbw",
+					      ha_report_busbw(rows, count, 1)));
 	if (o->json_file) {
 		err = json_dump_file(object, o->json_file, JSON_INDENT(2));
 	} else {
@@ -139,5 +141,7 @@ int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *rank
 		fflush(stdout);
 	}
 	json_decref(object);
-	return err ? ha_fault(-EIO, "cannot write %s: %s", o->json_file ? o->json_file : "the JSON object", strerror(errno)) : 0;
+	return err ? ha_fault(-EIO, "cannot write %s: %s", o->json_file ? o->json_file : "the JSON object",
+			      strerror(errno))
+		   : 0;
 }

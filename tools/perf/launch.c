@@ -17,7 +17,7 @@
 #include "tools/perf/rendezvous.h"
 
 #define DEFAULT_RANKS 2
-#define GRACE_MS 3000 /* how long ranks may take to leave after one of them died */
+#define GRACE_MS      3000 /* how long ranks may take to leave after one of them died */
 
 /* --- the launchers' environments --------------------------------------------------------------------------------- */
 
@@ -131,15 +131,18 @@ static int rendezvous_find(const struct ha_options *options, const struct launch
 	    (first_slurm_host(getenv("SLURM_STEP_NODELIST"), place->host, sizeof(place->host)) ||
 	     first_slurm_host(getenv("SLURM_JOB_NODELIST"), place->host, sizeof(place->host))))
 		return 0;
-	if ((environment_int("OMPI_COMM_WORLD_LOCAL_SIZE", &local_ranks) || environment_int("MPI_LOCALNRANKS", &local_ranks) ||
+	if ((environment_int("OMPI_COMM_WORLD_LOCAL_SIZE", &local_ranks) ||
+	     environment_int("MPI_LOCALNRANKS", &local_ranks) ||
 	     environment_int("MV2_COMM_WORLD_LOCAL_SIZE", &local_ranks)) &&
 	    local_ranks == place->ranks) {
 		snprintf(place->host, sizeof(place->host), "127.0.0.1");
 		return 0;
 	}
 	if (place->rank == 0)
-		fprintf(stderr, "ha perf: started by %s without a word where rank 0 is: give --rendezvous HOST:PORT, or set "
-				"MASTER_ADDR and MASTER_PORT\n", place->launcher);
+		fprintf(stderr,
+			"ha perf: started by %s without a word where rank 0 is: give --rendezvous HOST:PORT, or set "
+			"MASTER_ADDR and MASTER_PORT\n",
+			place->launcher);
 	return -EINVAL;
 }
 
@@ -240,7 +243,8 @@ static int watch(pid_t *pids, int ranks)
 		if (status)
 			result = HA_EXIT_WRONG;
 		/* a rank that followed another says nothing: the one it followed is still to be reaped */
-		if (!rank_ended(rank, status, !dead) && !(WIFEXITED(status) && WEXITSTATUS(status) == HA_EXIT_FOLLOWED)) {
+		if (!rank_ended(rank, status, !dead) &&
+		    !(WIFEXITED(status) && WEXITSTATUS(status) == HA_EXIT_FOLLOWED)) {
 			dead = true;
 			deadline = now_ms() + GRACE_MS;
 		}

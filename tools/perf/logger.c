@@ -14,12 +14,24 @@ static const struct {
 	const char *name;
 	unsigned long bit;
 } subsystems[] = {
-	{ "INIT", NCCL_INIT },		 { "COLL", NCCL_COLL },	      { "P2P", NCCL_P2P },
-	{ "SHM", NCCL_SHM },		 { "NET", NCCL_NET },	      { "GRAPH", NCCL_GRAPH },
-	{ "TUNING", NCCL_TUNING },	 { "ENV", NCCL_ENV },	      { "ALLOC", NCCL_ALLOC },
-	{ "CALL", NCCL_CALL },		 { "PROXY", NCCL_PROXY },     { "NVLS", NCCL_NVLS },
-	{ "BOOTSTRAP", NCCL_BOOTSTRAP }, { "REG", NCCL_REG },	      { "PROFILE", NCCL_PROFILE },
-	{ "RAS", NCCL_RAS },		 { "DESTROY", NCCL_DESTROY }, { "ALL", ~0UL },
+	{ "INIT", NCCL_INIT },
+	{ "COLL", NCCL_COLL },
+	{ "P2P", NCCL_P2P },
+	{ "SHM", NCCL_SHM },
+	{ "NET", NCCL_NET },
+	{ "GRAPH", NCCL_GRAPH },
+	{ "TUNING", NCCL_TUNING },
+	{ "ENV", NCCL_ENV },
+	{ "ALLOC", NCCL_ALLOC },
+	{ "CALL", NCCL_CALL },
+	{ "PROXY", NCCL_PROXY },
+	{ "NVLS", NCCL_NVLS },
+	{ "BOOTSTRAP", NCCL_BOOTSTRAP },
+	{ "REG", NCCL_REG },
+	{ "PROFILE", NCCL_PROFILE },
+	{ "RAS", NCCL_RAS },
+	{ "DESTROY", NCCL_DESTROY },
+	{ "ALL", ~0UL },
 };
 
 static struct {

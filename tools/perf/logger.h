@@ -9,8 +9,8 @@
  * selects subsystems (default INIT,BOOTSTRAP,ENV, and NET besides, as the plugin is the subject here; ^ excludes),
  * NCCL_DEBUG_FILE redirects (%h host, %p pid). Lines go to standard error otherwise: standard output is the report's.
  */
-void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format,
-		     ...) __attribute__((format(printf, 5, 6)));
+void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 /* Names the rank in the lines to come (NCCL's lines name the GPU at that place). */
 void ha_logger_open(int rank);

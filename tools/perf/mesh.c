@@ -13,10 +13,10 @@
 #include "tools/perf/options.h"
 #include "tools/perf/rendezvous.h"
 
-#define LL_SLOT 16384		      /* bytes on the wire, half of them payload */
-#define SIMPLE_BUFFER (4UL << 20)     /* NCCL's default NCCL_BUFFSIZE */
-#define P2P_SLOT (128UL << 10)	      /* NCCL's default NCCL_P2P_NET_CHUNKSIZE */
-#define SLOT_ALIGN 64UL
+#define LL_SLOT	      16384 /* bytes on the wire, half of them payload */
+#define SIMPLE_BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
+#define P2P_SLOT      (128UL << 10) /* NCCL's default NCCL_P2P_NET_CHUNKSIZE */
+#define SLOT_ALIGN    64UL
 
 /* What the ranks must agree on before they connect. */
 struct agreement {
@@ -95,7 +95,8 @@ static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place, 
 		char *handle = mine + ((size_t)c->peer * (size_t)groups_of(mesh) + (size_t)c->group) * one;
 
 		err = ha_plugin_check(&mesh->plugin,
-				      mesh->plugin.abi->listen(&mesh->plugin, c->dev, handle, &c->listen_comm), "listen");
+				      mesh->plugin.abi->listen(&mesh->plugin, c->dev, handle, &c->listen_comm),
+				      "listen");
 	}
 	if (!err)
 		err = ha_rendezvous_allgather(rendezvous, mine, row * one, all);
@@ -274,7 +275,8 @@ static int device_check(struct ha_mesh *mesh, const struct ha_place *place)
 	if (dev >= mesh->plugin.devices)
 		return ha_fault(-ENODEV, "plugin '%s' has %d device%s, there is no device %d", mesh->plugin.name,
 				mesh->plugin.devices, mesh->plugin.devices == 1 ? "" : "s", dev);
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.abi->props(&mesh->plugin, dev, &mesh->props), "getProperties");
+	err = ha_plugin_check(&mesh->plugin, mesh->plugin.abi->props(&mesh->plugin, dev, &mesh->props),
+			      "getProperties");
 	if (!err && (mesh->props.max_p2p_bytes < 1 || mesh->props.max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES))
 		err = ha_fault(-EPROTO, "plugin '%s' gives maxP2pBytes %zu, NCCL accepts 1 to 2^40", mesh->plugin.name,
 			       mesh->props.max_p2p_bytes);
@@ -329,7 +331,8 @@ static int conn_close(struct ha_mesh *mesh, struct ha_conn *c, bool sending)
 	for (int l = 0; l < c->lanes_count && c->comm; l++)
 		for (int p = 0; p < HA_PROTOCOLS; p++)
 			if (c->lanes[l].banks[p].mhandle)
-				err |= ha_plugin_check(plugin, plugin->dereg(c->comm, c->lanes[l].banks[p].mhandle), "deregMr");
+				err |= ha_plugin_check(plugin, plugin->dereg(c->comm, c->lanes[l].banks[p].mhandle),
+						       "deregMr");
 	if (c->listen_comm)
 		err |= ha_plugin_check(plugin, plugin->close_listen(c->listen_comm), "closeListen");
 	if (c->comm && sending)

@@ -25,7 +25,7 @@ struct ha_operation;
 
 enum ha_protocol {
 	HA_SIMPLE, /* the message is the payload; it has arrived when test says so */
-	HA_LL,	   /* 4 bytes of payload and a 4-byte flag in turn; it has arrived when all the flags are there */
+	HA_LL, /* 4 bytes of payload and a 4-byte flag in turn; it has arrived when all the flags are there */
 	HA_PROTOCOLS,
 };
 
@@ -39,21 +39,21 @@ struct ha_bank {
 struct ha_lane {
 	int tag;
 	struct ha_bank banks[HA_PROTOCOLS];
-	uint64_t base;	   /* steps of the operations before this one */
-	uint64_t total;	   /* steps of this operation */
+	uint64_t base; /* steps of the operations before this one */
+	uint64_t total; /* steps of this operation */
 	uint64_t produced; /* send: slots filled; receive: slots that have arrived */
-	uint64_t posted;   /* send: handed to the plugin */
+	uint64_t posted; /* send: handed to the plugin */
 	uint64_t consumed; /* send: completed by the plugin; receive: read */
 	void *requests[HA_MAX_STEPS]; /* send */
-	bool complete[HA_MAX_STEPS];  /* send */
-	size_t sizes[HA_MAX_STEPS];   /* send: bytes to send; receive: bytes that test reported */
+	bool complete[HA_MAX_STEPS]; /* send */
+	size_t sizes[HA_MAX_STEPS]; /* send: bytes to send; receive: bytes that test reported */
 };
 
 enum ha_receive_state { HA_RECEIVE_POSTED, HA_RECEIVE_FLUSHING, HA_RECEIVE_DONE };
 
 struct ha_conn {
 	int peer;
-	int group;  /* channels group * lanes_max and following */
+	int group; /* channels group * lanes_max and following */
 	int dev;
 	void *listen_comm;
 	void *comm;
@@ -74,15 +74,15 @@ struct ha_mesh {
 	struct ha_plugin_props props; /* of the first device used */
 	const struct ha_options *options;
 	int steps;
-	int group;     /* channels per connection */
+	int group; /* channels per connection */
 	bool flush;
 	bool optional; /* NCCL_NET_OPTIONAL_RECV_COMPLETION is in use */
 	struct ha_conn *senders, *receivers;
 	int senders_count, receivers_count;
 	enum ha_protocol protocol; /* of the current operation */
-	uint64_t random;	   /* state of the order of polling */
-	uint64_t sent;		   /* messages, ever */
-	uint64_t refused;	   /* isend or irecv that came back with no request, ever */
+	uint64_t random; /* state of the order of polling */
+	uint64_t sent; /* messages, ever */
+	uint64_t refused; /* isend or irecv that came back with no request, ever */
 };
 
 /*

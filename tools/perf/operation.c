@@ -33,7 +33,8 @@ static int all_blocks(int ranks)
 
 static unsigned ring_links(int rank, int ranks, int root, int peer)
 {
-	return (peer == (rank + 1) % ranks ? HA_LINK_SEND : 0) | (peer == (rank + ranks - 1) % ranks ? HA_LINK_RECEIVE : 0);
+	return (peer == (rank + 1) % ranks ? HA_LINK_SEND : 0) |
+	       (peer == (rank + ranks - 1) % ranks ? HA_LINK_RECEIVE : 0);
 }
 
 static unsigned all_links(int rank, int ranks, int root, int peer)
@@ -70,7 +71,8 @@ static void send_whole(const struct ha_shape *shape, const struct ha_plan *plan,
 	};
 }
 
-static void receive_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void receive_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			  struct ha_action *action)
 {
 	*action = (struct ha_action){
 		.receive = true,
@@ -83,21 +85,25 @@ static int sendrecv_plans(const struct ha_shape *shape, size_t first, size_t cou
 {
 	int next = (shape->rank + 1) % shape->ranks, previous = (shape->rank + shape->ranks - 1) % shape->ranks;
 
-	plans[0] = (struct ha_plan){ .from = -1, .to = next, .first = first, .count = count, .actions = 1,
-				     .action = send_whole };
-	plans[1] = (struct ha_plan){ .from = previous, .to = -1, .first = first, .count = count, .actions = 1,
-				     .action = receive_whole };
+	plans[0] = (struct ha_plan){
+		.from = -1, .to = next, .first = first, .count = count, .actions = 1, .action = send_whole
+	};
+	plans[1] = (struct ha_plan){
+		.from = previous, .to = -1, .first = first, .count = count, .actions = 1, .action = receive_whole
+	};
 	return 2;
 }
 
 static bool sendrecv_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = shape->block, .rank = (shape->rank + shape->ranks - 1) % shape->ranks };
+	*segment =
+		(struct ha_segment){ .count = shape->block, .rank = (shape->rank + shape->ranks - 1) % shape->ranks };
 	return !k;
 }
 
 /* The even rank of a pair sends first; the odd one answers with what it got. */
-static void pingpong_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void pingpong_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			    struct ha_action *action)
 {
 	bool odd = shape->rank & 1;
 
@@ -116,8 +122,9 @@ static int pingpong_plans(const struct ha_shape *shape, size_t first, size_t cou
 
 	if (partner < 0)
 		return 0;
-	plans[0] = (struct ha_plan){ .from = partner, .to = partner, .first = first, .count = count, .actions = 2,
-				     .action = pingpong_action };
+	plans[0] = (struct ha_plan){
+		.from = partner, .to = partner, .first = first, .count = count, .actions = 2, .action = pingpong_action
+	};
 	return 1;
 }
 
@@ -135,10 +142,18 @@ static int alltoall_plans(const struct ha_shape *shape, size_t first, size_t cou
 	for (int d = 1; d < shape->ranks; d++) {
 		int to = (shape->rank + d) % shape->ranks, from = (shape->rank + shape->ranks - d) % shape->ranks;
 
-		plans[n++] = (struct ha_plan){ .from = -1, .to = to, .first = (size_t)to * shape->block + first,
-					       .count = count, .actions = 1, .action = send_whole };
-		plans[n++] = (struct ha_plan){ .from = from, .to = -1, .first = (size_t)from * shape->block + first,
-					       .count = count, .actions = 1, .action = receive_whole };
+		plans[n++] = (struct ha_plan){ .from = -1,
+					       .to = to,
+					       .first = (size_t)to * shape->block + first,
+					       .count = count,
+					       .actions = 1,
+					       .action = send_whole };
+		plans[n++] = (struct ha_plan){ .from = from,
+					       .to = -1,
+					       .first = (size_t)from * shape->block + first,
+					       .count = count,
+					       .actions = 1,
+					       .action = receive_whole };
 	}
 	return n;
 }
@@ -152,8 +167,10 @@ static void alltoall_prologue(const struct ha_shape *shape)
 
 static bool alltoall_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .at = (size_t)k * shape->block, .count = shape->block,
-					.from = (size_t)shape->rank * shape->block, .rank = k };
+	*segment = (struct ha_segment){ .at = (size_t)k * shape->block,
+					.count = shape->block,
+					.from = (size_t)shape->rank * shape->block,
+					.rank = k };
 	return k < shape->ranks;
 }
 
@@ -205,30 +222,93 @@ static void recv_inside(const struct ha_shape *shape, size_t *send_at, size_t *r
 /* --- the table --------------------------------------------------------------------------------------------------- */
 
 const struct ha_operation ha_operations[] = {
-	{ .name = "pingpong", .help = "pairs of ranks: a message and its echo; times are of one way",
-	  .half_trip = true, .raw = true, .bus_factor = factor_one, .links = pair_links, .send_blocks = one_block,
-	  .recv_blocks = one_block, .plans = pingpong_plans, .segment = pingpong_segment },
-	{ .name = "sendrecv", .help = "every rank sends to the next and receives from the previous one",
-	  .point_to_point = true, .bus_factor = factor_one, .links = ring_links, .send_blocks = one_block,
-	  .recv_blocks = one_block, .plans = sendrecv_plans, .segment = sendrecv_segment },
-	{ .name = "allreduce", .help = "ring all-reduce: reduce-scatter, then all-gather", .reduces = true, .in_place = true,
-	  .bus_factor = factor_twice, .links = ring_links, .send_blocks = one_block, .recv_blocks = one_block,
-	  .plans = ha_ring_allreduce, .overlap = same_place, .segment = allreduce_segment },
-	{ .name = "allgather", .help = "ring all-gather", .in_place = true, .splits = true, .bus_factor = factor_part,
-	  .links = ring_links, .send_blocks = one_block, .recv_blocks = all_blocks, .plans = ha_ring_allgather,
-	  .overlap = send_inside, .segment = allgather_segment },
-	{ .name = "reducescatter", .help = "ring reduce-scatter", .reduces = true, .in_place = true, .splits = true,
-	  .bus_factor = factor_part, .links = ring_links, .send_blocks = all_blocks, .recv_blocks = one_block,
-	  .plans = ha_ring_reducescatter, .overlap = recv_inside, .segment = reducescatter_segment },
-	{ .name = "broadcast", .help = "from the root along the ring", .rooted = true, .in_place = true,
-	  .bus_factor = factor_one, .links = ring_links, .send_blocks = one_block, .recv_blocks = one_block,
-	  .plans = ha_ring_broadcast, .overlap = same_place, .segment = broadcast_segment },
-	{ .name = "reduce", .help = "along the ring to the root", .reduces = true, .rooted = true, .in_place = true,
-	  .bus_factor = factor_one, .links = ring_links, .send_blocks = one_block, .recv_blocks = one_block,
-	  .plans = ha_ring_reduce, .overlap = same_place, .segment = reduce_segment },
-	{ .name = "alltoall", .help = "every rank sends a part to every other one", .point_to_point = true, .splits = true,
-	  .bus_factor = factor_part, .links = all_links, .send_blocks = all_blocks, .recv_blocks = all_blocks,
-	  .plans = alltoall_plans, .segment = alltoall_segment, .prologue = alltoall_prologue },
+	{ .name = "pingpong",
+	  .help = "pairs of ranks: a message and its echo; times are of one way",
+	  .half_trip = true,
+	  .raw = true,
+	  .bus_factor = factor_one,
+	  .links = pair_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = one_block,
+	  .plans = pingpong_plans,
+	  .segment = pingpong_segment },
+	{ .name = "sendrecv",
+	  .help = "every rank sends to the next and receives from the previous one",
+	  .point_to_point = true,
+	  .bus_factor = factor_one,
+	  .links = ring_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = one_block,
+	  .plans = sendrecv_plans,
+	  .segment = sendrecv_segment },
+	{ .name = "allreduce",
+	  .help = "ring all-reduce: reduce-scatter, then all-gather",
+	  .reduces = true,
+	  .in_place = true,
+	  .bus_factor = factor_twice,
+	  .links = ring_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = one_block,
+	  .plans = ha_ring_allreduce,
+	  .overlap = same_place,
+	  .segment = allreduce_segment },
+	{ .name = "allgather",
+	  .help = "ring all-gather",
+	  .in_place = true,
+	  .splits = true,
+	  .bus_factor = factor_part,
+	  .links = ring_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = all_blocks,
+	  .plans = ha_ring_allgather,
+	  .overlap = send_inside,
+	  .segment = allgather_segment },
+	{ .name = "reducescatter",
+	  .help = "ring reduce-scatter",
+	  .reduces = true,
+	  .in_place = true,
+	  .splits = true,
+	  .bus_factor = factor_part,
+	  .links = ring_links,
+	  .send_blocks = all_blocks,
+	  .recv_blocks = one_block,
+	  .plans = ha_ring_reducescatter,
+	  .overlap = recv_inside,
+	  .segment = reducescatter_segment },
+	{ .name = "broadcast",
+	  .help = "from the root along the ring",
+	  .rooted = true,
+	  .in_place = true,
+	  .bus_factor = factor_one,
+	  .links = ring_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = one_block,
+	  .plans = ha_ring_broadcast,
+	  .overlap = same_place,
+	  .segment = broadcast_segment },
+	{ .name = "reduce",
+	  .help = "along the ring to the root",
+	  .reduces = true,
+	  .rooted = true,
+	  .in_place = true,
+	  .bus_factor = factor_one,
+	  .links = ring_links,
+	  .send_blocks = one_block,
+	  .recv_blocks = one_block,
+	  .plans = ha_ring_reduce,
+	  .overlap = same_place,
+	  .segment = reduce_segment },
+	{ .name = "alltoall",
+	  .help = "every rank sends a part to every other one",
+	  .point_to_point = true,
+	  .splits = true,
+	  .bus_factor = factor_part,
+	  .links = all_links,
+	  .send_blocks = all_blocks,
+	  .recv_blocks = all_blocks,
+	  .plans = alltoall_plans,
+	  .segment = alltoall_segment,
+	  .prologue = alltoall_prologue },
 };
 
 const size_t ha_operations_count = sizeof(ha_operations) / sizeof(ha_operations[0]);

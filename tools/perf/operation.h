@@ -16,7 +16,7 @@
  * (into the user's buffer, into the network, or both).
  */
 
-#define HA_LINK_SEND 1u
+#define HA_LINK_SEND	1u
 #define HA_LINK_RECEIVE 2u
 
 /* One run of an operation, as seen by one rank. Elements, unless bytes are named. */
@@ -24,25 +24,25 @@ struct ha_shape {
 	int rank, ranks, root, channels;
 	const struct ha_datatype *type;
 	enum ha_redop redop;
-	size_t block;	   /* what one rank contributes or gets: all of it (all-reduce) or a rank's part (all-gather) */
+	size_t block; /* what one rank contributes or gets: all of it (all-reduce) or a rank's part (all-gather) */
 	size_t slot_bytes; /* payload of one step */
-	int steps;	   /* steps in flight */
+	int steps; /* steps in flight */
 	const char *send;
 	char *recv;
 };
 
 struct ha_action {
 	bool receive, send;
-	bool reduce;   /* what is received is reduced with src */
-	bool finish;   /* the reduction is complete here (avg divides) */
+	bool reduce; /* what is received is reduced with src */
+	bool finish; /* the reduction is complete here (avg divides) */
 	const char *src;
-	char *dst;     /* NULL: the data only passes through */
+	char *dst; /* NULL: the data only passes through */
 	size_t bytes;
 };
 
 struct ha_plan {
-	int from, to;	      /* peers, -1: none */
-	size_t first, count;  /* the channel's part of the block */
+	int from, to; /* peers, -1: none */
+	size_t first, count; /* the channel's part of the block */
 	uint64_t actions;
 	void (*action)(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action);
 };
@@ -55,13 +55,13 @@ struct ha_segment {
 
 struct ha_operation {
 	const char *name, *help;
-	bool reduces;	     /* takes -o */
-	bool rooted;	     /* takes -r */
+	bool reduces; /* takes -o */
+	bool rooted; /* takes -r */
 	bool point_to_point; /* small slices; channels to one peer share a connection */
-	bool in_place;	     /* has an in-place form */
-	bool splits;	     /* the size is divided by the ranks: block = count / ranks */
-	bool half_trip;	     /* an iteration is two messages one after the other: times are halved */
-	bool raw;	     /* always the simple protocol: the size is what travels */
+	bool in_place; /* has an in-place form */
+	bool splits; /* the size is divided by the ranks: block = count / ranks */
+	bool half_trip; /* an iteration is two messages one after the other: times are halved */
+	bool raw; /* always the simple protocol: the size is what travels */
 	/* bus bandwidth / algorithm bandwidth, from nccl-tests' PERFORMANCE.md */
 	double (*bus_factor)(int ranks);
 	/* HA_LINK_* of this rank towards a peer */

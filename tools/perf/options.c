@@ -47,7 +47,8 @@ static const struct {
 	{ "iters", 'n', "N", "measured iterations (20)" },
 	{ "warmup_iters", 'w', "N", "iterations before those (1)" },
 	{ "check", 'c', "N", "iterations verified after those, from fresh data and poisoned buffers (1)" },
-	{ "datatype", 'd', "TYPE,...", "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16, or all (float)" },
+	{ "datatype", 'd', "TYPE,...",
+	  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16, or all (float)" },
 	{ "op", 'o', "OP,...", "sum prod max min avg, or all (sum)" },
 	{ "root", 'r', "RANK", "root of broadcast and reduce (0)" },
 	{ "average", 'a', "0-3", "time of 0: rank 0, 1: the average, 2: the fastest, 3: the slowest rank (1)" },
@@ -61,10 +62,13 @@ static const struct {
 	{ "vs-net-version", OPT_VERSUS_VERSION, "6-12", "the same for --vs" },
 	{ "dev", OPT_DEV, "N|all", "device of every rank, or its channels take all in turn (rank modulo devices)" },
 	{ "channels", OPT_CHANNELS, "N", "parallel channels that share the data (1)" },
-	{ "group", OPT_GROUP, "N", "channels that share a connection with grouped receives (alltoall, sendrecv: all; else 1)" },
+	{ "group", OPT_GROUP, "N",
+	  "channels that share a connection with grouped receives (alltoall, sendrecv: all; else 1)" },
 	{ "steps", OPT_STEPS, "N", "messages in flight per channel (8)" },
-	{ "buffsize", OPT_BUFFER, "SIZE", "buffer of a channel, a slice is a step's share of it (4M; point to point 1M)" },
-	{ "protocol", OPT_PROTOCOL, "NAME", "simple, ll (flags in the data, receive completion optional), auto (auto)" },
+	{ "buffsize", OPT_BUFFER, "SIZE",
+	  "buffer of a channel, a slice is a step's share of it (4M; point to point 1M)" },
+	{ "protocol", OPT_PROTOCOL, "NAME",
+	  "simple, ll (flags in the data, receive completion optional), auto (auto)" },
 	{ "shuffle", OPT_SHUFFLE, NULL, "test requests out of order" },
 	{ "flush", OPT_FLUSH, NULL, "flush after every receive, also when the plugin does not ask for it" },
 	{ "no-in-place", OPT_IN_PLACE, NULL, "out of place only" },
@@ -92,8 +96,10 @@ static void help_print(void)
 			 table[i].argument && !optional ? " " : "", table[i].argument ? table[i].argument : "");
 		printf("  %-30s %s\n", left, table[i].help);
 	}
-	printf("\nDrives a NCCL net plugin over host memory as NCCL's proxy does, and compares every element of the result\n"
-	       "with an independent computation. Exit status: 0 all right, 1 wrong data or failure, 2 called wrongly.\n");
+	printf("\nDrives a NCCL net plugin over host memory as NCCL's proxy does, and compares every element of the "
+	       "result\n"
+	       "with an independent computation. Exit status: 0 all right, 1 wrong data or failure, 2 called "
+	       "wrongly.\n");
 }
 
 bool ha_size_parse(const char *text, size_t *bytes)
@@ -171,7 +177,8 @@ static bool redops_parse(struct ha_options *o, const char *text)
 		return true;
 	}
 	snprintf(copy, sizeof(copy), "%s", text);
-	for (word = strtok_r(copy, ",", &save); word && o->redops_count < HA_REDOPS; word = strtok_r(NULL, ",", &save)) {
+	for (word = strtok_r(copy, ",", &save); word && o->redops_count < HA_REDOPS;
+	     word = strtok_r(NULL, ",", &save)) {
 		op = ha_redop_find(word);
 		if (op < 0)
 			return false;
@@ -371,8 +378,9 @@ static void getopt_fill(struct option *longs, char *shorts)
 	*shorts++ = '-'; /* operands in their place */
 	*shorts++ = ':';
 	for (size_t i = 0; i < OPTIONS; i++) {
-		int argument = !table[i].argument ? no_argument : table[i].argument[0] == '[' ? optional_argument :
-												required_argument;
+		int argument = !table[i].argument	     ? no_argument
+			       : table[i].argument[0] == '[' ? optional_argument
+							     : required_argument;
 
 		longs[i] = (struct option){ table[i].name, argument, NULL, table[i].value };
 		if (table[i].value < 256) {
@@ -392,10 +400,24 @@ int ha_options_parse(struct ha_options *o, int argc, char **argv)
 	int c;
 
 	*o = (struct ha_options){
-		.min_bytes = 8, .max_bytes = 64UL << 20, .step_factor = 2, .iters = 20, .warmup = 1, .checks = 1,
-		.types = { ha_datatype_find("float") }, .types_count = 1, .redops = { HA_SUM }, .redops_count = 1,
-		.average = 1, .timeout_s = 60, .rank = -1, .dev = HA_DEV_BY_RANK, .channels = 1, .steps = 8,
-		.in_place = true, .seed = 1,
+		.min_bytes = 8,
+		.max_bytes = 64UL << 20,
+		.step_factor = 2,
+		.iters = 20,
+		.warmup = 1,
+		.checks = 1,
+		.types = { ha_datatype_find("float") },
+		.types_count = 1,
+		.redops = { HA_SUM },
+		.redops_count = 1,
+		.average = 1,
+		.timeout_s = 60,
+		.rank = -1,
+		.dev = HA_DEV_BY_RANK,
+		.channels = 1,
+		.steps = 8,
+		.in_place = true,
+		.seed = 1,
 	};
 	getopt_fill(longs, shorts);
 	optind = 1;

@@ -11,7 +11,7 @@
 struct ha_operation;
 
 #define HA_DEV_BY_RANK -1 /* local rank modulo number of devices */
-#define HA_DEV_ALL -2	  /* the channels of a rank take the devices in turn */
+#define HA_DEV_ALL     -2 /* the channels of a rank take the devices in turn */
 
 enum ha_protocol_choice { HA_PROTOCOL_AUTO, HA_PROTOCOL_SIMPLE, HA_PROTOCOL_LL };
 
@@ -19,29 +19,29 @@ enum ha_protocol_choice { HA_PROTOCOL_AUTO, HA_PROTOCOL_SIMPLE, HA_PROTOCOL_LL }
 struct ha_options {
 	const struct ha_operation *operation;
 	size_t min_bytes, max_bytes;
-	size_t step_bytes;	/* 0: multiply by step_factor instead */
+	size_t step_bytes; /* 0: multiply by step_factor instead */
 	double step_factor;
 	int iters, warmup, checks;
-	bool check_all;		/* verify every timed iteration too */
+	bool check_all; /* verify every timed iteration too */
 	const struct ha_datatype *types[16];
 	int types_count;
 	enum ha_redop redops[HA_REDOPS];
 	int redops_count;
 	int root;
-	int average;		/* nccl-tests' -a: time of 0 rank 0, 1 the average, 2 the fastest, 3 the slowest rank */
+	int average; /* nccl-tests' -a: time of 0 rank 0, 1 the average, 2 the fastest, 3 the slowest rank */
 	int timeout_s;
 
-	int ranks;		/* 0: by the launcher's environment, else forked here */
-	int rank;		/* -1: by the environment */
+	int ranks; /* 0: by the launcher's environment, else forked here */
+	int rank; /* -1: by the environment */
 	const char *rendezvous; /* host:port or NULL */
 
 	const char *plugin, *versus;
 	int net_version, versus_version;
 	int dev;
 	int channels;
-	int group;		/* channels that share a connection; 0: the operation's default */
-	int steps;		/* in flight per channel */
-	size_t buffer_bytes;	/* of a channel, all steps together; 0: the operation's default */
+	int group; /* channels that share a connection; 0: the operation's default */
+	int steps; /* in flight per channel */
+	size_t buffer_bytes; /* of a channel, all steps together; 0: the operation's default */
 	enum ha_protocol_choice protocol;
 	bool shuffle, flush;
 	bool in_place;
@@ -49,7 +49,7 @@ struct ha_options {
 	uint64_t seed;
 	const char *input;
 	bool json;
-	const char *json_file;	/* NULL: standard output instead of the table */
+	const char *json_file; /* NULL: standard output instead of the table */
 };
 
 /*

@@ -5,9 +5,9 @@
 
 #include "tools/perf/payload.h"
 
-#define BLOCK 4096		  /* bytes generated at a time when comparing */
-#define COMMON_RANK 0xffffffffu	  /* stands for "the same in all ranks" in hashes */
-#define PRODUCT_RANKS 8		  /* only these ranks scale a product, by at most 2 each */
+#define BLOCK	      4096 /* bytes generated at a time when comparing */
+#define COMMON_RANK   0xffffffffu /* stands for "the same in all ranks" in hashes */
+#define PRODUCT_RANKS 8 /* only these ranks scale a product, by at most 2 each */
 
 /* splitmix64's finalizer (Steele, Lea, Flood 2014) over a linear combination: good bits, no state, ~1 ns. */
 static uint64_t hash(uint64_t seed, uint32_t rank, uint64_t index)
@@ -248,7 +248,8 @@ static uint64_t int_finish(const struct ha_payload *p, uint64_t value)
 static size_t file_index(const struct ha_payload *p, uint32_t rank, size_t index)
 {
 	/* ranks start at different places of the file, and every seed at another */
-	uint64_t shift = hash(p->seed, COMMON_RANK, 0) % p->file_count + (uint64_t)rank * (p->file_count / (size_t)p->ranks);
+	uint64_t shift =
+		hash(p->seed, COMMON_RANK, 0) % p->file_count + (uint64_t)rank * (p->file_count / (size_t)p->ranks);
 
 	return (size_t)((index + shift) % p->file_count);
 }
@@ -270,8 +271,8 @@ static double element_load(const struct ha_datatype *type, const void *src, size
 		return ((const double *)src)[i];
 	if (type->size == 4)
 		return ((const float *)src)[i];
-	return type->precision == 11 ? ha_half_decode(((const uint16_t *)src)[i]) :
-				       ha_bfloat16_decode(((const uint16_t *)src)[i]);
+	return type->precision == 11 ? ha_half_decode(((const uint16_t *)src)[i])
+				     : ha_bfloat16_decode(((const uint16_t *)src)[i]);
 }
 
 static uint64_t element_load_int(const struct ha_datatype *type, const void *src, size_t i)
@@ -290,10 +291,10 @@ static long double unit_roundoff(const struct ha_datatype *type)
 
 static long double tiny(const struct ha_datatype *type)
 {
-	return type->precision == 11 ? 0x1p-24L :
-	       type->precision == 53 ? 0x1p-1074L :
-	       type->precision == 8  ? 0x1p-133L :
-				       0x1p-149L;
+	return type->precision == 11   ? 0x1p-24L
+	       : type->precision == 53 ? 0x1p-1074L
+	       : type->precision == 8  ? 0x1p-133L
+				       : 0x1p-149L;
 }
 
 static long double smallest_normal(const struct ha_datatype *type)
@@ -303,10 +304,10 @@ static long double smallest_normal(const struct ha_datatype *type)
 
 static long double largest(const struct ha_datatype *type)
 {
-	return type->precision == 11 ? 65504.0L :
-	       type->precision == 53 ? (long double)DBL_MAX :
-	       type->precision == 8  ? 0x1.fep127L :
-				       (long double)FLT_MAX;
+	return type->precision == 11   ? 65504.0L
+	       : type->precision == 53 ? (long double)DBL_MAX
+	       : type->precision == 8  ? 0x1.fep127L
+				       : (long double)FLT_MAX;
 }
 
 /* What is known of an element's contributions without choosing an order. */
@@ -429,8 +430,8 @@ static void reduced_block(const struct ha_payload *p, size_t first, size_t n, vo
 		}
 		value = 0;
 		for (uint32_t r = 0; r < (uint32_t)p->ranks; r++) {
-			uint64_t v = p->file ? element_load_int(p->type, p->file, file_index(p, r, first + i)) :
-					       int_value(p, r, first + i);
+			uint64_t v = p->file ? element_load_int(p->type, p->file, file_index(p, r, first + i))
+					     : int_value(p, r, first + i);
 
 			value = r ? int_combine(p, value, v) : v;
 		}

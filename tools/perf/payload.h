@@ -13,8 +13,8 @@
  *
  * Element i of rank r is a function of (seed, r, i) alone, so any rank can compute what any other one sent. What is
  * only moved is random bits. What is reduced is chosen so that the result is exact in whatever order it is computed:
- * integers wrap, so their sums and products are those of 64 bits cut short; floating values share an exponent per element and
- * have few enough bits that no partial sum rounds; products are of powers of two and one free significand. The
+ * integers wrap, so their sums and products are those of 64 bits cut short; floating values share an exponent per
+ * element and have few enough bits that no partial sum rounds; products are of powers of two and one free significand. The
  * expected result is computed from these numbers in integers and doubles, not with the reduction kernels.
  *
  * With a file, element i of rank r is element (i + a shift by seed and rank) of the file, round and round. Sums of
@@ -23,11 +23,11 @@
 struct ha_payload {
 	uint64_t seed;
 	const struct ha_datatype *type;
-	bool reduced;		/* the values will be reduced with redop */
+	bool reduced; /* the values will be reduced with redop */
 	enum ha_redop redop;
 	int ranks;
-	const void *file;	/* NULL: pseudo-random */
-	size_t file_count;	/* elements of the file */
+	const void *file; /* NULL: pseudo-random */
+	size_t file_count; /* elements of the file */
 };
 
 /* Writes elements first .. first+count-1 of the rank's data. */

@@ -21,9 +21,9 @@ static const struct ha_plugin_abi *const abis[] = {
 
 static const char *result_name(ncclResult_t result)
 {
-	static const char *const names[] = { "success",		 "unhandled CUDA error", "system error",
-					     "internal error",	 "invalid argument",	 "invalid usage",
-					     "remote error",	 "in progress",		 "timeout" };
+	static const char *const names[] = { "success",	       "unhandled CUDA error", "system error",
+					     "internal error", "invalid argument",     "invalid usage",
+					     "remote error",   "in progress",	       "timeout" };
 
 	return (unsigned)result < sizeof(names) / sizeof(names[0]) ? names[result] : "an unknown result";
 }
@@ -33,7 +33,8 @@ int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const c
 	if (result == ncclSuccess)
 		return 0;
 	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s", what, plugin->name, plugin->abi->version,
-			result, result_name(result), getenv("NCCL_DEBUG") ? "" : "; NCCL_DEBUG=WARN shows its own words");
+			result, result_name(result),
+			getenv("NCCL_DEBUG") ? "" : "; NCCL_DEBUG=WARN shows its own words");
 }
 
 ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t plugin_id, void *data)
@@ -41,22 +42,16 @@ ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t pl
 	return ncclSuccess;
 }
 
-/* libnccl-net-ha.so beside the running program, else by the linker's search. */
-static void default_path(char *path, size_t size)
+/* libnccl-net-<name>.so beside the running program. */
+static void path_beside(char *path, size_t size, const char *name)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
-	snprintf(path, size, "libnccl-net-ha.so");
-	if (n <= 0)
-		return;
-	self[n] = 0;
+	self[n > 0 ? n : 0] = 0;
 	slash = strrchr(self, '/');
-	if (!slash || (size_t)(slash - self) + sizeof("/libnccl-net-ha.so") > size)
-		return;
-	*slash = 0;
-	snprintf(path, size, "%.*s/libnccl-net-ha.so", (int)(slash - self), self);
+	snprintf(path, size, "%.*slibnccl-net-%s.so", slash ? (int)(slash - self) + 1 : 0, self, name);
 }
 
 /* Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for lib*.so. */
@@ -67,31 +62,37 @@ static bool is_short_name(const char *name)
 	return !strchr(name, '/') && !(!strncmp(name, "lib", 3) && n >= 3 && !strcmp(name + n - 3, ".so"));
 }
 
+static void *try_open(const char *path, char *error, size_t size)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const char *text = library ? NULL : dlerror();
+
+	if (!library)
+		snprintf(error, size, "%s", text ? text : "dlopen failed");
+	return library;
+}
+
+/* NCCL's two attempts; a third one beside this program spares setting LD_LIBRARY_PATH. */
 static int library_open(struct ha_plugin *plugin, const char *name)
 {
-	char path[PATH_MAX], first[512] = "";
-	const char *error;
+	char path[PATH_MAX], error[512] = "";
 	struct link_map *map;
 
-	if (!name)
-		default_path(path, sizeof(path));
-	else
+	if (name) {
 		snprintf(path, sizeof(path), "%s", name);
-	plugin->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!plugin->library) {
-		error = dlerror();
-		snprintf(first, sizeof(first), "%s", error ? error : "dlopen failed");
-		if (name && is_short_name(name)) {
+		plugin->library = try_open(path, error, sizeof(error));
+		if (!plugin->library && is_short_name(name)) {
 			snprintf(path, sizeof(path), "libnccl-net-%s.so", name);
-			plugin->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-			if (!plugin->library) {
-				error = dlerror();
-				snprintf(first, sizeof(first), "%s", error ? error : "dlopen failed");
-			}
+			plugin->library = try_open(path, error, sizeof(error));
 		}
 	}
+	if (!plugin->library && (!name || is_short_name(name))) {
+		path_beside(path, sizeof(path), name ? name : "ha");
+		if (!name || !access(path, F_OK))
+			plugin->library = try_open(path, error, sizeof(error));
+	}
 	if (!plugin->library)
-		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path, first);
+		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path, error);
 	if (dlinfo(plugin->library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, plugin->path))
 		snprintf(plugin->path, sizeof(plugin->path), "%s", path);
 	return 0;
@@ -131,7 +132,8 @@ int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint
 	plugin->initialized = true;
 	err = ha_plugin_check(plugin, plugin->count(&plugin->devices), "devices");
 	if (!err && plugin->devices <= 0)
-		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)", plugin->name);
+		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)",
+			       plugin->name);
 	if (err)
 		ha_plugin_close(plugin);
 	return err;

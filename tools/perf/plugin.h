@@ -23,12 +23,12 @@ struct ha_plugin;
 /* What the driver needs of ncclNetProperties; what an old version lacks has the value NCCL assumes. */
 struct ha_plugin_props {
 	char name[64];
-	int force_flush;	/* flush after every receive */
-	int speed;		/* Mbit/s */
+	int force_flush; /* flush after every receive */
+	int speed; /* Mbit/s */
 	int port;
 	int max_comms;
-	int max_recvs;		/* buffers in one grouped receive */
-	size_t max_p2p_bytes;	/* largest message */
+	int max_recvs; /* buffers in one grouped receive */
+	size_t max_p2p_bytes; /* largest message */
 };
 
 /* Conversion to one version of the interface; all of these are called with a plugin whose table has that version. */
@@ -57,12 +57,12 @@ struct ha_plugin {
 	const struct ha_plugin_abi *abi;
 	const void *table;
 	void *library;
-	char path[PATH_MAX];	/* as resolved by the dynamic linker */
-	const char *name;	/* the name in the table */
-	void *context;		/* of v11 and later */
+	char path[PATH_MAX]; /* as resolved by the dynamic linker */
+	const char *name; /* the name in the table */
+	void *context; /* of v11 and later */
 	bool initialized;
 	int devices;
-	void *phandle;		/* stands for the profiler handle NCCL passes a pointer to */
+	void *phandle; /* stands for the profiler handle NCCL passes a pointer to */
 
 	ncclResult_t (*count)(int *ndev);
 	ncclResult_t (*dereg)(void *comm, void *mhandle);
@@ -76,7 +76,7 @@ struct ha_plugin {
 
 /*
  * Finds and loads the plugin as NCCL would (name is a path, a library's name, or X for libnccl-net-X.so; NULL is
- * libnccl-net-ha.so beside this program), picks the highest version it exports or the forced one (0: none forced),
+ * "ha", and a short name that NCCL would not find is looked for beside this program too), picks the highest version it exports or the forced one (0: none forced),
  * and initializes it. Returns 0 or a negative errno with the fault recorded.
  */
 int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint64_t comm_id);

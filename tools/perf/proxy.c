@@ -10,7 +10,7 @@
 #include "tools/perf/proxy.h"
 
 /* Stands for "what the slot's last request was": NULL or a request must replace it. */
-#define STALE ((void *)(uintptr_t)0x57a1e)
+#define STALE	 ((void *)(uintptr_t)0x57a1e)
 #define SENTINEL ((void *)(uintptr_t)NCCL_NET_OPTIONAL_RECV_COMPLETION)
 
 /* xorshift64* (Vigna 2014): which request to test next. */
@@ -43,15 +43,17 @@ static int send_post(struct ha_mesh *mesh, struct ha_conn *conn, struct ha_lane 
 {
 	size_t slot = slot_of(mesh, lane, lane->posted);
 	void *request = STALE;
-	ncclResult_t result = mesh->plugin.abi->isend(&mesh->plugin, conn->comm, memory_of(mesh, lane, lane->posted),
-						      lane->sizes[slot], lane->tag,
-						      lane->banks[mesh->protocol].mhandle, &request);
+	ncclResult_t result =
+		mesh->plugin.abi->isend(&mesh->plugin, conn->comm, memory_of(mesh, lane, lane->posted),
+					lane->sizes[slot], lane->tag, lane->banks[mesh->protocol].mhandle, &request);
 
 	if (result != ncclSuccess)
 		return ha_plugin_check(&mesh->plugin, result, "isend");
 	if (request == STALE)
-		return ha_fault(-EPROTO, "isend: plugin '%s' returned success and left *request as it was; NCCL would test "
-					 "an old request again", mesh->plugin.name);
+		return ha_fault(-EPROTO,
+				"isend: plugin '%s' returned success and left *request as it was; NCCL would test "
+				"an old request again",
+				mesh->plugin.name);
 	if (!request) {
 		mesh->refused++;
 		return 0;
@@ -115,8 +117,8 @@ static bool receive_ready(const struct ha_mesh *mesh, const struct ha_conn *conn
 }
 
 /* Collects what irecv and iflush want to know of a step: returns the number of buffers. */
-static int receive_gather(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t step, void **data, size_t *sizes, int *tags,
-			  void **mhandles)
+static int receive_gather(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t step, void **data, size_t *sizes,
+			  int *tags, void **mhandles)
 {
 	int n = 0;
 
@@ -147,8 +149,10 @@ static int receive_post(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 	if (result != ncclSuccess)
 		return ha_plugin_check(&mesh->plugin, result, "irecv");
 	if (request == SENTINEL)
-		return ha_fault(-EPROTO, "irecv: plugin '%s' returned success and left the optional-completion sentinel in "
-					 "*request; NCCL would take it for a request", mesh->plugin.name);
+		return ha_fault(-EPROTO,
+				"irecv: plugin '%s' returned success and left the optional-completion sentinel in "
+				"*request; NCCL would take it for a request",
+				mesh->plugin.name);
 	if (!request) {
 		mesh->refused++;
 		return 0;
@@ -176,7 +180,8 @@ static int receive_flush(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t st
 		conn->states[slot] = HA_RECEIVE_DONE;
 		return 0;
 	}
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.iflush(conn->comm, n, data, sizes, mhandles, &request), "iflush");
+	err = ha_plugin_check(&mesh->plugin, mesh->plugin.iflush(conn->comm, n, data, sizes, mhandles, &request),
+			      "iflush");
 	conn->requests[slot] = request;
 	conn->states[slot] = request ? HA_RECEIVE_FLUSHING : HA_RECEIVE_DONE; /* no request: nothing to wait for */
 	return err;
@@ -323,8 +328,9 @@ void ha_proxy_describe(const struct ha_mesh *mesh, char *text, int size)
 		const struct ha_conn *c = &mesh->receivers[i];
 
 		if (c->arrived < c->total) {
-			snprintf(text, (size_t)size, "waiting for message %lu of %lu from rank %d (%lu receives posted)",
-				 c->arrived + 1, c->total, c->peer, c->posted - c->arrived);
+			snprintf(text, (size_t)size,
+				 "waiting for message %lu of %lu from rank %d (%lu receives posted)", c->arrived + 1,
+				 c->total, c->peer, c->posted - c->arrived);
 			return;
 		}
 	}

@@ -15,7 +15,7 @@ struct ha_mesh;
  * oldest.
  */
 
-/* One pass over all connections; *moved is set when something was posted or completed. 0 or -EIO with the fault recorded. */
+/* One pass over all connections; *moved is set when something was posted or completed. 0 or -EIO, fault recorded. */
 int ha_proxy_progress(struct ha_mesh *mesh, bool *moved);
 
 /* Whether all the steps of the operation are posted, complete and read. */

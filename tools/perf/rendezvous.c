@@ -16,11 +16,11 @@
 #include "tools/perf/fault.h"
 #include "tools/perf/rendezvous.h"
 
-#define HELLO_MAGIC 0x68617266u /* "harf" */
-#define FRAME_DATA 1u		/* followed by size bytes */
-#define FRAME_ABORT 2u		/* the sender of the frame's rank failed and has said why */
-#define FRAME_LOST 3u		/* the rank named in the frame is gone without a word */
-#define STUCK_FACTOR 5		/* a barrier may take so many times the timeout: ranks verify at different speed */
+#define HELLO_MAGIC  0x68617266u /* "harf" */
+#define FRAME_DATA   1u /* followed by size bytes */
+#define FRAME_ABORT  2u /* the sender of the frame's rank failed and has said why */
+#define FRAME_LOST   3u /* the rank named in the frame is gone without a word */
+#define STUCK_FACTOR 5 /* a barrier may take so many times the timeout: ranks verify at different speed */
 
 /* First words on a connection, from both ends. */
 struct hello {
@@ -41,11 +41,11 @@ _Static_assert(sizeof(struct frame) == 16, "frame goes over the wire");
 
 struct ha_rendezvous {
 	struct ha_place place;
-	int *sockets;	 /* rank 0: of every rank, own -1; others: [0] only */
+	int *sockets; /* rank 0: of every rank, own -1; others: [0] only */
 	int timeout_ms;
-	int culprit;	 /* -1: nobody failed */
-	bool lost;	 /* the culprit vanished */
-	bool leaving;	 /* this rank has told the others that it failed: their going is no news */
+	int culprit; /* -1: nobody failed */
+	bool lost; /* the culprit vanished */
+	bool leaving; /* this rank has told the others that it failed: their going is no news */
 };
 
 static int64_t now_ms(void)
@@ -326,10 +326,9 @@ int ha_rendezvous_barrier(struct ha_rendezvous *r)
 
 static struct hello hello_of(const struct ha_place *place)
 {
-	return (struct hello){ .magic = HELLO_MAGIC,
-			       .rank = (uint32_t)place->rank,
-			       .ranks = (uint32_t)place->ranks,
-			       .job = place->job };
+	return (struct hello){
+		.magic = HELLO_MAGIC, .rank = (uint32_t)place->rank, .ranks = (uint32_t)place->ranks, .job = place->job
+	};
 }
 
 static int address_find(const struct ha_place *place, struct sockaddr_storage *address, socklen_t *length)
@@ -421,7 +420,8 @@ static int hub_open(struct ha_rendezvous *r)
 			for (int i = 1; i < r->place.ranks && !err; i++)
 				err = socket_peek(r, i);
 			if (!err && now_ms() > deadline)
-				err = ha_fault(-ETIMEDOUT, "%d of %d ranks joined within %d s (started by %s); rank %d did not",
+				err = ha_fault(-ETIMEDOUT,
+					       "%d of %d ranks joined within %d s (started by %s); rank %d did not",
 					       joined, r->place.ranks, r->timeout_ms / 1000, r->place.launcher,
 					       first_missing(r));
 			continue;
@@ -436,7 +436,8 @@ static int hub_open(struct ha_rendezvous *r)
 }
 
 /* One attempt to reach rank 0. -EAGAIN: not there yet. */
-static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address, socklen_t length, int64_t deadline)
+static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address, socklen_t length,
+		     int64_t deadline)
 {
 	struct hello hello = hello_of(&r->place), answer;
 	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;

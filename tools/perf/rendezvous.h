@@ -20,13 +20,13 @@ struct ha_rendezvous;
 struct ha_place {
 	int rank;
 	int ranks;
-	int local_rank;		/* among the ranks of this machine, for the choice of a device */
-	char host[256];		/* rank 0's */
+	int local_rank; /* among the ranks of this machine, for the choice of a device */
+	char host[256]; /* rank 0's */
 	int port;
-	int listener;		/* rank 0: a socket that already listens there, or -1 */
-	uint64_t job;		/* the same in all ranks of one run; strangers are refused */
-	bool forked;		/* a parent process watches the ranks and reports deaths */
-	const char *launcher;	/* who started the ranks, for messages */
+	int listener; /* rank 0: a socket that already listens there, or -1 */
+	uint64_t job; /* the same in all ranks of one run; strangers are refused */
+	bool forked; /* a parent process watches the ranks and reports deaths */
+	const char *launcher; /* who started the ranks, for messages */
 };
 
 /*

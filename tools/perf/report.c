@@ -91,23 +91,25 @@ void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *r
 	else
 		printf("%g(factor)", o->step_factor);
 	printf(" warmup iters: %d iters: %d validation: %d%s channels: %d per connection: %d steps: %d\n", o->warmup,
-	       o->iters, o->checks, o->check_all ? " and every iteration" : "", o->channels, bench->meshes[0].group, o->steps);
+	       o->iters, o->checks, o->check_all ? " and every iteration" : "", o->channels, bench->meshes[0].group,
+	       o->steps);
 	printf("#\n# Using devices\n");
 	for (int i = 0; i < bench->place->ranks; i++)
-		printf("#  Rank %2d Pid %6d on %s device %2d %s (%g Gbit/s)\n", i, ranks[i].pid, ranks[i].host, ranks[i].dev,
-		       ranks[i].device, ranks[i].speed / 1000.0);
+		printf("#  Rank %2d Pid %6d on %s device %2d %s (%g Gbit/s)\n", i, ranks[i].pid, ranks[i].host,
+		       ranks[i].dev, ranks[i].device, ranks[i].speed / 1000.0);
 	printf("#\n");
 	if (o->operation->half_trip)
 		printf("# times are half of the round trip\n");
-	printf("# p50, p99, max: of an iteration, out-of-place, over all ranks; cpu: CPU time of all threads per message sent\n");
-	printf("#%s %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place\n", indent, "", "", "", "",
-	       "");
-	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent, "size",
-	       "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong", "p50",
-	       "p99", "max", "cpu");
-	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent, "(B)",
-	       "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)",
-	       "(us)", "(us)");
+	printf("# p50, p99, max: of an iteration, out-of-place, over all ranks; cpu: CPU time of all threads per "
+	       "message sent\n");
+	printf("#%s %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place\n", indent, "", "",
+	       "", "", "");
+	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent,
+	       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
+	       "#wrong", "p50", "p99", "max", "cpu");
+	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent,
+	       "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
+	       "(us)", "(us)", "(us)");
 	fflush(stdout);
 }
 
@@ -132,8 +134,8 @@ static void row_print(const struct ha_bench *bench, const struct ha_row *row, in
 	char a[32], b[32], c[32], d[32], root[16];
 
 	snprintf(root, sizeof(root), "%d", row->root);
-	printf(" %s %10zu  %12zu  %8s  %6s  %6s", bench->meshes_count > 1 ? (m ? "B " : "A ") : "", row->bytes, row->count,
-	       row->type->name, row->redop < 0 ? "none" : ha_redop_names[row->redop], root);
+	printf(" %s %10zu  %12zu  %8s  %6s  %6s", bench->meshes_count > 1 ? (m ? "B " : "A ") : "", row->bytes,
+	       row->count, row->type->name, row->redop < 0 ? "none" : ha_redop_names[row->redop], root);
 	figures_print(f);
 	figures_print(&row->figures[HA_IN_PLACE][m]);
 	printf("  %s  %s  %s  %s\n", number(f->p50_us, 8, a), number(f->p99_us, 8, b), number(f->max_us, 8, c),
@@ -153,9 +155,10 @@ static void ratios_print(const struct ha_row *row)
 
 		if (!a->valid)
 			continue;
-		printf("%s time %.3f  busbw %.3f  p50 %.3f  p99 %.3f  cpu %.3f", p ? "  | in-place:" : "out-of-place:",
-		       over(b->time_us, a->time_us), over(b->busbw, a->busbw), over(b->p50_us, a->p50_us),
-		       over(b->p99_us, a->p99_us), over(b->cpu_us_per_msg, a->cpu_us_per_msg));
+		printf("%s time %.3f  busbw %.3f  p50 %.3f  p99 %.3f  cpu %.3f",
+		       p ? "  | in-place:" : "out-of-place:", over(b->time_us, a->time_us), over(b->busbw, a->busbw),
+		       over(b->p50_us, a->p50_us), over(b->p99_us, a->p99_us),
+		       over(b->cpu_us_per_msg, a->cpu_us_per_msg));
 	}
 	printf("\n");
 }
@@ -174,10 +177,15 @@ void ha_report_footer(const struct ha_bench *bench, const struct ha_row *rows, s
 	uint64_t wrong = ha_report_wrong(bench, rows, count);
 	bool verified = bench->options->checks || bench->options->check_all;
 
-	printf("# %-20s : %lu %s\n", "Out of bounds values", wrong, wrong ? "FAILED" : verified ? "OK" : "(nothing was verified)");
+	printf("# %-20s : %lu %s\n", "Out of bounds values", wrong,
+	       wrong	  ? "FAILED"
+	       : verified ? "OK"
+			  : "(nothing was verified)");
 	for (int m = 0; m < bench->meshes_count; m++)
 		printf("# %-20s : %g%s\n", "Avg bus bandwidth", ha_report_busbw(rows, count, m),
-		       bench->meshes_count < 2 ? "" : m ? " (B)" : " (A)");
+		       bench->meshes_count < 2 ? ""
+		       : m		       ? " (B)"
+					       : " (A)");
 	if (bench->meshes_count > 1)
 		printf("# %-20s : time %.3f, busbw %.3f (B/A, geometric mean over all lines)\n", "Ratios",
 		       ha_report_ratio(rows, count, 1), ha_report_ratio(rows, count, 0));

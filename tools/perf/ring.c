@@ -3,7 +3,7 @@
 #include "tools/perf/ring.h"
 
 #define ALIGN_FROM 4096u /* bytes from which pieces are cut at cache lines */
-#define ALIGN 64u
+#define ALIGN	   64u
 
 static int ring_previous(const struct ha_shape *shape)
 {
@@ -67,7 +67,8 @@ static void cut(const struct ha_shape *shape, const struct ha_plan *plan, uint64
 	*count = left - start < piece ? left - start : piece;
 }
 
-static void allreduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void allreduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			     struct ha_action *action)
 {
 	int n = shape->ranks, per_round = 2 * n - 1, j = (int)(k % (uint64_t)per_round);
 	size_t at, count, size = shape->type->size;
@@ -76,8 +77,7 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 	cut(shape, plan, k / (uint64_t)per_round, upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)), &at, &count);
 	*action = (struct ha_action){
 		.receive = j > 0,
-		.send = j < per_round - 1,
-		.reduce = j > 0 && j < n,
+		.send = j<per_round - 1, .reduce = j> 0 && j < n,
 		.finish = j == n - 1,
 		.src = shape->send + at * size,
 		.dst = j >= n - 1 ? shape->recv + at * size : NULL,
@@ -95,8 +95,8 @@ int ha_ring_allreduce(const struct ha_shape *shape, size_t first, size_t count, 
 /* --- all-gather, reduce-scatter ---------------------------------------------------------------------------------- */
 
 /* Element range of a round's piece of the block of rank `owner`. */
-static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int owner, size_t *at,
-			   size_t *count)
+static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int owner,
+			   size_t *at, size_t *count)
 {
 	size_t longest = longest_piece(shape), done = (size_t)round * longest, left = plan->count - done;
 
@@ -104,7 +104,8 @@ static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *p
 	*count = left < longest ? left : longest;
 }
 
-static void allgather_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void allgather_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			     struct ha_action *action)
 {
 	int n = shape->ranks, j = (int)(k % (uint64_t)n);
 	size_t at, own, count, size = shape->type->size;
@@ -137,8 +138,7 @@ static void reducescatter_action(const struct ha_shape *shape, const struct ha_p
 	slice_of_block(shape, plan, k / (uint64_t)n, 0, &own, &count);
 	*action = (struct ha_action){
 		.receive = j > 0,
-		.send = j < n - 1,
-		.reduce = j > 0,
+		.send = j<n - 1, .reduce = j> 0,
 		.finish = j == n - 1,
 		.src = shape->send + at * size,
 		.dst = j == n - 1 ? shape->recv + own * size : NULL,
@@ -155,7 +155,8 @@ int ha_ring_reducescatter(const struct ha_shape *shape, size_t first, size_t cou
 
 /* --- broadcast, reduce: the ring, open at the root --------------------------------------------------------------- */
 
-static void broadcast_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void broadcast_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			     struct ha_action *action)
 {
 	size_t at, count, size = shape->type->size;
 	bool first = shape->rank == shape->root, last = ring_next(shape) == shape->root;
@@ -175,7 +176,8 @@ int ha_ring_broadcast(const struct ha_shape *shape, size_t first, size_t count, 
 	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans, broadcast_action);
 }
 
-static void reduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void reduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+			  struct ha_action *action)
 {
 	size_t at, count, size = shape->type->size;
 	bool first = ring_previous(shape) == shape->root, last = shape->rank == shape->root;

@@ -9,10 +9,10 @@
 #include "tools/perf/proxy.h"
 #include "tools/perf/stream.h"
 
-#define HALVE_FROM 65536u     /* a piece this long makes at least two slices, so that copying and sending overlap */
-#define SLICE_ALIGN 64u
-#define LL_AUTO_BYTES 8192u   /* actions up to this size use LL when the choice is automatic: one slot's payload */
-#define IDLE_CALLS 64u	      /* passes without progress between two calls of the idle function */
+#define HALVE_FROM    65536u /* a piece this long makes at least two slices, so that copying and sending overlap */
+#define SLICE_ALIGN   64u
+#define LL_AUTO_BYTES 8192u /* actions up to this size use LL when the choice is automatic: one slot's payload */
+#define IDLE_CALLS    64u /* passes without progress between two calls of the idle function */
 
 /* --- LL: 4 bytes of payload and a flag in 8 bytes, written and read as one --------------------------------------- */
 
@@ -185,11 +185,10 @@ static void protocol_choose(struct ha_job *job)
 	struct ha_shape *shape = &job->shape;
 	enum ha_protocol_choice choice = job->operation->raw ? HA_PROTOCOL_SIMPLE : o->protocol;
 
-	job->protocol = choice == HA_PROTOCOL_LL ||
-					(choice == HA_PROTOCOL_AUTO &&
-					 ha_operation_action_bytes(job->operation, shape) <= LL_AUTO_BYTES) ?
-				HA_LL :
-				HA_SIMPLE;
+	job->protocol = choice == HA_PROTOCOL_LL || (choice == HA_PROTOCOL_AUTO &&
+						     ha_operation_action_bytes(job->operation, shape) <= LL_AUTO_BYTES)
+				? HA_LL
+				: HA_SIMPLE;
 	/* all lanes have slots of the same size; a rank without any has no streams either */
 	shape->slot_bytes = SLICE_ALIGN;
 	if (job->mesh->senders_count)

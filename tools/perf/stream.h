@@ -19,8 +19,8 @@ struct ha_stream {
 	struct ha_plan plan;
 	struct ha_conn *from, *to;
 	struct ha_lane *in, *out; /* NULL: the plan does not receive, or send */
-	uint64_t done;		  /* actions */
-	struct ha_action action;  /* the current one */
+	uint64_t done; /* actions */
+	struct ha_action action; /* the current one */
 	size_t slice, slices, slice_bytes;
 };
 
@@ -38,7 +38,7 @@ struct ha_job {
 	uint64_t messages; /* sent by this rank in one run */
 };
 
-/* Makes the streams for the shape; chooses slot_bytes, steps and the protocol. 0 or a negative errno, fault recorded. */
+/* Makes the streams for the shape; chooses slot_bytes, steps, protocol. 0 or a negative errno, fault recorded. */
 int ha_job_prepare(struct ha_job *job, struct ha_mesh *mesh, const struct ha_operation *operation,
 		   const struct ha_shape *shape);
 
