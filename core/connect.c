@@ -23,6 +23,9 @@
 /* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms at first, then 40, ... */
 #define REDIAL_MIN_MS 20
 #define REDIAL_MAX_MS 1000
+/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other reason, and
+ * passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
+#define REFUSED_MS 10000
 
 static bool worth_redialling(int err)
 {
@@ -34,17 +37,25 @@ static int redial(struct ha_pending *p, int err)
 {
 	uint64_t pause = (uint64_t)REDIAL_MIN_MS << (p->dials < 8 ? p->dials : 8);
 
+	uint64_t now = ha_clock_now(p->ctx->clock);
+
 	if (!worth_redialling(err))
 		return err;
+	if (err != -ECONNREFUSED)
+		p->refused_since = 0;
+	else if (!p->refused_since)
+		p->refused_since = now;
 	if (pause > REDIAL_MAX_MS)
 		pause = REDIAL_MAX_MS;
 	p->dials++;
 	p->dial_error = err;
 	ha_pending_why(p, err, "%s, %u times; is that process alive, and its port not firewalled (NCCL_SOCKET_IFNAME)?",
 		       strerror(-err), p->dials);
-	p->dial_at = ha_clock_now(p->ctx->clock) + pause * HA_NS_PER_MS;
+	p->dial_at = now + pause * HA_NS_PER_MS;
 	ha_stream_close(p->stream);
 	p->stream = NULL;
+	if (p->refused_since && now - p->refused_since >= REFUSED_MS * HA_NS_PER_MS)
+		return err;
 	return HA_PENDING_DIAL;
 }
 

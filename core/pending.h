@@ -49,6 +49,7 @@ struct ha_pending {
 	uint64_t dial_at;		  /* DIAL: not before */
 	uint32_t dials;			  /* attempts so far */
 	int dial_error;			  /* of the last one */
+	uint64_t refused_since;		  /* the first refusal of a row; 0 = none */
 	bool runnable;			  /* its socket has something, or it is new */
 	bool stranger;			  /* has not shown the nonce */
 	bool explained;			  /* the log has said why already */

@@ -130,7 +130,7 @@ static void nobody_there(void)
 static void strangers_knock(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };
-	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = HA_WIRE_VERSION, .type = HA_MSG_HELLO, .length = 144 };
+	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = HA_WIRE_VERSION, .type = HA_MSG_HELLO, .length = 160 };
 	struct ha_wire_handle h;
 	struct rig_pair pair;
 	int fd[5];
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	static const char http[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
 	static const uint8_t zeros[4096];
 	struct ha_msg_header huge = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = ~0u };
-	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = 144 };
+	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = 160 };
 	struct rig_pair pair;
 
 	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", "2000", 1); /* how long a silent or absent peer is waited for */
