@@ -25,7 +25,7 @@
 #define REDIAL_MAX_MS 1000
 /* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other reason, and
  * passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
-#define REFUSED_MS 10000
+#define REFUSED_MS 3000
 
 static bool worth_redialling(int err)
 {
