@@ -280,7 +280,6 @@ unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 
 	for (; n < burst; n++) {
 		struct sr_swqe *wqe = next_wqe(qp);
-		struct sr_sge_pos pos = qp->req.send_pos;
 		uint32_t span;
 
 		if (!wqe)
@@ -290,10 +289,8 @@ unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 			local_error(qp, wqe);
 			break;
 		}
-		if (!sr_nic_emit(qp->nic, &frame)) {
-			qp->req.send_pos = pos;
-			break;
-		}
+		if (!sr_nic_emit(qp->nic, &frame))
+			break; /* send_pos is ahead; the next attempt seeks */
 		sent(qp, wqe, span);
 	}
 	sr_requester_check_drained(qp);

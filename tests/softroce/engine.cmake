@@ -9,7 +9,7 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile parts)
+foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile parts repair)
   engine_test(test_engine_${name})
 endforeach()
 

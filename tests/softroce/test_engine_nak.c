@@ -122,8 +122,8 @@ static void too_long(uint32_t len)
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, -1, true);
 }
 
-/* A receive whose own buffer is wrong: the sender hears "remote operation". */
-static void bad_receive(void)
+/* A receive whose own buffer is wrong, or only readable: the sender hears "remote operation". */
+static void bad_receive(bool read_only)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge list, bad_list;
@@ -133,7 +133,11 @@ static void bad_receive(void)
 	open_with(&p, &default_options);
 	list = sge(&p.end[0], 0, 100);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
-	bad_list = sge(&p.end[1], p.opt.buf_size - 50, 100);
+	bad_list = sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
+	if (read_only) {
+		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ), 0);
+		bad_list.lkey = sr_mr_lkey(p.end[1].mr);
+	}
 	CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 3, IBV_WC_LOC_PROT_ERR);
@@ -145,9 +149,11 @@ static void bad_send(uint32_t before, bool key, enum ibv_wr_opcode opcode, bool 
 {
 	struct ibv_sge good, bad;
 	struct ibv_send_wr wr;
+	struct options opt = default_options;
 	struct pair p;
 
-	open_with(&p, &default_options);
+	opt.timeout = 0; /* nothing may depend on it */
+	open_with(&p, &opt);
 	good = sge(&p.end[0], 0, 3000);
 	bad = sge(&p.end[0], 0, 8);
 	if (key)
@@ -173,9 +179,11 @@ static void bad_in_the_middle(uint32_t before)
 {
 	struct ibv_sge good, list[2];
 	struct ibv_send_wr wr;
+	struct options opt = default_options;
 	struct pair p;
 
-	open_with(&p, &default_options);
+	opt.timeout = 0;
+	open_with(&p, &opt);
 	good = sge(&p.end[0], 0, 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 0, &good, 1);
 	aim(&wr, &p.end[1], 0);
@@ -270,7 +278,8 @@ int main(void)
 	misaligned_atomic();
 	too_long(10);
 	too_long(5000);
-	bad_receive();
+	bad_receive(false);
+	bad_receive(true);
 	for (uint32_t before = 0; before < 4; before++) {
 		bad_send(before, true, IBV_WR_RDMA_WRITE, true);
 		bad_send(before, false, IBV_WR_RDMA_WRITE, false);

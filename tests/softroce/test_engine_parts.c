@@ -42,6 +42,15 @@ static void numbers(void)
 	}
 	sr_table_fini(&table);
 	CHECK(!sr_table_find(&table, 0));
+	/* Two numbers per slot in all: never the same twice in a row. */
+	sr_table_init(&table, 8, 10);
+	for (int i = 0; i < 64 * 50; i++) {
+		CHECK_EQ(sr_table_add(&table, &objects[0], &rng, &extra), 0);
+		CHECK(i < 64 || id[extra & 63] != extra);
+		id[extra & 63] = extra;
+		sr_table_remove(&table, extra);
+	}
+	sr_table_fini(&table);
 }
 
 #define TIMERS 64

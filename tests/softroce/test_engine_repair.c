@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Recovery without the timer (it is off here): lost requests are named by a NAK, lost answers by the ones behind them. And
+ * the small promises of going back: what is repeated, what is not, what waits for what.
+ */
+#include "softroce/engine/packet.h"
+#include "tests/softroce/engine_pair.h"
+#include <endian.h>
+#include <string.h>
+
+/* What went by, and what was told to vanish: the n-th packet of an end, for a few n. */
+struct watch {
+	struct pair *p;
+	uint64_t n[2], acks, naks, read_requests, last_ack_psn;
+	uint64_t lose[2][4];
+	bool write_seen, write_before_answer;
+};
+
+static uint32_t psn_of(const uint8_t *packet)
+{
+	uint32_t v;
+
+	memcpy(&v, packet + 8, 4);
+	return be32toh(v) & 0xffffff;
+}
+
+static bool watching(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+{
+	struct watch *w = arg;
+	int e = from == w->p->end[1].port;
+
+	w->n[e]++;
+	if (packet[0] == SR_OP_ACK && (packet[12] & SR_AETH_KIND) == 0) {
+		w->acks++;
+		w->last_ack_psn = psn_of(packet);
+	} else if (packet[0] == SR_OP_ACK) {
+		w->naks++;
+	}
+	w->read_requests += packet[0] == SR_OP_READ_REQUEST;
+	if (packet[0] == SR_OP_WRITE_ONLY) {
+		w->write_seen = true;
+		w->write_before_answer |= sr_nic_counters(w->p->end[0].nic)->rcvd_pkts < 5; /* of the read */
+	}
+	for (int i = 0; i < 4; i++)
+		if (w->lose[e][i] == w->n[e])
+			return false;
+	return true;
+}
+
+static void open_pair(struct pair *p, struct watch *w)
+{
+	struct options opt = default_options;
+
+	opt.timeout = 0;
+	pair_open(p, &opt);
+	pair_connect(p, IBV_QPS_RTS);
+	w->p = p;
+	sr_memwire_set_tap(p->mw, watching, w);
+}
+
+static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint32_t len, unsigned flags)
+{
+	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_send_wr wr = send_wr(opcode, id, &list, 1);
+
+	wr.send_flags |= flags;
+	aim(&wr, &p->end[1], 0);
+	CHECK_EQ(post(p, 0, &wr), 0);
+}
+
+/* Three losses in one message: three NAKs, and each goes back no further than the loss. */
+static void lost_requests(void)
+{
+	struct watch w = { .lose = { { 3, 60, 110 } } };
+	struct pair p;
+
+	open_pair(&p, &w);
+	fill(p.end[0].buf, 50 * 1024, 1);
+	post_op(&p, IBV_WR_RDMA_WRITE, 1, 50 * 1024, 0);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
+	CHECK_EQ(w.naks, 3);
+	CHECK_EQ(sr_nic_counters(p.end[0].nic)->rcvd_seq_err, 3);
+	pair_close(&p);
+}
+
+/* A lost read response: the read is asked again from there, once, and answered from there. */
+static void lost_responses(void)
+{
+	struct watch w = { .lose = { { 0 }, { 5, 70 } } };
+	struct pair p;
+
+	open_pair(&p, &w);
+	fill(p.end[1].buf, 50 * 1024, 1);
+	post_op(&p, IBV_WR_RDMA_READ, 1, 50 * 1024, 0);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
+	CHECK_EQ(w.read_requests, 3);
+	CHECK_EQ(sr_nic_counters(p.end[1].nic)->duplicate_request, 2);
+	run_for(&p, 1000000);
+	CHECK(w.n[1] <= 50 + 46 + 46);
+	pair_close(&p);
+}
+
+/* A late fence: what is fenced leaves after the read's answer is here. */
+static void fence(unsigned flags)
+{
+	struct watch w = { 0 };
+	struct pair p;
+
+	open_pair(&p, &w);
+	post_op(&p, IBV_WR_RDMA_READ, 1, 5000, 0);
+	post_op(&p, IBV_WR_RDMA_WRITE, 2, 100, flags);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
+	CHECK(w.write_seen);
+	CHECK_EQ(w.write_before_answer, !flags);
+	pair_close(&p);
+}
+
+/* A repeated write is acknowledged, but not past a read behind it whose answer may be on its way. */
+static void repeated_write(void)
+{
+	struct watch w = { 0 };
+	struct sr_reth reth = { 0 };
+	uint8_t packet[28];
+	struct pair p;
+
+	open_pair(&p, &w);
+	sr_memwire_faults(p.end[1].port)->tx.blackhole = 1;
+	post_op(&p, IBV_WR_RDMA_WRITE, 1, 0, 0);
+	post_op(&p, IBV_WR_RDMA_READ, 2, 100, 0);
+	post_op(&p, IBV_WR_RDMA_WRITE, 3, 0, 0);
+	run_for(&p, 100000);
+	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
+	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0), &reth, sizeof(reth));
+	w.last_ack_psn = 0;
+	inject(&p, 0, packet, sizeof(packet));
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	CHECK_EQ(w.last_ack_psn, p.opt.psn[0]);
+	/* A repetition of the last: acknowledged in full, which tells that the read's answer is lost. */
+	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true, 0), &reth, sizeof(reth));
+	inject(&p, 0, packet, sizeof(packet));
+	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
+	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
+static void receive(struct pair *p, uint32_t psn, bool ack_request)
+{
+	struct sr_path path = { 0 };
+	struct sr_reth reth = { 0 };
+	uint8_t packet[28];
+
+	memcpy(path.src, &p->end[1].gid, 16);
+	memcpy(path.dst, &p->end[0].gid, 16);
+	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth, sizeof(reth));
+	sr_nic_receive(p->end[1].nic, sr_memwire_now(p->mw), &path, packet, sizeof(packet));
+}
+
+/* A batch of packets costs one answer; a gap that closes within the batch costs none. */
+static void coalescing(void)
+{
+	struct watch w = { 0 };
+	struct pair p;
+
+	open_pair(&p, &w);
+	for (uint32_t i = 0; i < 20; i++)
+		receive(&p, p.opt.psn[0] + i, i & 1);
+	run_for(&p, 100000);
+	CHECK_EQ(w.acks, 1);
+	CHECK_EQ(w.last_ack_psn, p.opt.psn[0] + 19);
+	receive(&p, p.opt.psn[0] + 21, true);
+	receive(&p, p.opt.psn[0] + 20, false);
+	run_for(&p, 100000);
+	CHECK_EQ(w.naks, 0);
+	CHECK_EQ(w.acks, 1);
+	/* The next gap is told of, once. */
+	for (uint32_t i = 30; i < 40; i++)
+		receive(&p, p.opt.psn[0] + i, true);
+	run_for(&p, 100000);
+	receive(&p, p.opt.psn[0] + 50, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.naks, 1);
+	CHECK_EQ(w.acks, 1);
+	pair_close(&p);
+}
+
+/* Once the program has put a queue pair into the error state, nothing leaves it, not even what it owes. */
+static void silence(void)
+{
+	struct watch w = { 0 };
+	struct pair p;
+
+	open_pair(&p, &w);
+	receive(&p, p.opt.psn[0], true);
+	pair_to_state(&p, 1, p.end[1].qp, 0, IBV_QPS_ERR);
+	run_for(&p, 100000);
+	receive(&p, p.opt.psn[0] + 1, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.n[1], 0);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	lost_requests();
+	lost_responses();
+	fence(0);
+	fence(IBV_SEND_FENCE);
+	repeated_write();
+	coalescing();
+	silence();
+	return 0;
+}
