@@ -151,6 +151,7 @@ int main(int argc, char **argv)
 	struct rig rig;
 	int fds;
 
+	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", "2000", 1); /* how long a connector hopes that its listener comes up */
 	rig_open(&rig, argc, argv);
 	every_state(&rig);
 	fds = rig_count_fds();
