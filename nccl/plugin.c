@@ -7,7 +7,7 @@
  * never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn down;
  * the kernel does it. The C library runs what __cxa_atexit registered without an owner only at exit(), before any
  * destructor, but keeps it across a dlclose; so what is registered is a function of the C library, sem_post, on memory
- * that is never freed.
+ * that is never given back.
  */
 #include "nccl/plugin.h"
 
@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
@@ -31,7 +32,7 @@ static struct {
 	bool library;		 /* a version without finalize holds a reference until dlclose */
 	pid_t owner;		 /* a forked child has core's memory but none of its threads */
 	atomic_int comms;	 /* that NCCL holds */
-	sem_t *exiting;		 /* posted by exit(); shared by nobody, freed by nobody */
+	sem_t *exiting;		 /* posted by exit(); a page of its own, for good */
 } plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void use_logger(ncclDebugLogger_t logger)
@@ -161,8 +162,12 @@ void ha_plugin_count_comm(int change)
 
 __attribute__((constructor)) static void watch_for_exit(void)
 {
-	plugin.exiting = malloc(sizeof(*plugin.exiting));
-	if (plugin.exiting && !sem_init(plugin.exiting, 0, 0))
+	void *page = mmap(NULL, sizeof(*plugin.exiting), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return; /* then the end of the process is taken for a dlclose */
+	plugin.exiting = page;
+	if (!sem_init(plugin.exiting, 0, 0))
 		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting, NULL);
 }
 

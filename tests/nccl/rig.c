@@ -27,6 +27,7 @@ static struct {
 	char line[LINES][512]; /* a ring of the last lines */
 	unsigned n;
 	int warnings;
+	char warning[512]; /* the last of them */
 } kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void rig_fail(const char *file, int line, const char *what, const char *format, ...)
@@ -54,7 +55,10 @@ void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file,
 	va_start(args, format);
 	vsnprintf(text, sizeof(kept.line[0]), format, args);
 	va_end(args);
-	kept.warnings += level == NCCL_LOG_WARN;
+	if (level == NCCL_LOG_WARN) {
+		kept.warnings++;
+		memcpy(kept.warning, text, sizeof(kept.warning));
+	}
 	if (getenv("RIG_VERBOSE"))
 		fprintf(stderr, "[%d] %s\n", level, text);
 	pthread_mutex_unlock(&kept.lock);
@@ -73,6 +77,11 @@ int rig_warnings(void)
 const char *rig_last_log(void)
 {
 	return kept.n ? kept.line[(kept.n - 1) % LINES] : "nothing was logged";
+}
+
+const char *rig_last_warning(void)
+{
+	return kept.warning;
 }
 
 bool rig_logged(const char *text)

@@ -94,6 +94,7 @@ size_t rig_differ(const void *data, size_t size, uint32_t seed); /* index of the
 /* What the plugin logged: how many warnings so far, the last line, and whether a text was in any line. */
 int rig_warnings(void);
 const char *rig_last_log(void);
+const char *rig_last_warning(void);
 bool rig_logged(const char *text);
 void rig_forget_log(void);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);

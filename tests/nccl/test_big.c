@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	CHECK(rig_differ(to + size - WINDOW, WINDOW, 2) == WINDOW, "the end is wrong");
 	OK(rig.plugin.dereg(pair.send, from_mr));
 	OK(rig.plugin.dereg(pair.recv, to_mr));
-	CHECK(rig_warnings() == 0, "%s", rig_last_log());
+	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 	return 0;

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	overlapping(from, to);
 	shared(from, to);
 	repeated(from, to);
-	CHECK(rig_warnings() == 0, "%s", rig_last_log());
+	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
 	mhandle = from;
 	CHECK(rig_reg_type(&rig, pair.send, from, 4096, 0x40, &mhandle) != ncclSuccess, "an unknown kind of memory");
 	CHECK(!mhandle, "a refused registration left %p", mhandle);
