@@ -341,6 +341,28 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
 	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
 }
 
+int sr_adapter_pollfds(struct pollfd *fds, int max)
+{
+	int n = 0;
+
+	if (pthread_mutex_trylock(&table_lock))
+		return -EBUSY;
+	for (int i = 0; i < adapter_count && n + SR_GIDS <= max; i++) {
+		struct sr_adapter *adapter = &adapters[i];
+
+		if (!adapter->opens)
+			continue;
+		if (pthread_mutex_trylock(&adapter->lock)) {
+			n = -EBUSY;
+			break;
+		}
+		n += sr_udp_pollfds(adapter->udp, fds + n, true);
+		pthread_mutex_unlock(&adapter->lock);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return n;
+}
+
 /* ---- what the outside does to it ---- */
 
 static void link_tell(struct sr_adapter *adapter)

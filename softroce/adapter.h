@@ -58,6 +58,8 @@ bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life);
 void sr_adapter_leave(struct sr_adapter *adapter);
 /* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once. */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
+/* The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use at this moment. */
+int sr_adapter_pollfds(struct pollfd *fds, int max);
 /* Address, MTU and carrier as they are now, told to the engine. */
 void sr_adapter_follow_link(struct sr_adapter *adapter);
 /* Faults as the control page has them now; answers the bell. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cq.c - completion queues: creation, and the poll that lets the application drive the NIC */
 #include "softroce/verbs/objects.h"
+#include "softroce/idle.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
-/* After so many polls in a row that found nothing, every further one offers the core to whoever waits for it: with more
- * pollers than cores, the peer that is to answer may be one of those. */
+/* After so many polls in a row that found nothing, every further one offers the core to whoever waits for it. */
 #define IDLE_POLLS 32
 
 /* ---- the hot path ---- */
@@ -32,7 +31,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 
 	if (sr_cq_empty(cq->engine)) {
 		if (++cq->idle > IDLE_POLLS)
-			sched_yield();
+			sr_idle_pause();
 		if (!poll_progress(cq))
 			return 0;
 	} else if (!sr_context_enter(cq->context)) {
