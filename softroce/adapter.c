@@ -128,11 +128,16 @@ static int subnet_take(struct sr_adapter *adapter)
 
 static int interface_take(struct sr_adapter *adapter)
 {
-	int err = 0;
+	for (int i = 0; i < SR_NETIF_GIDS; i++) {
+		int err = sr_udp_bind(adapter->udp, i, adapter->link.gid[i], adapter->link.ifindex);
 
-	for (int i = 0; i < SR_NETIF_GIDS && !err; i++)
-		err = sr_udp_bind(adapter->udp, i, adapter->link.gid[i], adapter->link.ifindex);
-	return err == -EADDRNOTAVAIL ? 0 : err; /* an IPv6 address still being checked for duplicates comes later */
+		/* An IPv6 address still being checked for duplicates comes later, with a netlink message. */
+		if (err == -EADDRNOTAVAIL && adapter->spec.kind == SR_DEVICE_INTERFACE)
+			memset(adapter->link.gid[i], 0, 16);
+		else if (err)
+			return err;
+	}
+	return 0;
 }
 
 static void address_complain(const struct sr_adapter *adapter, int err)

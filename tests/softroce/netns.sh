@@ -40,7 +40,12 @@ for n in "$a:va" "$b:vb"; do
 	ip -n "${n%:*}" link set lo up
 	ip -n "${n%:*}" link set "${n#*:}" mtu 2200 up
 done
-sleep 1.5 # duplicate address detection of the link-local addresses
+# Link-local addresses cannot be used before they are known to be unique.
+for _ in $(seq 100); do
+	[ -n "$(ip -n "$a" -6 addr show dev va -tentative scope link)$(ip -n "$b" -6 addr show dev vb tentative)" ] &&
+		[ -z "$(ip -n "$a" -6 addr show dev va tentative)$(ip -n "$b" -6 addr show dev vb tentative)" ] && break
+	sleep 0.05
+done
 
 in_a ibv_devinfo -v >"$log" 2>&1 || fail "ibv_devinfo"
 grep -q 'active_mtu:.*2048' "$log" || fail "MTU 2200 leaves room for 2048"
