@@ -13,10 +13,4 @@ foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile par
   engine_test(test_engine_${name})
 endforeach()
 
-if(HAWSER_FUZZ)
-  add_executable(fuzz_packet fuzz_packet.c)
-  target_link_libraries(fuzz_packet PRIVATE softroce_engine)
-  target_compile_options(fuzz_packet PRIVATE -fsanitize=fuzzer)
-  target_link_options(fuzz_packet PRIVATE -fsanitize=fuzzer)
-  set_target_properties(fuzz_packet PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-endif()
+hawser_fuzzer(packet softroce_engine)

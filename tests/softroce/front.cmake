@@ -25,13 +25,7 @@ add_test(NAME softroce.symbols COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOU
   $<TARGET_FILE:shape_softroce> $<TARGET_FILE:shape_ibverbs>)
 set_tests_properties(softroce.test_front_dropin softroce.symbols PROPERTIES LABELS softroce SKIP_RETURN_CODE 77)
 
-if(HAWSER_FUZZ)
-  add_executable(fuzz_devices fuzz_devices.c)
-  target_link_libraries(fuzz_devices PRIVATE softroce_front)
-  target_compile_options(fuzz_devices PRIVATE -fsanitize=fuzzer)
-  target_link_options(fuzz_devices PRIVATE -fsanitize=fuzzer)
-  set_target_properties(fuzz_devices PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-endif()
+hawser_fuzzer(devices softroce_front)
 
 # Programs that nobody here wrote. The label `foreign` keeps them out of sanitizer builds: their own objects are not
 # instrumented, and what they leak or race with is theirs.
