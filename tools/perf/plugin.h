@@ -75,9 +75,9 @@ struct ha_plugin {
 };
 
 /*
- * Finds and loads the plugin as NCCL would (name is a path, a library's name, or X for libnccl-net-X.so; NULL is
- * "ha", and a short name that NCCL would not find is looked for beside this program too), picks the highest version it exports or the forced one (0: none forced),
- * and initializes it. Returns 0 or a negative errno with the fault recorded.
+ * Finds and loads the plugin as NCCL would: name is a path, a library's name, or X for libnccl-net-X.so; NULL is "ha".
+ * A short name that NCCL would not find is looked for beside this program too. Picks the highest version it exports or
+ * the forced one (0: none forced), and initializes it. Returns 0 or a negative errno with the fault recorded.
  */
 int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint64_t comm_id);
 
