@@ -12,9 +12,9 @@ wrong() {
 	grep -q '^# Out of bounds values : [1-9][0-9]* FAILED$' "$TMP/out" || fail "$fault: no wrong element counted"
 }
 
-# broken FAULT PATTERN: status 1 and one line with the pattern
+# broken FAULT PATTERN [TIMEOUT]: status 1 and one line with the pattern
 broken() {
-	TESTSOCK_FAULT=$1 refused 1 "$2" allreduce --ranks 3 -b 64K -e 64K -n 5 -T 1
+	TESTSOCK_FAULT=$1 refused 1 "$2" allreduce --ranks 3 -b 64K -e 64K -n 5 -T "${3:-60}"
 }
 
 for op in pingpong sendrecv allreduce allgather reducescatter broadcast alltoall; do
@@ -27,15 +27,15 @@ wrong corrupt:1 sendrecv -b 4K -e 4K -n 1 -w 0 -c 0 --check-all --protocol simpl
 grep -q '^# Out of bounds values : 2 FAILED' "$TMP/out" || fail "one flipped bit in each of two ranks is not 2 elements"
 wrong stale:2 sendrecv -b 512K -e 512K -n 2 -w 0 --check-all
 wrong swap:2 sendrecv -b 512K -e 512K -n 2 -w 0 --check-all
-broken drop:3 'nothing has moved for 1 s'
+broken drop:3 'nothing has moved for 3 s' 3
 broken short:3 'bytes arrived'
 broken error:3 'isend: plugin .testsock. (v12) returned 6 (remote error)'
 broken untouched:3 'left \*request as it was'
 broken die:3 'was killed by signal 9'
 broken leave:3 'left with status 7'
-broken deaf:1 'accept from rank'
+broken deaf:1 'accept from rank' 3
 broken nodev:1 'no device'
-TESTSOCK_FAULT=sentinel:1 refused 1 'optional-completion sentinel' allreduce -b 8 -e 8 -T 1
+TESTSOCK_FAULT=sentinel:1 refused 1 'optional-completion sentinel' allreduce -b 8 -e 8
 # a flag of the LL protocol that never comes
-TESTSOCK_FAULT=corrupt:1 refused 1 'nothing has moved' allreduce -b 4 -e 4 -d int8 -T 1 -w 0 -n 1
+TESTSOCK_FAULT=corrupt:1 refused 1 'nothing has moved' allreduce -b 4 -e 4 -d int8 -T 3 -w 0 -n 1
 finish

@@ -7,13 +7,13 @@ export HA_NCCL_VERBS=soft
 export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.$((40 + $$ % 80)).0.0/16,127.$((120 + $$ % 80)).0.0/16}"
 
 for op in pingpong sendrecv allreduce allgather reducescatter broadcast reduce alltoall; do
-	clean 0 $op --ranks 2 -b 8 -e 600K -f 40 -n 2 -T 20
+	clean 0 $op --ranks 2 -b 8 -e 600K -f 40 -n 2
 done
 for version in 6 9 11; do
-	clean 0 alltoall --net-version $version --ranks 3 --channels 4 --shuffle --flush -b 24 -e 300K -f 100 -n 2 -T 20
+	clean 0 alltoall --net-version $version --ranks 3 --channels 4 --shuffle --flush -b 24 -e 300K -f 100 -n 2
 done
-clean 0 allreduce --ranks 4 --channels 3 --group 3 --dev all --shuffle -b 8 -e 2M -f 60 -n 2 -T 20 --check-all
-clean 0 allreduce --ranks 2 --vs "$PLUGIN" --vs-net-version 9 -b 8 -e 8K -f 10 -n 4 -T 20
+clean 0 allreduce --ranks 4 --channels 3 --group 3 --dev all --shuffle -b 8 -e 2M -f 60 -n 2 --check-all
+clean 0 allreduce --ranks 2 --vs "$PLUGIN" --vs-net-version 9 -b 8 -e 8K -f 10 -n 4
 
 timeout 60 "$HA" perf allreduce --plugin "$PLUGIN" --ranks 3 -n 100000000 >"$TMP/out" 2>"$TMP/err" &
 pid=$!
