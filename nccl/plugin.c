@@ -5,9 +5,10 @@
  * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped, so
  * every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program that
  * never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn down;
- * the kernel does it. The C library runs what __cxa_atexit registered without an owner only at exit(), before any
- * destructor, but keeps it across a dlclose; so what is registered is a function of the C library, sem_post, on memory
- * that is never given back.
+ * the kernel does it. The C library runs what __cxa_atexit registered for an owner that is no library only at exit(),
+ * before any destructor, but keeps it across a dlclose; so what is registered is a function of the C library, sem_post,
+ * on memory that is never given back, and that memory is the owner. (Without an owner, ThreadSanitizer's version of
+ * __cxa_atexit would drop the argument.)
  */
 #include "nccl/plugin.h"
 
@@ -168,7 +169,7 @@ __attribute__((constructor)) static void watch_for_exit(void)
 		return; /* then the end of the process is taken for a dlclose */
 	plugin.exiting = page;
 	if (!sem_init(plugin.exiting, 0, 0))
-		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting, NULL);
+		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting, plugin.exiting);
 }
 
 __attribute__((destructor)) static void unload(void)
