@@ -25,13 +25,29 @@ static void complaint_print(void *user, const char *line)
 	sr_say("%s", line);
 }
 
+/* Everything but the name and the lock, as before the device was listed for the first time. */
+static void adapter_reset(struct sr_adapter *adapter)
+{
+	adapter->holders = adapter->opens = 0;
+	memset(adapter->taken, 0, sizeof(adapter->taken));
+	adapter->nic = NULL;
+	adapter->udp = NULL;
+	adapter->link = (struct sr_netif){ 0 };
+	adapter->faults = (struct sr_faults){ 0 };
+	adapter->control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
+	adapter->contexts = NULL;
+	adapter->wake_at = 0;
+	adapter->stop = adapter->dead = adapter->link_told = false;
+	atomic_init(&adapter->wanted, 0);
+	atomic_init(&adapter->polled_at, 0);
+	adapter->kick = adapter->watch = -1;
+}
+
 static void adapter_init(struct sr_adapter *adapter, const struct sr_device_spec *spec)
 {
-	memset(adapter, 0, sizeof(*adapter));
 	adapter->spec = *spec;
 	pthread_mutex_init(&adapter->lock, NULL);
-	adapter->kick = adapter->watch = -1;
-	adapter->control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
+	adapter_reset(adapter);
 }
 
 /* ---- fork: the child owns nothing of the parent's NICs ---- */
@@ -56,10 +72,8 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	for (int i = 0; i < adapter_count; i++) {
+	for (int i = adapter_count - 1; i >= 0; i--) {
 		struct sr_adapter *adapter = &adapters[i];
-		struct sr_device_spec spec = adapter->spec;
-		unsigned life = adapter->life + 1;
 
 		if (adapter->udp)
 			sr_udp_forget(adapter->udp);
@@ -68,10 +82,11 @@ static void fork_child(void)
 		if (adapter->watch >= 0)
 			close(adapter->watch);
 		sr_control_forget(&adapter->control);
-		adapter_init(adapter, &spec);
-		adapter->life = life;
+		adapter_reset(adapter);
+		adapter->life++;
+		pthread_mutex_unlock(&adapter->lock);
 	}
-	pthread_mutex_init(&table_lock, NULL);
+	pthread_mutex_unlock(&table_lock);
 }
 
 static void table_read(void)

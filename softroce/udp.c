@@ -166,7 +166,7 @@ int sr_udp_run(struct sr_udp *udp, struct sr_nic *nic, uint64_t now)
 		sr_udp_unstick(udp);
 	while (udp->held.first && (held = sr_held_take(&udp->held, now))) {
 		if (held->rx) {
-			sr_nic_receive(nic, now, &held->path, held->data, held->len);
+			sr_udp_deliver(nic, now, &held->path, held->data, held->len);
 			n++;
 		} else {
 			sr_udp_send_held(udp, held);

@@ -18,6 +18,32 @@
 #define HEADER_COPY 12	  /* the BTH, one byte of which is masked */
 #define PACKET_MIN (12 + SR_ICRC_LEN) /* a BTH and the ICRC */
 
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define THREAD_SANITIZER
+#endif
+
+#ifdef THREAD_SANITIZER
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+
+void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len)
+{
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+	sr_nic_receive(nic, now, path, packet, len);
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+}
+#else
+void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len)
+{
+	sr_nic_receive(nic, now, path, packet, len);
+}
+#endif
+
 static void sender_gid(const union sr_address *name, uint8_t gid[16])
 {
 	if (name->sa.sa_family == AF_INET)
@@ -54,7 +80,7 @@ static void packet_receive_faulty(struct sr_udp *udp, struct sr_nic *nic, uint64
 		if (delay[i])
 			packet_hold(udp, path, verdict.reordered && !i, now + delay[i], data, len);
 		else
-			sr_nic_receive(nic, now, path, data, len);
+			sr_udp_deliver(nic, now, path, data, len);
 	}
 }
 
@@ -93,7 +119,7 @@ static int packet_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, 
 	if (sr_faults_any(&udp->faults->rx))
 		packet_receive_faulty(udp, nic, now, path, data, len);
 	else
-		sr_nic_receive(nic, now, path, data, len);
+		sr_udp_deliver(nic, now, path, data, len);
 	return 1;
 }
 

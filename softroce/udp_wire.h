@@ -75,6 +75,13 @@ struct sr_udp {
 	uint8_t *rx_pool;
 };
 
+/*
+ * Give a packet to the engine. What the engine writes then is what DMA would write: the application learns of it by a
+ * completion, by looking at its memory, or from its peer, and the memory model of C knows only of the first. So
+ * ThreadSanitizer is asked not to look.
+ */
+void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len);
+
 /* The socket address of a GID's owner on the RoCEv2 port; its length. */
 socklen_t sr_udp_address(const struct sr_socket *from, const uint8_t gid[16], union sr_address *out);
 /* One finished datagram (a held packet that is due). */

@@ -10,6 +10,13 @@
 
 static const struct side_options options;
 
+/* Threads in a child of a process with threads are what this test is about; ThreadSanitizer wants to be told. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 static void child_run(struct side *parents, union ibv_gid parents_gid)
 {
 	struct side own;
