@@ -7,6 +7,7 @@
  * them at most one acknowledgement, which covers everything received until then. So a batch of packets costs one answer.
  */
 #include "softroce/engine/completion.h"
+#include "softroce/engine/place.h"
 #include "softroce/engine/psn.h"
 #include "softroce/engine/qp_state.h"
 #include "softroce/engine/rc.h"
@@ -163,7 +164,7 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 			receiver_not_ready(qp);
 			return;
 		}
-		memcpy(to, packet->payload, len);
+		sr_place(to, packet->payload, len);
 	} else if ((packet->kind & SR_PKT_IMM) && !sr_receive_take(qp)) {
 		receiver_not_ready(qp);
 		return;
