@@ -220,13 +220,14 @@ static __attribute__((noinline)) int match(const struct ha_send *s, const struct
 					   uint32_t tag)
 {
 	for (unsigned m = 0; m < slot->n; m++) {
-		if (slot->have >> m & 1 || cts[m].tag != tag)
+		if (slot->have >> m & 1)
 			continue;
-		/* Each buffer is a cache line of its own and may become visible later than the first: pairs with the
-		 * order in which the NIC writes. */
+		/* Each buffer is a cache line of its own and may become visible later than the first, so nothing of it,
+		 * the tag neither, is read before its idx: pairs with the order in which the NIC writes. */
 		if (__atomic_load_n(&cts[m].idx, __ATOMIC_ACQUIRE) != s->head + 1)
 			return -1;
-		return (int)m;
+		if (cts[m].tag == tag)
+			return (int)m;
 	}
 	return -1;
 }
