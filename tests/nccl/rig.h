@@ -99,7 +99,8 @@ bool rig_logged(const char *text);
 void rig_forget_log(void);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);
 
-int rig_count_threads(void);
+/* Threads of this process. One that has been joined may still be listed by the kernel for a moment: patient for `expected`. */
+int rig_count_threads(int expected);
 int rig_count_fds(void);
 
 #endif

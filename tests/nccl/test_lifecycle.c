@@ -6,7 +6,6 @@
 #include "tests/nccl/rig.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #define THREADS 8
 #define ROUNDS 5
@@ -89,13 +88,11 @@ static void foreign_finalize(void)
 	pthread_join(thread, NULL);
 }
 
-/* Not retried: when the last finalize returns, the threads are joined. A joined thread may still be listed by the kernel for
- * a moment after pthread_join, hence the short patience. */
 static void nothing_left(int threads, int fds, const char *when)
 {
-	for (int i = 0; i < 100 && rig_count_threads() > threads; i++)
-		usleep(1000);
-	CHECK(rig_count_threads() == threads, "%s: %d threads, %d before", when, rig_count_threads(), threads);
+	int left = rig_count_threads(threads);
+
+	CHECK(left == threads, "%s: %d threads, %d before", when, left, threads);
 	CHECK(rig_count_fds() <= fds, "%s: %d descriptors, %d before", when, rig_count_fds(), fds);
 }
 
@@ -104,7 +101,7 @@ int main(int argc, char **argv)
 	int threads, fds;
 
 	rig_prepare(&rig, argc, argv);
-	threads = rig_count_threads();
+	threads = rig_count_threads(1);
 	fds = rig_count_fds();
 	rig_load(&rig, rig_plugin_path());
 	nothing_left(threads, fds, "after loading");
