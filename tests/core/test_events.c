@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What devices say out of turn, and what the end of a socket means: who is told, and what the log says. */
+#include "core/bundle.h"
+#include "core/device.h"
+#include "tests/base/check.h"
+#include "tests/base/lines.h"
+#include "tests/core/dummy.h"
+
+#include <errno.h>
+
+static struct world w;
+static struct ha_listen *listen;
+static struct ha_send *send;
+static struct ha_recv *recv;
+
+static void begin(void)
+{
+	char handle[HA_HANDLE_MAX];
+
+	world_open(&w);
+	send = NULL;
+	recv = NULL;
+	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
+	for (int i = 0; i < 100 && !(send && recv); i++) {
+		if (!send)
+			CHECK_INT(ha_connect(w.b, 0, NULL, handle, &send), 0);
+		if (!recv)
+			CHECK_INT(ha_accept(listen, &recv), 0);
+	}
+	CHECK(send && recv);
+	lines_catch();
+}
+
+static unsigned attention(struct ha_bundle *b)
+{
+	return atomic_load(&b->attention);
+}
+
+/* One post, then what the connection says. */
+static int send_error(void)
+{
+	struct ha_request *req;
+
+	return ha_isend(send, NULL, 0, 0, NULL, &req);
+}
+
+static void port_and_device(void)
+{
+	begin();
+	dummy_event(&w.dummy[1], IBV_EVENT_GID_CHANGE, NULL);
+	world_run(&w, 10);
+	CHECK(lines_contain("GID") && !attention(&send->b));
+	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ERR, NULL);
+	world_run(&w, 10);
+	CHECK_INT(attention(&send->b), HA_ATTN_DEVICE);
+	CHECK_INT(lines_warnings(), 1);
+	CHECK_INT(send_error(), 0); /* a port may come back */
+	CHECK_INT(attention(&send->b), 0);
+	dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
+	world_run(&w, 10);
+	CHECK_INT(send_error(), -EIO);
+	CHECK_INT(send_error(), -EIO);
+	CHECK_INT(attention(&recv->b) & HA_ATTN_DEVICE, 0); /* another host's device */
+	/* Nothing new on it. */
+	CHECK(atomic_load(&send->b.rail[0].dev->failed));
+	world_close(&w);
+}
+
+static void queues(void)
+{
+	begin();
+	dummy_event(&w.dummy[1], IBV_EVENT_COMM_EST, send->b.rail[0].qp);
+	dummy_event(&w.dummy[1], IBV_EVENT_QP_LAST_WQE_REACHED, send->b.rail[0].qp);
+	world_run(&w, 10);
+	CHECK_INT(lines_warnings(), 0);
+	dummy_event(&w.dummy[1], IBV_EVENT_QP_ACCESS_ERR, send->b.rail[0].qp);
+	world_run(&w, 10);
+	CHECK_INT(lines_warnings(), 1);
+	CHECK(lines_contain(send->b.name));
+	w.dummy[1].events[w.dummy[1].nevents++] =
+		(struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR, .element.cq = send->b.rail[0].cq };
+	w.dummy[1].events[w.dummy[1].nevents++] =
+		(struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = send->b.rail[0].dev->srq };
+	world_run(&w, 10);
+	CHECK_INT(lines_warnings(), 3);
+	world_close(&w);
+}
+
+/* The socket ends in order, without farewell: a dead process. */
+static void dead(void)
+{
+	begin();
+	oob_mem_cut(&w.net, 0);
+	world_run(&w, 10);
+	CHECK_INT(attention(&send->b), HA_ATTN_PEER_DEAD);
+	CHECK_INT(send_error(), -ECONNRESET);
+	CHECK(lines_contain("process is gone"));
+	world_close(&w);
+}
+
+/* It is lost in another way: the rail is probed and answers, or does not. */
+static void lost(void)
+{
+	static const int errors[] = { -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH };
+
+	for (int i = 0; i < 3; i++) {
+		begin();
+		oob_mem_cut(&w.net, errors[i]);
+		world_run(&w, 10);
+		CHECK_INT(attention(&send->b), HA_ATTN_PROBE);
+		CHECK(lines_contain("socket is lost"));
+		CHECK_INT(w.dummy[1].fake.posted, 0);
+		CHECK_INT(send_error(), 0);
+		CHECK_INT(w.dummy[1].fake.posted, 1);
+		CHECK_INT(attention(&send->b), 0);
+		CHECK_INT(send_error(), 0);
+		CHECK_INT(w.dummy[1].fake.posted, 1);
+		world_close(&w);
+	}
+}
+
+static void farewell(void)
+{
+	begin();
+	recv->done = 5;
+	ha_close_recv(recv);
+	world_run(&w, 10);
+	CHECK_INT(attention(&send->b), HA_ATTN_PEER_BYE);
+	CHECK_INT(atomic_load(&send->b.peer_done), 5);
+	CHECK_INT(send_error(), -ECONNRESET);
+	CHECK_INT(lines_warnings(), 0); /* an orderly end is no news */
+	world_close(&w);
+}
+
+/* Garbage on the socket of a working connection: said, and no more read; the connection goes on. */
+static void garbage(void)
+{
+	begin();
+	w.net.flip_at = w.net.bytes + 1;
+	w.net.flip = 1;
+	ha_close_recv(recv);
+	world_run(&w, 10);
+	CHECK(lines_contain("garbage"));
+	world_close(&w);
+}
+
+int main(void)
+{
+	lines_catch();
+	port_and_device();
+	queues();
+	dead();
+	lost();
+	farewell();
+	garbage();
+	return 0;
+}
