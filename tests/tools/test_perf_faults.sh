@@ -33,6 +33,8 @@ broken error:3 'isend: plugin .testsock. (v12) returned 6 (remote error)'
 broken untouched:3 'left \*request as it was'
 broken die:3 'was killed by signal 9'
 broken leave:3 'left with status 7'
+# in reduce only two of three ranks send: the third one is left alone
+TESTSOCK_FAULT=quit:3 refused 1 'ended as if all were well' reduce --ranks 3 -b 64K -e 64K -n 5
 broken deaf:1 'accept from rank' 3
 broken nodev:1 'no device'
 TESTSOCK_FAULT=sentinel:1 refused 1 'optional-completion sentinel' allreduce -b 8 -e 8

@@ -38,6 +38,7 @@ static const char *const fault_kinds[TS_FAULTS] = {
 	[TS_DEAF] = "deaf", /* accept never completes */
 	[TS_NODEV] = "nodev", /* there is no device */
 	[TS_LEAVE] = "leave", /* the process exits with status 7 at the N-th isend */
+	[TS_QUIT] = "quit", /* the process exits with status 0 at the N-th isend */
 };
 
 static struct {
@@ -446,6 +447,8 @@ ncclResult_t ts_isend(void *comm, void *data, size_t size, int tag, void **reque
 		raise(SIGKILL);
 	if (fault_now(TS_LEAVE, 0))
 		_exit(7);
+	if (fault_now(TS_QUIT, 0))
+		_exit(0);
 	*request = NULL;
 	r = fault_now(TS_NULL, 1) ? NULL : request_new(c);
 	if (!r)

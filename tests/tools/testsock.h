@@ -21,6 +21,7 @@ enum ts_fault {
 	TS_DEAF,
 	TS_NODEV,
 	TS_LEAVE,
+	TS_QUIT,
 	TS_FAULTS,
 };
 

@@ -191,7 +191,12 @@ static enum ha_exit rank_failed(struct ha_bench *bench)
 	if (!ha_rendezvous_tells(bench->rendezvous))
 		return HA_EXIT_FOLLOWED;
 	fflush(stdout);
-	fprintf(stderr, "ha perf: rank %d: %s\n", bench->place->rank, ha_fault_text()[0] ? ha_fault_text() : cause);
+	if (ha_fault_text()[0])
+		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
+	if (bench->place->last_words)
+		snprintf(bench->place->last_words, HA_LAST_WORDS, "%s", cause);
+	else
+		fprintf(stderr, "ha perf: rank %d: %s\n", bench->place->rank, cause);
 	return HA_EXIT_FAILED;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -189,44 +190,64 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Says how a rank ended if it did not say so itself; returns whether the run goes on. */
-static bool rank_ended(int rank, int status, bool first)
+/* The forked ranks, from their parent's side. */
+struct family {
+	int ranks, left;
+	pid_t *pids; /* 0: reaped */
+	char *words; /* HA_LAST_WORDS bytes of each rank, shared */
+	int result;
+	bool told; /* a death has been reported: what the others say are its consequences */
+	int complainer; /* the first rank that failed with a reason of its own; -1: none */
+	int follower; /* a rank that left because of another one; -1: none */
+	int64_t deadline; /* when those that are left are killed; 0: not yet */
+	bool killed;
+};
+
+/* A death is told at once, a failure only when all are gone: it may be the consequence of a death not yet seen. */
+static void rank_ended(struct family *f, int rank, int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
-	if (code == HA_EXIT_OK || code == HA_EXIT_WRONG)
-		return true;
-	if (!first || code == HA_EXIT_FAILED || code == HA_EXIT_FOLLOWED)
-		return false;
-	if (WIFSIGNALED(status))
-		fprintf(stderr, "ha perf: rank %d was killed by signal %d (%s)\n", rank, WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
-	else
-		fprintf(stderr, "ha perf: rank %d left with status %d\n", rank, code);
-	return false;
+	if (code == HA_EXIT_OK)
+		return;
+	f->result = HA_EXIT_WRONG;
+	if (code == HA_EXIT_WRONG)
+		return;
+	if (code == HA_EXIT_FAILED && f->complainer < 0)
+		f->complainer = rank;
+	if (code == HA_EXIT_FOLLOWED)
+		f->follower = rank;
+	if (code != HA_EXIT_FAILED && code != HA_EXIT_FOLLOWED && !f->told && !f->killed) {
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "ha perf: rank %d was killed by signal %d (%s)\n", rank, WTERMSIG(status),
+				strsignal(WTERMSIG(status)));
+		else
+			fprintf(stderr, "ha perf: rank %d left with status %d\n", rank, code);
+		f->told = true;
+	}
+	if (!f->deadline)
+		f->deadline = now_ms() + GRACE_MS;
 }
 
-static void kill_rest(const pid_t *pids, int ranks)
+static void kill_rest(struct family *f)
 {
-	for (int i = 0; i < ranks; i++)
-		if (pids[i] > 0)
-			kill(pids[i], SIGKILL);
+	f->killed = true;
+	for (int i = 0; i < f->ranks; i++)
+		if (f->pids[i] > 0)
+			kill(f->pids[i], SIGKILL);
 }
 
-static int watch(pid_t *pids, int ranks)
+/* Reaps all ranks; returns the program's exit status. */
+static int watch(struct family *f)
 {
-	int left = 0, status, rank, result = HA_EXIT_OK;
-	int64_t deadline = 0;
-	bool dead = false;
+	int status, rank;
 	pid_t pid;
 
-	for (int i = 0; i < ranks; i++)
-		left += pids[i] > 0;
-	while (left) {
-		pid = waitpid(-1, &status, dead ? WNOHANG : 0);
+	while (f->left) {
+		pid = waitpid(-1, &status, f->deadline ? WNOHANG : 0);
 		if (!pid) {
-			if (now_ms() > deadline)
-				kill_rest(pids, ranks);
+			if (now_ms() > f->deadline)
+				kill_rest(f);
 			usleep(5000);
 			continue;
 		}
@@ -234,60 +255,72 @@ static int watch(pid_t *pids, int ranks)
 			continue;
 		if (pid < 0)
 			break;
-		for (rank = 0; rank < ranks && pids[rank] != pid; rank++)
+		for (rank = 0; rank < f->ranks && f->pids[rank] != pid; rank++)
 			;
-		if (rank == ranks)
+		if (rank == f->ranks)
 			continue;
-		pids[rank] = 0;
-		left--;
-		if (status)
-			result = HA_EXIT_WRONG;
-		/* a rank that followed another says nothing: the one it followed is still to be reaped */
-		if (!rank_ended(rank, status, !dead) &&
-		    !(WIFEXITED(status) && WEXITSTATUS(status) == HA_EXIT_FOLLOWED)) {
-			dead = true;
-			deadline = now_ms() + GRACE_MS;
-		}
+		f->pids[rank] = 0;
+		f->left--;
+		rank_ended(f, rank, status);
 	}
-	return result;
+	if (!f->told && f->complainer >= 0)
+		fprintf(stderr, "ha perf: rank %d: %s\n", f->complainer, f->words + f->complainer * HA_LAST_WORDS);
+	else if (!f->told && f->follower >= 0)
+		fprintf(stderr, "ha perf: rank %d lost another rank, which ended as if all were well\n", f->follower);
+	return f->result;
+}
+
+/* In the child: becomes the rank; does not return. */
+static void rank_become(const struct ha_options *options, struct ha_place *place, int rank, pid_t parent,
+			struct family *f, ha_rank_body body)
+{
+	free(f->pids);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(HA_EXIT_FOLLOWED);
+	place->rank = place->local_rank = rank;
+	place->last_words = f->words + rank * HA_LAST_WORDS;
+	if (rank) {
+		close(place->listener);
+		place->listener = -1;
+	}
+	exit(body(options, place));
 }
 
 static int forked(const struct ha_options *options, struct ha_place *place, ha_rank_body body)
 {
-	pid_t *pids = calloc((size_t)place->ranks, sizeof(*pids)), parent = getpid();
-	int result;
+	struct family f = { .ranks = place->ranks, .complainer = -1, .follower = -1 };
+	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
+	pid_t parent = getpid();
 
 	place->launcher = "fork";
 	place->forked = true;
-	if (!pids || getrandom(&place->job, sizeof(place->job), 0) < 0 || loopback_listener(place)) {
-		free(pids);
+	f.pids = calloc((size_t)place->ranks, sizeof(*f.pids));
+	f.words = mmap(NULL, words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!f.pids || f.words == MAP_FAILED || getrandom(&place->job, sizeof(place->job), 0) < 0 ||
+	    loopback_listener(place)) {
+		free(f.pids);
 		return HA_EXIT_WRONG;
 	}
 	fflush(NULL);
 	for (int i = 0; i < place->ranks; i++) {
-		pids[i] = fork();
-		if (pids[i] < 0) {
+		f.pids[i] = fork();
+		if (!f.pids[i])
+			rank_become(options, place, i, parent, &f, body);
+		if (f.pids[i] < 0) {
 			fprintf(stderr, "ha perf: cannot fork rank %d: %s\n", i, strerror(errno));
-			kill_rest(pids, i);
+			f.result = HA_EXIT_WRONG;
+			f.told = true;
+			kill_rest(&f);
 			break;
 		}
-		if (pids[i])
-			continue;
-		free(pids);
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(HA_EXIT_FOLLOWED);
-		place->rank = place->local_rank = i;
-		if (i) {
-			close(place->listener);
-			place->listener = -1;
-		}
-		exit(body(options, place));
+		f.left++;
 	}
 	close(place->listener);
-	result = watch(pids, place->ranks);
-	free(pids);
-	return result;
+	f.result = watch(&f);
+	munmap(f.words, words);
+	free(f.pids);
+	return f.result;
 }
 
 int ha_launch(const struct ha_options *options, ha_rank_body body)

@@ -10,7 +10,7 @@ enum ha_exit {
 	HA_EXIT_OK = 0,
 	HA_EXIT_WRONG = 1, /* wrong bytes, or a failure */
 	HA_EXIT_USAGE = 2,
-	HA_EXIT_FAILED = 3, /* of a forked rank: it failed and has said why */
+	HA_EXIT_FAILED = 3, /* of a forked rank: it failed, its last words say why */
 	HA_EXIT_FOLLOWED = 4, /* of a forked rank: it left because another one did */
 };
 

@@ -16,6 +16,8 @@
 
 struct ha_rendezvous;
 
+#define HA_LAST_WORDS 1200
+
 /* Where a rank stands; filled by launch. */
 struct ha_place {
 	int rank;
@@ -25,7 +27,8 @@ struct ha_place {
 	int port;
 	int listener; /* rank 0: a socket that already listens there, or -1 */
 	uint64_t job; /* the same in all ranks of one run; strangers are refused */
-	bool forked; /* a parent process watches the ranks and reports deaths */
+	bool forked; /* a parent process watches the ranks and reports what ended them */
+	char *last_words; /* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
 	const char *launcher; /* who started the ranks, for messages */
 };
 
