@@ -12,45 +12,45 @@
 #define ONLY (SR_PKT_FIRST | SR_PKT_LAST)
 #define DATA SR_PKT_PAYLOAD
 
-/* By opcode; 0 = not known here. */
-static const uint16_t kinds[256] = {
-	[SR_OP_SEND_FIRST] = REQ | SR_PKT_SEND | FIRST | DATA,
-	[SR_OP_SEND_MIDDLE] = REQ | SR_PKT_SEND | DATA,
-	[SR_OP_SEND_LAST] = REQ | SR_PKT_SEND | LAST | DATA,
-	[SR_OP_SEND_LAST_IMM] = REQ | SR_PKT_SEND | LAST | DATA | SR_PKT_IMM,
-	[SR_OP_SEND_ONLY] = REQ | SR_PKT_SEND | ONLY | DATA,
-	[SR_OP_SEND_ONLY_IMM] = REQ | SR_PKT_SEND | ONLY | DATA | SR_PKT_IMM,
-	[SR_OP_WRITE_FIRST] = REQ | SR_PKT_WRITE | FIRST | DATA,
-	[SR_OP_WRITE_MIDDLE] = REQ | SR_PKT_WRITE | DATA,
-	[SR_OP_WRITE_LAST] = REQ | SR_PKT_WRITE | LAST | DATA,
-	[SR_OP_WRITE_LAST_IMM] = REQ | SR_PKT_WRITE | LAST | DATA | SR_PKT_IMM,
-	[SR_OP_WRITE_ONLY] = REQ | SR_PKT_WRITE | ONLY | DATA,
-	[SR_OP_WRITE_ONLY_IMM] = REQ | SR_PKT_WRITE | ONLY | DATA | SR_PKT_IMM,
-	[SR_OP_READ_REQUEST] = REQ | SR_PKT_READ | ONLY,
-	[SR_OP_READ_FIRST] = RSP | SR_PKT_READ | FIRST | DATA | SR_PKT_AETH,
-	[SR_OP_READ_MIDDLE] = RSP | SR_PKT_READ | DATA,
-	[SR_OP_READ_LAST] = RSP | SR_PKT_READ | LAST | DATA | SR_PKT_AETH,
-	[SR_OP_READ_ONLY] = RSP | SR_PKT_READ | ONLY | DATA | SR_PKT_AETH,
-	[SR_OP_ACK] = RSP | ONLY | SR_PKT_AETH,
-	[SR_OP_ATOMIC_ACK] = RSP | SR_PKT_ATOMIC | ONLY | SR_PKT_AETH,
-	[SR_OP_CMP_SWAP] = REQ | SR_PKT_ATOMIC | ONLY,
-	[SR_OP_FETCH_ADD] = REQ | SR_PKT_ATOMIC | ONLY,
+/* What an opcode means and how long its headers are; kind 0 = not known here. */
+struct layout {
+	uint16_t kind;
+	uint16_t headers;
 };
 
-static uint32_t header_length(unsigned kind)
-{
-	uint32_t len = sizeof(struct sr_bth);
+#define BTH sizeof(struct sr_bth)
+#define RETH sizeof(struct sr_reth)
+#define SEND(bits) { REQ | SR_PKT_SEND | DATA | (bits), BTH + ((bits) & SR_PKT_IMM ? SR_IMM_LEN : 0) }
+#define WRITE(bits)                                                                                                    \
+	{                                                                                                              \
+		REQ | SR_PKT_WRITE | DATA | (bits),                                                                    \
+			BTH + ((bits) & FIRST ? RETH : 0) + ((bits) & SR_PKT_IMM ? SR_IMM_LEN : 0)                     \
+	}
+#define RESPONSE(bits, more) { RSP | SR_PKT_AETH | (bits), BTH + SR_AETH_LEN + (more) }
 
-	if (kind & SR_PKT_AETH)
-		len += SR_AETH_LEN;
-	if (kind & SR_PKT_ATOMIC)
-		len += kind & REQ ? sizeof(struct sr_atomiceth) : SR_ATOMICACK_LEN;
-	else if ((kind & REQ) && (kind & FIRST) && (kind & (SR_PKT_WRITE | SR_PKT_READ)))
-		len += sizeof(struct sr_reth);
-	if (kind & SR_PKT_IMM)
-		len += SR_IMM_LEN;
-	return len;
-}
+static const struct layout layouts[256] = {
+	[SR_OP_SEND_FIRST] = SEND(FIRST),
+	[SR_OP_SEND_MIDDLE] = SEND(0),
+	[SR_OP_SEND_LAST] = SEND(LAST),
+	[SR_OP_SEND_LAST_IMM] = SEND(LAST | SR_PKT_IMM),
+	[SR_OP_SEND_ONLY] = SEND(ONLY),
+	[SR_OP_SEND_ONLY_IMM] = SEND(ONLY | SR_PKT_IMM),
+	[SR_OP_WRITE_FIRST] = WRITE(FIRST),
+	[SR_OP_WRITE_MIDDLE] = WRITE(0),
+	[SR_OP_WRITE_LAST] = WRITE(LAST),
+	[SR_OP_WRITE_LAST_IMM] = WRITE(LAST | SR_PKT_IMM),
+	[SR_OP_WRITE_ONLY] = WRITE(ONLY),
+	[SR_OP_WRITE_ONLY_IMM] = WRITE(ONLY | SR_PKT_IMM),
+	[SR_OP_READ_REQUEST] = { REQ | SR_PKT_READ | ONLY, BTH + RETH },
+	[SR_OP_READ_FIRST] = RESPONSE(SR_PKT_READ | FIRST | DATA, 0),
+	[SR_OP_READ_MIDDLE] = { RSP | SR_PKT_READ | DATA, BTH },
+	[SR_OP_READ_LAST] = RESPONSE(SR_PKT_READ | LAST | DATA, 0),
+	[SR_OP_READ_ONLY] = RESPONSE(SR_PKT_READ | ONLY | DATA, 0),
+	[SR_OP_ACK] = RESPONSE(ONLY, 0),
+	[SR_OP_ATOMIC_ACK] = RESPONSE(SR_PKT_ATOMIC | ONLY, SR_ATOMICACK_LEN),
+	[SR_OP_CMP_SWAP] = { REQ | SR_PKT_ATOMIC | ONLY, BTH + sizeof(struct sr_atomiceth) },
+	[SR_OP_FETCH_ADD] = { REQ | SR_PKT_ATOMIC | ONLY, BTH + sizeof(struct sr_atomiceth) },
+};
 
 static uint32_t get32(const uint8_t *p)
 {
@@ -106,11 +106,11 @@ int sr_packet_parse(struct sr_packet *packet, const void *data, uint32_t len)
 	if (len < sizeof(bth))
 		return -EBADMSG;
 	memcpy(&bth, p, sizeof(bth));
-	packet->kind = kinds[bth.opcode];
+	packet->kind = layouts[bth.opcode].kind;
 	/* The full/limited membership bit of the partition key does not count for a match (10.9.3). */
 	if (!packet->kind || (bth.flags & SR_BTH_TVER) || (be16toh(bth.pkey) & 0x7fff) != (SR_PKEY & 0x7fff))
 		return -EBADMSG;
-	hdr = header_length(packet->kind);
+	hdr = layouts[bth.opcode].headers;
 	pad = (bth.flags >> SR_BTH_PAD_SHIFT) & 3;
 	if (len < hdr + pad || (len & 3))
 		return -EBADMSG;

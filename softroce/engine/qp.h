@@ -63,11 +63,13 @@ enum sr_reply { SR_REPLY_NONE, SR_REPLY_ACK, SR_REPLY_DUP_ACK, SR_REPLY_NAK, SR_
 
 /* A read or atomic that was executed or is being answered; kept for duplicates until max_dest_rd_atomic more came. */
 struct sr_resource {
+	uint32_t index; /* as the responder counts them */
 	uint32_t first_psn, last_psn;
 	uint32_t start_psn; /* first response of this answer: a duplicate request may begin in the middle */
 	uint32_t next_psn;  /* next response to be sent; behind last_psn = all sent */
 	uint32_t msn;
 	bool atomic, pending;
+	bool again; /* was answered before */
 	uint32_t rkey;
 	uint32_t length;
 	uint64_t va;	 /* read: address of the first byte */
@@ -95,6 +97,7 @@ struct sr_responder {
 	uint32_t expected; /* RETH length */
 	uint32_t res_head;    /* resources taken ever; the newest max_dest_rd_atomic of them are kept */
 	uint32_t res_pending; /* those with responses to be sent */
+	uint32_t res_oldest;  /* no older one than this index is pending */
 	struct sr_resource res[SR_MAX_RD_ATOMIC];
 };
 

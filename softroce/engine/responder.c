@@ -116,8 +116,8 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 	}
 }
 
-/* The RETH of a write's first packet. False when it was refused. */
-static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet)
+/* The RETH of a write's first packet: the whole range is checked. False when it was refused. */
+static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet, char **to)
 {
 	struct sr_responder *resp = &qp->resp;
 
@@ -125,11 +125,13 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_invalid(qp);
 		return false;
 	}
-	if (packet->length && !sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length,
-					       IBV_ACCESS_REMOTE_WRITE)) {
-		qp->nic->counters.dropped_bad_key++;
-		refuse_access(qp);
-		return false;
+	if (packet->length) {
+		*to = sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_WRITE);
+		if (!*to) {
+			qp->nic->counters.dropped_bad_key++;
+			refuse_access(qp);
+			return false;
+		}
 	}
 	resp->received = 0;
 	resp->va = packet->va;
@@ -142,33 +144,30 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	struct sr_responder *resp = &qp->resp;
 	uint32_t len = packet->payload_len, left;
+	char *to = NULL;
 
-	if ((packet->kind & SR_PKT_FIRST) && !begin_write(qp, packet))
+	if ((packet->kind & SR_PKT_FIRST) && !begin_write(qp, packet, &to))
 		return;
 	left = resp->expected - resp->received;
 	if (packet->kind & SR_PKT_LAST ? len != left : len >= left) {
 		refuse_invalid(qp);
 		return;
 	}
-	if (len) {
+	if (len && !to) {
 		/* Looked up for every packet: the region may have been deregistered since the first. */
-		char *to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len,
-					   IBV_ACCESS_REMOTE_WRITE);
-
+		to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len, IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
 			qp->nic->counters.dropped_bad_key++;
 			refuse_access(qp);
 			return;
 		}
-		if ((packet->kind & SR_PKT_IMM) && !sr_receive_take(qp)) {
-			receiver_not_ready(qp);
-			return;
-		}
-		sr_place(to, packet->payload, len);
-	} else if ((packet->kind & SR_PKT_IMM) && !sr_receive_take(qp)) {
+	}
+	if ((packet->kind & SR_PKT_IMM) && !sr_receive_take(qp)) {
 		receiver_not_ready(qp);
 		return;
 	}
+	if (len)
+		sr_place(to, packet->payload, len);
 	resp->received += len;
 	resp->incoming = packet->kind & SR_PKT_LAST ? SR_IN_NONE : SR_IN_WRITE;
 	advance(qp, packet, 1);
@@ -181,22 +180,37 @@ static struct sr_resource *resource_at(struct sr_responder *resp, uint32_t index
 	return &resp->res[index % SR_MAX_RD_ATOMIC];
 }
 
-/* Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed (9.7.4.1.3). */
+/*
+ * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed (9.7.4.1.3). One that waits to
+ * be answered a second time makes room: the peer would not ask for this one if it still needed that answer.
+ */
 static struct sr_resource *new_resource(struct sr_qp *qp)
 {
 	struct sr_responder *resp = &qp->resp;
 	uint32_t max = qp->attr.max_dest_rd_atomic;
+	struct sr_resource *oldest;
 
-	if (!max || (resp->res_head >= max && resource_at(resp, resp->res_head - max)->pending))
+	if (!max)
 		return NULL;
+	if (resp->res_head >= max) {
+		oldest = resource_at(resp, resp->res_head - max);
+		if (oldest->pending && !oldest->again)
+			return NULL;
+		resp->res_pending -= oldest->pending;
+		oldest->pending = false;
+	}
 	return resource_at(resp, resp->res_head);
 }
 
 static void owe_response(struct sr_qp *qp, struct sr_resource *res)
 {
+	struct sr_responder *resp = &qp->resp;
+
+	if (!resp->res_pending || (int32_t)(res->index - resp->res_oldest) < 0)
+		resp->res_oldest = res->index;
 	if (!res->pending) {
 		res->pending = true;
-		qp->resp.res_pending++;
+		resp->res_pending++;
 	}
 	sr_qp_activate(qp);
 }
@@ -218,8 +232,8 @@ static void receive_read(struct sr_qp *qp, const struct sr_packet *packet)
 	}
 	psns = (packet->length + qp->mtu - 1) >> qp->mtu_shift;
 	psns += !psns;
-	qp->resp.res_head++;
 	*res = (struct sr_resource){
+		.index = qp->resp.res_head++,
 		.first_psn = packet->psn,
 		.last_psn = sr_psn_add(packet->psn, psns - 1),
 		.start_psn = packet->psn,
@@ -260,8 +274,8 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_access(qp);
 		return;
 	}
-	qp->resp.res_head++;
 	*res = (struct sr_resource){
+		.index = qp->resp.res_head++,
 		.first_psn = packet->psn,
 		.last_psn = packet->psn,
 		.next_psn = packet->psn,
@@ -315,7 +329,8 @@ static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 	for (uint32_t i = 1; i <= qp->attr.max_dest_rd_atomic && i <= resp->res_head; i++) {
 		struct sr_resource *res = resource_at(resp, resp->res_head - i);
 
-		if (sr_psn_diff(res->first_psn, psn) <= 0)
+		/* Between the repeated request and now; anything else is from long ago, perhaps half the number space. */
+		if (sr_psn_add(res->first_psn, -psn) >= sr_psn_add(resp->epsn, -psn))
 			break;
 		ack = sr_psn_add(res->first_psn, SR_PSN_MASK);
 	}
@@ -337,6 +352,8 @@ static void duplicate(struct sr_qp *qp, const struct sr_packet *packet)
 	res = find_resource(qp, packet->psn);
 	if (!res || res->atomic != !!(packet->kind & SR_PKT_ATOMIC))
 		return;
+	if (!res->pending)
+		res->again = true;
 	if (!res->pending || sr_psn_diff(packet->psn, res->next_psn) < 0)
 		res->start_psn = res->next_psn = packet->psn;
 	owe_response(qp, res);
@@ -386,14 +403,14 @@ bool sr_responder_pending(const struct sr_qp *qp)
 	return qp->resp.res_pending || qp->resp.reply != SR_REPLY_NONE;
 }
 
+/* There is one. */
 static struct sr_resource *oldest_pending(struct sr_qp *qp)
 {
 	struct sr_responder *resp = &qp->resp;
 
-	for (uint32_t i = qp->attr.max_dest_rd_atomic; i; i--)
-		if (resp->res_head >= i && resource_at(resp, resp->res_head - i)->pending)
-			return resource_at(resp, resp->res_head - i);
-	return NULL;
+	while (!resource_at(resp, resp->res_oldest)->pending)
+		resp->res_oldest++;
+	return resource_at(resp, resp->res_oldest);
 }
 
 static uint8_t read_opcode(bool first, bool last)

@@ -45,6 +45,18 @@ int sr_sge_gather(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge
 {
 	int n = 0;
 
+	/* Nearly always the packet lies within one entry. */
+	if (pos->index < list.n && length && length <= list.sge[pos->index].length - pos->offset) {
+		const struct ibv_sge *sge = &list.sge[pos->index];
+		char *p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, length, 0);
+
+		if (!p)
+			return -EFAULT;
+		iov[0] = (struct iovec){ p, length };
+		pos->offset += length;
+		pos->bytes += length;
+		return 1;
+	}
 	while (length) {
 		uint32_t run = length;
 		char *p = next_run(pd, list, pos, &run, 0);

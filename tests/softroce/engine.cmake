@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The protocol engine's tests: each a program over the in-memory wire in virtual time.
 add_library(engine_pair STATIC engine_pair.c)
-target_link_libraries(engine_pair PUBLIC softroce_engine)
+target_link_libraries(engine_pair PUBLIC softroce_engine Threads::Threads)
 function(engine_test name)
   add_executable(${name} ${name}.c)
   target_link_libraries(${name} engine_pair)
@@ -14,3 +14,8 @@ foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile par
 endforeach()
 
 hawser_fuzzer(packet softroce_engine)
+
+add_executable(perf_engine perf_engine.c)
+target_link_libraries(perf_engine PRIVATE softroce_engine)
+add_test(NAME softroce.perf_engine COMMAND perf_engine)
+set_tests_properties(softroce.perf_engine PROPERTIES LABELS softroce TIMEOUT 60)

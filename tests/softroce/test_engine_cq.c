@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues: arming, overrun, resizing, capacity. */
 #include "tests/softroce/engine_pair.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static void open_cqe(struct pair *p, int cqe)
@@ -128,10 +131,62 @@ static void resizing(void)
 	pair_close(&p);
 }
 
+struct watcher {
+	struct pair *p;
+	pthread_mutex_t lock;
+	atomic_bool failed;
+};
+
+/* Without the lock until sr_cq_empty() says that there is something; then the message's bytes must be there. */
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	struct end *b = &w->p->end[1];
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 500; i++) {
+		while (sr_cq_empty(b->rcq))
+			sched_yield();
+		if (b->buf[i] != (uint8_t)(i | 1))
+			w->failed = true;
+		pthread_mutex_lock(&w->lock);
+		CHECK_EQ(sr_cq_poll(b->rcq, 1, &wc), 1);
+		pthread_mutex_unlock(&w->lock);
+	}
+	return NULL;
+}
+
+static void two_threads(void)
+{
+	struct pair p;
+	struct watcher w = { .p = &p, .lock = PTHREAD_MUTEX_INITIALIZER };
+	pthread_t thread;
+
+	open_cqe(&p, 1000);
+	CHECK_EQ(pthread_create(&thread, NULL, watch, &w), 0);
+	for (unsigned i = 0; i < 500; i++) {
+		struct ibv_sge list = sge(&p.end[0], i, 1);
+		struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, &list, 1);
+
+		pthread_mutex_lock(&w.lock);
+		p.end[0].buf[i] = (uint8_t)(i | 1);
+		CHECK_EQ(post_recv(&p.end[1], i, i, 1), 0);
+		CHECK_EQ(post(&p, 0, &wr), 0);
+		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+		pthread_mutex_unlock(&w.lock);
+		while (!sr_cq_empty(p.end[1].rcq)) /* its receive's place must be free again */
+			sched_yield();
+	}
+	pthread_join(thread, NULL);
+	CHECK(!w.failed);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	arming();
 	overrun();
 	resizing();
+	two_threads();
 	return 0;
 }

@@ -4,6 +4,7 @@
  * the small promises of going back: what is repeated, what is not, what waits for what.
  */
 #include "softroce/engine/packet.h"
+#include "softroce/engine/qp.h"
 #include "tests/softroce/engine_pair.h"
 #include <endian.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static void repeated_write(void)
 	pair_close(&p);
 }
 
-static void receive(struct pair *p, uint32_t psn, bool ack_request)
+static void receive_op(struct pair *p, uint8_t opcode, uint32_t psn, bool ack_request)
 {
 	struct sr_path path = { 0 };
 	struct sr_reth reth = { 0 };
@@ -154,8 +155,60 @@ static void receive(struct pair *p, uint32_t psn, bool ack_request)
 
 	memcpy(path.src, &p->end[1].gid, 16);
 	memcpy(path.dst, &p->end[0].gid, 16);
-	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth, sizeof(reth));
+	memcpy(craft(packet, opcode, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth, sizeof(reth));
 	sr_nic_receive(p->end[1].nic, sr_memwire_now(p->mw), &path, packet, sizeof(packet));
+}
+
+static void receive(struct pair *p, uint32_t psn, bool ack_request)
+{
+	receive_op(p, SR_OP_WRITE_ONLY, psn, ack_request);
+}
+
+/* All agreed reads are on the way, an old one is repeated by the network, and a new one comes in the same batch. */
+static void repeated_read_makes_room(void)
+{
+	struct watch w = { 0 };
+	struct pair p;
+
+	open_pair(&p, &w);
+	for (uint32_t i = 0; i < p.opt.dest_rd_atomic; i++)
+		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + i, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic);
+	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0], true);
+	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic + 1);
+	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+	/* But one more than agreed that has not been answered at all is one too many. */
+	for (uint32_t i = 0; i <= p.opt.dest_rd_atomic; i++)
+		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic + 1 + i, true);
+	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
+	pair_close(&p);
+}
+
+/* A repeated write when the last read was half the number space ago. */
+static void repeated_long_after(void)
+{
+	struct watch w = { 0 };
+	struct pair p;
+
+	open_pair(&p, &w);
+	post_op(&p, IBV_WR_RDMA_READ, 1, 100, 0);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	p.end[1].qp->resp.epsn = (p.end[1].qp->resp.epsn + 9000000) & 0xffffff;
+	p.end[0].qp->req.post_psn = p.end[0].qp->req.next_psn = p.end[0].qp->req.una_psn = p.end[0].qp->req.max_psn =
+		p.end[1].qp->resp.epsn;
+	w.lose[1][0] = w.n[1] + 1;
+	post_op(&p, IBV_WR_RDMA_WRITE, 2, 10, 0);
+	run_for(&p, 100000);
+	post_op(&p, IBV_WR_RDMA_WRITE, 3, 10, 0); /* the first one is acknowledged with it */
+	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
+	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
+	receive(&p, p.end[0].qp->req.una_psn - 2, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.last_ack_psn, p.end[0].qp->req.una_psn - 1);
+	pair_close(&p);
 }
 
 /* A batch of packets costs one answer; a gap that closes within the batch costs none. */
@@ -209,6 +262,8 @@ int main(void)
 	fence(0);
 	fence(IBV_SEND_FENCE);
 	repeated_write();
+	repeated_long_after();
+	repeated_read_makes_room();
 	coalescing();
 	silence();
 	return 0;
