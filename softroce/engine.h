@@ -45,8 +45,9 @@ struct sr_path {
 
 /*
  * One outgoing packet from BTH to pad, without ICRC: the wire adds IP, UDP and ICRC. hdr is valid during send() only.
- * The payload memory stays valid until the next flush() has returned. `stable`: nobody may change these bytes before the
- * packet is acknowledged (a requester's buffer); otherwise (a read response) the wire must copy before it computes the ICRC.
+ * The payload memory stays valid until the next flush() has returned. `stable`: nobody may change these bytes before
+ * the packet is acknowledged (a requester's buffer); otherwise (a read response) the wire must copy before it
+ * computes the ICRC.
  */
 struct sr_frame {
 	const struct sr_path *path;
@@ -60,7 +61,8 @@ struct sr_frame {
 };
 
 struct sr_wire_ops {
-	/* Take one packet. 0, or -EAGAIN when full: the engine keeps it and tries again at the next sr_nic_progress(). */
+	/* Take one packet. 0, or -EAGAIN when full: the engine keeps it and tries again at the next
+	 * sr_nic_progress(). */
 	int (*send)(void *wire, const struct sr_frame *frame);
 	/* End of a batch: hand everything to the network. */
 	void (*flush)(void *wire);
@@ -93,25 +95,28 @@ void sr_nic_destroy(struct sr_nic *nic);
 void sr_nic_query_device(const struct sr_nic *nic, struct ibv_device_attr *attr);
 void sr_nic_query_port(const struct sr_nic *nic, struct ibv_port_attr *attr);
 
-/* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was sent to, dst = its sender. */
+/* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was sent to, dst = its
+ * sender. */
 void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len);
 /* Run due timers and transmit what may be transmitted, at most `budget` packets (0 = no limit). Ends with one flush().
  * True when more could be sent at once; false also when the wire was full: call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
-/* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was posted or answers are owed, and
- * the wire was not full), UINT64_MAX = never. May be early, is never late. */
+/* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was posted or answers are
+ * owed, and the wire was not full), UINT64_MAX = never. May be early, is never late. */
 uint64_t sr_nic_deadline(const struct sr_nic *nic);
 /* The port goes down or up: packets stop both ways, PORT_ERR / PORT_ACTIVE events. */
 void sr_nic_set_link(struct sr_nic *nic, bool up);
 /* A new address or MTU on the port; GID_CHANGE event. */
 void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid);
-/* The device dies: DEVICE_FATAL, every queue pair dead and mute, posts and modifies fail with -EIO; only destruction works. */
+/* The device dies: DEVICE_FATAL, every queue pair dead and mute, posts and modifies fail with -EIO; only destruction
+ * works. */
 void sr_nic_kill(struct sr_nic *nic);
 
 /* Counters, named as the kernel names its own (`ha status` and ethtool users know them). */
 struct sr_counters {
-	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request, out_of_seq_request, rcvd_rnr_err, send_rnr_err,
-		rcvd_seq_err, ack_deferred, retry_exceeded_err, retry_rnr_exceeded_err, completer_retry_err, send_err,
+	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request, out_of_seq_request, rcvd_rnr_err,
+		send_rnr_err, rcvd_seq_err, ack_deferred, retry_exceeded_err, retry_rnr_exceeded_err,
+		completer_retry_err, send_err,
 		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down, dropped_wrong_peer;
 };
 const struct sr_counters *sr_nic_counters(const struct sr_nic *nic);

@@ -94,7 +94,8 @@ void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object)
 
 /*
  * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that reports to it is of
- * no use any more. This is done when the call that caused it is through, so that no work queue changes under its walker.
+ * no use any more. This is done when the call that caused it is through, so that no work queue changes under its
+ * walker.
  */
 void sr_nic_stop_overrun(struct sr_nic *nic)
 {
@@ -157,7 +158,8 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 	sr_nic_settle(nic);
 }
 
-/* Lets the queue pair send what is left of its quantum. A turn that the wire cuts short goes on when it has room again. */
+/* Lets the queue pair send what is left of its quantum. A turn that the wire cuts short goes on when it has room
+ * again. */
 static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 {
 	unsigned quantum = SR_QUANTUM - qp->turn;

@@ -3,9 +3,9 @@
  * requester.c - the sending half of a reliable connection: work requests become packets
  *
  * Sequence numbers are given out when a request is posted, so a packet's place in its message follows from its number
- * alone, and going back (sr_requester_rewind) is nothing but setting next_psn to una_psn. A long read is sent as several
- * read requests of read_packets responses each, cut at fixed places of the message: the peer's answers never exceed
- * the window, and a repeated request never reaches beyond what the peer has already seen.
+ * alone, and going back (sr_requester_rewind) is nothing but setting next_psn to una_psn. A long read is sent as
+ * several read requests of read_packets responses each, cut at fixed places of the message: the peer's answers never
+ * exceed the window, and a repeated request never reaches beyond what the peer has already seen.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/psn.h"
@@ -68,6 +68,7 @@ void sr_requester_rewind(struct sr_qp *qp)
 
 void sr_requester_fail(struct sr_qp *qp, enum ibv_wc_status status)
 {
+	qp->nic->counters.send_err++;
 	if (qp->sq.tail != qp->sq.head)
 		sr_complete_send(qp, status);
 	sr_qp_enter_error(qp);
@@ -243,8 +244,8 @@ static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *f
 
 /*
  * A buffer of the work request at `cur` is not ours to use. What was sent before it completes first; the error is
- * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement that tells, so what is
- * on the way is sent once more, up to here.
+ * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement that tells, so what
+ * is on the way is sent once more, up to here.
  */
 static void local_error(struct sr_qp *qp, struct sr_swqe *wqe)
 {

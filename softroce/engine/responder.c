@@ -4,7 +4,8 @@
  * vol. 1, 9.7.4.1 (sequence, opcode order, resources, rights, length), executed, and answered
  *
  * Answers are not sent here but owed: the next sr_nic_progress() sends read and atomic responses in order and behind
- * them at most one acknowledgement, which covers everything received until then. So a batch of packets costs one answer.
+ * them at most one acknowledgement, which covers everything received until then. So a batch of packets costs one
+ * answer.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/place.h"
@@ -39,7 +40,8 @@ static void refuse_access(struct sr_qp *qp)
 	refuse(qp, SR_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-/* The fault is in the receive that was posted: it completes with the reason, the peer hears only that (9.9.3.1, class A). */
+/* The fault is in the receive that was posted: it completes with the reason, the peer hears only that (9.9.3.1, class
+ * A). */
 static void receive_failed(struct sr_qp *qp, enum ibv_wc_status status, uint8_t syndrome)
 {
 	const struct sr_received what = { .opcode = IBV_WC_RECV };
@@ -126,7 +128,8 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet, char *
 		return false;
 	}
 	if (packet->length) {
-		*to = sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_WRITE);
+		*to = sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length,
+				      IBV_ACCESS_REMOTE_WRITE);
 		if (!*to) {
 			qp->nic->counters.dropped_bad_key++;
 			refuse_access(qp);
@@ -155,7 +158,8 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 	}
 	if (len && !to) {
 		/* Looked up for every packet: the region may have been deregistered since the first. */
-		to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len, IBV_ACCESS_REMOTE_WRITE);
+		to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len,
+				     IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
 			qp->nic->counters.dropped_bad_key++;
 			refuse_access(qp);
@@ -181,8 +185,8 @@ static struct sr_resource *resource_at(struct sr_responder *resp, uint32_t index
 }
 
 /*
- * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed (9.7.4.1.3). One that waits to
- * be answered a second time makes room: the peer would not ask for this one if it still needed that answer.
+ * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed (9.7.4.1.3). One that
+ * waits to be answered a second time makes room: the peer would not ask for this one if it still needed that answer.
  */
 static struct sr_resource *new_resource(struct sr_qp *qp)
 {
@@ -254,7 +258,8 @@ static uint64_t execute_atomic(uint64_t *at, const struct sr_packet *packet)
 
 	if (packet->opcode == SR_OP_FETCH_ADD)
 		return __atomic_fetch_add(at, packet->swap_add, __ATOMIC_SEQ_CST);
-	/* Writes what it found into `old` when it differs, and leaves it when it was equal: the old value either way. */
+	/* Writes what it found into `old` when it differs, and leaves it when it was equal: the old value either
+	 * way. */
 	__atomic_compare_exchange_n(at, &old, packet->swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	return old;
 }
@@ -287,7 +292,8 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 	owe_response(qp, res);
 }
 
-/* Where the message being received and the packet fit together, and the packet is as long as its opcode says (9.7.4.1.2). */
+/* Where the message being received and the packet fit together, and the packet is as long as its opcode says
+ * (9.7.4.1.2). */
 static bool in_order(const struct sr_qp *qp, const struct sr_packet *packet)
 {
 	enum sr_incoming incoming = qp->resp.incoming;
@@ -329,7 +335,8 @@ static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 	for (uint32_t i = 1; i <= qp->attr.max_dest_rd_atomic && i <= resp->res_head; i++) {
 		struct sr_resource *res = resource_at(resp, resp->res_head - i);
 
-		/* Between the repeated request and now; anything else is from long ago, perhaps half the number space. */
+		/* Between the repeated request and now; anything else is from long ago, perhaps half the number
+		 * space. */
 		if (sr_psn_add(res->first_psn, -psn) >= sr_psn_add(resp->epsn, -psn))
 			break;
 		ack = sr_psn_add(res->first_psn, SR_PSN_MASK);

@@ -100,7 +100,8 @@ static void connect(struct bed *b, struct sr_qp *qp, unsigned i)
 static void post_work(struct bed *b, struct sr_qp *qp)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+		IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_RDMA_READ,
 	};
 	struct ibv_sge list = { (uintptr_t)region, 3000, sr_mr_lkey(b->mr) };
 	struct ibv_recv_wr recv = { .sg_list = &list, .num_sge = 1 }, *bad_recv;

@@ -69,6 +69,7 @@ static void arming(void)
 /* One completion too many: the queue is in error, and so is every queue pair that reports to it; others live. */
 static void overrun(void)
 {
+	struct sr_qp_init init = { .type = IBV_QPT_RC };
 	struct ibv_wc wc[20];
 	struct sr_cq *other_cq;
 	struct sr_qp *other;
@@ -79,8 +80,8 @@ static void overrun(void)
 	open_cqe(&p, 8);
 	a = &p.end[0];
 	other_cq = sr_cq_create(a->nic, 8, NULL, &err);
-	other = sr_qp_create(a->pd, &(struct sr_qp_init){ .type = IBV_QPT_RC, .send_cq = other_cq, .recv_cq = other_cq },
-			     &err);
+	init.send_cq = init.recv_cq = other_cq;
+	other = sr_qp_create(a->pd, &init, &err);
 	pair_to_state(&p, 0, other, 5, IBV_QPS_RTS);
 	for (int i = 0; i < 8; i++)
 		send_one(&p, IBV_WR_RDMA_WRITE, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The invariant CRC against vectors made with another CRC from whole packets, and its arithmetic on the IP identification. */
+/* The invariant CRC against vectors made with another CRC from whole packets, and its arithmetic on the IP
+ * identification. */
 #include "softroce/icrc.h"
 #include "softroce/rng.h"
 #include "tests/softroce/engine_pair.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random operations both ways over a wire that loses, reorders and duplicates, many seeds. Oracles: every request completes
- * exactly once, in order, successfully; every message arrives exactly once, in order, byte-identical; writes and reads
- * carry the right bytes; each fetch-and-add counted once.
+ * Random operations both ways over a wire that loses, reorders and duplicates, many seeds. Oracles: every request
+ * completes exactly once, in order, successfully; every message arrives exactly once, in order, byte-identical;
+ * writes and reads carry the right bytes; each fetch-and-add counted once.
  */
 #include "softroce/rng.h"
 #include "tests/softroce/engine_pair.h"

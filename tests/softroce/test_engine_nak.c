@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each way a request can be wrong: what the requester's completion says, what the responder's does, which event is raised. */
+/* Each way a request can be wrong: what the requester's completion says, what the responder's does, which event is
+ * raised. */
 #include "tests/softroce/engine_pair.h"
 #include <endian.h>
 #include <string.h>
@@ -80,7 +81,7 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 		*key = sr_mr_rkey(p.end[1].mr);
 	}
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
-		CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &(struct ibv_recv_wr){ .wr_id = 3 }, &(struct ibv_recv_wr *){ 0 }), 0);
+		CHECK_EQ(post_recv(&p.end[1], 3, 0, 0), 0);
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
 		expect_status(&p, p.end[1].rcq, 3, IBV_WC_WR_FLUSH_ERR);
@@ -135,7 +136,8 @@ static void bad_receive(bool read_only)
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 	bad_list = sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
 	if (read_only) {
-		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ), 0);
+		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				     IBV_ACCESS_REMOTE_READ), 0);
 		bad_list.lkey = sr_mr_lkey(p.end[1].mr);
 	}
 	CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);

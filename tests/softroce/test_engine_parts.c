@@ -171,7 +171,8 @@ static void wire(void)
 
 		pair_open(&p, &default_options);
 		pair_connect(&p, IBV_QPS_RTS);
-		sr_memwire_set_link(p.end[0].port, &(struct sr_memwire_link){ .latency_ns = 5000, .bytes_per_us = 1000 });
+		sr_memwire_set_link(p.end[0].port,
+				    &(struct sr_memwire_link){ .latency_ns = 5000, .bytes_per_us = 1000 });
 		list = sge(&p.end[0], 0, 1 << 20);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 		aim(&wr, &p.end[1], 0);

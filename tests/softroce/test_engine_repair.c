@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recovery without the timer (it is off here): lost requests are named by a NAK, lost answers by the ones behind them. And
- * the small promises of going back: what is repeated, what is not, what waits for what.
+ * Recovery without the timer (it is off here): lost requests are named by a NAK, lost answers by the ones behind
+ * them. And the small promises of going back: what is repeated, what is not, what waits for what.
  */
 #include "softroce/engine/packet.h"
 #include "softroce/engine/qp.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A silent peer: a request is repeated retry_cnt times, each after 4.096 us * 2^timeout of nothing, and fails when the last
- * of these waits is over: after (retry_cnt + 1) of them in all. A timeout of 0 waits for ever.
+ * A silent peer: a request is repeated retry_cnt times, each after 4.096 us * 2^timeout of nothing, and fails when
+ * the last of these waits is over: after (retry_cnt + 1) of them in all. A timeout of 0 waits for ever.
  */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>

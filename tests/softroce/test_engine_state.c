@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pair's states: every transition with every attribute, values, what may be posted when, flushing, draining. */
+/* The queue pair's states: every transition with every attribute, values, what may be posted when, flushing,
+ * draining. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
