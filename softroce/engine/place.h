@@ -2,9 +2,9 @@
 /*
  * place.h - payload into a program's memory, as a NIC's DMA engine places it
  *
- * Programs poll memory that a peer writes: a flag or a counter at the end of a small record. A NIC writes such a record line
- * by line with its end last, so a program that sees the end (load-acquire) also sees what stands before it. memcpy promises
- * nothing of the kind.
+ * Programs poll memory that a peer writes: a flag or a counter at the end of a small record. A NIC writes such a
+ * record line by line with its end last, so a program that sees the end (load-acquire) also sees what stands before
+ * it. memcpy promises nothing of the kind.
  */
 #ifndef SR_ENGINE_PLACE_H
 #define SR_ENGINE_PLACE_H
@@ -14,7 +14,8 @@
 
 #define SR_PLACE_WORDS 512 /* bytes up to which each word of the payload may be polled on */
 
-/* Copy len bytes in ascending order. Each aligned word of a short payload, and the last one of any, is a store-release. */
+/* Copy len bytes in ascending order. Each aligned word of a short payload, and the last one of any, is a
+ * store-release. */
 static inline void sr_place(void *to, const void *from, uint32_t len)
 {
 	char *t = to;
