@@ -10,9 +10,10 @@
  *   serving   it sleeps on the sockets and wakes for packets.
  *   away      it leaves the sockets to the application and looks in every AWAY_NS.
  *
- * It goes away after SPURIOUS_MAX wake-ups in a row that found nothing because an application had polled just before. It
- * serves again when, on looking in, the last poll is older than FRESH_NS: the application computes, sleeps, or spins
- * on its memory instead of on a completion queue (ib_write_lat does).
+ * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last ACTIVE_NS: a thread
+ * that polls in a loop will find the packets sooner than we would. It serves again when, on looking in, the last poll is
+ * older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a completion queue
+ * (ib_write_lat does).
  */
 #include "softroce/adapter.h"
 #include "softroce/udp.h"
@@ -28,7 +29,8 @@
 
 #define AWAY_NS 200000
 #define FRESH_NS 50000
-#define SPURIOUS_MAX 4
+#define ACTIVE_NS 4000
+#define CEDED_MAX 4
 #define SLICE_NS 100000 /* time slice asked of the scheduler: short slices are scheduled early */
 
 /* Where each descriptor lies in the worker's poll set. */
@@ -40,7 +42,7 @@ struct worker {
 	int udp_fds;
 	bool away;
 	bool packets;  /* the last sleep ended because a socket was readable */
-	int spurious;
+	int ceded;     /* wake-ups in a row left to an application that polls */
 };
 
 /* Kernel's struct sched_attr up to what we set (sched_setattr(2)); glibc of Debian 12 does not declare it. */
@@ -63,24 +65,28 @@ static void slice_ask(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-/* Which mode comes next; under the lock, after a turn that found `work`. */
-static void mode_choose(struct worker *worker, int work, uint64_t now)
+/* Whether the packets, if any, are left to an application that polls; chooses the mode. Under the lock. */
+static bool packets_cede(struct worker *worker, uint64_t now)
 {
 	uint64_t polled = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
-	bool fresh = polled + FRESH_NS > now;
 
 	if (worker->away) {
-		if (!fresh)
-			worker->away = false;
-		worker->spurious = 0;
-		return;
+		worker->away = polled + FRESH_NS > now;
+		worker->ceded = 0;
+		return worker->away;
 	}
-	if (worker->packets && !work && fresh)
-		worker->spurious++;
-	else if (work)
-		worker->spurious = 0;
-	if (worker->spurious >= SPURIOUS_MAX)
-		worker->away = true;
+	if (!worker->packets || polled + ACTIVE_NS <= now) {
+		worker->ceded = 0;
+		return false;
+	}
+	worker->away = ++worker->ceded >= CEDED_MAX;
+	return true;
+}
+
+/* A timer of the engine, a delayed packet or a full socket does not wait for the application. */
+static bool turn_due(const struct sr_adapter *adapter, uint64_t now)
+{
+	return sr_nic_deadline(adapter->nic) <= now || sr_udp_deadline(adapter->udp) <= now || sr_udp_blocked(adapter->udp);
 }
 
 /* Fill the poll set and return when to wake at the latest; under the lock. */
@@ -146,19 +152,17 @@ static void *worker_run(void *arg)
 	pthread_mutex_lock(&adapter->lock);
 	while (!adapter->stop) {
 		uint64_t now = sr_now(), at;
-		int work;
 
 		adapter->wake_at = 0;
 		outside_follow(&worker);
-		work = sr_adapter_turn(adapter, now);
-		mode_choose(&worker, work, now);
-		if (work && !worker.away && !adapter->stop) {
-			pthread_mutex_unlock(&adapter->lock);
-			lock_take(adapter);
-			/* Work often comes in runs: look again before sleeping, but let bells and kicks in. */
-			now = sr_now();
-			if (sr_adapter_turn(adapter, now))
-				worker.spurious = 0;
+		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
+			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
+				/* Work often comes in runs: look again before sleeping, but let others have the lock. */
+				pthread_mutex_unlock(&adapter->lock);
+				lock_take(adapter);
+				now = sr_now();
+				sr_adapter_turn(adapter, now);
+			}
 		}
 		at = sleep_plan(&worker, now);
 		pthread_mutex_unlock(&adapter->lock);

@@ -19,8 +19,11 @@ static bool poll_progress(struct sr_vcq *cq)
 	atomic_store_explicit(&adapter->polled_at, now, memory_order_relaxed);
 	if (!sr_adapter_try_enter(adapter, cq->context->life))
 		return false;
-	if (sr_adapter_turn(adapter, now))
+	if (sr_adapter_turn(adapter, now)) {
 		cq->idle = 0;
+		/* That took a while, and the worker must not take it for absence. */
+		atomic_store_explicit(&adapter->polled_at, sr_now(), memory_order_relaxed);
+	}
 	return true;
 }
 
