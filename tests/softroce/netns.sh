@@ -55,7 +55,7 @@ grep -q 'GID\[  1\]:.*fe80::' "$log" || fail "GID 1 is the link-local address"
 for gid in 0 1; do
 	for gso in 1 0; do
 		export SOFTROCE_GSO=$gso
-		in_a timeout 30 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 >"$log" 2>&1 &
+		in_a timeout 30 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 >"$log" 2>&1 & # ends by itself
 		server=$!
 		for _ in $(seq 100); do
 			ip netns exec "$a" grep -qE '^ *[0-9]+: [0-9A-F]+:4853 [0-9A-F:]+ 0A' /proc/net/tcp /proc/net/tcp6 && break # 18515
@@ -68,7 +68,8 @@ for gid in 0 1; do
 done
 unset SOFTROCE_GSO
 
-in_a ibv_asyncwatch -d soft0 >"$log" 2>&1 &
+# Not by in_a: $! must be the program itself, which never ends by itself.
+ip netns exec "$a" env SOFTROCE_DEVICES=va "$build/softroce-run" ibv_asyncwatch -d soft0 >"$log" 2>&1 &
 watcher=$!
 wait_for 'async event FD' "$log" || fail "ibv_asyncwatch"
 ip -n "$a" link set va down
