@@ -14,7 +14,7 @@
 #define PACKET_TRUESIZE 8192
 #define INFLIGHT_MIN 16
 #define INFLIGHT_MAX 512
-#define TURN_BUDGET 256 /* packets sent before the next look at what has arrived */
+#define TURN_BUDGET 512 /* packets sent before the next look at what has arrived */
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sr_adapter adapters[SR_DEVICES_MAX]; /* under table_lock, as is adapter_count */

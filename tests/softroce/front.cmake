@@ -16,6 +16,7 @@ front_test(test_front_devices)
 front_test(test_front_fork)
 front_test(test_front_wr)
 front_test(test_front_addresses)
+front_test(test_front_idle)
 
 add_executable(test_front_dropin test_front_dropin.c)
 target_link_libraries(test_front_dropin PRIVATE ${CMAKE_DL_LIBS})
@@ -56,3 +57,5 @@ set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEO
 add_test(NAME softroce.capture COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.capture softroce.netns PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
+add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# ha soft, cut, heal, ...: selectors, several processes, what a dead process leaves, wrong arguments.
+# Usage: ha_cut.sh BUILD_DIR
+set -uo pipefail
+build=$1
+ha=$build/ha
+[ -x "$ha" ] || { echo "ha is not built"; exit 1; }
+command -v ibv_asyncwatch >/dev/null || { echo "skipped: ibv_asyncwatch is not installed"; exit 77; }
+SOFTROCE_CONTROL=$(mktemp -d)
+export SOFTROCE_CONTROL SOFTROCE_DEVICES=127.64.0.0/24,127.65.0.0/24
+pids=()
+finish() {
+	kill "${pids[@]}" 2>/dev/null
+	rm -rf "$SOFTROCE_CONTROL"
+}
+trap finish EXIT
+out=
+fail() { echo "failed: $1"; echo "$out"; exit 1; }
+expect() { # status pattern command...
+	local status=$1 pattern=$2
+	shift 2
+	out=$("$@" 2>&1)
+	local rc=$?
+	[ $rc = "$status" ] || fail "'$*' exits $rc, not $status"
+	grep -qE "$pattern" <<<"$out" || fail "'$*' does not say '$pattern'"
+}
+watch() { # number device
+	"$build/softroce-run" ibv_asyncwatch -d "$2" >"$SOFTROCE_CONTROL/log$1" 2>&1 &
+	pids+=($!)
+	for _ in $(seq 200); do
+		grep -q 'async event FD' "$SOFTROCE_CONTROL/log$1" && return
+		sleep 0.05
+	done
+	fail "ibv_asyncwatch does not start"
+}
+heard() { # number event
+	for _ in $(seq 100); do
+		grep -q "$2" "$SOFTROCE_CONTROL/log$1" && return
+		sleep 0.05
+	done
+	out=$(cat "$SOFTROCE_CONTROL/log$1")
+	fail "process $1 did not hear $2"
+}
+
+expect 0 'no process has a software NIC open' "$ha" soft
+watch 1 soft0
+watch 2 soft0
+watch 3 soft1
+expect 0 'soft0@127.64.0.2 \(pid [0-9]+\): up' "$ha" soft
+[ "$(grep -c ': up' <<<"$out")" = 3 ] || fail "three devices"
+
+expect 0 '127.64.0.2.*: cut' "$ha" cut soft0@127.64.0.2
+heard 2 PORT_ERR
+expect 0 'soft0@127.64.0.2.*down, cut' "$ha" soft soft0
+[ "$(grep -c ': up' <<<"$out")" = 1 ] || fail "the other one stays up, soft1 is not asked for"
+expect 0 ': healed' "$ha" heal soft0
+[ "$(grep -c healed <<<"$out")" = 2 ] || fail "heal reaches both"
+heard 2 PORT_ACTIVE
+grep -q PORT_ERR "$SOFTROCE_CONTROL/log1" && fail "the first was cut too"
+
+expect 0 ': dropping' "$ha" drop "soft1:${pids[2]}" 2.5% tx
+expect 0 ': delaying' "$ha" delay soft1 5ms 1ms rx
+expect 0 ': duplicating' "$ha" duplicate soft1 1
+expect 0 ': reordering' "$ha" reorder soft1 10% 100us
+expect 0 ': swallowing' "$ha" blackhole soft1 rx
+expect 0 'tx: drops 2.5 %' "$ha" soft soft1
+grep -q 'rx: black hole' <<<"$out" && grep -q 'rx: delays 5000 us, jitter 1000 us' <<<"$out" && grep -q 'tx: duplicates 1 %' <<<"$out" &&
+	grep -q 'rx: reorders 10 %' <<<"$out" && ! grep -q 'rx: drops' <<<"$out" || fail "the faults are not listed"
+expect 0 ': killed' "$ha" kill soft1
+heard 3 DEVICE_FATAL
+expect 0 ': healed' "$ha" heal soft1
+expect 0 'soft1@.*: dead' "$ha" soft
+
+# A process that dies by a signal leaves its files; the next look removes them.
+kill -9 "${pids[0]}"
+wait "${pids[0]}" 2>/dev/null
+[ -e "$SOFTROCE_CONTROL/soft0.${pids[0]}" ] || fail "no stale page to remove"
+expect 0 'soft0@127.64.0.2' "$ha" soft soft0
+[ "$(grep -c soft0@ <<<"$out")" = 1 ] || fail "the dead process is still listed"
+[ -e "$SOFTROCE_CONTROL/soft0.${pids[0]}" ] || [ -e "$SOFTROCE_CONTROL/soft0.${pids[0]}.bell" ] && fail "stale files stay"
+
+# A stopped process is named, not waited for without end.
+kill -STOP "${pids[1]}"
+expect 1 'does not answer' "$ha" cut soft0
+kill -CONT "${pids[1]}"
+heard 2 PORT_ERR
+
+expect 1 "no process has a device 'soft9'" "$ha" cut soft9
+expect 1 "no process has a device" "$ha" cut soft0@127.64.0.99
+for wrong in "cut" "drop soft0" "drop soft0 101" "drop soft0 x" "delay soft0 5" "delay soft0 11s" "blackhole soft0" \
+	"cut soft0 now" "reorder soft0 1 2 3" "soft a b"; do
+	# shellcheck disable=SC2086
+	expect 2 '^usage: ha' "$ha" $wrong
+done
+for command in cut heal kill drop delay duplicate reorder blackhole soft; do
+	expect 0 '^usage: ha' "$ha" $command --help
+done
+
+# Somebody else could have made a folder where everybody may write: no page in it, and a line that says so.
+chmod 777 "$SOFTROCE_CONTROL"
+expect 0 'cannot reach it: no control page' "$build/softroce-run" ibv_devinfo -d soft0
+chmod 700 "$SOFTROCE_CONTROL"
+echo "faults set, listed and undone from outside"
