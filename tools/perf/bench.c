@@ -119,8 +119,8 @@ static struct ha_payload payload_of(const struct ha_bench *bench, const struct h
 		.reduced = job->operation->reduces,
 		.redop = job->shape.redop,
 		.ranks = job->shape.ranks,
-		.file = bench->file,
-		.file_count = bench->file_bytes / job->shape.type->size,
+		.file = bench->input.data,
+		.file_count = bench->input.bytes / job->shape.type->size,
 	};
 }
 

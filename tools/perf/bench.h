@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/perf/input.h"
 #include "tools/perf/mesh.h"
 #include "tools/perf/operation.h"
 #include "tools/perf/payload.h"
@@ -54,8 +55,7 @@ struct ha_bench {
 	int meshes_count;
 	char *buffers[2]; /* each of buffer_bytes */
 	size_t buffer_bytes;
-	const void *file; /* --input */
-	size_t file_bytes;
+	struct ha_input input; /* of --input; data NULL: none */
 	uint64_t wrong; /* of this rank, ever */
 	/* for the progress line and the detection of standstill */
 	const char *phase;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `ha perf`: what one rank does, from the rendezvous to the exit status. */
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/ha.h"
@@ -26,29 +23,6 @@ struct rows {
 	size_t count, room;
 };
 
-static int input_map(struct ha_bench *bench)
-{
-	const char *name = bench->options->input;
-	struct stat st;
-	void *map;
-	int fd = open(name, O_RDONLY | O_CLOEXEC), err = 0;
-
-	if (fd < 0 || fstat(fd, &st)) {
-		err = ha_fault(-errno, "--input %s: %s", name, strerror(errno));
-	} else if (st.st_size < 8) {
-		err = ha_fault(-EINVAL, "--input %s: needs at least 8 bytes", name);
-	} else {
-		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (map == MAP_FAILED)
-			err = ha_fault(-errno, "--input %s: %s", name, strerror(errno));
-		bench->file = map == MAP_FAILED ? NULL : map;
-		bench->file_bytes = (size_t)st.st_size;
-	}
-	if (fd >= 0)
-		close(fd);
-	return err;
-}
-
 static int bench_open(struct ha_bench *bench)
 {
 	const struct ha_options *o = bench->options;
@@ -60,7 +34,7 @@ static int bench_open(struct ha_bench *bench)
 	if (o->operation->rooted && o->root >= bench->place->ranks)
 		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->root, bench->place->ranks);
 	if (o->input)
-		err = input_map(bench);
+		err = ha_input_open(&bench->input, o->input);
 	for (int t = 0; t < o->types_count; t++) {
 		ha_bench_size(bench, o->types[t], o->max_bytes, &bytes, &count);
 		largest = bytes > largest ? bytes : largest;
@@ -220,8 +194,7 @@ static enum ha_exit rank_body(const struct ha_options *options, const struct ha_
 	for (int i = 0; i < 2; i++)
 		if (bench.buffers[i])
 			munmap(bench.buffers[i], bench.buffer_bytes);
-	if (bench.file)
-		munmap((void *)(uintptr_t)bench.file, bench.file_bytes);
+	ha_input_close(&bench.input);
 	ha_rendezvous_close(bench.rendezvous);
 	return status;
 }

@@ -74,7 +74,7 @@ static const struct {
 	{ "no-in-place", OPT_IN_PLACE, NULL, "out of place only" },
 	{ "check-all", OPT_CHECK_ALL, NULL, "verify every measured iteration too (a barrier before each)" },
 	{ "seed", OPT_SEED, "N", "of the pseudo-random data (1)" },
-	{ "input", OPT_INPUT, "FILE", "take the data from this file, as elements of the type" },
+	{ "input", OPT_INPUT, "FILE", "elements of this file (raw, .npy or .safetensors) as data" },
 	{ "json", OPT_JSON, "[=FILE]", "one JSON object, to FILE, or instead of the table" },
 	{ "help", 'h', NULL, "print this" },
 };

@@ -265,14 +265,24 @@ static void file_fill(const struct ha_payload *p, uint32_t rank, size_t first, s
 	}
 }
 
+/* The file's data need not be aligned. */
 static double element_load(const struct ha_datatype *type, const void *src, size_t i)
 {
-	if (type->size == 8)
-		return ((const double *)src)[i];
-	if (type->size == 4)
-		return ((const float *)src)[i];
-	return type->precision == 11 ? ha_half_decode(((const uint16_t *)src)[i])
-				     : ha_bfloat16_decode(((const uint16_t *)src)[i]);
+	const char *at = (const char *)src + i * type->size;
+	double as_double;
+	float as_float;
+	uint16_t bits;
+
+	if (type->size == 8) {
+		memcpy(&as_double, at, sizeof(as_double));
+		return as_double;
+	}
+	if (type->size == 4) {
+		memcpy(&as_float, at, sizeof(as_float));
+		return as_float;
+	}
+	memcpy(&bits, at, sizeof(bits));
+	return type->precision == 11 ? ha_half_decode(bits) : ha_bfloat16_decode(bits);
 }
 
 static uint64_t element_load_int(const struct ha_datatype *type, const void *src, size_t i)
