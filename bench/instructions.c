@@ -2,10 +2,10 @@
 /*
  * instructions.c - the program that bench/instructions-per-message runs under callgrind
  *
- * Both ends of a connection in one process; a message is one irecv, one isend and one test of each of the two requests. The
- * software NIC is given time between the calls by sleeping, so that no call is made in vain; one that is made in vain all the
- * same (isend before the receive was announced, test before the completion) is counted as such and reported.
- * Callgrind collects inside the calls only, in this thread only.
+ * Both ends of a connection in one process; a message is one irecv, one isend and one test of each of the two requests.
+ * The software NIC is given time between the calls by sleeping, so that no call is made in vain; one that is made in
+ * vain all the same (isend before the receive was announced, test before the completion) is counted as such and
+ * reported. Callgrind collects inside the calls only, in this thread only.
  */
 #include "tests/nccl/rig.h"
 

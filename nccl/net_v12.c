@@ -55,7 +55,8 @@ static ncclResult_t listen_v12(void *ctx, int dev, void *handle, void **listen_c
 	return ha_net_listen(comm->core, &comm->opts, dev, handle, listen_comm);
 }
 
-static ncclResult_t connect_v12(void *ctx, int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v12_t **dev_comm)
+static ncclResult_t connect_v12(void *ctx, int dev, void *handle, void **send_comm,
+				ncclNetDeviceHandle_v12_t **dev_comm)
 {
 	struct ha_plugin_comm *comm = ctx;
 

@@ -2,13 +2,13 @@
 /*
  * plugin.c - life and death of the process-wide context
  *
- * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped, so
- * every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program that
- * never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn down;
- * the kernel does it. The C library runs what __cxa_atexit registered for an owner that is no library only at exit(),
- * before any destructor, but keeps it across a dlclose; so what is registered is a function of the C library, sem_post,
- * on memory that is never given back, and that memory is the owner. (Without an owner, ThreadSanitizer's version of
- * __cxa_atexit would drop the argument.)
+ * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped,
+ * so every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program
+ * that never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn
+ * down; the kernel does it. The C library runs what __cxa_atexit registered for an owner that is no library only at
+ * exit(), before any destructor, but keeps it across a dlclose; so what is registered is a function of the C library,
+ * sem_post, on memory that is never given back, and that memory is the owner. (Without an owner, ThreadSanitizer's
+ * version of __cxa_atexit would drop the argument.)
  */
 #include "nccl/plugin.h"
 
@@ -49,8 +49,9 @@ static void print_devices(struct ha_ctx *core)
 
 		if (ha_ctx_device(core, dev, &p))
 			continue;
-		HA_INFO(p.name, "device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d buffers in a grouped "
-			"receive (maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
+		HA_INFO(p.name,
+			"device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d buffers in a grouped receive "
+			"(maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
 			p.ptr_support & HA_MEM_CUDA ? "GPU and host memory" : "host memory");
 	}
 }

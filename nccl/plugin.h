@@ -2,8 +2,8 @@
 /*
  * plugin.h - the one core context of a process, shared by everybody whom NCCL initialises
  *
- * From v11 on NCCL calls init for every communicator and finalize for each of them, from any thread: a communicator is a
- * small object of its own and a reference to the context; the last one out takes the context down, joins its threads.
+ * From v11 on NCCL calls init for every communicator and finalize for each of them, from any thread: a communicator is
+ * a small object of its own and a reference to the context; the last one out takes the context down, joins its threads.
  * Up to v10 there is no finalize: init takes one reference for the library, which dlclose gives back.
  */
 #ifndef HA_NCCL_PLUGIN_H

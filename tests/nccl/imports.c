@@ -110,7 +110,9 @@ static void hook_table(struct tables *t, const ElfW(Rela) *rela, size_t size)
 		void **word = (void **)(t->base + rela[i].r_offset);
 		uint8_t *thunk = t->thunks + t->n * SLOT;
 
-		if ((type != RELOC_CALL && type != RELOC_DATA) || symbol->st_shndx != SHN_UNDEF || !*word || !is_code(*word))
+		if ((type != RELOC_CALL && type != RELOC_DATA) || symbol->st_shndx != SHN_UNDEF)
+			continue;
+		if (!*word || !is_code(*word))
 			continue;
 		imports[t->n].name = t->names + symbol->st_name;
 		make_thunk(thunk, &imports[t->n].calls, *word);

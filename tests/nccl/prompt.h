@@ -2,8 +2,8 @@
 /*
  * prompt.h - did a call block?
  *
- * A call that waits for somebody gives the processor away. Wall-clock time alone cannot tell that from a busy machine, so the
- * kernel's accounting of the thread is asked: time asleep = elapsed - running - ready but not scheduled.
+ * A call that waits for somebody gives the processor away. Wall-clock time alone cannot tell that from a busy machine,
+ * so the kernel's accounting of the thread is asked: time asleep = elapsed - running - ready but not scheduled.
  */
 #ifndef HA_TESTS_NCCL_PROMPT_H
 #define HA_TESTS_NCCL_PROMPT_H

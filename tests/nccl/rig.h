@@ -2,9 +2,9 @@
 /*
  * rig.h - what the contract tests share: a loaded plugin, a connection to itself, bounded waiting, log lines kept
  *
- * A test is a program with one argument, the interface version. It drives the plugin through the conversion that
- * `ha perf` uses, over the software NIC, and ends at the first thing that does not hold. Every wait is bounded: a hang is
- * a failure with the name of what was waited for.
+ * A test is a program with one argument, the interface version. It drives the plugin through the conversion that `ha
+ * perf` uses, over the software NIC, and ends at the first thing that does not hold. Every wait is bounded: a hang is a
+ * failure with the name of what was waited for.
  */
 #ifndef HA_TESTS_NCCL_RIG_H
 #define HA_TESTS_NCCL_RIG_H
@@ -62,7 +62,9 @@ void rig_pair_close(struct rig *rig, struct rig_pair *pair);
 void *rig_reg(struct rig *rig, void *comm, void *data, size_t size);
 /* The table's own regMr and regMrDmaBuf, with any type. */
 ncclResult_t rig_reg_type(struct rig *rig, void *comm, void *data, size_t size, int type, void **mhandle);
-/* The table's own isend and irecv, which see *request as the caller left it; from v9 on, 0x1 there is NCCL's sentinel. */
+/*
+ * The table's own isend and irecv, which see *request as the caller left it; from v9 on, 0x1 there is NCCL's sentinel.
+ */
 ncclResult_t rig_raw_isend(struct rig *rig, void *comm, void *data, long size, int tag, void *mhandle, void **request);
 ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long *sizes, int *tags, void **mhandles,
 			   void **request);
@@ -99,7 +101,10 @@ bool rig_logged(const char *text);
 void rig_forget_log(void);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);
 
-/* Threads of this process. One that has been joined may still be listed by the kernel for a moment: patient for `expected`. */
+/*
+ * Threads of this process. One that has been joined may still be listed by the kernel for a moment: patient for
+ * `expected`.
+ */
 int rig_count_threads(int expected);
 int rig_count_fds(void);
 

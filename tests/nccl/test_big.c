@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A message of more than 2 GiB (v9 and later; before, the largest NCCL sends: 1 GiB). Both buffers are one small file mapped
- * again and again, so the machine needs little memory; the last window of the receiver is its own file, so that the end of
- * the message can be told from its beginning.
+ * A message of more than 2 GiB (v9 and later; before, the largest NCCL sends: 1 GiB). Both buffers are one small file
+ * mapped again and again, so the machine needs little memory; the last window of the receiver is its own file, so that
+ * the end of the message can be told from its beginning.
  */
 #include "tests/nccl/rig.h"
 

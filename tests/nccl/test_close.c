@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything can be closed in every state: a listener alone, a connection half made, one that is idle, one with requests in
- * flight at either end. Nothing crashes or hangs, the plugin still works afterwards, descriptors and threads stay few.
+ * Everything can be closed in every state: a listener alone, a connection half made, one that is idle, one with
+ * requests in flight at either end. Nothing crashes or hangs, the plugin still works afterwards, descriptors and
+ * threads stay few.
  */
 #include "tests/nccl/rig.h"
 

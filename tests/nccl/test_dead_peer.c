@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that is killed: the requests of the survivor end with an error within a second, never in a hang, whether it was
- * receiving, sending, or both idle and asked later. The time that the survivor itself waited for a processor is not counted.
+ * A peer that is killed: the requests of the survivor end with an error within a second, never in a hang, whether it
+ * was receiving, sending, or both idle and asked later. The time that the survivor itself waited for a processor is not
+ * counted.
  */
 #include "tests/nccl/rig.h"
 

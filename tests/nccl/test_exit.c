@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that ends without closing anything must end: with connections open and a thread still polling, with init alone,
- * in a forked child that never asked for any of it. Status 0, no signal, no hang.
+ * A program that ends without closing anything must end: with connections open and a thread still polling, with init
+ * alone, in a forked child that never asked for any of it. Status 0, no signal, no hang.
  */
 #include "tests/nccl/rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iflush behind a receive into memory registered as a GPU's: a NULL request (nothing to do) or one that completes; nothing to
- * flush for receives of no bytes; *request is written in any case. NCCL asks with sizes NULL in test().
+ * iflush behind a receive into memory registered as a GPU's: a NULL request (nothing to do) or one that completes;
+ * nothing to flush for receives of no bytes; *request is written in any case. NCCL asks with sizes NULL in test().
  */
 #include "tests/nccl/rig.h"
 

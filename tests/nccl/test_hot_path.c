@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hot path makes no allocation, lock or system call of its own: between posting and completion the plugin's object calls
- * nothing outside itself but the verbs provider (through the pointers that the provider gave) and the compiler's memory
- * functions. test_object.sh shows the rest of the argument: there is no system call instruction in the object.
+ * The hot path makes no allocation, lock or system call of its own: between posting and completion the plugin's object
+ * calls nothing outside itself but the verbs provider (through the pointers that the provider gave) and the compiler's
+ * memory functions. test_object.sh shows the rest of the argument: there is no system call instruction in the object.
  */
 #include "tests/nccl/imports.h"
 #include "tests/nccl/rig.h"
@@ -13,7 +13,8 @@
 
 static bool harmless(const char *name)
 {
-	static const char *const allowed[] = { "memcpy", "memmove", "memset", "memcmp", "__memcpy_chk", "__memset_chk" };
+	static const char *const allowed[] = { "memcpy", "memmove",      "memset",
+					       "memcmp", "__memcpy_chk", "__memset_chk" };
 	/* What a sanitizer adds to every memory access and function. */
 	static const char *const prefixes[] = { "__asan_", "__ubsan_", "__tsan_", "__sanitizer_" };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * init and finalize: many communicators at once, from many threads, in any order, again and again; init twice where there
- * is no finalize. After the last one no thread and no descriptor of ours is left, and everything works again after a new init.
+ * init and finalize: many communicators at once, from many threads, in any order, again and again; init twice where
+ * there is no finalize. After the last one no thread and no descriptor of ours is left, and everything works again
+ * after a new init.
  */
 #include "tests/nccl/rig.h"
 

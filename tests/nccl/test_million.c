@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 2^20 requests through one connection: every counter that could wrap or run dry has done so. Each message is checked. */
+/*
+ * 2^20 requests through one connection: every counter that could wrap or run dry has done so. Each message is checked.
+ */
 #include "tests/nccl/rig.h"
 
 #define REQUESTS (1u << 20) /* as many sends and as many receives make two of each message */
@@ -23,7 +25,8 @@ int main(int argc, char **argv)
 		if (m >= DEPTH) {
 			rig_wait(&rig, recv[i], NULL);
 			rig_wait(&rig, send[i], NULL);
-			CHECK(to[i] == m - DEPTH, "message %lu is %lu", (unsigned long)(m - DEPTH), (unsigned long)to[i]);
+			CHECK(to[i] == m - DEPTH, "message %lu is %lu", (unsigned long)(m - DEPTH),
+			      (unsigned long)to[i]);
 		}
 		if (m >= messages)
 			continue;

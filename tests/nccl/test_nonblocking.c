@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * listen, connect, accept, isend, irecv and test return at once, whatever the peer does: it never answers, it never
- * accepts, it speaks garbage, it stops half way, it closes. A connect to such a peer stays NULL or becomes an error with a line
- * in the log; a listener that strangers knock at still takes the real connection.
+ * accepts, it speaks garbage, it stops half way, it closes. A connect to such a peer stays NULL or becomes an error
+ * with a line in the log; a listener that strangers knock at still takes the real connection.
  */
 #include "tests/nccl/peer.h"
 #include "tests/nccl/prompt.h"
@@ -130,7 +130,12 @@ static void nobody_there(void)
 static void strangers_knock(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };
-	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = HA_WIRE_VERSION, .type = HA_MSG_HELLO, .length = 160 };
+	struct ha_msg_header half = {
+		.magic = HA_MSG_MAGIC,
+		.version = HA_WIRE_VERSION,
+		.type = HA_MSG_HELLO,
+		.length = 160,
+	};
 	struct ha_wire_handle h;
 	struct rig_pair pair;
 	int fd[5];

@@ -22,7 +22,8 @@ for lib in $(readelf -d "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
 	esac
 done
 
-if objdump -d --no-show-raw-insn "$plugin" | grep -E '^ *[0-9a-f]+:[[:space:]]+(syscall|sysenter|svc|int +\$0x80)' | head -3 | grep .; then
+if objdump -d --no-show-raw-insn "$plugin" |
+	grep -E '^ *[0-9a-f]+:[[:space:]]+(syscall|sysenter|svc|int +\$0x80)' | head -3 | grep .; then
 	echo "a system call instruction in $plugin"
 	bad=1
 fi

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From v9 on: a receive posted with NCCL_NET_OPTIONAL_RECV_COMPLETION in *request is a request like any other, done at the
- * next test whether or not the data has come; the data still comes, in order, also far beyond the ring.
+ * From v9 on: a receive posted with NCCL_NET_OPTIONAL_RECV_COMPLETION in *request is a request like any other, done at
+ * the next test whether or not the data has come; the data still comes, in order, also far beyond the ring.
  */
 #include "tests/nccl/rig.h"
 

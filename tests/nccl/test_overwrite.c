@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * *request is overwritten by every call, whatever stood there: NCCL leaves finished requests and its sentinel 0x1 in it,
- * and takes what is not NULL for a request of ours. Negative sizes of the int versions and impossible groups are refused.
+ * *request is overwritten by every call, whatever stood there: NCCL leaves finished requests and its sentinel 0x1 in
+ * it, and takes what is not NULL for a request of ours. Negative sizes of the int versions and impossible groups are
+ * refused.
  */
 #include "tests/nccl/rig.h"
 
@@ -33,7 +34,8 @@ static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, voi
 		return;
 	request = STALE;
 	sizes[1] = -1;
-	CHECK(rig_raw_irecv(rig, pair->recv, 2, data, sizes, tags, mhandles, &request) != ncclSuccess, "a negative size");
+	CHECK(rig_raw_irecv(rig, pair->recv, 2, data, sizes, tags, mhandles, &request) != ncclSuccess,
+	      "a negative size");
 	CHECK(!request, "a refused receive left %p", request);
 	request = STALE;
 	CHECK(rig_raw_isend(rig, pair->send, buffer, -1, 0, from_mr, &request) != ncclSuccess, "a negative size");

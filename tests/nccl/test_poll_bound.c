@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One test() handles at most HA_NCCL_TEST_MAX_POLL completions. With the bound at 4 and 32 messages already delivered, the
- * last request cannot be done before the eighth test; without a bound it would be done at the first.
+ * One test() handles at most HA_NCCL_TEST_MAX_POLL completions. With the bound at 4 and 32 messages already delivered,
+ * the last request cannot be done before the eighth test; without a bound it would be done at the first.
  */
 #include "tests/nccl/rig.h"
 

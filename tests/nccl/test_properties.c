@@ -93,7 +93,8 @@ static void check_v12(struct rig *rig, int dev)
 	HOST_ONLY(p, t);
 	SIZED(p, t, dev);
 	CHECK(p.maxMultiRequestSize == 1, "maxMultiRequestSize %d", p.maxMultiRequestSize);
-	CHECK(p.railId >= NCCL_NET_ID_UNDEF && p.planeId >= NCCL_NET_ID_UNDEF, "rail %d, plane %d", p.railId, p.planeId);
+	CHECK(p.railId >= NCCL_NET_ID_UNDEF, "rail %d", p.railId);
+	CHECK(p.planeId >= NCCL_NET_ID_UNDEF, "plane %d", p.planeId);
 	CHECK(t->finalize, "no finalize");
 }
 

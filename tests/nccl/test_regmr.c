@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations: the same buffer many times, overlapping ones, odd addresses and lengths, in either order of release; what
- * one release leaves must stay usable for the others. Unknown kinds of memory are refused.
+ * Registrations: the same buffer many times, overlapping ones, odd addresses and lengths, in either order of release;
+ * what one release leaves must stay usable for the others. Unknown kinds of memory are refused.
  */
 #include "tests/nccl/rig.h"
 

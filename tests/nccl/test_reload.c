@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loading and unloading: 50 times with a connection in between, descriptors and threads as before; the library loaded twice;
- * and a second copy of the file loaded beside the first, each with its own state, talking to each other.
+ * Loading and unloading: 50 times with a connection in between, descriptors and threads as before; the library loaded
+ * twice; and a second copy of the file loaded beside the first, each with its own state, talking to each other.
  */
 #include "tests/nccl/rig.h"
 

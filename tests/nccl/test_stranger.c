@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A handle that is not ours is refused with an error and one clear line, at once: zeros, noise, another plugin's, a newer
- * version's. One that looks right but whose nonce is not the listener's is refused by the listener, who stays in service.
+ * A handle that is not ours is refused with an error and one clear line, at once: zeros, noise, another plugin's, a
+ * newer version's. One that looks right but whose nonce is not the listener's is refused by the listener, who stays in
+ * service.
  */
 #include "tests/nccl/peer.h"
 #include "tests/nccl/rig.h"

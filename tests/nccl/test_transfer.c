@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of every awkward size arrive whole; one larger than its receive is cut to it, as NCCL's own transport does. */
+/*
+ * Messages of every awkward size arrive whole; one larger than its receive is cut to it, as NCCL's own transport does.
+ */
 #include "tests/nccl/rig.h"
 
 static void cut(struct rig *rig, struct rig_pair *pair, size_t posted, size_t sent)
