@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define MAX_MSG (1u << 30) /* bytes of one work request; the port's limit may be smaller */
 #define SRQ_DEPTH_MIN 256
 #define SEND_DEPTH_MIN 64
 #define RECV_DEPTH_MIN (4 * HA_CTS_SIGNAL) /* clear-to-sends ask for a completion only every so often */
@@ -188,13 +189,19 @@ void ha_device_repay(struct ha_device *dev, uint32_t n)
 		;
 }
 
+uint32_t ha_device_max_msg(const struct ha_device *dev)
+{
+	uint32_t port = dev->topo->port_attr.max_msg_sz & ~(uint32_t)4095;
+
+	return port && port < MAX_MSG ? port : MAX_MSG;
+}
+
 /* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all of this size, one rail. */
 static size_t max_message(const struct ha_device *dev)
 {
-	uint64_t piece = dev->topo->port_attr.max_msg_sz < 1u << 30 ? dev->topo->port_attr.max_msg_sz : 1u << 30;
-	uint64_t pieces = (dev->send_depth - 1) / HA_MAX_RECVS;
+	uint32_t pieces = (dev->send_depth - 1) / HA_MAX_RECVS;
 
-	return (pieces ? pieces : 1) * piece;
+	return (size_t)(pieces ? pieces : 1) * ha_device_max_msg(dev);
 }
 
 void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)

@@ -54,6 +54,9 @@ void ha_device_unpromise(struct ha_device *dev);
 /* Give n consumed receives back, off the hot path. */
 void ha_device_repay(struct ha_device *dev, uint32_t n);
 
+/* Bytes that one work request may carry; a multiple of the stripes' alignment. */
+uint32_t ha_device_max_msg(const struct ha_device *dev);
+
 void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props);
 
 static inline const char *ha_device_name(const struct ha_device *dev)

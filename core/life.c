@@ -30,17 +30,26 @@ static int ring_new(struct ha_bundle *b)
 	return -ENOMEM;
 }
 
+static bool devices_exist(const struct ha_ctx *ctx, const struct ha_comm_opts *opts)
+{
+	for (int i = 0; i < opts->nmore && i < HA_MAX_RAILS - 1; i++)
+		if (opts->more[i] < 0 || opts->more[i] >= ctx->ndevices)
+			return false;
+	return opts->nmore >= 0 && opts->nmore < HA_MAX_RAILS;
+}
+
 static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
 {
-	int err = 0, nmore = opts->nmore < HA_MAX_RAILS ? opts->nmore : HA_MAX_RAILS - 1;
+	int err = 0;
 
-	for (int i = 0; i <= nmore && !err; i++) {
-		int d = i ? opts->more[i - 1] : dev;
-
-		if (d < 0 || d >= b->ctx->ndevices)
-			return -EINVAL;
+	if (!devices_exist(b->ctx, opts)) {
+		HA_WARN(b->name, "a connection of %d rails was asked for, on devices of which there are %d", opts->nmore + 1,
+			b->ctx->ndevices);
+		return -EINVAL;
+	}
+	for (int i = 0; i <= opts->nmore && !err; i++) {
 		b->rail[i].index = (uint8_t)i;
-		err = ha_rail_open(b, &b->rail[i], &b->ctx->devices[d]);
+		err = ha_rail_open(b, &b->rail[i], &b->ctx->devices[i ? opts->more[i - 1] : dev]);
 		if (!err)
 			b->nrails = (uint8_t)(i + 1);
 	}

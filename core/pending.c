@@ -18,6 +18,10 @@
 #define STRANGER_LINES 10
 #define STRANGER_INTERVAL_NS (10 * HA_NS_PER_S)
 
+/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer, should not wait
+ * for hundreds of them. */
+#define STEPS_PER_ROUND 16
+
 static const struct {
 	int (*handle)(struct ha_pending *p);
 	const char *doing; /* for the line that says why it failed */
@@ -211,13 +215,16 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock), next = UINT64_MAX;
 	struct ha_pending *p, **at = &ctx->driven;
+	int steps = 0;
 
 	take_incoming(ctx);
 	while ((p = *at) != NULL) {
 		int state, result = 0;
 
-		if (p->runnable || ctx->soft_oob || now >= wake_at(p))
+		if (ctx->soft_oob || ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
 			result = step(p, &state);
+		else if (p->runnable)
+			next = now;
 		if (!result) {
 			if (wake_at(p) < next)
 				next = wake_at(p);

@@ -16,7 +16,6 @@
 #define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
 #define INLINE_SEND sizeof(struct ha_sizes)
 
-#define MAX_MSG (1u << 30)   /* one work request; the port's limit may be smaller. A multiple of the stripes' alignment */
 #define RNR_RETRY_FOREVER 7  /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
 #define RNR_TIMER_640US 12   /* IBTA table 45 */
 #define HOP_LIMIT 255
@@ -100,13 +99,6 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask, 0 };
 }
 
-static uint32_t max_msg(const struct ha_device *dev)
-{
-	uint32_t port = dev->topo->port_attr.max_msg_sz & ~(uint32_t)4095;
-
-	return port && port < MAX_MSG ? port : MAX_MSG;
-}
-
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 {
 	int err = ha_device_open(dev);
@@ -115,7 +107,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 		return err;
 	r->dev = dev;
 	r->hot = &dev->hot;
-	r->max_msg = max_msg(dev);
+	r->max_msg = ha_device_max_msg(dev);
 	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
 	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
 	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, b->ring_size, (uintptr_t)b->ring,

@@ -119,7 +119,32 @@ static void rails(void)
 	connected(&e, 1);
 	part(&e);
 	CHECK_INT(ha_listen(w.a, 0, &bad, other, &e.listen), -EINVAL);
+	bad.nmore = -1;
+	CHECK_INT(ha_listen(w.a, 0, &bad, other, &e.listen), -EINVAL);
+	bad.nmore = HA_MAX_RAILS;
+	CHECK_INT(ha_connect(w.b, 0, &bad, handle, &e.send), 0);
+	ha_ctx_progress(w.b);
+	CHECK_INT(ha_connect(w.b, 0, &bad, handle, &e.send), -EINVAL);
 	CHECK_INT(ha_listen(w.a, 7, NULL, other, &e.listen), -EINVAL);
+	world_close(&w);
+}
+
+/* What NCCL is told about a device. */
+static void properties(void)
+{
+	struct ha_dev_props p;
+
+	world_open(&w);
+	CHECK_INT(ha_ctx_ndevices(w.a), 2);
+	CHECK_INT(ha_ctx_device(w.a, 2, &p), -EINVAL);
+	CHECK_INT(ha_ctx_device(w.a, -1, &p), -EINVAL);
+	CHECK_INT(ha_ctx_device(w.a, 1, &p), 0);
+	CHECK_TEXT(p.name, "dummy1");
+	CHECK(!p.pci_path && p.guid == 2 && p.port == 1 && p.speed_mbps > 0);
+	CHECK(p.ptr_support & HA_MEM_HOST && !p.reg_is_global);
+	CHECK_INT(p.max_comms, 227);
+	CHECK_INT(p.max_recvs, 8);
+	CHECK(p.max_p2p_bytes >= 1u << 31);
 	world_close(&w);
 }
 
@@ -535,6 +560,7 @@ int main(void)
 	lines_catch();
 	plain();
 	rails();
+	properties();
 	pieces();
 	twice();
 	strangers();
