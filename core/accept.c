@@ -2,9 +2,9 @@
 /*
  * accept.c - the listening end: a knock, HELLO, WELCOME, READY
  *
- * Anybody can reach the port. Who does not show the nonce within STRANGER_MS, or says anything else, is turned away with a
- * line (few lines when there are many); more than STRANGERS_MAX at once push the oldest out, so that silent ones
- * cannot keep peers away. A peer that we cannot serve is told why (REFUSE).
+ * Anybody can reach the port. Who does not show the nonce within STRANGER_MS, or says anything else, is turned away
+ * with a line (few lines when there are many); more than STRANGERS_MAX at once push the oldest out, so that silent
+ * ones cannot keep peers away. A peer that we cannot serve is told why (REFUSE).
  */
 #include "core/accept.h"
 
@@ -85,7 +85,8 @@ static void listen_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 			knock(l, conn);
 	}
 	if (err && err != -EAGAIN) {
-		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)", strerror(-err));
+		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
+			strerror(-err));
 		ha_service_mute_listeners(ctx);
 	}
 }
@@ -94,7 +95,8 @@ static struct ha_listen *first_listen(struct ha_ctx *ctx)
 {
 	struct ha_listen *l;
 
-	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked unlocked. */
+	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked
+	 * unlocked. */
 	pthread_mutex_lock(&ctx->lock);
 	l = ctx->listens;
 	pthread_mutex_unlock(&ctx->lock);
@@ -165,7 +167,7 @@ int ha_accept_hello_in(struct ha_pending *p)
 	struct ha_msg_hello welcome;
 	int err = ha_stream_get(p->stream, &m);
 
-	if (err == -EAGAIN && ha_stream_heard(p->stream) == 0 && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
+	if (err == -EAGAIN && !ha_stream_heard(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
 		ha_pending_why(p, 0, "it said nothing for %d s", STRANGER_MS / 1000);
 	if (err == -EPIPE || err == -ECONNRESET)
 		return ha_pending_why(p, err, "it left before it said who it is");
@@ -272,8 +274,9 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 		goto free_listen;
 	err = ctx->oob->listen(ctx->oob_net, &l->oob, &addr);
 	if (err) {
-		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses "
-			"the interface", ctx->oob->name, strerror(-err));
+		HA_WARN(ha_device_name(&ctx->devices[dev]),
+			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the interface", ctx->oob->name,
+			strerror(-err));
 		goto free_bundle;
 	}
 	fill_handle(l, &addr, handle);

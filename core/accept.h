@@ -13,7 +13,7 @@ struct ha_listen {
 	struct ha_oob_conn *oob;
 	struct ha_pending *accepts; /* under ctx->lock */
 	_Atomic unsigned ready;	    /* of them, connections that ha_accept has not collected */
-	struct ha_bundle *spare;    /* whose queue pair the handle names, until the first peer takes it; under ctx->drive */
+	struct ha_bundle *spare;    /* whose queue pair the handle names, until a peer takes it; under ctx->drive */
 	unsigned strangers;	    /* knocks that have not shown the nonce; under ctx->drive */
 	uint64_t nonce;
 	int dev;

@@ -3,8 +3,8 @@
  * connect.c - the connecting end: dial, HELLO, WELCOME, READY
  *
  * Our queue pair exists before we dial, so that HELLO can name it. The listener's is ready to receive and to send when
- * WELCOME comes; ours follows, and READY says so. The queue pair in the handle belongs to the first connector only; what counts is
- * WELCOME's.
+ * WELCOME comes; ours follows, and READY says so. The queue pair in the handle belongs to the first connector only;
+ * what counts is WELCOME's.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,11 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms at first, then 40, ... */
+/* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms, then twice that, and
+ * so on. */
 #define REDIAL_MIN_MS 20
 #define REDIAL_MAX_MS 1000
-/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other reason, and
- * passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
+/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other
+ * reason, and passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
 #define REFUSED_MS 3000
 
 static bool worth_redialling(int err)

@@ -3,8 +3,8 @@
  * ctx.h - the context: everything that hawser has in one host, or in one host of a simulation
  *
  * Two locks, always taken in this order:
- *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven, ctx->bundles, the sockets and
- *          the connections in the making. Slow verbs run under it; no call that NCCL repeats waits for it.
+ *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven, ctx->bundles, the sockets
+ *          and the connections in the making. Slow verbs run under it; no call that NCCL repeats waits for it.
  *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives (connects, incoming,
  *          listens, each listener's accepts).
  */

@@ -27,10 +27,10 @@ static int max_int(int a, int b)
 }
 
 /*
- * What one connection may consume from the shared queue before it gives receives back: an immediate for every slot, since a
- * receiver that completes early (optional) may not poll until its slots run out, and what it gives back in portions. With
- * many connections the queue is shorter than the sum; then those that poll carry the others, and a moment without
- * receives is a pause of the sender (receiver not ready), not a fault.
+ * What one connection may consume from the shared queue before it gives receives back: an immediate for every slot,
+ * since a receiver that completes early (optional) may not poll until its slots run out, and what it gives back in
+ * portions. With many connections the queue is shorter than the sum; then those that poll carry the others, and a
+ * moment without receives is a pause of the sender (receiver not ready), not a fault.
  */
 static uint32_t promise(void)
 {
@@ -50,10 +50,11 @@ static void budget(struct ha_device *dev)
 
 	ha_budget_compute(&b);
 	dev->max_comms = b.max_comms;
-	HA_INFO(dev->name, "maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + %d) x 2 x %d) = %d, %d), "
+	HA_INFO(dev->name,
+		"maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + %d) x 2 x %d) = %d, %d), "
 		"at least 1; maxRecvs %d",
-		b.max_comms, b.max_qp, b.channels, b.by_qp, b.max_cqe, b.wr, b.recvs, b.wr, b.channels, b.by_cqe, HA_BUDGET_MOST,
-		b.recvs);
+		b.max_comms, b.max_qp, b.channels, b.by_qp, b.max_cqe, b.wr, b.recvs, b.wr, b.channels, b.by_cqe,
+		HA_BUDGET_MOST, b.recvs);
 }
 
 void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index)
@@ -74,7 +75,8 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	budget(dev);
 	dev->send_depth = (uint32_t)min_int(max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
 	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, RECV_DEPTH_MIN), max_wr);
-	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
+	dev->srq_depth =
+		(uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
 	for (int i = 0; i < HA_REFILL; i++)
 		dev->refill[i].next = i + 1 < HA_REFILL ? &dev->refill[i + 1] : NULL;
 }
@@ -109,7 +111,8 @@ static int open_locked(struct ha_device *dev)
 	}
 	err = open_srq(dev);
 	if (err) {
-		HA_WARN(dev->name, "cannot create a shared receive queue of %u entries: %s", dev->srq_depth, strerror(-err));
+		HA_WARN(dev->name, "cannot create a shared receive queue of %u entries: %s", dev->srq_depth,
+			strerror(-err));
 		goto dealloc_pd;
 	}
 	dev->mr_cache = ha_mr_cache_new(dev, (unsigned)dev->ctx->config.mr_cache_entries);
@@ -196,7 +199,8 @@ uint32_t ha_device_max_msg(const struct ha_device *dev)
 	return port && port < MAX_MSG ? port : MAX_MSG;
 }
 
-/* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all of this size, one rail. */
+/* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all of this size,
+ * one rail. */
 static size_t max_message(const struct ha_device *dev)
 {
 	uint32_t pieces = (dev->send_depth - 1) / HA_MAX_RECVS;
@@ -214,7 +218,8 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 		.guid = topo->guid,
 		.port = topo->port + topo->card_port,
 		.speed_mbps = topo->speed_mbps,
-		.ptr_support = HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) | (topo->dma_buf ? HA_MEM_DMABUF : 0),
+		.ptr_support =
+			HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) | (topo->dma_buf ? HA_MEM_DMABUF : 0),
 		/* A handle holds the keys for the rails of one connection; it means nothing to another. */
 		.reg_is_global = false,
 		.force_flush = false,

@@ -48,7 +48,8 @@ int ha_device_open(struct ha_device *dev);
 /* Everything made on the device must be gone, but for cached registrations. */
 void ha_device_close(struct ha_device *dev);
 
-/* A connection that may consume receives comes or goes. A queue that is too small for all is only slower, never wrong. */
+/* A connection that may consume receives comes or goes. A queue that is too small for all is only slower, never
+ * wrong. */
 void ha_device_promise(struct ha_device *dev);
 void ha_device_unpromise(struct ha_device *dev);
 /* Give n consumed receives back, off the hot path. */

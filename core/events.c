@@ -2,8 +2,8 @@
 /*
  * events.c - log what happens to devices and ports, and tell the connections on them
  *
- * A port that is down stays a port that may come back: its queue pairs know from their retries. A device that has failed is
- * gone for good for everything opened on it.
+ * A port that is down stays a port that may come back: its queue pairs know from their retries. A device that has
+ * failed is gone for good for everything opened on it.
  */
 #include "core/events.h"
 
@@ -27,7 +27,8 @@ static void tell_bundles(const struct ha_device *dev)
 }
 
 /* An event of the whole device or of one of its ports. */
-static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e, bool whole)
+static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
+		      bool whole)
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL, bad = fatal || e->event_type == IBV_EVENT_PORT_ERR;
 	const char *advice = ha_verbs_event_advice(e->event_type);
@@ -68,7 +69,8 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
 		return;
 	}
-	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_verbs_event_name(e->event_type), ha_verbs_event_advice(e->event_type));
+	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_verbs_event_name(e->event_type),
+		ha_verbs_event_advice(e->event_type));
 }
 
 static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)

@@ -43,8 +43,8 @@ static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *o
 	int err = 0;
 
 	if (!devices_exist(b->ctx, opts)) {
-		HA_WARN(b->name, "a connection of %d rails was asked for, on devices of which there are %d", opts->nmore + 1,
-			b->ctx->ndevices);
+		HA_WARN(b->name, "a connection of %d rails was asked for, on devices of which there are %d",
+			opts->nmore + 1, b->ctx->ndevices);
 		return -EINVAL;
 	}
 	for (int i = 0; i <= opts->nmore && !err; i++) {
@@ -126,8 +126,8 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 
 		if (ethernet == b->rail[i].dev->topo->is_ethernet)
 			continue;
-		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA", ha_device_name(b->rail[i].dev),
-			 ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
+		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA",
+			 ha_device_name(b->rail[i].dev), ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
 		return -EPROTO;
 	}
 	b->version = version;
@@ -151,8 +151,8 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *
 	err = negotiate(b, peer, why, why_size);
 	if (err)
 		return err;
-	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev), b->is_send ? "->" : "<-",
-		 peer->host, peer->pid, peer->rail[0].name);
+	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev),
+		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
 	shrink(b, peer->nrails);
 	for (unsigned i = 0; i < b->nrails; i++) {
 		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i]);
@@ -167,12 +167,12 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *
 /*
  * What the end of the socket says about the peer.
  *
- * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE). Without BYE
- * before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue pairs as well.
- * (A reset cannot come from there: it would need unread bytes at the peer, and we send none before our own farewell.)
- * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that went
- * unanswered, says that the network between the sockets has trouble. It stops nothing; the owner is told to probe the rails, whose queue
- * pairs know.
+ * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
+ * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
+ * pairs as well. (A reset cannot come from there: it would need unread bytes at the peer, and we send none before our
+ * own farewell.) Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
+ * went unanswered, says that the network between the sockets has trouble. It stops nothing; the owner is told to probe
+ * the rails, whose queue pairs know.
  */
 static void stream_ended(struct ha_bundle *b, int err)
 {
@@ -188,7 +188,8 @@ static void stream_ended(struct ha_bundle *b, int err)
 		/* Release: for symmetry with BYE; the bit is all there is. */
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_DEAD, memory_order_release);
 	else if (!bye) {
-		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails are probed and go on if they answer", strerror(-err));
+		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails are probed and go on if they answer",
+			strerror(-err));
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PROBE, memory_order_release);
 	}
 	ha_stream_close(b->stream);
@@ -229,9 +230,9 @@ static void say_launched(const struct ha_bundle *b)
 		union ibv_gid gid;
 
 		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
-		at += (size_t)snprintf(rails + at, sizeof(rails) - at, "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i,
-				       ha_device_name(r->dev), r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours),
-				       r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
+		at += (size_t)snprintf(rails + at, sizeof(rails) - at,
+				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i, ha_device_name(r->dev),
+				       r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours), r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
 	}
 	HA_INFO(b->name, "connected, protocol %u, flags 0x%x%s", b->version, b->flags, rails);
 }

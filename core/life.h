@@ -2,8 +2,8 @@
 /*
  * life.h - birth and death of a bundle
  *
- * new -> agree (the peer's HELLO or WELCOME is here) -> launch (ready for its owner) -> retire (the driver lets go of it)
- * -> free. Before launch it is the driver's alone; free works at any point.
+ * new -> agree (the peer's HELLO or WELCOME is here) -> launch (ready for its owner) -> retire (the driver lets go of
+ * it) -> free. Before launch it is the driver's alone; free works at any point.
  */
 #ifndef HA_CORE_LIFE_H
 #define HA_CORE_LIFE_H
@@ -15,11 +15,12 @@ struct ha_stream;
 #define HA_BUNDLE_FLAGS 0u /* HA_FLAG_* that this version can do */
 
 /* A send or recv with its ring memory and a queue pair per rail. Slow verbs. A failure is one line. */
-int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle);
+int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
+		  struct ha_bundle **bundle);
 /* Our HELLO or WELCOME. */
 void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct ha_msg_hello *hello);
-/* Settle versions, flags and rails with the peer's (checked) message and make the queue pairs ready to send. An error that the
- * peer may hear of is in `why`; "" = it has been logged. */
+/* Settle versions, flags and rails with the peer's (checked) message and make the queue pairs ready to send. An
+ * error that the peer may hear of is in `why`; "" = it has been logged. */
 int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size);
 /* It is complete: watch the stream (taken) for the peer's end. Under ctx->drive. */
 void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream);

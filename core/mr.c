@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /*
- * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's offset and the address to agree
- * within the page. Callers differ in what the offset belongs to, the address or its page: if it agrees with the address,
- * both move back to the page; if it is a page's, it stays.
+ * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's offset and the address
+ * to agree within the page. Callers differ in what the offset belongs to, the address or its page: if it agrees with
+ * the address, both move back to the page; if it is a page's, it stays.
  */
 static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
 {
@@ -31,7 +31,7 @@ static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
 	return r;
 }
 
-/* The first rails on devices that have it already share its entry through the cache, so more rails cost nothing here. */
+/* Rails on one device share one registration through its cache. */
 static int register_rail(struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
 {
 	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);

@@ -2,15 +2,16 @@
 /*
  * mr_cache.c - registrations of one protection domain, counted
  *
- * NCCL registers the same buffers once per connection; one ibv_mr serves them all. Entries are found by page range, type,
- * ordering and kind. A dma-buf's descriptor and offset are not part of the key: NCCL exports the same memory anew for each
- * registration and closes the descriptor at once, so the number says nothing, while a range of addresses that is registered
- * cannot change its memory under us.
+ * NCCL registers the same buffers once per connection; one ibv_mr serves them all. Entries are found by page range,
+ * type, ordering and kind. A dma-buf's descriptor and offset are not part of the key: NCCL exports the same memory
+ * anew for each registration and closes the descriptor at once, so the number says nothing, while a range of addresses
+ * that is registered cannot change its memory under us.
  *
- * An entry that nobody uses any more is deregistered, unless HA_NCCL_MR_CACHE_ENTRIES asks to keep that many of the most
- * recently used. Keeping is only right for a program that never gives registered memory back to the system: if pages are
- * unmapped and others mapped at their address, a kept registration goes on pointing at the old pages, and data lands
- * where nobody looks. Hence 0 by default; and GPU memory is never kept, because its addresses are reused at once.
+ * An entry that nobody uses any more is deregistered, unless HA_NCCL_MR_CACHE_ENTRIES asks to keep that many of the
+ * most recently used. Keeping is only right for a program that never gives registered memory back to the system: if
+ * pages are unmapped and others mapped at their address, a kept registration goes on pointing at the old pages, and
+ * data lands where nobody looks. Hence 0 by default; and GPU memory is never kept, because its addresses are reused at
+ * once.
  */
 #include "core/mr.h"
 
@@ -38,7 +39,7 @@ struct ha_mr_entry {
 
 struct ha_mr_cache {
 	struct ha_device *dev;
-	pthread_mutex_t lock; /* everything below; held across the slow verbs, so that two threads register a buffer once */
+	pthread_mutex_t lock; /* everything below; across the slow verbs, so that two threads register a buffer once */
 	unsigned limit, used, kept;
 	struct ha_mr_entry *newest, *oldest;
 	struct ha_mr_entry *bucket[BUCKETS];
@@ -103,8 +104,8 @@ static void drop(struct ha_mr_cache *c, struct ha_mr_entry *e)
 	int err = v->dereg_mr(v, e->mr);
 
 	if (err)
-		HA_WARN(c->dev->name, "cannot deregister %zu bytes at %#lx: %s", e->want.size, (unsigned long)e->want.addr,
-			strerror(-err));
+		HA_WARN(c->dev->name, "cannot deregister %zu bytes at %#lx: %s", e->want.size,
+			(unsigned long)e->want.addr, strerror(-err));
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;

@@ -57,8 +57,8 @@ static void to_wire(const union address *a, struct ha_wire_addr *wire)
 	}
 }
 
-/* A scope (which link a fe80:: address is on) means something on its own machine only, so it does not travel: link-local
- * peers are looked for on the link of our own address. */
+/* A scope (which link a fe80:: address is on) means something on its own machine only, so it does not travel:
+ * link-local peers are looked for on the link of our own address. */
 static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *net, union address *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -108,12 +108,12 @@ static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_a
 {
 	const struct ha_oob_tcp *tcp = net;
 	union address a;
-	socklen_t len = ha_ifaddr_len(&tcp->local);
+	socklen_t len = ha_ifaddr_len(&tcp->local), a_len = sizeof(a);
 	int err, fd = socket(tcp->local.addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) || (len = sizeof(a), getsockname(fd, &a.sa, &len))) {
+	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) || getsockname(fd, &a.sa, &a_len)) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -239,7 +239,8 @@ int ha_oob_tcp_open(const struct ha_config *config, struct ha_oob_tcp **net)
 		*net = NULL;
 		return err;
 	}
-	HA_INFO(NULL, "out-of-band connections over %s, %s", (*net)->local.name, ha_ifaddr_text(&(*net)->local.addr.sa, text));
+	HA_INFO(NULL, "out-of-band connections over %s, %s", (*net)->local.name,
+		ha_ifaddr_text(&(*net)->local.addr.sa, text));
 	return 0;
 }
 

@@ -18,8 +18,8 @@
 #define STRANGER_LINES 10
 #define STRANGER_INTERVAL_NS (10 * HA_NS_PER_S)
 
-/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer, should not wait
- * for hundreds of them. */
+/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer,
+ * should not wait for hundreds of them. */
 #define STEPS_PER_ROUND 16
 
 static const struct {
@@ -104,7 +104,8 @@ static bool stranger_line(struct ha_ctx *ctx)
 
 	if (now - ctx->strangers_since > STRANGER_INTERVAL_NS) {
 		if (ctx->strangers_silent)
-			HA_WARN(NULL, "%u more knocks of strangers were turned away without a line", ctx->strangers_silent);
+			HA_WARN(NULL, "%u more knocks of strangers were turned away without a line",
+				ctx->strangers_silent);
 		ctx->strangers_since = now;
 		ctx->strangers_logged = ctx->strangers_silent = 0;
 	}
@@ -122,7 +123,7 @@ static const char *reason(const struct ha_pending *p, int err)
 		return p->why;
 	switch (err) {
 	case -ETIMEDOUT:
-		return "no answer in time (HA_NCCL_CONNECT_TIMEOUT_MS); is that process alive, and its port not firewalled?";
+		return "no answer in time (HA_NCCL_CONNECT_TIMEOUT_MS); is that process alive, its port not firewalled?";
 	case -EPIPE:
 	case -ECONNRESET:
 		return "it ended the connection; look at that rank's log";
@@ -138,8 +139,8 @@ static void explain(const struct ha_pending *p, int state, int err)
 	if (p->explained)
 		return;
 	if (!p->listen)
-		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who, states[state].doing,
-			reason(p, err));
+		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who,
+			states[state].doing, reason(p, err));
 	else if (!p->stranger)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
 			states[state].doing, reason(p, err));
@@ -171,7 +172,8 @@ static void succeed(struct ha_pending *p)
 		ha_accept_count(listen);
 }
 
-/* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the result is 1 or the error. */
+/* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the result is 1 or the
+ * error. */
 static int step(struct ha_pending *p, int *state)
 {
 	*state = atomic_load_explicit(&p->state, memory_order_relaxed);
@@ -179,8 +181,10 @@ static int step(struct ha_pending *p, int *state)
 	for (;;) {
 		int next = states[*state].handle(p);
 
+		if (next == -EAGAIN && ha_clock_now(p->ctx->clock) < p->deadline)
+			return 0;
 		if (next == -EAGAIN)
-			return ha_clock_now(p->ctx->clock) >= p->deadline ? (p->dial_error ? p->dial_error : -ETIMEDOUT) : 0;
+			return p->dial_error ? p->dial_error : -ETIMEDOUT;
 		if (next < 0)
 			return next;
 		if (next == HA_PENDING_UP)

@@ -2,9 +2,9 @@
 /*
  * pending.h - a connection in the making, at either end
  *
- * One state machine with a handler per state (pending.c has the table, connect.c and accept.c the handlers). While its state
- * is not final it belongs to whoever holds ctx->drive. The final state is stored with release; from then on it belongs
- * to the ha_connect or ha_accept that finds it (acquire) and takes it out of its list.
+ * One state machine with a handler per state (pending.c has the table, connect.c and accept.c the handlers). While its
+ * state is not final it belongs to whoever holds ctx->drive. The final state is stored with release; from then on it
+ * belongs to the ha_connect or ha_accept that finds it (acquire) and takes it out of its list.
  */
 #ifndef HA_CORE_PENDING_H
 #define HA_CORE_PENDING_H
@@ -74,8 +74,8 @@ void ha_pending_unlink(struct ha_pending *p);
 /* Take it from the driver; under ctx->drive. */
 void ha_pending_forget(struct ha_pending *p);
 
-/* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be looked at (ns of the
- * context's clock, UINT64_MAX = when a socket says so). */
+/* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be looked at (ns
+ * of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch);

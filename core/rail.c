@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as well. */
+/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as
+ * well. */
 #define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
 #define INLINE_SEND sizeof(struct ha_sizes)
 
@@ -34,8 +35,8 @@ static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char
 }
 
 /*
- * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which completes after an error. A
- * receiver's: also an immediate per slot, which is all that the sender may send before we let it go on.
+ * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which completes after an
+ * error. A receiver's: also an immediate per slot, which is all that the sender may send before we let it go on.
  */
 static int cq_entries(const struct ha_bundle *b, const struct ha_device *dev)
 {
@@ -180,7 +181,8 @@ static int traffic_class(const struct ha_bundle *b)
 }
 
 /* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is the address. */
-static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer, struct ibv_ah_attr *ah)
+static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer,
+		      struct ibv_ah_attr *ah)
 {
 	const struct ha_topo_device *topo = r->dev->topo;
 
@@ -235,8 +237,8 @@ static int to_rts(struct ha_bundle *b, struct ibv_qp *qp, uint32_t psn)
 				   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* The listener takes the options that the connector offers and answers with what its driver made of them; the connector takes
- * those. Before RTR. A driver that refuses is asked no more: both ends then do without. */
+/* The listener takes the options that the connector offers and answers with what its driver made of them; the
+ * connector takes those. Before RTR. A driver that refuses is asked no more: both ends then do without. */
 static void settle_ece(struct ha_bundle *b, struct ha_rail *r)
 {
 	const struct ha_wire_ece *peer = &r->peer.ece;
@@ -319,8 +321,8 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
 	}
-	/* NCCL registers from one thread while another may be polling this connection: the completion queue, whose pointer the
-	 * poll looks at, appears last and complete. */
+	/* NCCL registers from one thread while another may be polling this connection: the completion queue, whose
+	 * pointer the poll looks at, appears last and complete. */
 	__atomic_store_n(&r->flush_qp, qp, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
 	return 0;
@@ -335,8 +337,8 @@ destroy_cq:
 /* ---- the end ---- */
 
 /*
- * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it consumes no more, so what
- * its completion queue holds then is all; it goes back to the other connections.
+ * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it consumes no more, so
+ * what its completion queue holds then is all; it goes back to the other connections.
  */
 static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 {

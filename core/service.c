@@ -74,8 +74,8 @@ void ha_service_mute_listeners(struct ha_ctx *ctx)
 }
 
 /*
- * The pointers that epoll hands out are good: watches are removed under ctx->drive, which we hold, before their owners are
- * freed, and no ready() frees another's watch.
+ * The pointers that epoll hands out are good: watches are removed under ctx->drive, which we hold, before their owners
+ * are freed, and no ready() frees another's watch.
  */
 static void dispatch(struct ha_ctx *ctx)
 {
@@ -180,7 +180,8 @@ int ha_service_open(struct ha_ctx *ctx)
 	s->wake = (struct ha_watch){ .fd = -1, .ready = wake_ready };
 	if (fd < 0 || (err = ha_watch_add(ctx, &s->wake, fd, EPOLLIN)) != 0) {
 		err = err ? err : -errno;
-		HA_WARN(NULL, "cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of open files (ulimit -n)",
+		HA_WARN(NULL,
+			"cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of open files (ulimit -n)",
 			strerror(-err));
 		if (fd >= 0)
 			close(fd);

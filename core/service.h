@@ -2,8 +2,9 @@
 /*
  * service.h - what runs beside NCCL: sockets, slow verbs of connections in the making, the devices' events
  *
- * A round looks at everything that is ready and never blocks. The service thread runs rounds and sleeps in between; without
- * it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something run them. Whoever runs a round holds ctx->drive.
+ * A round looks at everything that is ready and never blocks. The service thread runs rounds and sleeps in between;
+ * without it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something run them. Whoever runs a round holds
+ * ctx->drive.
  */
 #ifndef HA_CORE_SERVICE_H
 #define HA_CORE_SERVICE_H

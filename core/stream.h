@@ -35,8 +35,8 @@ int ha_stream_connected(struct ha_stream *s);
 /* Send message->header.length bytes; nothing else may be on its way out. -EAGAIN: flush on. */
 int ha_stream_put(struct ha_stream *s, const void *message);
 int ha_stream_flush(struct ha_stream *s);
-/* The next message, checked, valid until the next call. -EAGAIN: not whole yet. -EPROTO: it is garbage. -EPIPE: the peer
- * ended the stream. Other errors are the connection's. */
+/* The next message, checked, valid until the next call. -EAGAIN: not whole yet. -EPROTO: it is garbage. -EPIPE: the
+ * peer ended the stream. Other errors are the connection's. */
 int ha_stream_get(struct ha_stream *s, const union ha_message **message);
 /* Bytes of the next message so far; a knock that says nothing has none. */
 uint32_t ha_stream_heard(const struct ha_stream *s);

@@ -2,7 +2,8 @@
 /*
  * wire.c - is what another machine sent us sound?
  *
- * One function per kind. They look at nothing beyond the length they are given, and nobody reads a payload before them.
+ * One function per kind. They look at nothing beyond the length they are given, and nobody reads a payload before
+ * them.
  */
 #include "core/wire.h"
 
@@ -54,12 +55,12 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 /* The counts agree with the length, the texts end, the addresses could be real. Versions are for the negotiation. */
 static int check_hello(const struct ha_msg_hello *hello)
 {
-	uint32_t rails = (hello->header.length - (uint32_t)offsetof(struct ha_msg_hello, rail)) / sizeof(hello->rail[0]);
+	size_t rails = (hello->header.length - offsetof(struct ha_msg_hello, rail)) / sizeof(hello->rail[0]);
 
 	if (hello->nrails != rails || !hello->slots || !hello->ring_addr || hello->version_min > hello->version ||
 	    !text_ended(hello->host, sizeof(hello->host)))
 		return -EPROTO;
-	for (uint32_t i = 0; i < rails; i++)
+	for (size_t i = 0; i < rails; i++)
 		if (!qp_sound(&hello->rail[i].qp) || !text_ended(hello->rail[i].name, sizeof(hello->rail[i].name)))
 			return -EPROTO;
 	return 0;
@@ -91,7 +92,7 @@ int ha_wire_check_handle(const void *bytes, const char **why)
 	if (handle.magic != HA_WIRE_MAGIC)
 		*why = "it is another plugin's handle; both ends must load hawser";
 	else if (!versions_meet(handle.version, handle.version_min))
-		*why = "the peer's hawser speaks no protocol version that this one does; install one version everywhere";
+		*why = "the peer's hawser speaks no protocol version of this one; install one version everywhere";
 	else if (!addr_sound(&handle.oob))
 		*why = "its out-of-band address is damaged";
 	else if (!qp_sound(&handle.qp))

@@ -2,8 +2,8 @@
 /*
  * dummy.h - verbs whose objects exist and do nothing
  *
- * For what happens around the data path: set-up, failures, registrations. Counts what is alive. Data is moved in the tests on
- * the software NIC.
+ * For what happens around the data path: set-up, failures, registrations. Counts what is alive. Data is moved in the
+ * tests on the software NIC.
  */
 #ifndef HA_TESTS_CORE_DUMMY_H
 #define HA_TESTS_CORE_DUMMY_H

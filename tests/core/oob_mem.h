@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oob_mem.h - an out-of-band network in memory, for one thread: every byte, piece and end of a stream is the test's to choose */
+/* oob_mem.h - an out-of-band network in memory, for one thread: every byte, piece and end of a stream is the test's
+ * to choose */
 #ifndef HA_TESTS_CORE_OOB_MEM_H
 #define HA_TESTS_CORE_OOB_MEM_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap with virtual time and a network in memory: byte by byte, damaged at each byte, cut at each byte, strangers of
- * every kind, peers that never answer, ends in every state. Nothing may be left over, ever.
+ * The bootstrap with virtual time and a network in memory: byte by byte, damaged at each byte, cut at each byte,
+ * strangers of every kind, peers that never answer, ends in every state. Nothing may be left over, ever.
  */
 #include "core/accept.h"
 #include "core/bundle.h"
@@ -103,7 +103,8 @@ static void plain(void)
 /* Several rails: as many as the poorer end has; the rest of the richer one's goes. */
 static void rails(void)
 {
-	struct ha_comm_opts two = { .traffic_class = 96, .nmore = 1, .more = { 1 } }, bad = { .nmore = 1, .more = { 9 } };
+	struct ha_comm_opts two = { .traffic_class = 96, .nmore = 1, .more = { 1 } };
+	struct ha_comm_opts bad = { .nmore = 1, .more = { 9 } };
 	struct ends e;
 	char other[HA_HANDLE_MAX];
 
@@ -169,6 +170,7 @@ static void pieces(void)
 static void twice(void)
 {
 	struct ends one = { 0 }, two = { 0 };
+	uint32_t qpn;
 
 	world_open(&w);
 	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &one.listen), 0);
@@ -180,7 +182,8 @@ static void twice(void)
 	}
 	CHECK(one.send && two.send && one.recv && two.recv);
 	/* The first took the queue pair in the handle, WELCOME told the second of another. */
-	CHECK((one.send->b.rail[0].peer.qp.qpn == the_handle().qp.qpn) + (two.send->b.rail[0].peer.qp.qpn == the_handle().qp.qpn) == 1);
+	qpn = the_handle().qp.qpn;
+	CHECK((one.send->b.rail[0].peer.qp.qpn == qpn) + (two.send->b.rail[0].peer.qp.qpn == qpn) == 1);
 	CHECK(one.send->b.rail[0].peer.qp.qpn != two.send->b.rail[0].peer.qp.qpn);
 	ha_close_send(one.send);
 	one.send = NULL;
@@ -320,7 +323,7 @@ static void crowd(void)
 static struct ha_msg_hello a_hello(uint64_t nonce)
 {
 	struct ha_msg_hello m = {
-		.header = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, offsetof(struct ha_msg_hello, rail) + sizeof(struct ha_wire_rail), 0 },
+		.header = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, offsetof(struct ha_msg_hello, rail[1]), 0 },
 		.nonce = nonce,
 		.ring_addr = 4096,
 		.version = 1,
@@ -508,8 +511,10 @@ static void ends_everywhere(void)
 				part(&e);
 			} else if (way == 1) {
 				ha_close_listen(e.listen);
-				for (int i = 0; i < 500 && !e.send && !e.error; i++)
-					e.error = ha_connect(w.b, 0, NULL, handle, &e.send), w.clock.now += 10 * HA_NS_PER_MS;
+				for (int i = 0; i < 500 && !e.send && !e.error; i++) {
+					e.error = ha_connect(w.b, 0, NULL, handle, &e.send);
+					w.clock.now += 10 * HA_NS_PER_MS;
+				}
 				CHECK(e.send || e.error);
 			} /* way 2: the contexts end with everything open */
 			world_close(&w);

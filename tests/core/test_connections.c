@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections over TCP and the software NIC: many at once, with and without the service thread; a peer process that dies, or
- * says farewell; strangers at a real port; two threads; IPv6.
+ * Connections over TCP and the software NIC: many at once, with and without the service thread; a peer process that
+ * dies, or says farewell; strangers at a real port; two threads; IPv6.
  */
 #include "core/accept.h"
 #include "core/bundle.h"

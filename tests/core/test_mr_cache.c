@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registrations: shared, counted, kept only on request, relaxed where the device can, given back when connections end. */
+/* Registrations: shared, counted, kept only on request, relaxed where the device can, given back when connections
+ * end. */
 #include "core/mr.h"
 
 #include "core/bundle.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every verb of the set-up fails once, at either end: nothing is left over, somebody is told why in one line, and the next
- * attempt works.
+ * Every verb of the set-up fails once, at either end: nothing is left over, somebody is told why in one line, and the
+ * next attempt works.
  */
 #include "core/bundle.h"
 #include "tests/base/check.h"
@@ -83,7 +83,9 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 /* The context itself. */
 static void contexts(void)
 {
-	struct ha_ctx_params params = { .config = &w.config, .clock = &w.clock.clock, .oob = &oob_mem_ops, .oob_net = &w.net };
+	struct ha_ctx_params params = {
+		.config = &w.config, .clock = &w.clock.clock, .oob = &oob_mem_ops, .oob_net = &w.net
+	};
 	struct ha_ctx *ctx;
 
 	world_prepare(&w);

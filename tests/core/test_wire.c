@@ -21,7 +21,8 @@ static struct ha_msg_hello hello(unsigned rails)
 	};
 
 	for (unsigned i = 0; i < rails; i++)
-		h.rail[i] = (struct ha_wire_rail){ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" };
+		h.rail[i] = (struct ha_wire_rail){ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 },
+						   .name = "nic0:1" };
 	return h;
 }
 
