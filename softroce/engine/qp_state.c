@@ -237,8 +237,10 @@ static void enter(struct sr_qp *qp, enum ibv_qp_state to)
 		qp->service->silence(qp);
 		return;
 	case IBV_QPS_SQD:
-		if (qp->state != IBV_QPS_SQD)
-			qp->req.drained_reported = false;
+		if (qp->state == IBV_QPS_SQD)
+			break;
+		qp->req.drained_reported = false;
+		qp->service->drain(qp);
 		break;
 	default:
 		break;

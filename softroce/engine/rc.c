@@ -81,6 +81,7 @@ const struct sr_service sr_service_rc = {
 	.transmit = rc_transmit,
 	.pending = rc_pending,
 	.expired = sr_completer_expired,
+	.drain = sr_requester_drain,
 	.silence = rc_silence,
 	.reset = rc_reset,
 };

@@ -14,6 +14,8 @@ unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_requester_pending(const struct sr_qp *qp);
 /* Starts over at the oldest unacknowledged packet. */
 void sr_requester_rewind(struct sr_qp *qp);
+/* Asks again, and now for an acknowledgement, because nothing may follow that would ask. */
+void sr_requester_drain(struct sr_qp *qp);
 /* The oldest send failed: it completes with this status, the rest is flushed. */
 void sr_requester_fail(struct sr_qp *qp, enum ibv_wc_status status);
 /* Reports a drained send queue once per SQD state. */

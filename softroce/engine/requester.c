@@ -74,6 +74,12 @@ void sr_requester_fail(struct sr_qp *qp, enum ibv_wc_status status)
 	sr_qp_enter_error(qp);
 }
 
+void sr_requester_drain(struct sr_qp *qp)
+{
+	if (qp->req.una_psn != qp->req.next_psn)
+		sr_requester_rewind(qp);
+}
+
 /* A request nobody has begun to send, and the first that SQD or a fence may hold back. */
 static bool not_begun(const struct sr_qp *qp, const struct sr_swqe *wqe)
 {
@@ -179,7 +185,7 @@ static bool wants_ack(const struct sr_qp *qp, const struct sr_swqe *wqe, uint32_
 		return true;
 	if (psn != wqe->last_psn)
 		return false;
-	if ((wqe->flags & IBV_SEND_SIGNALED) || qp->sq.cur + 1 == qp->sq.head)
+	if ((wqe->flags & IBV_SEND_SIGNALED) || qp->sq.cur + 1 == qp->sq.head || qp->state == IBV_QPS_SQD)
 		return true;
 	return sr_sq_at(&qp->sq, qp->sq.cur + 1)->status != IBV_WC_SUCCESS;
 }

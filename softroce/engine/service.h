@@ -27,6 +27,8 @@ struct sr_service {
 	bool (*pending)(const struct sr_qp *qp);
 	/* The queue pair's timer has expired. */
 	void (*expired)(struct sr_qp *qp);
+	/* The queue pair begins to drain: what was sent must be acknowledged although nothing follows it. */
+	void (*drain)(struct sr_qp *qp);
 	/* Drops every answer owed to the peer. */
 	void (*silence)(struct sr_qp *qp);
 	/* Clears the service's state for a new life. */

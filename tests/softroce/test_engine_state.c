@@ -323,6 +323,38 @@ static void drain(bool notify)
 	pair_close(&p);
 }
 
+/* Drained although nobody asked for an acknowledgement of what had been sent, and without a timer to ask again. */
+static void drain_unsignaled(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct options opt = default_options;
+	struct ibv_send_wr wr;
+	struct ibv_sge list;
+	struct pair p;
+
+	opt.timeout = 0;
+	pair_open(&p, &opt);
+	pair_connect(&p, IBV_QPS_RTS);
+	sr_memwire_set_link(p.end[0].port, &(struct sr_memwire_link){ .latency_ns = 1000, .bytes_per_us = 100 });
+	list = sge(&p.end[0], 0, 100);
+	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
+	aim(&wr, &p.end[1], 0);
+	wr.send_flags = 0;
+	for (int i = 0; i < 50; i++)
+		CHECK_EQ(post(&p, 0, &wr), 0);
+	run_for(&p, 500);
+	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	run_for(&p, 1000000000);
+	CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), 1);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.wr_id = 2;
+	CHECK_EQ(post(&p, 0, &wr), 0);
+	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
 /* A passive end may stay in RTR; the first request tells it so. */
 static void communication_established(void)
 {
@@ -390,6 +422,7 @@ int main(void)
 	flush_and_again();
 	drain(true);
 	drain(false);
+	drain_unsignaled();
 	communication_established();
 	return 0;
 }
