@@ -12,7 +12,7 @@
 /* What went by, and what was told to vanish: the n-th packet of an end, for a few n. */
 struct watch {
 	struct pair *p;
-	uint64_t n[2], acks, naks, read_requests, last_ack_psn;
+	uint64_t n[2], acks, naks, read_requests, last_ack_psn, last_answer_psn;
 	uint64_t lose[2][4];
 	bool write_seen, write_before_answer;
 };
@@ -37,6 +37,8 @@ static bool watching(void *arg, struct sr_memwire_port *from, uint8_t *packet, u
 	} else if (packet[0] == SR_OP_ACK) {
 		w->naks++;
 	}
+	if (packet[0] == SR_OP_READ_ONLY)
+		w->last_answer_psn = psn_of(packet);
 	w->read_requests += packet[0] == SR_OP_READ_REQUEST;
 	if (packet[0] == SR_OP_WRITE_ONLY) {
 		w->write_seen = true;
@@ -180,6 +182,13 @@ static void repeated_read_makes_room(void)
 	run_for(&p, 100000);
 	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic + 1);
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+	/* Repetitions in the wrong order are answered oldest first, each once. */
+	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 3, true);
+	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 2, true);
+	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 3, true);
+	run_for(&p, 100000);
+	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic + 3);
+	CHECK_EQ(w.last_answer_psn, p.opt.psn[0] + 3);
 	/* But one more than agreed that has not been answered at all is one too many. */
 	for (uint32_t i = 0; i <= p.opt.dest_rd_atomic; i++)
 		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic + 1 + i, true);

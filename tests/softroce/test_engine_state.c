@@ -324,7 +324,7 @@ static void drain(bool notify)
 }
 
 /* Drained although nobody asked for an acknowledgement of what had been sent, and without a timer to ask again. */
-static void drain_unsignaled(void)
+static void drain_unsignaled(uint32_t len)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct options opt = default_options;
@@ -336,7 +336,7 @@ static void drain_unsignaled(void)
 	pair_open(&p, &opt);
 	pair_connect(&p, IBV_QPS_RTS);
 	sr_memwire_set_link(p.end[0].port, &(struct sr_memwire_link){ .latency_ns = 1000, .bytes_per_us = 100 });
-	list = sge(&p.end[0], 0, 100);
+	list = sge(&p.end[0], 0, len);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	aim(&wr, &p.end[1], 0);
 	wr.send_flags = 0;
@@ -422,7 +422,8 @@ int main(void)
 	flush_and_again();
 	drain(true);
 	drain(false);
-	drain_unsignaled();
+	drain_unsignaled(100);
+	drain_unsignaled(20000);
 	communication_established();
 	return 0;
 }
