@@ -62,6 +62,8 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 	if (wrong == QP_RIGHT)
 		opt.qp_access &= ~right[op];
 	open_with(&p, &opt);
+	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
+		CHECK_EQ(post_recv(&p.end[1], 3, 0, 0), 0);
 	list = sge(&p.end[0], 0, 8);
 	wr = send_wr(one_sided[op], 1, &list, 1);
 	aim(&wr, &p.end[1], 0);
@@ -80,8 +82,6 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 		*key = sr_mr_rkey(p.end[1].mr);
 	}
-	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
-		CHECK_EQ(post_recv(&p.end[1], 3, 0, 0), 0);
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
 		expect_status(&p, p.end[1].rcq, 3, IBV_WC_WR_FLUSH_ERR);
