@@ -26,6 +26,7 @@ struct discovery {
 	bool peer_memory;
 	int listed;   /* devices that the library knows */
 	int filtered; /* ports that NCCL_IB_HCA keeps out */
+	int waiting;  /* ports that are not usable yet, kept from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
 };
 
 static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
@@ -57,27 +58,45 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 			"path. Disable it, or set HA_NCCL_ENABLE_BACKUP=0", dev->port);
 }
 
-/* False: the port is not usable, and the log said why. */
-static bool port_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ha_port_attr *port)
+/* How peers reach an active port. False: they cannot, and the log said why. */
+static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo_device *dev,
+			 const struct ibv_port_attr *attr)
 {
 	struct ha_gid_entry gid;
 
-	dev->port_attr = port->attr;
-	dev->is_ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	dev->lid = port->attr.lid;
-	dev->mtu = port->attr.active_mtu;
-	dev->speed_mbps = ha_speed_port(d->verbs, dev->context, (uint8_t)dev->port, port);
-	if (ha_gid_select(d->verbs, dev->context, dev->name, (uint8_t)dev->port, &port->attr, d->config, &gid))
+	dev->lid = attr->lid;
+	dev->mtu = attr->active_mtu;
+	if (ha_gid_select(verbs, dev->context, dev->name, (uint8_t)dev->port, attr, config, &gid))
 		return false;
 	dev->gid_index = gid.index;
 	dev->gid = gid.gid;
 	dev->roce_version = dev->is_ethernet ? gid.roce_version : 0;
-	place_fill(d, dev);
-	abilities_fill(d, dev);
 	return true;
 }
 
-/* Does this port belong to the list? Queries it into `attr` and says why not. */
+/* What the hardware says of a port; not its address. */
+static void attributes_fill(const struct ha_verbs_ops *verbs, struct ha_topo_device *dev,
+			    const struct ha_port_attr *port)
+{
+	dev->port_attr = port->attr;
+	dev->is_ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	dev->speed_mbps = ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
+}
+
+static void port_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ha_port_attr *port)
+{
+	attributes_fill(d->verbs, dev, port);
+	dev->up = port->attr.state == IBV_PORT_ACTIVE && address_fill(d->verbs, d->config, dev, &port->attr);
+	place_fill(d, dev);
+	abilities_fill(d, dev);
+}
+
+static bool link_layer_known(const struct ha_port_attr *attr)
+{
+	return attr->attr.link_layer == IBV_LINK_LAYER_INFINIBAND || attr->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* May this port be used, now or when it comes up? Queries it into `attr` and says why not. */
 static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, struct ha_port_attr *attr,
 			const struct ha_namelist_item **item)
 {
@@ -97,39 +116,51 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, s
 		d->topo->down++;
 		HA_INFO(dev->name, "port %d is %s and left out; check its cable and `ip link` or `ibstat`", dev->port,
 			ha_verbs_port_state_name(attr->attr.state));
-		return false;
+		return link_layer_known(attr);
 	}
-	if (attr->attr.link_layer != IBV_LINK_LAYER_INFINIBAND && attr->attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+	if (!link_layer_known(attr)) {
 		HA_INFO(dev->name, "port %d speaks neither InfiniBand nor RoCE and is left out", dev->port);
 		return false;
 	}
 	return true;
 }
 
+/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a line. */
+static struct ha_topo_device *port_place(struct discovery *d, const struct ha_topo_device *dev)
+{
+	int *n = dev->up ? &d->topo->ndevices : &d->waiting;
+
+	if (*n < HA_TOPO_DEVICES_MAX)
+		return &d->topo->devices[(dev->up ? 0 : HA_TOPO_DEVICES_MAX) + (*n)++];
+	if (dev->up)
+		HA_WARN(dev->name, "more than %d ports; the rest is left out. Choose with NCCL_IB_HCA",
+			HA_TOPO_DEVICES_MAX);
+	else
+		HA_INFO(dev->name, "more than %d ports are down; port %d will not be seen when it comes up",
+			HA_TOPO_DEVICES_MAX, dev->port);
+	return NULL;
+}
+
 /* Adds the ports of one open device. Returns how many. */
 static int ports_add(struct discovery *d, const struct ha_topo_device *model)
 {
-	struct ha_topo *topo = d->topo;
 	int added = 0;
 
 	for (int port = 1; port <= model->attr.phys_port_cnt; port++) {
 		const struct ha_namelist_item *item;
+		struct ha_topo_device dev = *model, *place;
 		struct ha_port_attr attr;
-		struct ha_topo_device *dev;
 
-		if (topo->ndevices == HA_TOPO_DEVICES_MAX) {
-			HA_WARN(model->name, "more than %d ports; the rest is left out. Choose with NCCL_IB_HCA",
-				HA_TOPO_DEVICES_MAX);
-			break;
-		}
-		dev = &topo->devices[topo->ndevices];
-		*dev = *model;
-		dev->port = port;
-		if (!port_wanted(d, dev, &attr, &item) || !port_fill(d, dev, &attr))
+		dev.port = port;
+		if (!port_wanted(d, &dev, &attr, &item))
 			continue;
-		dev->rail_id = item ? item->rail : HA_NAMELIST_ANY;
-		dev->plane_id = item ? item->plane : HA_NAMELIST_ANY;
-		topo->ndevices++;
+		port_fill(d, &dev, &attr);
+		dev.rail_id = item ? item->rail : HA_NAMELIST_ANY;
+		dev.plane_id = item ? item->plane : HA_NAMELIST_ANY;
+		place = port_place(d, &dev);
+		if (!place)
+			continue;
+		*place = dev;
 		added++;
 	}
 	return added;
@@ -169,6 +200,20 @@ static int order_compare(const void *a, const void *b)
 	if (x->list_index != y->list_index)
 		return x->list_index - y->list_index;
 	return x->port - y->port;
+}
+
+/* The ports that wait follow the reported ones. */
+static void list_close(struct discovery *d)
+{
+	struct ha_topo *topo = d->topo;
+	struct ha_topo_device *waiting = &topo->devices[topo->ndevices];
+
+	topo->nports = topo->ndevices + d->waiting;
+	memmove(waiting, &topo->devices[HA_TOPO_DEVICES_MAX], (size_t)d->waiting * sizeof(*waiting));
+	if (!d->config->ib_device_pci_order)
+		return;
+	qsort(topo->devices, (size_t)topo->ndevices, sizeof(*waiting), order_compare);
+	qsort(waiting, (size_t)d->waiting, sizeof(*waiting), order_compare);
 }
 
 /* NCCL tells functions of one card apart by a port number that counts over the card. */
@@ -247,8 +292,7 @@ int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *c
 		d.listed = 0;
 	for (int i = 0; i < d.listed; i++)
 		device_add(&d, topo->list[i], i);
-	if (config->ib_device_pci_order)
-		qsort(topo->devices, (size_t)topo->ndevices, sizeof(topo->devices[0]), order_compare);
+	list_close(&d);
 	card_ports_count(topo);
 	result_log(&d);
 	return 0;
@@ -256,10 +300,10 @@ int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *c
 
 void ha_topo_release(struct ha_topo *topo)
 {
-	for (int i = 0; i < topo->ndevices; i++) {
+	for (int i = 0; i < topo->nports; i++) {
 		struct ibv_context *context = topo->devices[i].context;
 
-		for (int j = i; j < topo->ndevices; j++) /* ports of one device share it */
+		for (int j = i; j < topo->nports; j++) /* ports of one device share it */
 			if (topo->devices[j].context == context)
 				topo->devices[j].context = NULL;
 		if (context)
@@ -268,7 +312,27 @@ void ha_topo_release(struct ha_topo *topo)
 	if (topo->list)
 		topo->verbs->device_list_free(topo->verbs, topo->list);
 	topo->list = NULL;
-	topo->ndevices = 0;
+	topo->ndevices = topo->nports = 0;
+}
+
+int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev)
+{
+	struct ha_topo_device *d = &topo->devices[dev];
+	struct ha_port_attr attr;
+	bool was_up = d->up;
+	int rc;
+
+	rc = topo->verbs->query_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
+	if (rc) {
+		d->up = false;
+		return rc;
+	}
+	if (dev < topo->ndevices) /* its other attributes may be read by whoever asks for properties */
+		d->port_attr.state = attr.attr.state;
+	else
+		attributes_fill(topo->verbs, d, &attr);
+	d->up = attr.attr.state == IBV_PORT_ACTIVE && address_fill(topo->verbs, config, d, &attr.attr);
+	return d->up != was_up;
 }
 
 enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)
