@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How much of what plain UDP moves does softroce move? ib_write_bw at 1 MiB and udp_plain take turns on the same machine;
-# the medians and their ratio are printed, and the latency of small writes. Usage: softroce_bw.sh BUILD_DIR [ROUNDS]
+# How much of what plain UDP moves does softroce move? ib_write_bw at 1 MiB and udp_plain take turns on the same
+# machine; the medians and their ratio are printed, and the latency of small writes.
+# Usage: softroce_bw.sh BUILD_DIR [ROUNDS]
 # Exit 1 when the ratio is below one half.
 set -euo pipefail
 build=$1 rounds=${2:-5}
@@ -27,6 +28,8 @@ udp=$(median <"$SOFTROCE_CONTROL/udp") roce=$(median <"$SOFTROCE_CONTROL/roce")
 echo "plain UDP with offloads:    $udp MB/s   ($(tr '\n' ' ' <"$SOFTROCE_CONTROL/udp"))"
 echo "ib_write_bw, 1 MiB:         $roce MB/s   ($(tr '\n' ' ' <"$SOFTROCE_CONTROL/roce"))"
 awk -v u="$udp" -v r="$roce" 'BEGIN { printf "ratio:                      %.2f\n", r / u }'
-pair ib_write_lat -s 8 -n 5000 | awk '$1 == 8 { printf "ib_write_lat, 8 B:          %s us typical, %s us average, %s us at 99 %%\n", $5, $6, $8 }'
-pair ib_send_lat -s 8 -n 5000 | awk '$1 == 8 { printf "ib_send_lat, 8 B:           %s us typical, %s us average, %s us at 99 %%\n", $5, $6, $8 }'
+for program in ib_write_lat ib_send_lat; do
+	pair $program -s 8 -n 5000 | awk -v p=$program '$1 == 8 {
+		printf "%-12s, 8 B:          %s us typical, %s us average, %s us at 99 %%\n", p, $5, $6, $8 }'
+done
 awk -v u="$udp" -v r="$roce" 'BEGIN { exit !(r / u >= 0.5) }'

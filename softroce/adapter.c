@@ -3,6 +3,7 @@
 #include "softroce/settings.h"
 #include "softroce/udp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,22 +156,29 @@ static int interface_take(struct sr_adapter *adapter)
 	return 0;
 }
 
+/* Why the device is not in the list, and what to do about it. */
+static const char *address_trouble(const struct sr_adapter *adapter, int err)
+{
+	if (err == -ENODEV && adapter->spec.kind == SR_DEVICE_INTERFACE)
+		return "there is no such interface here (`ip link` lists them)";
+	if (err == -ENODEV || err == -EADDRNOTAVAIL)
+		return "no interface of this machine has its address (`ip address` lists them; is `lo` up?)";
+	if (err == -EADDRINUSE && adapter->spec.kind == SR_DEVICE_SUBNET)
+		return "UDP port 4791 is taken on every address of its subnet; name a larger one, or see whether another "
+		       "RoCE stack (rdma_rxe) holds the port";
+	if (err == -EADDRINUSE)
+		return "another process has its address, and a software NIC belongs to one process; give each its own "
+		       "address, or a loopback subnet such as 127.1.0.0/16";
+	return strerror(-err);
+}
+
 static void address_complain(const struct sr_adapter *adapter, int err)
 {
-	const char *name = adapter->spec.name;
+	const char *what = adapter->spec.kind == SR_DEVICE_INTERFACE ? adapter->spec.ifname : NULL;
+	char address[INET6_ADDRSTRLEN];
 
-	if (err == -ENODEV && adapter->spec.kind == SR_DEVICE_INTERFACE)
-		sr_say("%s is skipped: there is no interface '%s' here (`ip link` lists them)", name, adapter->spec.ifname);
-	else if (err == -ENODEV || err == -EADDRNOTAVAIL)
-		sr_say("%s is skipped: no interface of this machine has its address (`ip address` lists them; is `lo` up?)", name);
-	else if (err == -EADDRINUSE && adapter->spec.kind == SR_DEVICE_SUBNET)
-		sr_say("%s is skipped: UDP port %d is taken on every address of its subnet; another RoCE stack (rdma_rxe) may hold it "
-		       "on all addresses, or name a larger subnet", name, SR_UDP_PORT);
-	else if (err == -EADDRINUSE)
-		sr_say("%s is skipped: another process has its address, and a software NIC belongs to one process; give each its own "
-		       "address, or a loopback subnet such as 127.1.0.0/16", name);
-	else
-		sr_say("%s is skipped: %s", name, strerror(-err));
+	sr_say("%s (%s) is skipped: %s", adapter->spec.name, what ? what : sr_gid_text(adapter->spec.gid, address),
+	       address_trouble(adapter, err));
 }
 
 static int address_take(struct sr_adapter *adapter)

@@ -2,9 +2,9 @@
 /*
  * adapter.h - one software NIC of this process: the engine, its UDP wire, its control page and its worker thread
  *
- * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is opened. It has two lives:
- * it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a page).
- * A process that lists devices and frees the list without opening any gives the addresses back at once.
+ * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is opened. It has two
+ * lives: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a
+ * page). A process that lists devices and frees the list without opening any gives the addresses back at once.
  *
  * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in verbs/.
  */
@@ -51,12 +51,14 @@ void sr_adapter_release(struct sr_adapter *adapter, unsigned life);
 int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events);
 void sr_adapter_close(struct sr_adapter *adapter, unsigned life);
 
-/* Between these two the caller owns the engine. enter() is false when the process has forked since `life`: nothing of the
- * parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it earlier than it would wake. */
+/* Between these two the caller owns the engine. enter() is false when the process has forked since `life`: nothing of
+ * the parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it earlier than it
+ * would wake. */
 bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life);
 bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life);
 void sr_adapter_leave(struct sr_adapter *adapter);
-/* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once. */
+/* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once.
+ */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
 /* The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use at this moment. */
 int sr_adapter_pollfds(struct pollfd *fds, int max);

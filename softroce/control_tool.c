@@ -22,9 +22,9 @@ static int entry_path(const struct sr_control_entry *entry, const char *suffix, 
 {
 	char folder[256];
 
-	return snprintf(path, len, "%s/%s%s", sr_control_folder(folder, sizeof(folder)), entry->name, suffix) < (int)len ?
-		       0 :
-		       -ENAMETOOLONG;
+	return snprintf(path, len, "%s/%s%s", sr_control_folder(folder, sizeof(folder)), entry->name, suffix) < (int)len
+		       ? 0
+		       : -ENAMETOOLONG;
 }
 
 static int entry_open(const struct sr_control_entry *entry, int flags)
@@ -41,7 +41,8 @@ static int entry_open(const struct sr_control_entry *entry, int flags)
 static int page_read(int fd, struct sr_control_page *page)
 {
 	if (pread(fd, page, sizeof(*page), 0) != sizeof(*page) || page->magic != SR_CONTROL_MAGIC ||
-	    page->version != SR_CONTROL_VERSION || page->size != sizeof(*page) || !memchr(page->device, 0, sizeof(page->device)))
+	    page->version != SR_CONTROL_VERSION || page->size != sizeof(*page) ||
+	    !memchr(page->device, 0, sizeof(page->device)))
 		return -EINVAL;
 	return 0;
 }

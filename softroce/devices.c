@@ -100,8 +100,8 @@ static const char *subnet_parse(const char *what, const char *slash, struct sr_d
 		return "the prefix length must lie between 8 and 30, as in 127.1.0.0/16";
 	host = ntohl(in.s_addr);
 	if (host >> 24 != 127)
-		return "only a loopback subnet (inside 127.0.0.0/8) can be shared out to processes; name an address or an "
-		       "interface instead";
+		return "only a loopback subnet (inside 127.0.0.0/8) can be shared out to processes; name an address or "
+		       "an interface instead";
 	spec->kind = SR_DEVICE_SUBNET;
 	spec->prefix = prefix;
 	sr_gid_from_ipv4(spec->gid, host & (0xffffffffu << (32 - prefix)));

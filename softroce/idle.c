@@ -2,8 +2,8 @@
 /*
  * idle.c - polling with more threads than cores
  *
- * A NIC in software needs the cores that its pollers spin on: the peer that is to answer may be waiting for exactly this
- * core. Among well-behaved pollers sched_yield() is the best there is: it returns at once when nobody waits. But
+ * A NIC in software needs the cores that its pollers spin on: the peer that is to answer may be waiting for exactly
+ * this core. Among well-behaved pollers sched_yield() is the best there is: it returns at once when nobody waits. But
  * beside threads that just compute, a yield gives away a whole round of everybody's time slices, milliseconds each. So
  * every yield is timed; one that took long is followed by a while in which the thread sleeps on the sockets instead,
  * up to NAP_NS: a sleeper is woken by its packet, and the scheduler lets it run soon. The while doubles as long as

@@ -38,7 +38,8 @@ static bool address_owns(const struct ifaddrs *ifa, const uint8_t want[16])
 	address_gid(ifa->ifa_addr, gid);
 	if (!memcmp(gid, want, 16))
 		return true;
-	if ((ifa->ifa_flags & IFF_LOOPBACK) && ifa->ifa_addr->sa_family == AF_INET && ifa->ifa_netmask && sr_gid_ipv4(want)) {
+	if ((ifa->ifa_flags & IFF_LOOPBACK) && ifa->ifa_addr->sa_family == AF_INET && ifa->ifa_netmask &&
+	    sr_gid_ipv4(want)) {
 		uint32_t mask = ntohl(((const struct sockaddr_in *)ifa->ifa_netmask)->sin_addr.s_addr);
 
 		return mask && (sr_gid_ipv4(gid) & mask) == (sr_gid_ipv4(want) & mask);
@@ -136,7 +137,8 @@ int sr_netif_read(struct sr_netif *link, const struct sr_device_spec *spec, cons
 
 enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link)
 {
-	unsigned overhead = sr_gid_ipv4(link->gid[0]) && gid_zero(link->gid[1]) ? ROCE_OVERHEAD_IPV4 : ROCE_OVERHEAD_IPV6;
+	unsigned overhead =
+		sr_gid_ipv4(link->gid[0]) && gid_zero(link->gid[1]) ? ROCE_OVERHEAD_IPV4 : ROCE_OVERHEAD_IPV6;
 
 	for (int mtu = IBV_MTU_4096; mtu > IBV_MTU_256; mtu--)
 		if (link->mtu >= (128u << mtu) + overhead)
@@ -146,8 +148,8 @@ enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link)
 
 void sr_netif_ib_speed(const struct sr_netif *link, uint8_t *width, uint8_t *speed)
 {
-	/* Lanes and lane rates of IBTA PortInfo: width code 1 = 1X, 2 = 4X; speed 1 SDR 2.5, 4 QDR 10, 32 EDR 25, 64 HDR 50,
-	 * 128 NDR 100 Gbit/s per lane. */
+	/* Lanes and lane rates of IBTA PortInfo: width code 1 = 1X, 2 = 4X; speed 1 SDR 2.5, 4 QDR 10, 32 EDR 25, 64
+	 * HDR 50, 128 NDR 100 Gbit/s per lane. */
 	static const struct {
 		unsigned mbps;
 		uint8_t width, speed;
@@ -192,7 +194,8 @@ bool sr_netif_watch_drain(int fd)
 	bool any = false;
 	ssize_t n;
 
-	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were lost: also a change. */
+	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were lost: also a change.
+	 */
 	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)))
 		any = true;
 	return any;

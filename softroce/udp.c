@@ -100,7 +100,8 @@ static int socket_configure(struct sr_udp *udp, int fd, bool ipv4)
 	socklen_t len = sizeof(value);
 
 	/* RoCEv2 packets are never fragmented, and the ICRC covers the flag that says so. */
-	if (setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &value, sizeof(value)))
+	if (setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &value,
+		       sizeof(value)))
 		return -errno;
 	if (!ipv4 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)))
 		return -errno;

@@ -57,8 +57,8 @@ static uint16_t sender_port(const union sr_address *name)
 	return ntohs(name->sa.sa_family == AF_INET ? name->in.sin_port : name->in6.sin6_port);
 }
 
-static void packet_hold(struct sr_udp *udp, const struct sr_path *path, bool reordered, uint64_t due, const uint8_t *data,
-			uint32_t len)
+static void packet_hold(struct sr_udp *udp, const struct sr_path *path, bool reordered, uint64_t due,
+			const uint8_t *data, uint32_t len)
 {
 	struct sr_held *held = sr_held_add(&udp->held, path, true, reordered, due, len);
 
@@ -137,7 +137,8 @@ static uint32_t segment_size(struct msghdr *msg, uint32_t len)
 	return len;
 }
 
-static int message_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_socket *socket, unsigned index)
+static int message_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_socket *socket,
+			   unsigned index)
 {
 	struct mmsghdr *message = &udp->rx_messages[index];
 	const uint8_t *data = udp->rx_iov[index].iov_base;

@@ -11,8 +11,8 @@
  *   away      it leaves the sockets to the application and looks in every AWAY_NS.
  *
  * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last ACTIVE_NS: a thread
- * that polls in a loop will find the packets sooner than we would. It serves again when, on looking in, the last poll is
- * older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a completion queue
+ * that polls in a loop will find the packets sooner than we would. It serves again when, on looking in, the last poll
+ * is older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a completion queue
  * (ib_write_lat does).
  */
 #include "softroce/adapter.h"
@@ -86,7 +86,8 @@ static bool packets_cede(struct worker *worker, uint64_t now)
 /* A timer of the engine, a delayed packet or a full socket does not wait for the application. */
 static bool turn_due(const struct sr_adapter *adapter, uint64_t now)
 {
-	return sr_nic_deadline(adapter->nic) <= now || sr_udp_deadline(adapter->udp) <= now || sr_udp_blocked(adapter->udp);
+	return sr_nic_deadline(adapter->nic) <= now || sr_udp_deadline(adapter->udp) <= now ||
+	       sr_udp_blocked(adapter->udp);
 }
 
 /* Fill the poll set and return when to wake at the latest; under the lock. */
@@ -157,7 +158,8 @@ static void *worker_run(void *arg)
 		outside_follow(&worker);
 		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
 			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
-				/* Work often comes in runs: look again before sleeping, but let others have the lock. */
+				/* Work often comes in runs: look again before sleeping, but let others have the lock.
+				 */
 				pthread_mutex_unlock(&adapter->lock);
 				lock_take(adapter);
 				now = sr_now();
@@ -182,7 +184,8 @@ int sr_worker_start(struct sr_adapter *adapter)
 	if (adapter->kick < 0)
 		return -errno;
 	adapter->watch = sr_netif_watch_open();
-	/* Without netlink (a sandbox) the link's state is the one at the start. The poll set ignores the negative number. */
+	/* Without netlink (a sandbox) the link's state is the one at the start. The poll set ignores the negative
+	 * number. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the application's */
 	err = -pthread_create(&adapter->worker, NULL, worker_run, adapter);

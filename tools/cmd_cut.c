@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, kill: hurt a software NIC from outside its process;
- * ha soft: list the software NICs of all processes of this user
+ * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, kill: hurt a software NIC from outside its
+ * process; ha soft: list the software NICs of all processes of this user
  */
 #include "softroce/control.h"
 #include "tools/ha.h"
@@ -79,10 +79,10 @@ static const struct fault_command commands[] = {
 	{ "kill", "", "the device dies, for good", WHOLE, kill_apply, NULL, "killed" },
 	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
 	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply, "duplicating" },
-	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake", RATE_TIME,
-	  NULL, reorder_apply, "reordering" },
-	{ "delay", " TIME [JITTER] [tx|rx]", "delay every packet by TIME and up to JITTER more", TIME, NULL, delay_apply,
-	  "delaying" },
+	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake",
+	  RATE_TIME, NULL, reorder_apply, "reordering" },
+	{ "delay", " TIME [JITTER] [tx|rx]", "delay every packet by TIME and up to JITTER more", TIME, NULL,
+	  delay_apply, "delaying" },
 	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION, NULL, blackhole_apply,
 	  "swallowing packets" },
 };
@@ -100,10 +100,12 @@ static int usage(const struct fault_command *command, FILE *out, int status)
 	fprintf(out,
 		"usage: ha %s DEVICE%s\n"
 		"%s.\n\n"
-		"DEVICE: soft0 (in every process of this user), soft0@127.1.0.3 or soft0:PID (one); `ha soft` lists them.\n",
+		"DEVICE: soft0 (in every process of this user), soft0@127.1.0.3 or soft0:PID (one); `ha soft` lists "
+		"them.\n",
 		command->name, command->arguments, command->help);
 	if (command->shape != WHOLE)
-		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; TIME as 20us, 5ms, 1s.\n"
+		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; "
+			     "TIME as 20us, 5ms, 1s.\n"
 			     "A value of 0 takes the fault away again.\n");
 	return status;
 }
@@ -178,7 +180,8 @@ static void entry_name(const struct sr_control_entry *entry, char *buf, size_t l
 {
 	char address[INET6_ADDRSTRLEN];
 
-	snprintf(buf, len, "%s@%s (pid %u)", entry->page.device, sr_gid_text(entry->page.gid[0], address), entry->page.pid);
+	snprintf(buf, len, "%s@%s (pid %u)", entry->page.device, sr_gid_text(entry->page.gid[0], address),
+		 entry->page.pid);
 }
 
 /* Apply to every device the selector means; the exit status. */
@@ -190,8 +193,8 @@ static int command_apply(const struct fault_command *command, const char *select
 
 	list = sr_control_list(selector, &n);
 	if (n <= 0) {
-		fprintf(stderr, "ha %s: no process has a device '%s' open%s%s; `ha soft` lists them\n", command->name, selector,
-			n ? ": " : "", n ? strerror(-n) : "");
+		fprintf(stderr, "ha %s: no process has a device '%s' open%s%s; `ha soft` lists them\n", command->name,
+			selector, n ? ": " : "", n ? strerror(-n) : "");
 		return 1;
 	}
 	for (int i = 0; i < n; i++) {
@@ -202,8 +205,8 @@ static int command_apply(const struct fault_command *command, const char *select
 		if (err == -ESRCH)
 			printf("%s: gone\n", name);
 		else if (err)
-			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n", command->name, name,
-				strerror(-err));
+			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n", command->name,
+				name, strerror(-err));
 		else
 			printf("%s: %s\n", name, command->done);
 		status |= err && err != -ESRCH;
@@ -253,17 +256,31 @@ static void counters_print(const struct sr_control_page *page)
 		const char *name;
 		uint64_t value;
 	} all[] = {
-		{ "sent_pkts", c->sent_pkts }, { "rcvd_pkts", c->rcvd_pkts }, { "sent_bytes", c->sent_bytes },
-		{ "rcvd_bytes", c->rcvd_bytes }, { "duplicate_request", c->duplicate_request },
-		{ "out_of_seq_request", c->out_of_seq_request }, { "rcvd_rnr_err", c->rcvd_rnr_err },
-		{ "send_rnr_err", c->send_rnr_err }, { "rcvd_seq_err", c->rcvd_seq_err }, { "ack_deferred", c->ack_deferred },
-		{ "retry_exceeded_err", c->retry_exceeded_err }, { "retry_rnr_exceeded_err", c->retry_rnr_exceeded_err },
-		{ "completer_retry_err", c->completer_retry_err }, { "send_err", c->send_err },
-		{ "dropped_no_qp", c->dropped_no_qp }, { "dropped_bad_header", c->dropped_bad_header },
-		{ "dropped_bad_key", c->dropped_bad_key }, { "dropped_link_down", c->dropped_link_down },
-		{ "dropped_wrong_peer", c->dropped_wrong_peer }, { "bad_icrc", w->bad_icrc }, { "runt", w->runt },
-		{ "lost_by_fault", w->lost_by_fault }, { "delayed_by_fault", w->delayed_by_fault },
-		{ "send_errors", w->send_errors }, { "syscalls_sent", w->syscalls_sent },
+		{ "sent_pkts", c->sent_pkts },
+		{ "rcvd_pkts", c->rcvd_pkts },
+		{ "sent_bytes", c->sent_bytes },
+		{ "rcvd_bytes", c->rcvd_bytes },
+		{ "duplicate_request", c->duplicate_request },
+		{ "out_of_seq_request", c->out_of_seq_request },
+		{ "rcvd_rnr_err", c->rcvd_rnr_err },
+		{ "send_rnr_err", c->send_rnr_err },
+		{ "rcvd_seq_err", c->rcvd_seq_err },
+		{ "ack_deferred", c->ack_deferred },
+		{ "retry_exceeded_err", c->retry_exceeded_err },
+		{ "retry_rnr_exceeded_err", c->retry_rnr_exceeded_err },
+		{ "completer_retry_err", c->completer_retry_err },
+		{ "send_err", c->send_err },
+		{ "dropped_no_qp", c->dropped_no_qp },
+		{ "dropped_bad_header", c->dropped_bad_header },
+		{ "dropped_bad_key", c->dropped_bad_key },
+		{ "dropped_link_down", c->dropped_link_down },
+		{ "dropped_wrong_peer", c->dropped_wrong_peer },
+		{ "bad_icrc", w->bad_icrc },
+		{ "runt", w->runt },
+		{ "lost_by_fault", w->lost_by_fault },
+		{ "delayed_by_fault", w->delayed_by_fault },
+		{ "send_errors", w->send_errors },
+		{ "syscalls_sent", w->syscalls_sent },
 		{ "syscalls_received", w->syscalls_received },
 	};
 
@@ -274,8 +291,9 @@ static void counters_print(const struct sr_control_page *page)
 
 static int soft_usage(FILE *out, int status)
 {
-	fprintf(out, "usage: ha soft [DEVICE]\n"
-		     "Lists the software NICs that processes of this user have open: address, state, faults, counters.\n");
+	fprintf(out,
+		"usage: ha soft [DEVICE]\n"
+		"Lists the software NICs that processes of this user have open: address, state, faults, counters.\n");
 	return status;
 }
 

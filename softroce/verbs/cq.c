@@ -163,7 +163,8 @@ static void channel_count(struct sr_vcq *cq, int by)
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 
-static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+				int vector)
 {
 	struct sr_vcq *cq;
 	int err = EIO;

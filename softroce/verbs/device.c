@@ -46,8 +46,10 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	snprintf(device->dev.name, sizeof(device->dev.name), "%s", adapter->spec.name);
 	snprintf(device->dev.dev_name, sizeof(device->dev.dev_name), "%s", adapter->spec.name);
 	/* The usual places, where nothing lies: no kernel device is behind this one. */
-	snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path), "/sys/class/infiniband/%s", adapter->spec.name);
-	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s", adapter->spec.name);
+	snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path), "/sys/class/infiniband/%s",
+		 adapter->spec.name);
+	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s",
+		 adapter->spec.name);
 	return device;
 }
 

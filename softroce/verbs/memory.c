@@ -75,9 +75,9 @@ static int page_probe(uintptr_t page, size_t size, bool write)
 }
 
 /*
- * A hardware NIC pins the memory, and registering what is not there fails with EFAULT. Here the CPU will touch it later,
- * in the worker: memory the CPU cannot reach (GPU memory, a hole) must be refused now. The whole range must be mapped;
- * its first and last page must allow the access.
+ * A hardware NIC pins the memory, and registering what is not there fails with EFAULT. Here the CPU will touch it
+ * later, in the worker: memory the CPU cannot reach (GPU memory, a hole) must be refused now. The whole range must be
+ * mapped; its first and last page must allow the access.
  */
 static int memory_check(void *addr, size_t length, int access)
 {
@@ -152,8 +152,9 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 }
 
 /*
- * Works where the exporter lets the CPU map the buffer (host memory, udmabuf). GPU memory cannot be mapped: EOPNOTSUPP. A
- * probe with an impossible descriptor is answered EOPNOTSUPP too: NCCL asks in that way whether GPU memory can be registered.
+ * Works where the exporter lets the CPU map the buffer (host memory, udmabuf). GPU memory cannot be mapped: EOPNOTSUPP.
+ * A probe with an impossible descriptor is answered EOPNOTSUPP too: NCCL asks in that way whether GPU memory can be
+ * registered.
  */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
@@ -192,8 +193,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	}
 	access &= ~(int)IBV_ACCESS_OPTIONAL_RANGE;
 	if (sr_context_enter(context)) {
-		err = sr_mr_rereg(mr->engine, flags, flags & IBV_REREG_MR_CHANGE_PD ? ((struct sr_vpd *)pd)->engine : NULL, addr,
-				  length, access);
+		err = sr_mr_rereg(mr->engine, flags,
+				  flags & IBV_REREG_MR_CHANGE_PD ? ((struct sr_vpd *)pd)->engine : NULL, addr, length,
+				  access);
 		ibv->lkey = sr_mr_lkey(mr->engine);
 		ibv->rkey = sr_mr_rkey(mr->engine);
 		sr_context_leave(context);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets on the wire, judged by others: tshark must decode every one as RoCEv2 without a complaint, and the ICRC of each
-is computed afresh here with zlib from the captured bytes. Usage: capture.py BUILD_DIR"""
+"""Packets on the wire, judged by others: tshark must decode every one as RoCEv2 without a complaint, and the ICRC of
+each is computed afresh here with zlib from the captured bytes. Usage: capture.py BUILD_DIR"""
 import os, re, shutil, socket, struct, subprocess, sys, tempfile, time, zlib
 
 BUILD = sys.argv[1]
 PORT = 4791
-SUBNET = "127.61.0.0/24"
+SUBNET = f"127.61.{os.getpid() % 250}.0/24"  # nobody else's packets
+TCP = 20000 + os.getpid() % 12000
 RUNS = [  # program and arguments: together every opcode of the reliable connection
     ["ibv_rc_pingpong", "-c", "-n", "60", "-s", "5000", "-m", "1024", "-g", "0"],
     ["ibv_rc_pingpong", "-c", "-n", "5", "-s", "3", "-m", "256", "-g", "0"],
@@ -36,12 +37,11 @@ def may_capture():
 
 def traffic(env):
     for number, run in enumerate(RUNS):
-        port = ["-p", str(20061 + number)]
-        server = subprocess.Popen([BUILD + "/softroce-run", *run, "-d", "soft0", *port], env=env, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-        wait_listen(20061 + number)
-        client = subprocess.run([BUILD + "/softroce-run", *run, "-d", "soft0", *port, "127.0.0.1"], env=env, timeout=60,
-                                capture_output=True)
+        port = ["-p", str(TCP + number)]
+        command = [BUILD + "/softroce-run", *run, "-d", "soft0", *port]
+        server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wait_listen(TCP + number)
+        client = subprocess.run([*command, "127.0.0.1"], env=env, timeout=60, capture_output=True)
         out, _ = server.communicate(timeout=60)
         if client.returncode or server.returncode:
             sys.exit(f"{run} failed:\n{client.stdout.decode()}{client.stderr.decode()}\n{out.decode()}")
@@ -86,7 +86,8 @@ GUESSERS = ["rpcordma", "iser", "nvme-rdma", "smb_direct", "lnet"]
 
 def tshark(path, *arguments):
     off = [word for name in GUESSERS for word in ("--disable-protocol", name)]
-    return subprocess.run(["tshark", "-r", path, *off, *arguments], check=True, capture_output=True, text=True).stdout.splitlines()
+    run = subprocess.run(["tshark", "-r", path, *off, *arguments], check=True, capture_output=True, text=True)
+    return run.stdout.splitlines()
 
 
 def main():
@@ -130,8 +131,8 @@ def judge(path):
             sys.exit(f"tshark complains: '{line}'")
         opcodes[int(opcode, 0)] = opcodes.get(int(opcode, 0), 0) + 1
     print("opcodes seen:", " ".join(f"{o:#04x}:{n}" for o, n in sorted(opcodes.items())))
-    # SEND first, middle, last, only; WRITE first, middle, last; READ request, response first, middle, last; ACK, atomic ACK,
-    # compare-and-swap, fetch-and-add (IBTA vol. 1, table 38).
+    # SEND first, middle, last, only; WRITE first, middle, last; READ request, response first, middle, last; ACK, atomic
+    # ACK, compare-and-swap, fetch-and-add (IBTA vol. 1, table 38).
     expected = {0x00, 0x01, 0x02, 0x04, 0x06, 0x07, 0x08, 0x0c, 0x0d, 0x0e, 0x0f, 0x11, 0x12, 0x13, 0x14}
     if len(decoded) != len(captured) or expected - set(opcodes):
         sys.exit(f"decoded {len(decoded)} of {len(captured)}; missing opcodes: {sorted(expected - set(opcodes))}")

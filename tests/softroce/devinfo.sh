@@ -10,20 +10,23 @@ export SOFTROCE_CONTROL
 trap 'rm -rf "$SOFTROCE_CONTROL"' EXIT
 fail() { echo "failed: $1"; echo "$out"; exit 1; }
 
-export SOFTROCE_DEVICES=127.60.0.0/24,storage=127.60.1.0/24
+# A subnet of this run's own: the first address is expected.
+subnet=127.60.$(($$ % 250))
+export SOFTROCE_DEVICES=$subnet.0/29,storage=$subnet.8/29
 for mode in "" --replace; do
 	out=$("$build/softroce-run" $mode ibv_devinfo -v 2>&1) || fail "ibv_devinfo $mode"
 	for want in 'hca_id:.*soft0' 'hca_id:.*storage' 'PORT_ACTIVE' 'link_layer:.*Ethernet' 'active_mtu:.*4096' \
-		'GID\[  0\]:.*::ffff:127.60.0.1, RoCE v2' 'phys_port_cnt:.*1$' 'atomic_cap:.*ATOMIC_GLOB'; do
+		'GID\[  0\]:.*::ffff:'$subnet'.1, RoCE v2' 'phys_port_cnt:.*1$' 'atomic_cap:.*ATOMIC_GLOB'; do
 		grep -qE "$want" <<<"$out" || fail "ibv_devinfo $mode does not show '$want'"
 	done
 	out=$("$build/softroce-run" $mode ibv_devices 2>&1) || fail "ibv_devices $mode"
 	[ "$(grep -cE '^ +(soft0|storage) ' <<<"$out")" = 2 ] || fail "ibv_devices $mode"
 done
 
-out=$(SOFTROCE_DEVICES=no-such-if0,10.255.255.254,127.60.0.0/24,10.0.0.0/8 "$build/softroce-run" ibv_devices 2>&1) || fail "nonsense"
-grep -q "soft0 is skipped: there is no interface 'no-such-if0'" <<<"$out" || fail "missing interface"
-grep -q "soft1 is skipped: no interface of this machine has its address" <<<"$out" || fail "foreign address"
+export SOFTROCE_DEVICES=no-such-if0,10.255.255.254,$subnet.0/24,10.0.0.0/8
+out=$("$build/softroce-run" ibv_devices 2>&1) || fail "nonsense"
+grep -q "soft0 (no-such-if0) is skipped: there is no such interface" <<<"$out" || fail "missing interface"
+grep -q "soft1 (10.255.255.254) is skipped: no interface of this machine" <<<"$out" || fail "foreign address"
 grep -q "'10.0.0.0/8' is skipped: only a loopback subnet" <<<"$out" || fail "foreign subnet"
 grep -qE '^ +soft2 ' <<<"$out" || fail "the good one is missing"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two processes of an unmodified program on softroce: both must succeed, and the client's output must match PATTERN.
 # Usage: foreign.sh BUILD_DIR NUMBER PATTERN PROGRAM [ARGUMENT...]
-#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24) and the TCP port, so that tests can run side by side.
+#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24), so that tests can run side by side.
 set -uo pipefail
 build=$1 number=$2 pattern=$3 program=$4
 shift 4
@@ -11,7 +11,7 @@ command -v "$program" >/dev/null || { echo "skipped: $program is not installed";
 export SOFTROCE_DEVICES=${SOFTROCE_DEVICES:-127.$number.0.0/24,127.$number.1.0/24}
 SOFTROCE_CONTROL=$(mktemp -d)
 export SOFTROCE_CONTROL
-port=$((20000 + number))
+port=$((20000 + $$ % 12000))
 case $program in ibv_*) device=(-d soft0 -g 0) ;; *) device=(-d soft0) ;; esac
 server=
 finish() {
@@ -38,7 +38,7 @@ matched=$?
 # Control pages of both are gone with their processes.
 left=$(find "$SOFTROCE_CONTROL" -name 'soft*' | wc -l)
 if [ $client_rc != 0 ] || [ $server_rc != 0 ] || [ $matched != 0 ] || [ "$left" != 0 ]; then
-	echo "$program $*: client exit $client_rc, server exit $server_rc, pattern '$pattern' found: $((!matched)), pages left: $left"
+	echo "$program $*: exit $client_rc (client), $server_rc (server); '$pattern' found: $((!matched)); pages left: $left"
 	echo "--- client"; cat "$SOFTROCE_CONTROL/client.log"
 	echo "--- server"; cat "$SOFTROCE_CONTROL/server.log"
 	exit 1

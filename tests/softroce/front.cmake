@@ -17,6 +17,8 @@ front_test(test_front_fork)
 front_test(test_front_wr)
 front_test(test_front_addresses)
 front_test(test_front_idle)
+front_test(test_front_verbs)
+front_test(test_front_wire)
 
 add_executable(test_front_dropin test_front_dropin.c)
 target_link_libraries(test_front_dropin PRIVATE ${CMAKE_DL_LIBS})
@@ -24,14 +26,16 @@ add_test(NAME softroce.test_front_dropin COMMAND test_front_dropin $<TARGET_FILE
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 add_test(NAME softroce.symbols COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py
   $<TARGET_FILE:shape_softroce> $<TARGET_FILE:shape_ibverbs>)
-set_tests_properties(softroce.test_front_dropin softroce.symbols PROPERTIES LABELS softroce SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.test_front_dropin softroce.symbols PROPERTIES
+  LABELS softroce SKIP_RETURN_CODE 77)
 
 hawser_fuzzer(devices softroce_front)
 
 # Programs that nobody here wrote. The label `foreign` keeps them out of sanitizer builds: their own objects are not
 # instrumented, and what they leak or race with is theirs.
 function(foreign_test name number pattern)
-  add_test(NAME softroce.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/foreign.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${ARGN})
+  add_test(NAME softroce.${name}
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/foreign.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${ARGN})
   set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 130 SKIP_RETURN_CODE 77)
 endfunction()
 
@@ -54,7 +58,8 @@ foreign_test(atomic_bw          95 "^ 8 +1000 " ib_atomic_bw -n 1000)
 foreign_test(atomic_bw_swap     96 "^ 8 +1000 " ib_atomic_bw -n 1000 -A CMP_AND_SWAP)
 add_test(NAME softroce.devinfo COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/devinfo.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
-add_test(NAME softroce.capture COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
+add_test(NAME softroce.capture
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.capture softroce.netns PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})

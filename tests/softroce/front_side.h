@@ -17,7 +17,7 @@
 #define CHECK(condition)                                                                                               \
 	do {                                                                                                           \
 		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: [%d] not true: %s\n", __FILE__, __LINE__, (int)getpid(), #condition);   \
+			fprintf(stderr, "%s:%d: [%d] not true: %s\n", __FILE__, __LINE__, (int)getpid(), #condition);  \
 			exit(1);                                                                                       \
 		}                                                                                                      \
 	} while (0)

@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!memchr(spec->name, 0, sizeof(spec->name)) || !spec->name[0] ||
 		    !memchr(spec->ifname, 0, sizeof(spec->ifname)))
 			abort();
-		if (spec->kind == SR_DEVICE_SUBNET && (spec->prefix < 8 || spec->prefix > 30 || sr_gid_ipv4(spec->gid) >> 24 != 127))
+		if (spec->kind == SR_DEVICE_SUBNET &&
+		    (spec->prefix < 8 || spec->prefix > 30 || sr_gid_ipv4(spec->gid) >> 24 != 127))
 			abort();
 		if (spec->kind == SR_DEVICE_INTERFACE && !spec->ifname[0])
 			abort();

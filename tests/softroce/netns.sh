@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two network namespaces joined by a veth pair: devices named by interface, IPv4 and link-local GIDs, MTU from the interface,
-# traffic across, and the link's state followed when the interface goes down and up and its address changes.
+# Two network namespaces joined by a veth pair: devices named by interface, IPv4 and link-local GIDs, MTU from the
+# interface, traffic across, and the link's state followed when the interface goes down and up and its address changes.
 # Usage: netns.sh BUILD_DIR
 #
 #	ns $a: va 10.99.0.1/24  ------  vb 10.99.0.2/24 :ns $b
 set -uo pipefail
 build=$1
 a=softroce-a-$$ b=softroce-b-$$
-command -v ip >/dev/null && command -v ibv_rc_pingpong >/dev/null || { echo "skipped: needs iproute2 and ibverbs-utils"; exit 77; }
+for program in ip ibv_rc_pingpong; do
+	command -v $program >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
+done
 ip netns add "$a" 2>/dev/null || { echo "skipped: network namespaces need root"; exit 77; }
 SOFTROCE_CONTROL=$(mktemp -d)
 export SOFTROCE_CONTROL

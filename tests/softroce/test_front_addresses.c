@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses out of a subnet: every process gets its own, the lowest free one; opening twice gives the same; the list and what
- * is opened from it agree; a process that only lists gives it back with the list.
+ * Addresses out of a subnet: every process gets its own, the lowest free one; opening twice gives the same; the list
+ * and what is opened from it agree; a process that only lists gives it back with the list.
  */
 #include "tests/softroce/front_side.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define PROCESSES 14 /* 127.76.0.0/28 has 14 host addresses */
+#define PROCESSES 14 /* host addresses of a /28 */
+
+static uint8_t first[4]; /* the lowest address of this run's own subnet */
 
 static union ibv_gid gid_of(struct ibv_context *context)
 {
@@ -33,7 +35,7 @@ static void open_twice(void)
 	a = gid_of(one);
 	b = gid_of(two);
 	CHECK(!memcmp(&a, &b, sizeof(a)));
-	CHECK(!memcmp(a.raw + 12, "\x7f\x4c\x00\x01", 4));
+	CHECK(!memcmp(a.raw + 12, first, 4));
 	CHECK(ibv_get_device_guid(again[0]) == ibv_get_device_guid(one->device));
 	ibv_free_device_list(again);
 	CHECK(!ibv_close_device(one));
@@ -111,7 +113,14 @@ static void many(void)
 
 int main(void)
 {
-	side_isolate("127.76.0.0/28");
+	char subnet[32];
+
+	first[0] = 127;
+	first[1] = 128 + getpid() / 256 % 64;
+	first[2] = getpid() % 256;
+	first[3] = 1;
+	snprintf(subnet, sizeof(subnet), "127.%d.%d.0/28", first[1], first[2]);
+	side_isolate(subnet);
 	listed_only();
 	open_twice();
 	many();

@@ -26,8 +26,8 @@ static void expect(const char *text, int devices, int lines)
 	n = sr_devices_parse(text, specs, SR_DEVICES_MAX, complain, NULL);
 	if (n == devices && complaints == lines)
 		return;
-	fprintf(stderr, "'%s': %d devices and %d lines, expected %d and %d; last line: %s\n", text, n, complaints, devices,
-		lines, last);
+	fprintf(stderr, "'%s': %d devices and %d lines, expected %d and %d; last line: %s\n", text, n, complaints,
+		devices, lines, last);
 	exit(1);
 }
 
@@ -61,7 +61,9 @@ int main(void)
 	EXPECT(!strcmp(specs[0].name, "soft1"));
 	expect("10.0.0.0/8", 0, 1);
 	EXPECT(strstr(last, "loopback") != NULL);
-	expect("127.0.0.0/31,127.0.0.0/7,127.0.0.0/,127.0.0.0/16x,127.0.0/16,127.0.0.0/-1,/,127.0.0.0/99999999999999999999", 0, 8);
+	expect("127.0.0.0/31,127.0.0.0/7,127.0.0.0/,127.0.0.0/16x,127.0.0/16,127.0.0.0/-1,/,127.0.0.0/"
+	       "99999999999999999999",
+	       0, 8);
 	expect("0.0.0.0,255.255.255.255,224.0.0.1,::,ff02::1", 0, 5);
 	expect("=lo,1x=lo,this-name-is-much-longer-than-libibverbs-likes=lo,a b=lo", 0, 4);
 	expect("x=lo,x=lo", 1, 1);

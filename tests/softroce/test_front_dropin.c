@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The drop-in library as NCCL takes it: dlopen(), dlvsym() with versions, and the inline functions of <infiniband/verbs.h>
- * over the context it gives. argv[1]: the library.
+ * The drop-in library as NCCL takes it: dlopen(), dlvsym() with versions, and the inline functions of
+ * <infiniband/verbs.h> over the context it gives. argv[1]: the library.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,26 +48,30 @@ static void device_try(struct ibv_device *device)
 	CHECK(attr.orig_attr.phys_port_cnt == 1 && attr.phys_port_cnt_ex == 1);
 	CHECK(attr.orig_attr.node_guid == SYM(ibv_get_device_guid, "IBVERBS_1.1")(device));
 	CHECK(!verbs_get_ctx(context)->query_port(context, 1, &port, sizeof(port)));
-	CHECK(port.state == IBV_PORT_ACTIVE && port.link_layer == IBV_LINK_LAYER_ETHERNET && port.active_mtu == IBV_MTU_4096);
+	CHECK(port.state == IBV_PORT_ACTIVE && port.link_layer == IBV_LINK_LAYER_ETHERNET &&
+	      port.active_mtu == IBV_MTU_4096);
 	CHECK(verbs_get_ctx(context)->query_port(context, 2, &port, sizeof(port)) == EINVAL);
 	/* The function of that name fills the struct of before it grew. */
 	memset(&old, 0x77, sizeof(old));
-	CHECK(!((int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))symbol("ibv_query_port", "IBVERBS_1.1"))(context, 1, &old));
+	CHECK(!((int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))symbol(
+		"ibv_query_port", "IBVERBS_1.1"))(context, 1, &old));
 	CHECK(old.state == port.state && old.link_layer == port.link_layer && old.port_cap_flags2 == 0x7777);
 	pd = SYM(ibv_alloc_pd, "IBVERBS_1.1")(context);
 	CHECK(pd);
 	/* What this NIC cannot do is refused as hardware without the feature refuses it. */
 	CHECK(!SYM(ibv_reg_dmabuf_mr, "IBVERBS_1.12")(pd, 0, 0, 0, -1, 0) && errno == EOPNOTSUPP);
-	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)4096, 4096, 0, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)4096, 4096, 0, IBV_ACCESS_LOCAL_WRITE) &&
+	      errno == EFAULT);
 	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)"text of the program", 8, 0, IBV_ACCESS_LOCAL_WRITE) &&
 	      errno == EFAULT);
-	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_ON_DEMAND) && errno == EOPNOTSUPP);
+	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_ON_DEMAND) &&
+	      errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_mw(pd, IBV_MW_TYPE_1) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_td(context, &(struct ibv_td_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!SYM(ibv_import_device, "IBVERBS_1.10")(0) && errno == EOPNOTSUPP);
 	{
-		struct ibv_mr *mr = SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, memory, sizeof(memory), 0x1000000,
-									 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+		struct ibv_mr *mr = SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(
+			pd, memory, sizeof(memory), 0x1000000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 
 		CHECK(mr && mr->addr == memory);
 		CHECK(SYM(ibv_dealloc_pd, "IBVERBS_1.1")(pd) == EBUSY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control page, with RC traffic between two processes: cut ends in "retry exceeded" and port events, heal brings the
- * port back, loss and its like change no byte, a black hole swallows one direction, kill is for good.
+ * The control page, with RC traffic between two processes: cut ends in "retry exceeded" and port events, heal brings
+ * the port back, loss and its like change no byte, a black hole swallows one direction, kill is for good.
  */
 #include "softroce/control.h"
 #include "tests/softroce/front_side.h"

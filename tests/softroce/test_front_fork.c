@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork() while devices are open: the child cannot use the parent's objects and does not disturb them, can tidy them up, and
- * gets a NIC of its own with another address; the parent's connection goes on.
+ * fork() while devices are open: the child cannot use the parent's objects and does not disturb them, can tidy them up,
+ * and gets a NIC of its own with another address; the parent's connection goes on.
  */
 #include "tests/softroce/front_side.h"
 

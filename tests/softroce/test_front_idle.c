@@ -9,7 +9,8 @@ static const struct side_options options;
 
 static double cpu_ms(const struct rusage *usage)
 {
-	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1e3 + (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e3;
+	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1e3 +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e3;
 }
 
 static void idle(int fd)

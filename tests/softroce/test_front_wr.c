@@ -17,8 +17,8 @@ static struct ibv_cq_ex *side_extend(struct side *side)
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = side->pd,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-				  IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+				  IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = 15 };
 	struct ibv_cq_ex *ex;
@@ -102,8 +102,9 @@ static void requester(int fd)
 	side_connect(&side, &options);
 	batch_post(&side);
 	for (uint64_t id = 0; id < 8;) {
-		static const enum ibv_wc_opcode opcodes[] = { IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_SEND,
-							      IBV_WC_SEND, IBV_WC_RDMA_READ, IBV_WC_FETCH_ADD, IBV_WC_COMP_SWAP };
+		static const enum ibv_wc_opcode opcodes[] = { IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
+							      IBV_WC_SEND,	 IBV_WC_SEND,	    IBV_WC_RDMA_READ,
+							      IBV_WC_FETCH_ADD,	 IBV_WC_COMP_SWAP };
 
 		err = ibv_start_poll(cq, &none);
 		if (err == ENOENT)
@@ -148,9 +149,12 @@ static void responder(int fd)
 	for (int i = 0; i < 3; i++)
 		side_post_recv(&side, i, 4000 + i * 100, 100);
 	side_connect(&side, &options);
-	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.imm_data == htonl(0x1234) && wc.byte_len == 8);
-	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 32 && !(wc.wc_flags & IBV_WC_WITH_IMM));
-	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 6 && wc.imm_data == htonl(0x5678));
+	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.imm_data == htonl(0x1234) &&
+	      wc.byte_len == 8);
+	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 32 &&
+	      !(wc.wc_flags & IBV_WC_WITH_IMM));
+	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 6 &&
+	      wc.imm_data == htonl(0x5678));
 	side_meet(&side);
 	for (int i = 0; i < 10; i++)
 		CHECK(side.buf[1000 + i] == i);
