@@ -66,6 +66,9 @@ static inline bool ha_config_is_set(const struct ha_config *config, enum ha_conf
 	return config->source[id] == HA_CONFIG_SET;
 }
 
+/* The variable has an effect in this version (config_table.h, status NOW). */
+bool ha_config_has_effect(enum ha_config_id id);
+
 /* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA 9.7.6.1.3). */
 int ha_config_timeout(const struct ha_config *config);
 /* The hardware's own window in microseconds: 4.096 us x 2^timeout x retry count. */

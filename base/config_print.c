@@ -34,6 +34,11 @@ const char *ha_config_name(enum ha_config_id id)
 	return ha_config_entries[id].name;
 }
 
+bool ha_config_has_effect(enum ha_config_id id)
+{
+	return ha_config_entries[id].status == HA_CONFIG_NOW;
+}
+
 const char *ha_config_value(const struct ha_config *config, enum ha_config_id id, char *buf, size_t len)
 {
 	const struct ha_config_entry *entry = &ha_config_entries[id];
