@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha topo: the RDMA devices as hawser sees them, with the settings in force. */
+/* ha topo: the RDMA devices as hawser sees them, where they sit, and which stands in for which. */
+#include <getopt.h>
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "tools/ha.h"
+#include "tools/topo_view.h"
 #include "topo/device.h"
 #include "topo/gid.h"
 #include "topo/pci.h"
@@ -67,37 +71,107 @@ static void filters_print(const struct ha_config *config)
 	printf("\n");
 }
 
-int ha_cmd_topo(int argc, char **argv)
+static enum topo_failover failover_state(const struct ha_config *config)
 {
-	struct ha_verbs_ops *verbs;
-	struct ha_config config;
-	struct ha_topo *topo;
-	int rc = 1;
+	if (!ha_config_has_effect(HA_CFG_enable_backup))
+		return TOPO_FAILOVER_LATER;
+	return config->enable_backup ? TOPO_FAILOVER_ON : TOPO_FAILOVER_OFF;
+}
 
-	if (argc > 1) {
-		int help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
+static void text_print(const struct topo_view *view, const struct ha_config *config, bool verbose)
+{
+	const struct ha_topo *topo = view->topo;
 
-		fprintf(help ? stdout : stderr,
-			"usage: ha topo   list the RDMA devices as hawser sees them\n"
-			"`ha config` names the variables that choose among them.\n");
-		return help ? 0 : 2;
+	printf("%d active port%s from %s, %d down\n", topo->ndevices, topo->ndevices == 1 ? "" : "s",
+	       topo->verbs->name, topo->down);
+	filters_print(config);
+	if (topo->nports)
+		printf("\n");
+	topo_tree_print(view, stdout);
+	if (topo->ndevices) {
+		printf("\n");
+		topo_pairs_print(view, stdout);
 	}
-	ha_config_load_env(&config);
-	if (ha_verbs_open_library(config.verbs, &verbs))
-		return 1;
-	topo = calloc(1, sizeof(*topo));
-	if (!topo || ha_topo_discover(verbs, &config, topo))
-		goto out;
-	printf("%d active port%s from %s, %d down\n", topo->ndevices, topo->ndevices == 1 ? "" : "s", verbs->name,
-	       topo->down);
-	filters_print(&config);
+	if (!verbose)
+		return;
+	printf("\n");
 	for (int i = 0; i < topo->ndevices; i++)
 		device_print(i, &topo->devices[i]);
 	distances_print(topo);
-	rc = topo->ndevices ? 0 : 1;
+}
+
+struct options {
+	bool json, verbose;
+};
+
+/* True: go on. Else *status is the exit status. */
+static bool options_parse(int argc, char **argv, struct options *options, int *status)
+{
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' }, { "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int c;
+
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "jvh", longs, NULL)) >= 0) {
+		options->json |= c == 'j';
+		options->verbose |= c == 'v';
+		if (c == 'h' || c == '?')
+			goto usage;
+	}
+	if (optind == argc)
+		return true;
+	c = '?';
+usage:
+	*status = c == 'h' ? 0 : 2;
+	fprintf(*status ? stderr : stdout,
+		"usage: ha topo [-v | --json]\n"
+		"Draws the RDMA ports of this host, and the standby of each.\n"
+		"  -v, --verbose  the limits and abilities of each device and all distances too\n"
+		"  -j, --json     everything as one JSON object\n"
+		"[0], [1], ... are the numbers under which NCCL knows the ports; [-] is not reported to it.\n"
+		"A <=> B: each is the other's first standby. `ha config` names the variables that choose among devices.\n");
+	return false;
+}
+
+static int show(const struct ha_verbs_ops *verbs, const struct ha_config *config, const struct options *options)
+{
+	struct ha_topo *topo = calloc(1, sizeof(*topo));
+	struct ha_standby *standby = calloc(1, sizeof(*standby));
+	struct topo_view view = { .topo = topo, .standby = standby, .failover = failover_state(config) };
+	int rc = 1;
+
+	if (!topo || !standby || ha_topo_discover(verbs, config, topo))
+		goto out;
+	view.utf8 = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
+	rc = ha_standby_compute(topo, standby) != 0;
+	if (!rc && options->json)
+		rc = topo_json_print(&view, stdout) != 0;
+	else if (!rc)
+		text_print(&view, config, options->verbose);
+	if (!topo->ndevices)
+		rc = 1;
 	ha_topo_release(topo);
 out:
+	free(standby);
 	free(topo);
-	ha_verbs_close_library(verbs);
 	return rc;
+}
+
+int ha_cmd_topo(int argc, char **argv)
+{
+	struct options options = { 0 };
+	struct ha_verbs_ops *verbs;
+	struct ha_config config;
+	int status;
+
+	if (!options_parse(argc, argv, &options, &status))
+		return status;
+	ha_config_load_env(&config);
+	if (ha_verbs_open_library(config.verbs, &verbs))
+		return 1;
+	status = show(verbs, &config, &options);
+	ha_verbs_close_library(verbs);
+	return status;
 }

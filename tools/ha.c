@@ -19,7 +19,7 @@ static int version_run(int argc, char **argv);
 
 static const struct ha_command commands[] = {
 	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
-	{ "topo", "list the RDMA devices as hawser sees them", ha_cmd_topo },
+	{ "topo", "draw the RDMA devices as hawser sees them, and who stands in for whom", ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters", ha_cmd_soft },
 	{ "cut", "pull the cable of a software NIC", ha_cmd_cut },

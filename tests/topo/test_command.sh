@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# `ha topo` over the software NICs, as a program: text, JSON, options. Argument: ha.
+set -euo pipefail
+ha=$1
+export HA_NCCL_VERBS=soft LC_ALL=C.UTF-8
+
+fail() { echo "$1" >&2; exit 1; }
+has() { grep -qF -- "$2" <<<"$1" || fail "'$2' is not in: $1"; }
+
+text=$("$ha" topo)
+has "$text" "2 active ports from "
+has "$text" "no PCI device: software NICs"
+has "$text" "├─ [0] soft0:1  active"
+has "$text" "└─ [1] soft1:1  active"
+has "$text" "soft0:1 <=> standby soft1:1"
+has "$text" "soft1:1 <=> standby soft0:1"
+has "$text" "standby order: what failover"
+has "$(LC_ALL=C "$ha" topo)" '`- [1] soft1:1  active'
+has "$("$ha" topo --verbose)" "limits"
+has "$(NCCL_IB_HCA==soft1 "$ha" topo)" "soft1:1 no standby: no other port of its link layer is up"
+"$ha" topo --json | python3 -c '
+import json, sys
+t = json.load(sys.stdin)
+assert t["active"] == 2 and [p["device"] for p in t["ports"]] == ["soft0:1", "soft1:1"], t
+assert [(s["device"], s["pair"], [o["device"] for o in s["order"]]) for s in t["standby"]] == [
+    ("soft0:1", True, ["soft1:1"]), ("soft1:1", True, ["soft0:1"])], t
+'
+"$ha" topo --help | grep -q "usage: ha topo" || fail "no help"
+for bad in --nonsense more; do
+	rc=0; "$ha" topo "$bad" 2>/dev/null || rc=$?
+	[ "$rc" = 2 ] || fail "ha topo $bad ends with $rc"
+done
+rc=0; NCCL_IB_HCA=none "$ha" topo >/dev/null 2>&1 || rc=$?
+[ "$rc" = 1 ] || fail "no device: ends with $rc"

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+
+#include "tools/topo_view.h"
+#include "topo/gid.h"
+#include "topo/pci.h"
+#include "verbs/status.h"
+
+#define TEXT_MAX (HA_DEVICE_PATH_MAX + 64)
+
+static void text_put(json_t *object, const char *key, const char *text)
+{
+	json_object_set_new(object, key, *text ? json_string(text) : json_null());
+}
+
+static void guid_put(json_t *object, const char *key, uint64_t guid)
+{
+	char text[20];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, guid);
+	text_put(object, key, guid ? text : "");
+}
+
+static void label_put(json_t *object, const char *key, const struct topo_view *view, int i)
+{
+	char label[HA_DEVICE_NAME_MAX + 8];
+
+	text_put(object, key, ha_topo_device_label(&view->topo->devices[i], label, sizeof(label)));
+}
+
+static void address_put(json_t *o, const struct ha_topo_device *d)
+{
+	char gid[HA_GID_TEXT_MAX];
+
+	json_object_set_new(o, "link_layer", json_string(d->is_ethernet ? "RoCE" : "InfiniBand"));
+	json_object_set_new(o, "speed_mbps", json_integer(d->speed_mbps));
+	json_object_set_new(o, "mtu", d->up ? json_integer(128 << d->mtu) : json_null());
+	json_object_set_new(o, "gid_index", d->up ? json_integer(d->gid_index) : json_null());
+	text_put(o, "gid", d->up ? ha_gid_text(&d->gid, gid) : "");
+	json_object_set_new(o, "roce_version", d->up && d->is_ethernet ? json_integer(d->roce_version) : json_null());
+	json_object_set_new(o, "lid", d->up && !d->is_ethernet ? json_integer(d->lid) : json_null());
+}
+
+static json_t *port_object(const struct topo_view *view, int i)
+{
+	const struct ha_topo_device *d = &view->topo->devices[i];
+	bool reported = i < view->topo->ndevices;
+	char text[TEXT_MAX];
+	json_t *o = json_object();
+
+	label_put(o, "device", view, i);
+	json_object_set_new(o, "reported_as", reported ? json_integer(i) : json_null());
+	json_object_set_new(o, "name", json_string(d->name));
+	json_object_set_new(o, "port", json_integer(d->port));
+	json_object_set_new(o, "state", json_string(ha_verbs_port_state_name(d->port_attr.state)));
+	json_object_set_new(o, "up", json_boolean(d->up));
+	address_put(o, d);
+	json_object_set_new(o, "numa_node", d->numa_node >= 0 ? json_integer(d->numa_node) : json_null());
+	text_put(o, "place", topo_place_text(d, text, sizeof(text)));
+	text_put(o, "card", topo_card_text(d, text, sizeof(text)));
+	guid_put(o, "card_guid", d->guid);
+	guid_put(o, "node_guid", d->node_guid);
+	text_put(o, "pci_path", d->pci_path);
+	json_object_set_new(o, "virtual_function", json_boolean(d->is_virtual));
+	json_object_set_new(o, "software", json_boolean(d->is_soft));
+	json_object_set_new(o, "dma_buf", json_boolean(d->dma_buf));
+	json_object_set_new(o, "peer_memory", json_boolean(d->peer_memory));
+	json_object_set_new(o, "relaxed_ordering", json_boolean(d->relaxed_ordering));
+	json_object_set_new(o, "adaptive_routing", json_boolean(d->adaptive_routing));
+	json_object_set_new(o, "apm_enabled", json_boolean(d->apm_enabled));
+	return o;
+}
+
+static json_t *order_object(const struct topo_view *view, int a)
+{
+	json_t *o = json_object(), *list = json_array();
+	const struct ha_standby *s = view->standby;
+	struct ha_standby_class class;
+	char why[128];
+
+	label_put(o, "device", view, a);
+	json_object_set_new(o, "pair", json_boolean(s->count[a] && ha_standby_is_pair(s, a, s->order[a][0])));
+	for (int k = 0; k < s->count[a]; k++) {
+		int b = s->order[a][k];
+		json_t *entry = json_object();
+
+		label_put(entry, "device", view, b);
+		if (ha_standby_classify(view->topo, a, b, &class))
+			text_put(entry, "class", ha_standby_class_text(&class, why, sizeof(why)));
+		json_array_append_new(list, entry);
+	}
+	json_object_set_new(o, "order", list);
+	return o;
+}
+
+int topo_json_print(const struct topo_view *view, FILE *out)
+{
+	json_t *root = json_object(), *ports = json_array(), *standby = json_array();
+	int rc;
+
+	json_object_set_new(root, "library", json_string(view->topo->verbs->name));
+	json_object_set_new(root, "active", json_integer(view->topo->ndevices));
+	json_object_set_new(root, "down", json_integer(view->topo->down));
+	for (int i = 0; i < view->topo->nports; i++)
+		json_array_append_new(ports, port_object(view, i));
+	json_object_set_new(root, "ports", ports);
+	json_object_set_new(root, "failover_in_force", json_boolean(view->failover == TOPO_FAILOVER_ON));
+	json_object_set_new(root, "standby_is", json_string(topo_failover_text(view->failover)));
+	for (int i = 0; i < view->topo->ndevices; i++)
+		json_array_append_new(standby, order_object(view, i));
+	json_object_set_new(root, "standby", standby);
+	if (!root)
+		return -ENOMEM;
+	rc = json_dumpf(root, out, JSON_INDENT(2)) ? -EIO : 0;
+	json_decref(root);
+	fputc('\n', out);
+	return rc || ferror(out) ? -EIO : 0;
+}
