@@ -26,7 +26,7 @@ struct discovery {
 	bool peer_memory;
 	int listed;   /* devices that the library knows */
 	int filtered; /* ports that NCCL_IB_HCA keeps out */
-	int waiting;  /* ports that are not usable yet, kept from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
+	int waiting;  /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
 };
 
 static void place_fill(const struct discovery *d, struct ha_topo_device *dev)

@@ -23,7 +23,7 @@ struct deal {
 	int topo[N];
 	int card[N];	     /* the smallest port of the same card */
 	uint8_t rank[N][N];  /* the class as one number */
-	uint8_t alike[N][N]; /* of equal rank: leading bytes that the addresses share, then the same position on the card */
+	uint8_t alike[N][N]; /* of equal rank: leading bytes that the addresses share, then the same position */
 	bool candidate[N];   /* who may be chosen */
 	/* Of the round. */
 	uint8_t best[N];  /* the smallest rank that is left */
@@ -141,7 +141,8 @@ static void deal_init(struct deal *d, const struct ha_topo *list)
 			else
 				d->rank[i][k] = rank_of(&class);
 			d->alike[i][k] = alike_of(sorted[i], sorted[k]);
-			if (k < i && d->card[i] == i && ha_topo_distance(list, d->topo[i], d->topo[k]) == HA_PCI_SAME_CARD)
+			if (k < i && d->card[i] == i &&
+			    ha_topo_distance(list, d->topo[i], d->topo[k]) == HA_PCI_SAME_CARD)
 				d->card[i] = d->card[k];
 		}
 }

@@ -95,6 +95,7 @@ static const char *text(char *buf, size_t len, const char *fmt, ...)
 	return buf;
 }
 
+#define DEVICES "/sys/devices/pci0000:%02x"
 #define TEXT(fmt, ...) text((char[160]){ 0 }, 160, fmt, __VA_ARGS__)
 
 void machine_eight_by_rail(struct machine *m)
@@ -106,8 +107,8 @@ void machine_eight_by_rail(struct machine *m)
 		int i = listed[k], bus = 0x15 + 0x10 * i;
 
 		machine_roce(m, TEXT("mlx5_%d", i),
-			     TEXT("/sys/devices/pci0000:%02x/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/0000:%02x:00.0",
-				  bus, bus, bus + 1, bus + 2, bus + 3),
+			     TEXT(DEVICES "/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/0000:%02x:00.0", bus, bus,
+				  bus + 1, bus + 2, bus + 3),
 			     i / 4, 0x1000 + (uint64_t)i, TEXT("10.%d.0.1", i));
 	}
 	machine_discover(m);
@@ -121,8 +122,8 @@ void machine_dual_port_cards(struct machine *m)
 			int root = card < 2 ? 0x20 : 0xa0, slot = 1 + card % 2;
 
 			machine_roce(m, TEXT("mlx5_%d", 2 * card + port),
-				     TEXT("/sys/devices/pci0000:%02x/0000:%02x:%02x.0/0000:%02x:00.%d", root, root, slot,
-					  root + slot, port),
+				     TEXT(DEVICES "/0000:%02x:%02x.0/0000:%02x:00.%d", root, root, slot, root + slot,
+					  port),
 				     card / 2, 0x2000 + (uint64_t)card, TEXT("10.0.0.%d", 1 + 2 * card + port));
 		}
 	machine_discover(m);
@@ -135,8 +136,8 @@ void machine_two_per_switch(struct machine *m)
 		int root = 0x20 + 0x40 * (i / 4), bus = root + 1 + 0x10 * (i / 2 % 2);
 
 		machine_roce(m, TEXT("mlx5_%d", i),
-			     TEXT("/sys/devices/pci0000:%02x/0000:%02x:%02x.0/0000:%02x:00.0/0000:%02x:%02x.0/0000:%02x:00.0",
-				  root, root, 1 + i / 2 % 2, bus, bus + 1, i % 2, bus + 2 + i % 2),
+			     TEXT(DEVICES "/0000:%02x:%02x.0/0000:%02x:00.0/0000:%02x:%02x.0/0000:%02x:00.0", root,
+				  root, 1 + i / 2 % 2, bus, bus + 1, i % 2, bus + 2 + i % 2),
 			     i / 4, 0x3000 + (uint64_t)i, TEXT("10.0.%d.1", i));
 	}
 	machine_discover(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The standby orders of machines of real shapes, each with its reason, and what happens when ports go down and come up. */
+/* The standby orders of machines of real shapes, each with its reason; and what happens when ports go down and up. */
 #include "topo/standby.h"
 
 #include <errno.h>
@@ -175,8 +175,10 @@ static void two_fabrics(void)
 static void networks(void)
 {
 	static const char *const paths[] = {
-		"/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0", "/sys/devices/pci0000:20/0000:20:00.0/0000:22:00.0",
-		"/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a2:00.0",
+		"/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0",
+		"/sys/devices/pci0000:20/0000:20:00.0/0000:22:00.0",
+		"/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0",
+		"/sys/devices/pci0000:a0/0000:a0:01.0/0000:a2:00.0",
 	};
 
 	machine_begin(&m);
@@ -304,7 +306,7 @@ static void a_flap(void)
 	machine_end(&m);
 }
 
-/* A port that was down at discovery is not reported and no candidate; once it is up it is a standby, still not reported. */
+/* A port that was down at discovery is not reported and no candidate. Once up it is a standby, still not reported. */
 static void a_cable_plugged_in_later(void)
 {
 	const struct ha_topo_device *late;

@@ -43,8 +43,9 @@ static void machine_make(bool alike)
 
 	memset(&topo, 0, sizeof(topo));
 	for (int c = 0; c < cards; c++) {
-		unsigned node = alike ? 0 : below(2), root = alike ? 0 : below(2), ports = alike || below(2) ? 1 : 1 + below(4);
-		unsigned branch = alike ? 1 + (unsigned)c : 1 + below(2);
+		unsigned node = alike ? 0 : below(2), root = alike ? 0 : below(2);
+		unsigned ports = alike || below(2) ? 1 : 1 + below(4);
+		unsigned bus = 2 + 4 * node + root, branch = alike ? 1 + (unsigned)c : 1 + below(2);
 		bool soft = !alike && !below(12), ethernet = alike || below(6), fast = alike || below(5);
 
 		for (unsigned p = 0; p < ports; p++) {
@@ -55,8 +56,8 @@ static void machine_make(bool alike)
 			d->context = (struct ibv_context *)(uintptr_t)(4096 + 64 * (size_t)topo.nports);
 			if (!soft)
 				snprintf(d->pci_path, sizeof(d->pci_path),
-					 "/sys/devices/pci0000:%x0/0000:%x0:%02x.0/0000:%x%x:00.%u", 2 + 4 * node + root,
-					 2 + 4 * node + root, branch, 2 + 4 * node + root, 1 + (unsigned)c, p);
+					 "/sys/devices/pci0000:%x0/0000:%x0:%02x.0/0000:%x%x:00.%u", bus, bus, branch,
+					 bus, 1 + (unsigned)c, p);
 			memcpy(d->physical_path, d->pci_path, sizeof(d->physical_path));
 			d->numa_node = soft ? -1 : (int)node;
 			d->is_soft = soft;
@@ -123,8 +124,8 @@ static void check_order(int a)
 
 /*
  * No card is the first standby of too many. For a port with c other cards in its best class and n ports that choose
- * among these cards, nobody chosen by it carries more than ceil(n / c) + 1: the pairs take a share each at most, and who
- * has no partner takes the least loaded.
+ * among these cards, nobody chosen by it carries more than ceil(n / c) + 1: the pairs take a share each at most, and
+ * who has no partner takes the least loaded.
  */
 static void check_spread(void)
 {
@@ -225,9 +226,10 @@ static void check_maximal(void)
 {
 	for (int a = 0; a < topo.nports; a++)
 		for (int b = 0; b < a; b++) {
-			bool fit = classes[a][b] == best[a] && classes[b][a] == best[b];
+			bool up = topo.devices[a].up && topo.devices[b].up;
+			bool fit = up && best[a] < 1000 && classes[a][b] == best[a] && classes[b][a] == best[b];
 
-			if (best[a] < 1000 && topo.devices[a].up && topo.devices[b].up && fit && card_ports(a) == 1 && card_ports(b) == 1)
+			if (fit && card_ports(a) == 1 && card_ports(b) == 1)
 				CHECK(ha_standby_is_pair(&standby, a, standby.order[a][0]) ||
 				      ha_standby_is_pair(&standby, b, standby.order[b][0]));
 		}
