@@ -14,8 +14,8 @@
 /* A packet's share of a socket's receive buffer: 4 KiB of payload, headers, and what the kernel adds. */
 #define PACKET_TRUESIZE 8192
 #define INFLIGHT_MIN 16
-#define INFLIGHT_MAX 512
-#define TURN_BUDGET 512 /* packets sent before the next look at what has arrived */
+#define INFLIGHT_MAX 256
+#define TURN_BUDGET 256 /* packets sent before the next look at what has arrived */
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sr_adapter adapters[SR_DEVICES_MAX]; /* under table_lock, as is adapter_count */

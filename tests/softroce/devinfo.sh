@@ -34,4 +34,15 @@ out=$("$build/softroce-run" --help) || fail "--help"
 grep -q SOFTROCE_DEVICES <<<"$out" || fail "--help says nothing"
 out=$("$build/softroce-run" 2>&1) && fail "no program"
 out=$("$build/softroce-run" sh -c 'exit 7'); [ $? = 7 ] || fail "exit status"
+
+# A program that dlopens libibverbs.so, as NCCL does, gets the drop-in.
+out=$("$build/softroce-run" python3 -c 'import ctypes
+verbs = ctypes.CDLL("libibverbs.so")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_get_device_name.restype = ctypes.c_char_p
+number = ctypes.c_int()
+devices = verbs.ibv_get_device_list(ctypes.byref(number))
+print(number.value, verbs.ibv_get_device_name(ctypes.c_void_p(devices[0])).decode())
+print([line.split()[-1] for line in open("/proc/self/maps") if "libibverbs" in line][0])' 2>&1) || fail "dlopen"
+grep -q '^1 soft2' <<<"$out" && grep -q "/softroce/libibverbs.so.1" <<<"$out" || fail "dlopen finds another library"
 echo "devices listed both ways, nonsense explained"
