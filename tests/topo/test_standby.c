@@ -306,6 +306,19 @@ static void a_flap(void)
 	machine_end(&m);
 }
 
+/* Seven, 0-1 2-3 4-5 and 6 left over: 2 keeps 3 when it goes down, although 6 then carries nobody. */
+static void a_port_that_is_down_keeps_its_standby(void)
+{
+	machine_software(&m, 7);
+	expect_first(1, "soft6", "soft0");
+	port_set("soft2", IBV_PORT_DOWN, 1);
+	port_set("soft4", IBV_PORT_DOWN, 1);
+	expect_first(1, "soft3", "soft5");
+	expect_first(1, "soft2", "soft3");
+	expect_first(1, "soft4", "soft5");
+	machine_end(&m);
+}
+
 /* A port that was down at discovery is not reported and no candidate. Once up it is a standby, still not reported. */
 static void a_cable_plugged_in_later(void)
 {
@@ -384,6 +397,7 @@ int main(void)
 	software_nics();
 	a_crowded_card();
 	a_flap();
+	a_port_that_is_down_keeps_its_standby();
 	a_cable_plugged_in_later();
 	unplugged_ports();
 	return 0;
