@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#if __has_include(<valgrind/callgrind.h>)
+#ifdef HAVE_CALLGRIND
 #include <valgrind/callgrind.h>
 #else
 #define CALLGRIND_TOGGLE_COLLECT

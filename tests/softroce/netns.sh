@@ -12,6 +12,7 @@ for program in ip ibv_rc_pingpong; do
 	command -v $program >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
 done
 ip netns add "$a" 2>/dev/null || { echo "skipped: network namespaces need root"; exit 77; }
+ip netns exec "$a" true || { ip netns del "$a"; echo "skipped: this root directory is no mount point, or mounting is forbidden"; exit 77; }
 SOFTROCE_CONTROL=$(mktemp -d)
 export SOFTROCE_CONTROL
 log=$SOFTROCE_CONTROL/log
