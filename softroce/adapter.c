@@ -90,6 +90,17 @@ static void fork_child(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
+/* A process that ends without closing its devices leaves no pages behind. (One that dies does; whoever looks next
+ * removes them.) Workers and other threads may still run: nothing else is touched. */
+__attribute__((destructor)) static void process_end(void)
+{
+	if (pthread_mutex_trylock(&table_lock))
+		return; /* another thread is opening or closing at this very moment */
+	for (int i = 0; i < adapter_count; i++)
+		sr_control_remove(&adapters[i].control);
+	pthread_mutex_unlock(&table_lock);
+}
+
 static void table_read(void)
 {
 	struct sr_device_spec specs[SR_DEVICES_MAX];

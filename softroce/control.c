@@ -118,15 +118,20 @@ void sr_control_forget(struct sr_control *control)
 	control->dir = control->page = control->bell = -1;
 }
 
-void sr_control_close(struct sr_control *control)
+void sr_control_remove(const struct sr_control *control)
 {
 	char bell[sizeof(control->name) + 8];
 
-	if (control->dir >= 0) {
-		snprintf(bell, sizeof(bell), "%s.bell", control->name);
-		unlinkat(control->dir, control->name, 0);
-		unlinkat(control->dir, bell, 0);
-	}
+	if (control->dir < 0)
+		return;
+	snprintf(bell, sizeof(bell), "%s.bell", control->name);
+	unlinkat(control->dir, control->name, 0);
+	unlinkat(control->dir, bell, 0);
+}
+
+void sr_control_close(struct sr_control *control)
+{
+	sr_control_remove(control);
 	sr_control_forget(control);
 }
 

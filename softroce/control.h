@@ -55,6 +55,8 @@ struct sr_control {
 /* Make the page and the bell of a device of this process. 0 or -errno: the device works without a page too. */
 int sr_control_open(struct sr_control *control, const char *device);
 void sr_control_close(struct sr_control *control);
+/* Remove the files only: for a process that ends with the device open. */
+void sr_control_remove(const struct sr_control *control);
 /* Close the descriptors without removing the files: for a child after fork(). */
 void sr_control_forget(struct sr_control *control);
 /* Silence the bell and read the faults. 0, or -EINVAL when the page makes no sense (the faults in force stay). */
