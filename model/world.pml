@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world.pml - what the protocol runs in: rails and NICs, the data path at either end, the fault, progress
+ */
+inline old_completion(m, k) {
+	assert(at[(m) * NR + k] == SEEN) /* a completion of an old life that is taken for the new one's */
+}
+
+/* R polls an immediate. */
+inline see_stripe(r, m, k) {
+	rcq[r] = rcq[r] & ~B(m, k);
+	if
+#if OPTIONAL
+	:: superseded >> m & 1 -> skip /* its slot may even be in use again: an old identity is ignored */
+#endif
+	:: else ->
+		assert(OPEN(m) && !(seen[m] >> k & 1)); /* a stripe that arrives twice */
+		seen[m] = seen[m] | 1 << k;
+		if
+		:: COMPLETE(m) -> cts_on[m] = NOBODY
+		:: else
+		fi
+	fi;
+	settle(m)
+}
+
+/* What each rail does by itself, and what either end polls from it. */
+#define STRIPE(m, k) \
+	IMMEDIATE(m, k) \
+	:: d_step { data[r] & B(m, k) -> place_stripe(r, m, k) } \
+	:: d_step { rcq[r] & B(m, k) && !GONE(R) -> see_stripe(r, m, k) } \
+	:: d_step { acks[r] & B(m, k) && !GONE(S) -> \
+		acks[r] = acks[r] & ~B(m, k); \
+		if \
+		:: at[m * NR + k] == ON(r) -> at[m * NR + k] = ACKED(r) \
+		:: else -> old_completion(m, k) \
+		fi } \
+	:: d_step { data[r] & B(m, k) && unplaced > 0 -> /* acknowledged, not placed, and the NIC is gone */ \
+		unplaced--; was_unplaced = true; \
+		data[r] = 0; \
+		bad[r] = true; dead[r] = true; knows[r] = 3; \
+		if \
+		:: !MEMORY && ACCEPTS(S, r) -> acks[r] = acks[r] | B(m, k) \
+		:: else \
+		fi }
+#if OPTIONAL
+#define IMMEDIATE(m, k) \
+	:: d_step { landed[r] & B(m, k) -> immediate_arrives(r, m, k) }
+#else
+#define IMMEDIATE(m, k)
+#endif
+#define CLEAR(m) \
+	:: d_step { cts[r] & 1 << (m) -> place_cts(r, m) }
+
+/* S, memory mode: so many messages are complete. */
+inline count_arrives(count) {
+	for (mm : 0 .. NM * NR - 1) {
+		if
+		:: mm / NR < count && at[mm] != NONE -> at[mm] = SEEN
+		:: else
+		fi
+	}
+}
+
+#if OPTIONAL
+#define LANDED(r) (landed[r] != 0)
+#else
+#define LANDED(r) false
+#endif
+proctype wire(byte r) {
+end:
+	do
+	STRIPE(0, 0) STRIPE(0, 1) STRIPE(1, 0) STRIPE(1, 1)
+	CLEAR(0) CLEAR(1)
+#if NM > 2
+	STRIPE(2, 0) STRIPE(2, 1)
+	CLEAR(2)
+#endif
+#if NM > 3
+	STRIPE(3, 0) STRIPE(3, 1)
+	CLEAR(3)
+#endif
+#if NR > 2
+	STRIPE(0, 2) STRIPE(1, 2)
+#if NM > 2
+	STRIPE(2, 2)
+#endif
+#if NM > 3
+	STRIPE(3, 2)
+#endif
+#endif
+#ifdef ONE_WORD
+	:: d_step { words[r] != 0 -> location = words[r]; words[r] = 0 }
+	:: d_step { location != 0 -> count_arrives(location); location = 0 }
+#else
+	/* A word per rail, and the sender takes the largest: whatever lands is read in the end. */
+	:: d_step { words[r] != 0 -> count_arrives(words[r]); words[r] = 0 }
+#endif
+	/* A life that is lost may lose what it carries. */
+	:: d_step { dead[r] && (data[r] != 0 || LANDED(r) || cts[r] != 0 || words[r] != 0 || probe[r] != 0) ->
+#if OPTIONAL
+		landed[r] = 0;
+#endif
+		data[r] = 0; cts[r] = 0; words[r] = 0; probe[r] = 0 }
+	od
+}
+
+inline base_of_R(n) {
+	n = 0;
+	do
+	:: n < NM && COMPLETE(n) -> n++
+	:: else -> break
+	od
+}
+
+inline split_message() {
+	touched = NR;
+	for (i : 0 .. NR - 1) {
+		if
+		:: st[X(S, i)] == UP -> mask[shead] = mask[shead] | 1 << i; post_stripe(i, shead, i)
+		:: else
+		fi
+	}
+	shead++
+}
+
+#define SERVED(m) \
+	:: d_step { (m) < shead && !(released >> (m) & 1) && !GONE(S) && sent_whole(m) -> \
+		released = released | 1 << (m); \
+		settle(m) }
+#define DONE_STRIPE(m, k) (at[(m) * NR + (k)] == NONE || at[(m) * NR + (k)] == SEEN || \
+			   (!MEMORY && at[(m) * NR + (k)] > ON(NR - 1) && at[(m) * NR + (k)] <= ACKED(NR - 1)))
+#if NR > 2
+#define sent_whole(m) (DONE_STRIPE(m, 0) && DONE_STRIPE(m, 1) && DONE_STRIPE(m, 2))
+#else
+#define sent_whole(m) (DONE_STRIPE(m, 0) && DONE_STRIPE(m, 1))
+#endif
+
+/* The lowest stripe that waits to be posted again, and may be on this rail. */
+#define WAITS(m, k, r) (at[(m) * NR + (k)] == PARKED && KEY(m, r))
+inline repost(r) {
+	i = 0;
+	do
+	:: !WAITS(i / NR, i % NR, r) -> i++
+	:: else -> break
+	od;
+	assert(!(released >> (i / NR) & 1)); /* a released send that is posted again */
+	post_stripe(r, i / NR, i % NR)
+}
+#if NM == 2
+#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r))
+#elif NM == 3
+#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r) || WAITS(2, k, r))
+#else
+#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r) || WAITS(2, k, r) || WAITS(3, k, r))
+#endif
+#if NR > 2
+#define ANY_PARKED(r) (IS_PARKED(0, r) || IS_PARKED(1, r) || IS_PARKED(2, r))
+#else
+#define ANY_PARKED(r) (IS_PARKED(0, r) || IS_PARKED(1, r))
+#endif
+
+#if LAZY
+#define LACKS(m, r) ((m) < m_keys[r] && !KEY(m, r))
+#if NM == 2
+#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r))
+#elif NM == 3
+#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r) || LACKS(2, r))
+#else
+#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r) || LACKS(2, r) || LACKS(3, r))
+#endif
+#define HEARS_KEYS(r) \
+	:: d_step { !GONE(S) && !cut && LACKS_ANY(r) -> \
+		for (i : 0 .. m_keys[r] - 1) { \
+			keys[i] = keys[i] | 1 << (r) \
+		} \
+		skip }
+#else
+#define HEARS_KEYS(r)
+#endif
+#define SENDS(r) \
+	HEARS_KEYS(r) \
+	/* a message on one rail */ \
+	:: d_step { CAN_SEND && KEY(shead, r) && st[X(S, r)] == UP && LIKE(r) -> \
+		TOUCH(r); \
+		mask[shead] = 1 << (r); \
+		post_stripe(r, shead, r); \
+		shead++ } \
+	:: d_step { !GONE(S) && ANY_PARKED(r) && st[X(S, r)] == UP && LIKE(r) -> TOUCH(r); repost(r) }
+#define S_UP(r) (st[X(S, r)] == UP)
+#if NR > 2
+#define TWO_UP ((S_UP(0) && S_UP(1)) || (S_UP(0) && S_UP(2)) || (S_UP(1) && S_UP(2)))
+#else
+#define TWO_UP (S_UP(0) && S_UP(1))
+#endif
+#define CAN_SEND (!GONE(S) && shead < NM && ring[shead % NS] == shead + 1 && \
+		  (shead < NS || released >> (shead - NS) & 1))
+
+#ifdef NAIVE
+inline naive(r) {
+	for (mm : 0 .. NM * NR - 1) {
+		if
+		:: at[mm] == ON(r) -> at[mm] = PARKED
+		:: else
+		fi
+	}
+	st[X(S, r)] = DOWN
+}
+#endif
+proctype sender() {
+end:
+	do
+	SENDS(0) SENDS(1)
+#if NR > 2
+	SENDS(2)
+#endif
+#if SPLIT
+	:: d_step { CAN_SEND && TWO_UP -> split_message() }
+#endif
+	SERVED(0) SERVED(1)
+#if NM > 2
+	SERVED(2)
+#endif
+#if NM > 3
+	SERVED(3)
+#endif
+#ifdef NAIVE
+	/* Replay what has no success completion, at once. */
+	:: d_step { !GONE(S) && st[X(S, 0)] == FENCED -> naive(0) }
+	:: d_step { !GONE(S) && st[X(S, 1)] == FENCED -> naive(1) }
+#endif
+	od
+}
+
+inline rects(r) {
+	i = 0;
+	do
+	:: cts_on[i] != AGAIN -> i++
+	:: else -> break
+	od;
+	post_cts(r, i)
+}
+#if NM == 2
+#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN)
+#elif NM == 3
+#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN || cts_on[2] == AGAIN)
+#else
+#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN || cts_on[2] == AGAIN || cts_on[3] == AGAIN)
+#endif
+
+#if OPTIONAL
+#if NR > 2
+#define WHOLE(m) (content[0] == (m) + 1 && content[1] == (m) + 1 && content[2] == (m) + 1)
+#else
+#define WHOLE(m) (content[0] == (m) + 1 && content[1] == (m) + 1)
+#endif
+#define IN_DOUBT(m) (doubt >> (m) & 1 && OPEN(m))
+#ifdef OPT_UNBLOCKED
+#define NO_DOUBT true
+#elif NM == 2
+#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1))
+#elif NM == 3
+#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1) && !IN_DOUBT(2))
+#else
+#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1) && !IN_DOUBT(2) && !IN_DOUBT(3))
+#endif
+/* The buffer is free when its data has been used. A receive into the buffer of one that is in doubt has to wait. */
+#define BUFFER_FREE (rhead == 0 || (taken >> (rhead - 1) & 1 && NO_DOUBT))
+#define TAKE(m) \
+	:: d_step { WHOLE(m) && !(taken >> (m) & 1) && !GONE(R) -> taken = taken | 1 << (m) }
+#else
+#define BUFFER_FREE true /* slot and buffer are one */
+#define TAKE(m)
+#endif
+
+#define RECEIVES(r) \
+	/* the next receive, into a slot whose last message is complete */ \
+	:: d_step { !GONE(R) && rhead < NM && (rhead < NS || COMPLETE(rhead - NS)) && BUFFER_FREE && \
+		    st[X(R, r)] == UP && LIKE(r) -> \
+		TOUCH(r); \
+		rhead++; \
+		post_cts(r, rhead - 1) } \
+	:: d_step { !GONE(R) && ANY_AGAIN && st[X(R, r)] == UP && LIKE(r) -> TOUCH(r); rects(r) } \
+	:: d_step { MEMORY && !GONE(R) && st[X(R, r)] == UP && LIKE(r) && word < NM && COMPLETE(word) -> \
+		TOUCH(r); \
+		base_of_R(word); \
+		word_on = r; \
+		words[r] = (ACCEPTS(S, r) -> word : words[r]) }
+
+#ifdef CTS_EARLY
+inline cts_early(r) {
+	for (i : 0 .. NM - 1) {
+		if
+		:: OPEN(i) && cts_on[i] == r -> cts_on[i] = AGAIN
+		:: else
+		fi
+	}
+	skip
+}
+#endif
+#define CTS_ON(r) (cts_on[0] == r || cts_on[1] == r)
+proctype receiver() {
+end:
+	do
+	RECEIVES(0) RECEIVES(1)
+#if NR > 2
+	RECEIVES(2)
+#endif
+	TAKE(0) TAKE(1)
+#if NM > 2
+	TAKE(2)
+#endif
+#if NM > 3
+	TAKE(3)
+#endif
+#ifdef CTS_EARLY /* asks nobody */
+	:: d_step { !GONE(R) && st[X(R, 0)] == FENCED && CTS_ON(0) -> cts_early(0) }
+	:: d_step { !GONE(R) && st[X(R, 1)] == FENCED && CTS_ON(1) -> cts_early(1) }
+#endif
+	od
+}
+
+#define EVERY ((1 << NM) - 1)
+#if OPTIONAL
+#define TAKEN (taken == EVERY)
+#else
+#define TAKEN true
+#endif
+#if NM == 2
+#define R_DONE (COMPLETE(0) && COMPLETE(1) && TAKEN)
+#elif NM == 3
+#define R_DONE (COMPLETE(0) && COMPLETE(1) && COMPLETE(2) && TAKEN)
+#else
+#define R_DONE (COMPLETE(0) && COMPLETE(1) && COMPLETE(2) && COMPLETE(3) && TAKEN)
+#endif
+#if CLOSE
+/* The farewell: an end whose requests are complete is gone, its queue pairs with it. */
+inline bye(x) {
+	for (i : 0 .. NR - 1) {
+		if
+		:: x == R -> data[i] = 0; rcq[i] = 0
+		:: x == S -> cts[i] = 0; acks[i] = 0; words[i] = 0
+		fi;
+		dead[i] = true;
+		probe[i] = 0
+	}
+	closed[x] = true
+}
+#if NR > 2
+#define ALL_DOWN(x) (st[X(x, 0)] == DOWN && st[X(x, 1)] == DOWN && st[X(x, 2)] == DOWN)
+#else
+#define ALL_DOWN(x) (st[X(x, 0)] == DOWN && st[X(x, 1)] == DOWN)
+#endif
+proctype farewell() {
+end:
+	do
+	:: d_step { !GONE(S) && released == EVERY -> bye(S) }
+	:: d_step { !GONE(R) && R_DONE -> bye(R) }
+	/* The receiver has everything and is gone. */
+	:: d_step { !GONE(S) && closed[R] && !cut && !told ->
+		for (mm : 0 .. NM * NR - 1) {
+			at[mm] = SEEN
+		}
+		told = true }
+	/* The sender is gone: nothing more will come. What it sent must be here once every rail is fenced. */
+#ifdef BYE_HASTY
+	:: d_step { !GONE(R) && closed[S] && !cut && !R_DONE ->
+		assert(was_unplaced); /* an error although everything sent was placed */
+		fail(R) }
+#else
+	:: d_step { !GONE(R) && closed[S] && !cut && ALL_DOWN(R) && !R_DONE ->
+		assert(was_unplaced && !MEMORY); /* an error although everything sent was placed */
+		fail(R) }
+#endif
+	od
+}
+#endif
+
+/* An end gives up when none of its rails lives and none can come back; it also ends when the peer did. */
+#define HOPELESS(x, r) (!ALIVE(x, r) && (bad[r] || ep[X(x, r)] == NE - 1))
+#if NR > 2
+#define NO_RAIL(x) (HOPELESS(x, 0) && HOPELESS(x, 1) && HOPELESS(x, 2))
+#define ALL_BAD (bad[0] && bad[1] && bad[2])
+#else
+#define NO_RAIL(x) (HOPELESS(x, 0) && HOPELESS(x, 1))
+#define ALL_BAD (bad[0] && bad[1])
+#endif
+proctype limit(byte x) {
+end:
+	do
+	:: d_step { !GONE(x) && NO_RAIL(x) -> fail(x) }
+	:: d_step { !GONE(x) && m_abort[1 - x] && !cut -> fail(x) }
+	od
+}
+
+/* ---- the fault ---- */
+inline kill(r, who) {
+	kills--;
+	TOUCH(r);
+	bad[r] = true;
+	dead[r] = true;
+	knows[r] = knows[r] | who
+}
+#define KILL(r) \
+	:: d_step { !bad[r] && kills > 0 && LIKE(r) -> kill(r, 1) } \
+	:: d_step { !bad[r] && kills > 0 && LIKE(r) -> kill(r, 2) } \
+	:: d_step { !bad[r] && kills > 0 && LIKE(r) -> kill(r, 3) } \
+	:: d_step { bad[r] && heals > 0 -> heals--; bad[r] = false }
+#define LOSE(x, r) \
+	:: d_step { losses > 0 && m_down[X(x, r)] != 0 -> losses--; m_down[X(x, r)] = 0 } \
+	:: d_step { losses > 0 && m_fenced[X(x, r)] >> ep[X(x, r)] & 1 -> losses--; \
+		m_fenced[X(x, r)] = m_fenced[X(x, r)] & ~(1 << ep[X(x, r)]) } \
+	:: d_step { losses > 0 && m_ack[X(x, r)] >> ep[X(x, r)] & 1 -> losses--; \
+		m_ack[X(x, r)] = m_ack[X(x, r)] & ~(1 << ep[X(x, r)]) }
+#define LOSE_LIFE(r) \
+	:: d_step { losses > 0 && m_offer[r] != 0 -> losses--; m_offer[r] = 0 } \
+	:: d_step { losses > 0 && m_answer[r] != 0 -> losses--; m_answer[r] = 0 }
+
+proctype fault() {
+end:
+	do
+	KILL(0) KILL(1)
+	LOSE(S, 0) LOSE(S, 1) LOSE(R, 0) LOSE(R, 1)
+	LOSE_LIFE(0) LOSE_LIFE(1)
+#if NR > 2
+	KILL(2) LOSE(S, 2) LOSE(R, 2) LOSE_LIFE(2)
+#endif
+	:: d_step { cuts > 0 && ALL_BAD -> cuts = 0; cut = true }
+	:: d_step { kills = 0; heals = 0; alarms = 0; losses = 0; unplaced = 0; cuts = 0 } break
+	od
+}
+
+/* ---- progress: this process can always end ---- */
+#define AGREED(r) ((st[X(S, r)] == UP || st[X(S, r)] == DOWN) && \
+		   st[X(S, r)] == st[X(R, r)] && ep[X(S, r)] == ep[X(R, r)])
+#if NR > 2
+#define ALL_AGREED (AGREED(0) && AGREED(1) && AGREED(2))
+#else
+#define ALL_AGREED (AGREED(0) && AGREED(1))
+#endif
+proctype requests() {
+	(released == EVERY || err[S]) && (R_DONE || err[R]) && (ALL_AGREED || GONE(S) || GONE(R) || cut)
+}
