@@ -74,6 +74,8 @@ struct sr_event_ops {
 	/* type and the object it is about, as ibv_get_async_event() reports them; object is the `user` pointer given at
 	 * creation of the queue pair, CQ or SRQ, NULL for port and device events. */
 	void (*async)(void *user, enum ibv_event_type type, void *object);
+	/* `len` bytes that the peer of a queue pair writes are about to be placed at `to`. For simulators. */
+	void (*placing)(void *user, void *to, const void *from, uint32_t len);
 };
 
 struct sr_nic_config {

@@ -20,6 +20,10 @@ static void no_async(void *user, enum ibv_event_type type, void *object)
 {
 }
 
+static void no_placing(void *user, void *to, const void *from, uint32_t len)
+{
+}
+
 struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 {
 	struct sr_nic *nic;
@@ -34,11 +38,15 @@ struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 	nic->config = *config;
 	if (!nic->config.max_inflight || nic->config.max_inflight > 1u << 20)
 		nic->config.max_inflight = SR_DEFAULT_INFLIGHT;
-	nic->events = (struct sr_event_ops){ .completion = no_completion, .async = no_async };
+	nic->events = (struct sr_event_ops){
+		.completion = no_completion, .async = no_async, .placing = no_placing
+	};
 	if (config->event_ops && config->event_ops->completion)
 		nic->events.completion = config->event_ops->completion;
 	if (config->event_ops && config->event_ops->async)
 		nic->events.async = config->event_ops->async;
+	if (config->event_ops && config->event_ops->placing)
+		nic->events.placing = config->event_ops->placing;
 	nic->rng.state = config->seed;
 	nic->link_up = true;
 	sr_table_init(&nic->qps, SR_QPN_INDEX_BITS, 24);

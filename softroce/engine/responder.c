@@ -170,8 +170,10 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 		receiver_not_ready(qp);
 		return;
 	}
-	if (len)
+	if (len) {
+		qp->nic->events.placing(qp->nic->config.user, to, packet->payload, len);
 		sr_place(to, packet->payload, len);
+	}
 	resp->received += len;
 	resp->incoming = packet->kind & SR_PKT_LAST ? SR_IN_NONE : SR_IN_WRITE;
 	advance(qp, packet, 1);
