@@ -74,6 +74,7 @@ struct ha_rail {
 	struct ibv_sge sge;
 	/* Below: set-up only. */
 	uint32_t psn;
+	uint32_t probe; /* sq_posted of the last probe */
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;
 	struct ha_wire_ece ece; /* ours: offered, then agreed on */
@@ -97,6 +98,7 @@ struct ha_bundle {
 	uint8_t active; /* mask of the rails that are up */
 	uint8_t first;	/* the rail for what stays on one: the heaviest of the active; policy.c keeps it */
 	bool is_send;
+	bool probing;	     /* HA_ATTN_PROBE has been acted on, the answers are awaited */
 	bool self_driven;    /* no service thread: test() calls ha_ctx_progress() now and then */
 	uint16_t idle_polls; /* fruitless polls, for self_driven */
 	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */

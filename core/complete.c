@@ -263,6 +263,21 @@ static void settle_sends(struct ha_send *s, uint64_t done)
 	}
 }
 
+/* What the peer had not looked at yet when it closed may still be acknowledged. */
+static bool sends_pending(const struct ha_send *s)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++)
+		if (s->slot[e].pending)
+			return true;
+	return false;
+}
+
+/* The last messages are on their way, or their flushes, which need nobody but our own device. */
+static bool receives_pending(const struct ha_recv *c, uint64_t done)
+{
+	return c->done < done || c->flush_busy;
+}
+
 static int attend_farewell(struct ha_bundle *b)
 {
 	uint64_t now = ha_clock_now(b->ctx->clock), done = atomic_load_explicit(&b->peer_done, memory_order_relaxed);
@@ -271,14 +286,15 @@ static int attend_farewell(struct ha_bundle *b)
 		b->bye_deadline = now + BYE_GRACE_NS;
 	if (b->is_send)
 		settle_sends((struct ha_send *)b, done);
-	else if (((struct ha_recv *)b)->done < done && now < b->bye_deadline && b->active)
-		return 0; /* the last messages are still on their way */
+	if (now < b->bye_deadline && b->active &&
+	    (b->is_send ? sends_pending((struct ha_send *)b) : receives_pending((struct ha_recv *)b, done)))
+		return 0;
 	return b->error = -ECONNRESET;
 }
 
 /* An empty write on each rail: its queue pair answers, or fails within its retries and says so. A send queue without room has
  * work in flight that tells as much. */
-static void probe(struct ha_bundle *b)
+static void post_probes(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *r = &b->rail[i];
@@ -289,13 +305,33 @@ static void probe(struct ha_bundle *b)
 		};
 		int err;
 
+		r->probe = r->sq_retired;
 		if (!(b->active >> i & 1) || r->sq_posted - r->sq_retired >= r->sq_depth)
 			continue;
-		wr.wr_id = ha_wr_id(HA_WR_PROBE, 0, ++r->sq_posted);
+		r->probe = ++r->sq_posted;
+		wr.wr_id = ha_wr_id(HA_WR_PROBE, 0, r->probe);
 		err = r->hot->post_send(r->qp, &wr, &bad);
 		if (err)
 			ha_rail_failed(b, r, NULL, -err);
 	}
+}
+
+/* Until every queue pair has answered or failed, each call looks: an end that waits for its first clear-to-send has no request
+ * whose test would. */
+static void probe(struct ha_bundle *b)
+{
+	bool waiting = false;
+
+	if (!b->probing)
+		post_probes(b);
+	b->probing = true;
+	ha_bundle_poll(b);
+	for (unsigned i = 0; i < b->nrails; i++)
+		waiting |= b->active >> i & 1 && (int32_t)(b->rail[i].probe - b->rail[i].sq_retired) > 0;
+	if (waiting)
+		return;
+	b->probing = false;
+	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_PROBE, memory_order_relaxed);
 }
 
 int ha_bundle_attend(struct ha_bundle *b)
@@ -321,10 +357,8 @@ int ha_bundle_attend(struct ha_bundle *b)
 				ha_rail_failed(b, &b->rail[i], NULL, err);
 		}
 	}
-	if (attention & HA_ATTN_PROBE) {
-		atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_PROBE, memory_order_relaxed);
+	if (attention & HA_ATTN_PROBE)
 		probe(b);
-	}
 	if (!b->active)
 		return b->error = -EIO;
 	return 0;

@@ -270,6 +270,13 @@ void ha_bundle_retire(struct ha_bundle *b)
 		ha_watch_remove(b->ctx, &b->stream->watch);
 }
 
+/* What has arrived but nobody has asked for (optional receives) counts as arrived. */
+static void take_arrivals(struct ha_bundle *b)
+{
+	for (int i = 0; i < HA_SLOTS && !b->error && ha_bundle_poll(b) > 0; i++)
+		;
+}
+
 /* One try: a socket that cannot take 24 bytes leads to nobody who waits for them. */
 static void say_farewell(struct ha_bundle *b)
 {
@@ -285,8 +292,10 @@ static void say_farewell(struct ha_bundle *b)
 
 void ha_bundle_free(struct ha_bundle *b)
 {
-	if (b->stream)
+	if (b->stream) {
+		take_arrivals(b);
 		say_farewell(b);
+	}
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		ha_rail_close(b, &b->rail[i]);
 	ha_bundle_free_mrs(b);

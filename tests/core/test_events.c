@@ -112,8 +112,13 @@ static void lost(void)
 		CHECK_INT(w.dummy[1].fake.posted, 0);
 		CHECK_INT(send_error(), 0);
 		CHECK_INT(w.dummy[1].fake.posted, 1);
-		CHECK_INT(attention(&send->b), 0);
+		/* One probe, and somebody looks for its answer until it is there. */
+		CHECK_INT(attention(&send->b), HA_ATTN_PROBE);
 		CHECK_INT(send_error(), 0);
+		CHECK_INT(w.dummy[1].fake.posted, 1);
+		send->b.rail[0].sq_retired = send->b.rail[0].probe;
+		CHECK_INT(send_error(), 0);
+		CHECK_INT(attention(&send->b), 0);
 		CHECK_INT(w.dummy[1].fake.posted, 1);
 		world_close(&w);
 	}
