@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/scenario.h"
+
+#include "sim/faults.h"
+#include "softroce/rng.h"
+
+#include <string.h>
+
+#define US 1000u
+#define MS 1000000u
+
+/* A stream of its own for part `salt` of a seed. */
+static struct sr_rng stream(uint64_t seed, uint64_t salt)
+{
+	struct sr_rng rng = { seed * UINT64_C(0x9e3779b97f4a7c15) ^ salt * UINT64_C(0xd1342543de82ef95) };
+
+	sr_rng_next(&rng);
+	return rng;
+}
+
+static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+{
+	return low + sr_rng_below(rng, high - low + 1);
+}
+
+static bool chance(struct sr_rng *rng, unsigned percent)
+{
+	return sr_rng_below(rng, 100) < percent;
+}
+
+/* Every order of magnitude of [0, high] is as likely as any other. */
+static uint64_t magnitude(struct sr_rng *rng, uint64_t high)
+{
+	unsigned bits = 64 - (unsigned)__builtin_clzll(high | 1);
+	uint64_t v = sr_rng_below(rng, UINT64_C(1) << sr_rng_below(rng, bits + 1));
+
+	return v > high ? high : v;
+}
+
+static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	unsigned n = chance(rng, 30) ? (unsigned)between(rng, 3, SIM_DEVICES_MAX) : (unsigned)between(rng, 1, 3);
+
+	sc->ndevices[0] = sc->ndevices[1] = n;
+	if (chance(rng, 25))
+		sc->ndevices[sr_rng_below(rng, 2)] = (unsigned)between(rng, 1, SIM_DEVICES_MAX);
+	sc->limits = (struct sim_limits){
+		.max_qp_wr = chance(rng, 70) ? 8192 : (int)between(rng, 64, 512),
+		/* Each connection may keep 31 receives back, so fewer could run dry for good. */
+		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 32 * (SIM_CONNS_MAX + 1), 1024),
+		.max_qp = 4096,
+		.mtu = (enum ibv_mtu)between(rng, IBV_MTU_256, IBV_MTU_4096),
+		.inflight = chance(rng, 50) ? 0 : (uint32_t)between(rng, 4, 128),
+	};
+	sc->timeout = (int)between(rng, 8, 14);
+	sc->retry = 7;
+	sc->poll_batch = (int)between(rng, 1, 64);
+	sc->poll_max = (int)between(rng, 1, 64);
+	sc->wr_per_conn = chance(rng, 70) ? 64 : (int)between(rng, 4, 64);
+	sc->connect_timeout_ms = 5000;
+	sc->latency_ns = between(rng, 300, 20000);
+	sc->bytes_per_us = chance(rng, 50) ? 12500 : between(rng, 500, 50000);
+	sc->oob_latency_ns = between(rng, 5 * US, 300 * US);
+	sc->oob_jitter_ns = between(rng, 0, 200 * US);
+	sc->oob_piece = chance(rng, 50) ? 0 : (uint32_t)between(rng, 1, 300);
+	sc->keepalive_ns = UINT64_C(3000) * MS;
+	sc->gap_min_ns = between(rng, 200, 5 * US);
+	sc->gap_max_ns = between(rng, 20 * US, 200 * US);
+}
+
+static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+{
+	for (unsigned end = 0; end < 2; end++) {
+		unsigned host = end ? 1 - c->from : c->from, n = sc->ndevices[host], most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
+		unsigned first = (unsigned)sr_rng_below(rng, n);
+
+		/* Any device may be rail 0; the others follow it round. */
+		c->nrails[end] = chance(rng, 40) ? 1 : (unsigned)between(rng, 1, most);
+		for (unsigned i = 0; i < c->nrails[end]; i++)
+			c->rail[end][i] = (first + i) % n;
+	}
+}
+
+/* Bytes that a connection may have in flight: what is filled and looked at, over and over. */
+#define FLIGHT_BYTES (2u << 20)
+
+static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+{
+	memset(c, 0, sizeof(*c));
+	c->key = sr_rng_next(rng);
+	c->from = (unsigned)sr_rng_below(rng, 2);
+	make_rails(sc, c, rng);
+	c->window = (uint32_t)between(rng, 1, chance(rng, 20) ? SIM_WINDOW_MAX : 8);
+	c->max_size = (uint32_t)between(rng, 1, chance(rng, 10) ? 2 << 20 : chance(rng, 30) ? 256 << 10 : 8 << 10);
+	c->group_max = chance(rng, 30) ? (unsigned)between(rng, 2, HA_MAX_RECVS) : 1;
+	while (c->window > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+		c->window--;
+	while (c->group_max > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+		c->group_max--;
+	c->messages = (uint32_t)between(rng, 1, c->max_size > 256 << 10 ? 6 : c->max_size > 8 << 10 ? 40 : 150);
+	if (c->max_size <= 512 && chance(rng, 10))
+		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
+	c->optional = c->group_max == 1 && chance(rng, 15);
+	c->gpu = !c->optional && chance(rng, 15);
+	c->reg_each = chance(rng, 15);
+	for (unsigned end = 0; end < 2; end++) {
+		c->start_ns[end] = chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
+		c->linger_ns[end] = chance(rng, 50) ? 0 : magnitude(rng, 5 * MS);
+	}
+	c->think_ns = chance(rng, 60) ? 0 : between(rng, 1, 500 * US);
+}
+
+uint64_t sim_scenario_window(const struct sim_scenario *sc)
+{
+	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
+}
+
+/*
+ * What the core does not promise yet when a path fails: that a connection which loses one rail of several goes on with the
+ * others, and that an optional receive, which nobody asks about any more once it is posted, learns of it.
+ */
+static void promise_less(struct sim_scenario *sc)
+{
+	for (unsigned i = 0; i < sc->nconns; i++) {
+		sc->conn[i].nrails[0] = sc->conn[i].nrails[1] = 1;
+		sc->conn[i].optional = false;
+	}
+}
+
+void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
+{
+	struct sr_rng rng = stream(seed, 1);
+
+	memset(sc, 0, sizeof(*sc));
+	sc->seed = seed;
+	sc->message_cap = UINT32_MAX;
+	make_hosts(sc, &rng);
+	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4) : (unsigned)between(&rng, 1, SIM_CONNS_MAX);
+	for (unsigned i = 0; i < sc->nconns; i++) {
+		rng = stream(seed, 100 + i);
+		make_conn(sc, &sc->conn[i], &rng);
+	}
+	rng = stream(seed, 2);
+	sim_faults_make(sc, &rng, allowed);
+	if (sim_faults_expect(sc) != SIM_SURVIVES)
+		promise_less(sc);
+}
+
+void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
+{
+	struct sr_rng rng = stream(c->key, index);
+	int tags = (int)sr_rng_below(&rng, 1 << 20) << 4;
+
+	m->n = c->group_max > 1 ? (unsigned)between(&rng, 1, c->group_max) : 1;
+	m->optional = c->optional && chance(&rng, 70);
+	for (unsigned i = 0; i < m->n; i++) {
+		m->posted[i] = (uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
+		m->sent[i] = m->posted[i];
+		if (!m->optional && chance(&rng, 25))
+			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
+		m->expect[i] = m->sent[i] < m->posted[i] ? m->sent[i] : m->posted[i];
+		m->tag[i] = tags | (int)i;
+		m->key[i] = sr_rng_next(&rng);
+	}
+}
+
+static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
+{
+	const struct sim_conn_spec *c = &sc->conn[i];
+	uint32_t messages = c->messages < sc->message_cap ? c->messages : sc->message_cap;
+
+	fprintf(out, "  connection %u: host %u", i, c->from);
+	for (unsigned end = 0; end < 2; end++) {
+		fprintf(out, "%s", end ? " -> " : " ");
+		for (unsigned r = 0; r < c->nrails[end]; r++)
+			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
+	}
+	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s, starts at %.3f/%.3f ms\n", messages, c->group_max,
+		c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
+		c->reg_each ? ", registered one by one" : "", (double)c->start_ns[0] / 1e6, (double)c->start_ns[1] / 1e6);
+}
+
+void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
+{
+	fprintf(out, "  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d (window %.1f ms), "
+		"max_qp_wr %d, max_srq_wr %d\n",
+		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1], 128 << sc->limits.mtu,
+		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,
+		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr);
+	for (unsigned i = 0; i < sc->nconns; i++)
+		if (!(sc->conns_off >> i & 1))
+			print_conn(sc, i, out);
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off)
+			sim_fault_print(&sc->fault[i], i, out);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scenario.h - what one seed means: hosts, devices, connections, traffic and faults, all decided beforehand
+ *
+ * Each part draws from its own random stream, so that leaving a fault or a connection out changes nothing else. That is
+ * what makes shrinking work.
+ */
+#ifndef HA_SIM_SCENARIO_H
+#define HA_SIM_SCENARIO_H
+
+#include "core/core.h"
+#include "sim/verbs_engine.h"
+
+#include <stdio.h>
+
+#define SIM_CONNS_MAX 12
+#define SIM_FAULTS_MAX 32
+#define SIM_WINDOW_MAX 32 /* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
+
+/* One connection: rail i runs from the sender's devices[] to the receiver's. */
+struct sim_conn_spec {
+	uint64_t key;	   /* of its payload and its own dice */
+	unsigned from;	   /* the sender's host */
+	unsigned nrails[2]; /* named by the sender's and the receiver's end */
+	unsigned rail[2][HA_MAX_RAILS];
+	uint32_t messages; /* receives, grouped ones counted once */
+	uint32_t window;   /* receives in flight */
+	uint32_t max_size; /* bytes of one buffer */
+	unsigned group_max;
+	bool optional, gpu, reg_each;
+	uint64_t start_ns[2]; /* when each end begins */
+	uint64_t think_ns;    /* the sender rests up to this long between messages; 0 = never */
+	uint64_t linger_ns[2]; /* between the last message and the close */
+};
+
+struct sim_fault {
+	unsigned class; /* index into sim_fault_classes */
+	unsigned host, dev;
+	bool rx;	   /* direction, where there is one */
+	uint64_t at, len;  /* ns from the start */
+	uint64_t amount;   /* ppm, ns or a count: the class knows */
+	bool off;	   /* left out by shrinking */
+};
+
+struct sim_scenario {
+	uint64_t seed;
+	unsigned ndevices[2];
+	struct sim_limits limits;
+	int timeout, retry; /* of the queue pairs */
+	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
+	uint64_t latency_ns, bytes_per_us;
+	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
+	uint32_t oob_piece;
+	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
+	unsigned nconns, nfaults;
+	struct sim_conn_spec conn[SIM_CONNS_MAX];
+	struct sim_fault fault[SIM_FAULTS_MAX];
+	/* Shrinking. */
+	uint32_t conns_off;    /* mask */
+	uint32_t message_cap;  /* per connection */
+};
+
+/* allowed: mask of fault classes that may be drawn; 0 = the usual mix. */
+void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed);
+void sim_scenario_print(const struct sim_scenario *sc, FILE *out);
+/* The time in which a queue pair gives up, ns. */
+uint64_t sim_scenario_window(const struct sim_scenario *sc);
+
+/* One receive and what is sent into it; both ends compute it. */
+struct sim_message {
+	unsigned n;
+	bool optional;
+	uint32_t posted[HA_MAX_RECVS], sent[HA_MAX_RECVS], expect[HA_MAX_RECVS];
+	int tag[HA_MAX_RECVS];
+	uint64_t key[HA_MAX_RECVS]; /* of the payload */
+};
+void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ha sim: the core under virtual time, random traffic and random faults; see sim/README.md */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/faults.h"
+#include "sim/hunt.h"
+#include "tools/ha.h"
+
+enum { OPT_SEEDS = 256, OPT_START, OPT_SEED, OPT_FAULTS, OPT_MASK, OPT_MUTATE, OPT_NO_FAULTS, OPT_NO_CONNS, OPT_MESSAGES, OPT_RAW,
+       OPT_LIST, OPT_HELP };
+
+static const struct option options[] = {
+	{ "seeds", required_argument, NULL, OPT_SEEDS },
+	{ "start", required_argument, NULL, OPT_START },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "faults", required_argument, NULL, OPT_FAULTS },
+	{ "fault-mask", required_argument, NULL, OPT_MASK },
+	{ "mutate", required_argument, NULL, OPT_MUTATE },
+	{ "without-faults", required_argument, NULL, OPT_NO_FAULTS },
+	{ "without-connections", required_argument, NULL, OPT_NO_CONNS },
+	{ "messages", required_argument, NULL, OPT_MESSAGES },
+	{ "no-shrink", no_argument, NULL, OPT_RAW },
+	{ "list", no_argument, NULL, OPT_LIST },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct job {
+	struct sim_hunt hunt;
+	bool one, verbose;
+	uint64_t seed;
+	uint32_t without_faults, without_conns, messages;
+};
+
+static void usage_print(FILE *out)
+{
+	fprintf(out,
+		"usage: ha sim [--seeds N] [--start S] [-j JOBS] [--faults LIST]    many seeds; status 1 when one finds something\n"
+		"       ha sim --seed S [-v]                                        one seed, exactly as before; -v traces it\n"
+		"       ha sim --list                                               the kinds of faults\n"
+		"\n"
+		"  --faults LIST            only these, e.g. loss,reorder; all = every one\n"
+		"  --mutate NAME            break something on purpose: drop-imm, double-imm, shorten, corrupt, stray, leak-qp\n"
+		"  --no-shrink              do not look for the smallest scenario that fails\n"
+		"  --without-faults MASK, --without-connections MASK, --messages N, --fault-mask MASK\n"
+		"                           what shrinking prints, to run exactly that again\n");
+}
+
+static void list_print(void)
+{
+	static const char *const expect[] = { "survived", "clean error", "no promise yet" };
+
+	for (unsigned i = 0; i < sim_fault_nclasses; i++)
+		printf("%-18s %-15s %s\n", sim_fault_classes[i].name, expect[sim_fault_classes[i].expect],
+		       sim_fault_classes[i].help);
+}
+
+static int mutation_parse(const char *name)
+{
+	for (int m = 0; m < SIM_MUTATIONS; m++)
+		if (!strcmp(name, sim_mutation_name((enum sim_mutation)m)))
+			return m;
+	return -1;
+}
+
+/* 0, or the exit status plus one. */
+static int option_take(struct job *job, int opt)
+{
+	char bad[32];
+	int m;
+
+	switch (opt) {
+	case OPT_SEEDS:
+		job->hunt.count = strtoull(optarg, NULL, 0);
+		return 0;
+	case OPT_START:
+		job->hunt.start = strtoull(optarg, NULL, 0);
+		return 0;
+	case OPT_SEED:
+		job->one = true;
+		job->seed = strtoull(optarg, NULL, 0);
+		return 0;
+	case 'j':
+		job->hunt.jobs = (unsigned)strtoul(optarg, NULL, 0);
+		return 0;
+	case 'v':
+		job->verbose = true;
+		return 0;
+	case OPT_FAULTS:
+		job->hunt.allowed = sim_faults_parse(optarg, bad);
+		if (job->hunt.allowed)
+			return 0;
+		fprintf(stderr, "ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n", bad);
+		return 3;
+	case OPT_MASK:
+		job->hunt.allowed = (uint32_t)strtoul(optarg, NULL, 0);
+		return 0;
+	case OPT_MUTATE:
+		m = mutation_parse(optarg);
+		job->hunt.mutation = (enum sim_mutation)m;
+		if (m >= 0)
+			return 0;
+		fprintf(stderr, "ha sim: there is no defect '%s'\n", optarg);
+		return 3;
+	case OPT_NO_FAULTS:
+		job->without_faults = (uint32_t)strtoul(optarg, NULL, 0);
+		return 0;
+	case OPT_NO_CONNS:
+		job->without_conns = (uint32_t)strtoul(optarg, NULL, 0);
+		return 0;
+	case OPT_MESSAGES:
+		job->messages = (uint32_t)strtoul(optarg, NULL, 0);
+		return 0;
+	case OPT_RAW:
+		job->hunt.shrink = false;
+		return 0;
+	case OPT_LIST:
+		list_print();
+		return 1;
+	case OPT_HELP:
+		usage_print(stdout);
+		return 1;
+	default:
+		usage_print(stderr);
+		return 3;
+	}
+}
+
+static int run_one(const struct job *job)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	sim_scenario_make(&sc, job->seed, job->hunt.allowed);
+	for (unsigned i = 0; i < sc.nfaults; i++)
+		sc.fault[i].off = job->without_faults >> i & 1;
+	sc.conns_off = job->without_conns;
+	if (job->messages)
+		sc.message_cap = job->messages;
+	sim_scenario_print(&sc, stdout);
+	sim_world_run(&sc, job->hunt.mutation, job->verbose, &r);
+	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64 " messages, %" PRIu64 " bytes, %" PRIu64
+	       " ends with an error, trace %016" PRIx64 "\n",
+	       job->seed, sim_finding_name(r.finding), r.finding ? ": " : "", r.text, (double)r.ns / 1e6, r.packets, r.messages,
+	       r.bytes, r.errors, r.hash);
+	if (r.finding && !job->verbose)
+		sim_world_print_log(stdout);
+	return r.finding != SIM_NOTHING;
+}
+
+static int run_many(const struct job *job)
+{
+	struct sim_tally t;
+	int err = sim_hunt_run(&job->hunt, &t, stdout);
+
+	if (err) {
+		fprintf(stderr, "ha sim: cannot start processes: %s\n", strerror(-err));
+		return 1;
+	}
+	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64 " messages, %.1f MB, %" PRIu64
+	       " packets, %.1f s of virtual time, %" PRIu64 " connection ends with an error\n",
+	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets, (double)t.ns / 1e9, t.errors);
+	return t.findings != 0 || t.seeds != job->hunt.count;
+}
+
+int ha_cmd_sim(int argc, char **argv)
+{
+	struct job job = { .hunt = { .start = 1, .count = 1000, .jobs = 1, .shrink = true } };
+	int opt, stop;
+
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "j:v", options, NULL)) >= 0) {
+		stop = option_take(&job, opt);
+		if (stop)
+			return stop - 1;
+	}
+	if (optind < argc) {
+		usage_print(stderr);
+		return 2;
+	}
+	return job.one ? run_one(&job) : run_many(&job);
+}
