@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all demo check check-long bench coverage clean help
+.PHONY: all install demo check check-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
 	@cmake --preset dev >/dev/null
 	@cmake --build build
+
+PREFIX ?= /usr/local
+install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)
+	@cmake --install build --prefix $(DESTDIR)$(PREFIX) >/dev/null
+	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/softroce-run"
 
 demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin
 	@scripts/demo

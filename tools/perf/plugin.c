@@ -42,16 +42,22 @@ ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t pl
 	return ncclSuccess;
 }
 
-/* libnccl-net-<name>.so beside the running program. */
+/* libnccl-net-<name>.so where it lies in relation to the running program: beside it in a build folder, in ../lib when
+ * installed. Beside it when it is nowhere. */
 static void path_beside(char *path, size_t size, const char *name)
 {
+	static const char *const folders[] = { "../lib/", "" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
 	self[n > 0 ? n : 0] = 0;
 	slash = strrchr(self, '/');
-	snprintf(path, size, "%.*slibnccl-net-%s.so", slash ? (int)(slash - self) + 1 : 0, self, name);
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, size, "%.*s%slibnccl-net-%s.so", slash ? (int)(slash - self) + 1 : 0, self, folders[i], name);
+		if (!access(path, F_OK))
+			return;
+	}
 }
 
 /* Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for lib*.so. */
