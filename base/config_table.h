@@ -32,8 +32,10 @@ X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", LATER, AVAILABILITY,
   "What completes a send: the NIC's acknowledgement, or the receiver's word that the data is in its memory.")
 X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", LATER, AVAILABILITY,
   "Register buffers on the standby when it is needed (lazy) or at once (eager: faster failover, more pinned memory).")
-X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", LATER, AVAILABILITY,
-  "File to append one JSON line per change of a path's state to.")
+X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", NOW, AVAILABILITY,
+  "File to append one JSON line per change of a path's state to; %h in it is the host, %p the process, %u the user.")
+X(STR, status_dir, "HA_NCCL_STATUS_DIR", 0, 0, 0, "/dev/shm/hawser-%u", NOW, AVAILABILITY,
+  "Directory in memory of the pages that `ha status` reads, one per process; none = no page.")
 
 /* Polling and threads. */
 X(BOOL, use_progress_thread, "HA_NCCL_USE_PROGRESS_THREAD", 1, 0, 1, "", NOW, PROGRESS,
