@@ -119,6 +119,7 @@ struct ha_bundle {
 	uint32_t flags;	  /* HA_FLAG_* that both ends have */
 	uint16_t version; /* protocol agreed on */
 	int traffic_class; /* -1: none asked for */
+	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
 	char name[160]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 

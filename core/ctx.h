@@ -19,6 +19,7 @@
 #include <pthread.h>
 
 struct ha_device;
+struct ha_journal;
 struct ha_oob_tcp;
 struct ha_pending;
 struct ha_topo;
@@ -36,6 +37,7 @@ struct ha_ctx {
 	int ndevices;
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;
+	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;
 	struct ha_pending *driven;  /* connections in the making, by next_driven */
