@@ -8,6 +8,7 @@
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/journal.h"
 #include "core/policy.h"
 
 #include "base/clock.h"
@@ -240,11 +241,14 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (b->bye_deadline || atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_PEER_BYE)
 		HA_TRACE(b->name, "rail %u: work after the peer's farewell failed", r->index);
 	else if (wc)
-		HA_WARN(b->name, "rail %u (%s): work request failed: %s (vendor 0x%x); %s", r->index, ha_device_name(r->dev),
-			ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+		ha_journal_eventf(b->ctx,
+				  &(struct ha_event){ .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_WORK_FAILED, .bundle = b, .rail = r },
+				  "work request failed: %s (vendor 0x%x); %s", ha_verbs_status_name(wc->status), wc->vendor_err,
+				  ha_verbs_status_advice(wc->status));
 	else
-		HA_WARN(b->name, "rail %u (%s): the device refused work: %s; is it still there (ibv_devinfo)?", r->index,
-			ha_device_name(r->dev), strerror(-err));
+		ha_journal_eventf(b->ctx,
+				  &(struct ha_event){ .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_WORK_REFUSED, .bundle = b, .rail = r },
+				  "the device refused work: %s; is it still there (ibv_devinfo)?", strerror(-err));
 	if (!b->active)
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_NO_RAIL, memory_order_relaxed);
 }
@@ -345,7 +349,9 @@ int ha_bundle_attend(struct ha_bundle *b)
 		return attend_farewell(b);
 	if (attention & HA_ATTN_PEER_DEAD) {
 		/* Said once, at the moment that NCCL learns of it. */
-		HA_WARN(b->name, "the peer's process is gone; this connection ends (look at the log of that rank)");
+		ha_journal_event(b->ctx,
+				 &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = HA_CAUSE_PEER_GONE, .bundle = b,
+						     .text = "the peer's process is gone; look at the log of that rank" });
 		return b->error = -ECONNRESET;
 	}
 	if (attention & HA_ATTN_DEVICE) {
@@ -359,7 +365,9 @@ int ha_bundle_attend(struct ha_bundle *b)
 	}
 	if (attention & HA_ATTN_PROBE)
 		probe(b);
-	if (!b->active)
+	if (!b->active) {
+		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = HA_CAUSE_NO_RAIL, .bundle = b });
 		return b->error = -EIO;
+	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "core/accept.h"
 #include "core/device.h"
 #include "core/events.h"
+#include "core/journal.h"
 #include "core/life.h"
 #include "core/oob_tcp.h"
 #include "core/pending.h"
@@ -93,8 +94,10 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	err = take_params(ctx, params);
 	if (!err)
 		err = discover(ctx);
-	if (!err)
+	if (!err) {
+		ha_journal_open(ctx);
 		err = ha_service_open(ctx);
+	}
 	if (!err)
 		err = watch_devices(ctx);
 	if (!err)
@@ -137,6 +140,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 		ha_device_close(&ctx->devices[i]);
 	}
 	ha_service_close(ctx);
+	ha_journal_close(ctx);
 	if (ctx->topo)
 		ha_topo_release(ctx->topo);
 	free(ctx->devices);

@@ -11,6 +11,7 @@
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/journal.h"
 #include "topo/device.h"
 #include "verbs/status.h"
 
@@ -26,6 +27,20 @@ static void tell_bundles(const struct ha_device *dev)
 				atomic_fetch_or_explicit(&b->attention, HA_ATTN_DEVICE, memory_order_release);
 }
 
+static enum ha_event_cause cause_of(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		return HA_CAUSE_DEVICE_FAILED;
+	case IBV_EVENT_PORT_ERR:
+		return HA_CAUSE_PORT_DOWN;
+	case IBV_EVENT_PORT_ACTIVE:
+		return HA_CAUSE_PORT_UP;
+	default:
+		return HA_CAUSE_PORT_CHANGED;
+	}
+}
+
 /* An event of the whole device or of one of its ports. */
 static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
 		      bool whole)
@@ -38,10 +53,9 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 
 		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
 			continue;
-		if (bad)
-			HA_WARN(dev->name, "%s; %s", ha_verbs_event_name(e->event_type), advice);
-		else
-			HA_INFO(dev->name, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
+		ha_journal_eventf(ctx,
+				  &(struct ha_event){ .kind = HA_EVENT_DEVICE, .cause = cause_of(e->event_type), .device = dev },
+				  "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_relaxed);
 		if (bad)
@@ -69,8 +83,9 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
 		return;
 	}
-	HA_WARN(b ? b->name : dev->name, "%s; %s", ha_verbs_event_name(e->event_type),
-		ha_verbs_event_advice(e->event_type));
+	ha_journal_eventf(dev->ctx,
+			  &(struct ha_event){ .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .bundle = b, .device = dev },
+			  "%s; %s", ha_verbs_event_name(e->event_type), ha_verbs_event_advice(e->event_type));
 }
 
 static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/journal.h"
 #include "core/rail.h"
 #include "core/stream.h"
 #include "topo/device.h"
@@ -206,6 +207,7 @@ static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 		if (m->header.type != HA_MSG_BYE)
 			continue; /* late, or from a newer version */
 		atomic_store_explicit(&b->peer_done, m->bye.done, memory_order_relaxed);
+		ha_journal_event(ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 		/* Release: pairs with ha_bundle_attend's acquire, which then sees peer_done. */
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_BYE, memory_order_release);
 	}
@@ -234,7 +236,8 @@ static void say_launched(const struct ha_bundle *b)
 				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i, ha_device_name(r->dev),
 				       r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours), r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
 	}
-	HA_INFO(b->name, "connected, protocol %u, flags 0x%x%s", b->version, b->flags, rails);
+	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = b },
+			  "protocol %u, flags 0x%x%s", b->version, b->flags, rails);
 }
 
 void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
@@ -257,12 +260,12 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 		b->next->pprev = &b->next;
 	b->pprev = &ctx->bundles;
 	ctx->bundles = b;
-	if (ha_log_enabled(HA_LOG_INFO))
-		say_launched(b);
+	say_launched(b);
 }
 
 void ha_bundle_retire(struct ha_bundle *b)
 {
+	ha_journal_forget(b);
 	*b->pprev = b->next;
 	if (b->next)
 		b->next->pprev = b->pprev;

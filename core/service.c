@@ -6,6 +6,7 @@
 #include "core/accept.h"
 #include "core/ctx.h"
 #include "core/events.h"
+#include "core/journal.h"
 #include "core/life.h"
 #include "core/pending.h"
 
@@ -112,7 +113,7 @@ static int to_timeout(uint64_t now, uint64_t next)
 /* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
 static int round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, now = ha_clock_now(ctx->clock);
+	uint64_t next, refresh, now = ha_clock_now(ctx->clock);
 	int timeout;
 
 	dispatch(ctx);
@@ -124,7 +125,8 @@ static int round_locked(struct ha_ctx *ctx)
 	next = ha_pending_drive(ctx);
 	if (ctx->service.muted_until && ctx->service.muted_until < next)
 		next = ctx->service.muted_until;
-	timeout = to_timeout(now, next);
+	refresh = ha_journal_round(ctx, now);
+	timeout = to_timeout(now, refresh < next ? refresh : next);
 	return ctx->soft_oob && (timeout < 0 || timeout > SOFT_POLL_MS) ? SOFT_POLL_MS : timeout;
 }
 

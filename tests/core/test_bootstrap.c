@@ -95,7 +95,7 @@ static void plain(void)
 	CHECK_INT(w.dummy[1].last_rts.retry_cnt, 7);
 	CHECK_INT(w.dummy[1].last_rtr.ah_attr.is_global, 1);
 	CHECK_INT(w.dummy[1].last_rtr.ah_attr.grh.traffic_class, 0);
-	CHECK(lines_contain("connected, protocol 1"));
+	CHECK(lines_contain("connected: protocol 1"));
 	part(&e);
 	world_close(&w);
 }
