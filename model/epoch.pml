@@ -415,11 +415,9 @@ init {
 		run requests();
 		run sender();
 		run receiver();
-		run rail(S, 0); run rail(R, 0); run wire(0);
-		run rail(S, 1); run rail(R, 1); run wire(1);
-#if NR > 2
-		run rail(S, 2); run rail(R, 2); run wire(2);
-#endif
+		for (i : 0 .. NR - 1) {
+			run rail(S, i); run rail(R, i); run wire(i)
+		}
 		run limit(S); run limit(R);
 #if CLOSE
 		run farewell();

@@ -49,6 +49,43 @@
 #define CLOSE 0 /* 1: an end whose requests are complete may say BYE and be gone */
 #endif
 
+/* Something for each rail, for each message; true for all, for any. */
+#if NR == 1
+#define EACH_RAIL(F) F(0)
+#define EACH_RAIL_OF(F, a) F(a, 0)
+#define ALL_RAILS(F) (F(0))
+#define ALL_RAILS_OF(F, a) (F(a, 0))
+#define TWO_RAILS(F) false
+#elif NR == 2
+#define EACH_RAIL(F) F(0) F(1)
+#define EACH_RAIL_OF(F, a) F(a, 0) F(a, 1)
+#define ALL_RAILS(F) (F(0) && F(1))
+#define ALL_RAILS_OF(F, a) (F(a, 0) && F(a, 1))
+#define TWO_RAILS(F) (F(0) && F(1))
+#else
+#define EACH_RAIL(F) F(0) F(1) F(2)
+#define EACH_RAIL_OF(F, a) F(a, 0) F(a, 1) F(a, 2)
+#define ALL_RAILS(F) (F(0) && F(1) && F(2))
+#define ALL_RAILS_OF(F, a) (F(a, 0) && F(a, 1) && F(a, 2))
+#define TWO_RAILS(F) ((F(0) && F(1)) || (F(0) && F(2)) || (F(1) && F(2)))
+#endif
+#if NM == 2
+#define EACH_MESSAGE(F) F(0) F(1)
+#define ALL_MESSAGES(F) (F(0) && F(1))
+#define ANY_MESSAGE(F) (F(0) || F(1))
+#define ANY_MESSAGE_OF(F, a) (F(a, 0) || F(a, 1))
+#elif NM == 3
+#define EACH_MESSAGE(F) F(0) F(1) F(2)
+#define ALL_MESSAGES(F) (F(0) && F(1) && F(2))
+#define ANY_MESSAGE(F) (F(0) || F(1) || F(2))
+#define ANY_MESSAGE_OF(F, a) (F(a, 0) || F(a, 1) || F(a, 2))
+#else
+#define EACH_MESSAGE(F) F(0) F(1) F(2) F(3)
+#define ALL_MESSAGES(F) (F(0) && F(1) && F(2) && F(3))
+#define ANY_MESSAGE(F) (F(0) || F(1) || F(2) || F(3))
+#define ANY_MESSAGE_OF(F, a) (F(a, 0) || F(a, 1) || F(a, 2) || F(a, 3))
+#endif
+
 #define S 0
 #define R 1
 #define X(x, r) ((x) * NR + (r))     /* of an end, of a rail */

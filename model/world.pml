@@ -62,6 +62,8 @@ inline count_arrives(count) {
 	}
 }
 
+#define STRIPES(m) EACH_RAIL_OF(STRIPE, m)
+
 #if OPTIONAL
 #define LANDED(r) (landed[r] != 0)
 #else
@@ -70,25 +72,8 @@ inline count_arrives(count) {
 proctype wire(byte r) {
 end:
 	do
-	STRIPE(0, 0) STRIPE(0, 1) STRIPE(1, 0) STRIPE(1, 1)
-	CLEAR(0) CLEAR(1)
-#if NM > 2
-	STRIPE(2, 0) STRIPE(2, 1)
-	CLEAR(2)
-#endif
-#if NM > 3
-	STRIPE(3, 0) STRIPE(3, 1)
-	CLEAR(3)
-#endif
-#if NR > 2
-	STRIPE(0, 2) STRIPE(1, 2)
-#if NM > 2
-	STRIPE(2, 2)
-#endif
-#if NM > 3
-	STRIPE(3, 2)
-#endif
-#endif
+	EACH_MESSAGE(STRIPES)
+	EACH_MESSAGE(CLEAR)
 #ifdef ONE_WORD
 	:: d_step { words[r] != 0 -> location = words[r]; words[r] = 0 }
 	:: d_step { location != 0 -> count_arrives(location); location = 0 }
@@ -125,16 +110,12 @@ inline split_message() {
 }
 
 #define SERVED(m) \
-	:: d_step { (m) < shead && !(released >> (m) & 1) && !GONE(S) && sent_whole(m) -> \
+	:: d_step { (m) < shead && !(released >> (m) & 1) && !GONE(S) && SENT_WHOLE(m) -> \
 		released = released | 1 << (m); \
 		settle(m) }
 #define DONE_STRIPE(m, k) (at[(m) * NR + (k)] == NONE || at[(m) * NR + (k)] == SEEN || \
 			   (!MEMORY && at[(m) * NR + (k)] > ON(NR - 1) && at[(m) * NR + (k)] <= ACKED(NR - 1)))
-#if NR > 2
-#define sent_whole(m) (DONE_STRIPE(m, 0) && DONE_STRIPE(m, 1) && DONE_STRIPE(m, 2))
-#else
-#define sent_whole(m) (DONE_STRIPE(m, 0) && DONE_STRIPE(m, 1))
-#endif
+#define SENT_WHOLE(m) ALL_RAILS_OF(DONE_STRIPE, m)
 
 /* The lowest stripe that waits to be posted again, and may be on this rail. */
 #define WAITS(m, k, r) (at[(m) * NR + (k)] == PARKED && KEY(m, r))
@@ -147,28 +128,18 @@ inline repost(r) {
 	assert(!(released >> (i / NR) & 1)); /* a released send that is posted again */
 	post_stripe(r, i / NR, i % NR)
 }
-#if NM == 2
-#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r))
-#elif NM == 3
-#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r) || WAITS(2, k, r))
+#if NR == 1
+#define WAITS_ANY(r, m) WAITS(m, 0, r)
+#elif NR == 2
+#define WAITS_ANY(r, m) (WAITS(m, 0, r) || WAITS(m, 1, r))
 #else
-#define IS_PARKED(k, r) (WAITS(0, k, r) || WAITS(1, k, r) || WAITS(2, k, r) || WAITS(3, k, r))
+#define WAITS_ANY(r, m) (WAITS(m, 0, r) || WAITS(m, 1, r) || WAITS(m, 2, r))
 #endif
-#if NR > 2
-#define ANY_PARKED(r) (IS_PARKED(0, r) || IS_PARKED(1, r) || IS_PARKED(2, r))
-#else
-#define ANY_PARKED(r) (IS_PARKED(0, r) || IS_PARKED(1, r))
-#endif
+#define ANY_PARKED(r) ANY_MESSAGE_OF(WAITS_ANY, r)
 
 #if LAZY
-#define LACKS(m, r) ((m) < m_keys[r] && !KEY(m, r))
-#if NM == 2
-#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r))
-#elif NM == 3
-#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r) || LACKS(2, r))
-#else
-#define LACKS_ANY(r) (LACKS(0, r) || LACKS(1, r) || LACKS(2, r) || LACKS(3, r))
-#endif
+#define LACKS(r, m) ((m) < m_keys[r] && !KEY(m, r))
+#define LACKS_ANY(r) ANY_MESSAGE_OF(LACKS, r)
 #define HEARS_KEYS(r) \
 	:: d_step { !GONE(S) && !cut && LACKS_ANY(r) -> \
 		for (i : 0 .. m_keys[r] - 1) { \
@@ -188,11 +159,6 @@ inline repost(r) {
 		shead++ } \
 	:: d_step { !GONE(S) && ANY_PARKED(r) && st[X(S, r)] == UP && LIKE(r) -> TOUCH(r); repost(r) }
 #define S_UP(r) (st[X(S, r)] == UP)
-#if NR > 2
-#define TWO_UP ((S_UP(0) && S_UP(1)) || (S_UP(0) && S_UP(2)) || (S_UP(1) && S_UP(2)))
-#else
-#define TWO_UP (S_UP(0) && S_UP(1))
-#endif
 #define CAN_SEND (!GONE(S) && shead < NM && ring[shead % NS] == shead + 1 && \
 		  (shead < NS || released >> (shead - NS) & 1))
 
@@ -210,20 +176,11 @@ inline naive(r) {
 proctype sender() {
 end:
 	do
-	SENDS(0) SENDS(1)
-#if NR > 2
-	SENDS(2)
-#endif
+	EACH_RAIL(SENDS)
 #if SPLIT
-	:: d_step { CAN_SEND && TWO_UP -> split_message() }
+	:: d_step { CAN_SEND && TWO_RAILS(S_UP) -> split_message() }
 #endif
-	SERVED(0) SERVED(1)
-#if NM > 2
-	SERVED(2)
-#endif
-#if NM > 3
-	SERVED(3)
-#endif
+	EACH_MESSAGE(SERVED)
 #ifdef NAIVE
 	/* Replay what has no success completion, at once. */
 	:: d_step { !GONE(S) && st[X(S, 0)] == FENCED -> naive(0) }
@@ -240,29 +197,17 @@ inline rects(r) {
 	od;
 	post_cts(r, i)
 }
-#if NM == 2
-#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN)
-#elif NM == 3
-#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN || cts_on[2] == AGAIN)
-#else
-#define ANY_AGAIN (cts_on[0] == AGAIN || cts_on[1] == AGAIN || cts_on[2] == AGAIN || cts_on[3] == AGAIN)
-#endif
+#define TO_WRITE(m) (cts_on[m] == AGAIN)
+#define ANY_AGAIN ANY_MESSAGE(TO_WRITE)
 
 #if OPTIONAL
-#if NR > 2
-#define WHOLE(m) (content[0] == (m) + 1 && content[1] == (m) + 1 && content[2] == (m) + 1)
-#else
-#define WHOLE(m) (content[0] == (m) + 1 && content[1] == (m) + 1)
-#endif
+#define REGION(m, k) (content[k] == (m) + 1)
+#define WHOLE(m) ALL_RAILS_OF(REGION, m)
 #define IN_DOUBT(m) (doubt >> (m) & 1 && OPEN(m))
 #ifdef OPT_UNBLOCKED
 #define NO_DOUBT true
-#elif NM == 2
-#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1))
-#elif NM == 3
-#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1) && !IN_DOUBT(2))
 #else
-#define NO_DOUBT (!IN_DOUBT(0) && !IN_DOUBT(1) && !IN_DOUBT(2) && !IN_DOUBT(3))
+#define NO_DOUBT (!ANY_MESSAGE(IN_DOUBT))
 #endif
 /* The buffer is free when its data has been used. A receive into the buffer of one that is in doubt has to wait. */
 #define BUFFER_FREE (rhead == 0 || (taken >> (rhead - 1) & 1 && NO_DOUBT))
@@ -302,17 +247,8 @@ inline cts_early(r) {
 proctype receiver() {
 end:
 	do
-	RECEIVES(0) RECEIVES(1)
-#if NR > 2
-	RECEIVES(2)
-#endif
-	TAKE(0) TAKE(1)
-#if NM > 2
-	TAKE(2)
-#endif
-#if NM > 3
-	TAKE(3)
-#endif
+	EACH_RAIL(RECEIVES)
+	EACH_MESSAGE(TAKE)
 #ifdef CTS_EARLY /* asks nobody */
 	:: d_step { !GONE(R) && st[X(R, 0)] == FENCED && CTS_ON(0) -> cts_early(0) }
 	:: d_step { !GONE(R) && st[X(R, 1)] == FENCED && CTS_ON(1) -> cts_early(1) }
@@ -326,13 +262,8 @@ end:
 #else
 #define TAKEN true
 #endif
-#if NM == 2
-#define R_DONE (COMPLETE(0) && COMPLETE(1) && TAKEN)
-#elif NM == 3
-#define R_DONE (COMPLETE(0) && COMPLETE(1) && COMPLETE(2) && TAKEN)
-#else
-#define R_DONE (COMPLETE(0) && COMPLETE(1) && COMPLETE(2) && COMPLETE(3) && TAKEN)
-#endif
+#define ARRIVED(m) COMPLETE(m)
+#define R_DONE (ALL_MESSAGES(ARRIVED) && TAKEN)
 #if CLOSE
 /* The farewell: an end whose requests are complete is gone, its queue pairs with it. */
 inline bye(x) {
@@ -346,11 +277,8 @@ inline bye(x) {
 	}
 	closed[x] = true
 }
-#if NR > 2
-#define ALL_DOWN(x) (st[X(x, 0)] == DOWN && st[X(x, 1)] == DOWN && st[X(x, 2)] == DOWN)
-#else
-#define ALL_DOWN(x) (st[X(x, 0)] == DOWN && st[X(x, 1)] == DOWN)
-#endif
+#define IS_DOWN(x, r) (st[X(x, r)] == DOWN)
+#define ALL_DOWN(x) ALL_RAILS_OF(IS_DOWN, x)
 proctype farewell() {
 end:
 	do
@@ -378,13 +306,9 @@ end:
 
 /* An end gives up when none of its rails lives and none can come back; it also ends when the peer did. */
 #define HOPELESS(x, r) (!ALIVE(x, r) && (bad[r] || ep[X(x, r)] == NE - 1))
-#if NR > 2
-#define NO_RAIL(x) (HOPELESS(x, 0) && HOPELESS(x, 1) && HOPELESS(x, 2))
-#define ALL_BAD (bad[0] && bad[1] && bad[2])
-#else
-#define NO_RAIL(x) (HOPELESS(x, 0) && HOPELESS(x, 1))
-#define ALL_BAD (bad[0] && bad[1])
-#endif
+#define IS_BAD(r) bad[r]
+#define NO_RAIL(x) ALL_RAILS_OF(HOPELESS, x)
+#define ALL_BAD ALL_RAILS(IS_BAD)
 proctype limit(byte x) {
 end:
 	do
@@ -419,12 +343,10 @@ inline kill(r, who) {
 proctype fault() {
 end:
 	do
-	KILL(0) KILL(1)
-	LOSE(S, 0) LOSE(S, 1) LOSE(R, 0) LOSE(R, 1)
-	LOSE_LIFE(0) LOSE_LIFE(1)
-#if NR > 2
-	KILL(2) LOSE(S, 2) LOSE(R, 2) LOSE_LIFE(2)
-#endif
+	EACH_RAIL(KILL)
+	EACH_RAIL_OF(LOSE, S)
+	EACH_RAIL_OF(LOSE, R)
+	EACH_RAIL(LOSE_LIFE)
 	:: d_step { cuts > 0 && ALL_BAD -> cuts = 0; cut = true }
 	:: d_step { kills = 0; heals = 0; alarms = 0; losses = 0; unplaced = 0; cuts = 0 } break
 	od
@@ -433,11 +355,7 @@ end:
 /* ---- progress: this process can always end ---- */
 #define AGREED(r) ((st[X(S, r)] == UP || st[X(S, r)] == DOWN) && \
 		   st[X(S, r)] == st[X(R, r)] && ep[X(S, r)] == ep[X(R, r)])
-#if NR > 2
-#define ALL_AGREED (AGREED(0) && AGREED(1) && AGREED(2))
-#else
-#define ALL_AGREED (AGREED(0) && AGREED(1))
-#endif
+#define ALL_AGREED ALL_RAILS(AGREED)
 proctype requests() {
 	(released == EVERY || err[S]) && (R_DONE || err[R]) && (ALL_AGREED || GONE(S) || GONE(R) || cut)
 }
