@@ -54,7 +54,8 @@ static void make_short(struct sim_fault *f, const struct sim_scenario *sc, struc
 
 static void make_long(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
-	f->len = sr_rng_below(rng, 3) ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc)) : FOREVER;
+	f->len =
+		sr_rng_below(rng, 3) ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc)) : FOREVER;
 }
 
 static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
@@ -258,8 +259,8 @@ static void flap(void *arg)
 		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount), flap, p);
 }
 
-/* Names are what --faults takes, and what is_() compares. What is expected is today's promise: a connection has the rails
- * it was opened with, and loses one only together with itself. */
+/* Names are what --faults takes, and what is() compares. What is expected is today's promise: a connection has the
+ * rails it was opened with, and loses one only together with itself. */
 const struct sim_fault_class sim_fault_classes[] = {
 	{ "loss", "packets are lost", SIM_SURVIVES, false, make_rate, apply, apply },
 	{ "reorder", "packets overtake each other", SIM_SURVIVES, false, make_reorder, apply, apply },
@@ -277,13 +278,15 @@ const struct sim_fault_class sim_fault_classes[] = {
 	{ "black-hole", "packets vanish for longer, or for good", SIM_CLEAN, true, make_long, apply, apply },
 	{ "flapping", "the port goes down and up again and again", SIM_CLEAN, true, make_flaps, flap_begin, NULL },
 	{ "kill", "the device dies", SIM_CLEAN, false, make_none, kill, NULL },
-	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_CLEAN, false, make_acked, stall,
-	  forget },
+	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_CLEAN, false,
+	  make_acked, stall, forget },
 	{ "doorbell", "the device dies in the middle of a doorbell", SIM_CLEAN, false, make_count, doorbell, NULL },
-	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_CLEAN, false, make_none, break_qps, NULL },
+	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_CLEAN, false, make_none, break_qps,
+	  NULL },
 	{ "new-gid", "a port gets another address", SIM_CLEAN, false, make_none, new_gid, NULL },
 	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_CLEAN, false, make_none, reset, NULL },
-	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_CLEAN, false, make_none, silence, NULL },
+	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_CLEAN, false, make_none, silence,
+	  NULL },
 	{ "exit", "a process dies", SIM_CLEAN, false, make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_CLEAN, false, make_none, power_off, NULL },
 	{ "quit", "a process ends its context with everything open", SIM_CLEAN, false, make_none, quit, NULL },
@@ -324,12 +327,14 @@ static uint32_t usual(struct sr_rng *rng)
 	uint32_t mask = 0;
 
 	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		if (sim_fault_classes[i].expect == SIM_SURVIVES || (!gentle && sim_fault_classes[i].expect == SIM_CLEAN))
+		if (sim_fault_classes[i].expect == SIM_SURVIVES ||
+		    (!gentle && sim_fault_classes[i].expect == SIM_CLEAN))
 			mask |= 1u << i;
 	return mask;
 }
 
-/* A connection whose sockets are lost does not hear any more that its peer has failed: nothing is promised for both together. */
+/* A connection whose sockets are lost does not hear any more that its peer has failed: nothing is promised for both
+ * together. */
 static uint32_t sockets_alone(uint32_t mask)
 {
 	uint32_t sockets = 0, others = 0;
@@ -354,11 +359,13 @@ static unsigned pick(uint32_t mask, struct sr_rng *rng)
 	return (unsigned)__builtin_ctz(mask);
 }
 
-/* Faults of one kind at a time, or outages that wait for each other: else even what must be survived adds up to a window. */
+/* Faults of one kind at a time, or outages that wait for each other: else even what must be survived adds up to a
+ * window. */
 static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *f)
 {
 	const struct sim_fault_class *class = &sim_fault_classes[f->class];
-	bool wire = class->outage || class->make == make_rate || class->make == make_reorder || class->make == make_delay;
+	bool wire =
+		class->outage || class->make == make_rate || class->make == make_reorder || class->make == make_delay;
 	uint64_t at = f->at, pause = 2 * sim_scenario_window(sc);
 
 	if (class->expect != SIM_SURVIVES)
@@ -367,8 +374,9 @@ static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *
 	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) { /* a shift may meet one that was passed before */
 		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
 		const struct sim_fault_class *other = &sim_fault_classes[g->class];
-		bool lossy = other->expect == SIM_SURVIVES &&
-			     (other->outage || other->make == make_rate || other->make == make_reorder || other->make == make_delay);
+		bool lossy =
+			other->expect == SIM_SURVIVES && (other->outage || other->make == make_rate ||
+							  other->make == make_reorder || other->make == make_delay);
 
 		if (!(class->outage || (other->outage && wire)))
 			continue;
@@ -395,7 +403,7 @@ void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allow
 		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
 		f->rx = sr_rng_below(rng, 2);
 		/* Connecting takes the first milliseconds; then transfer, close. */
-		f->at = sr_rng_below(rng, UINT64_C(1) << between(rng, 10, 25));
+		f->at = sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
 		sim_fault_classes[f->class].make(f, sc, rng);
 		f->at = separate(sc, f);
 		sc->nfaults++;
@@ -406,8 +414,8 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 {
 	const struct sim_fault_class *c = &sim_fault_classes[f->class];
 
-	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index, (double)f->at / 1e6, c->name, c->help, f->host,
-		f->dev, f->rx ? "rx" : "tx");
+	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index, (double)f->at / 1e6, c->name, c->help,
+		f->host, f->dev, f->rx ? "rx" : "tx");
 	if (f->len >= FOREVER)
 		fprintf(out, "for good, amount %llu\n", (unsigned long long)f->amount);
 	else
@@ -492,7 +500,8 @@ bool sim_faults_eat(struct sim_world *w, const struct sr_memwire_port *from, con
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		if (acts(w, f) && is(f, "ack-loss") && device(w, f)->port == from && sr_rng_below(&w->tap_rng, SR_PPM) < f->amount)
+		if (acts(w, f) && is(f, "ack-loss") && device(w, f)->port == from &&
+		    sr_rng_below(&w->tap_rng, SR_PPM) < f->amount)
 			return true;
 	}
 	return false;

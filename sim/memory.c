@@ -71,7 +71,8 @@ void sim_pool_open(struct sim_pool *pool)
 	static char *base;
 
 	if (!base) {
-		base = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		base = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			    0);
 		if (base == MAP_FAILED)
 			abort();
 	}
@@ -79,10 +80,15 @@ void sim_pool_open(struct sim_pool *pool)
 	pool->used = 0;
 }
 
-int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives, unsigned n, uint32_t capacity)
+int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives, unsigned n,
+		   uint32_t capacity)
 {
 	/* Strides that are no multiple of anything: buffers at odd addresses. */
-	*a = (struct sim_arena){ .conn = conn, .receives = receives, .n = n, .nfree = n, .capacity = capacity,
+	*a = (struct sim_arena){ .conn = conn,
+				 .receives = receives,
+				 .n = n,
+				 .nfree = n,
+				 .capacity = capacity,
 				 .stride = capacity + GUARD + conn % 9 };
 	a->size = a->stride * n + GUARD;
 	a->base = pool->base + pool->used;
@@ -110,7 +116,8 @@ static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b
 	int64_t at = pattern_differs(b->data - GUARD, FREE_BYTE, GUARD + (with_data ? a->capacity : 0));
 
 	if (at >= 0)
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, %s buffer %u (message %u): byte %lld of it was written while it was free",
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u, %s buffer %u (message %u): byte %lld of it was written while it was free",
 			  a->conn, a->receives ? "receive" : "send", number(a, b), b->message, (long long)at - GUARD);
 }
 
@@ -165,16 +172,18 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 	int64_t at = payload_differs(b->data, b->key, 0, b->expect);
 
 	if (at >= 0) {
-		sim_found(w, SIM_WRONG_BYTE, "connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at completion",
-			  a->conn, b->message, a->receives ? "receive" : "send", number(a, b), (long long)at, b->expect);
+		sim_found(w, SIM_WRONG_BYTE,
+			  "connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at completion", a->conn,
+			  b->message, a->receives ? "receive" : "send", number(a, b), (long long)at, b->expect);
 		return;
 	}
 	at = pattern_differs(b->data + b->expect, PENDING_BYTE, b->size - b->expect);
 	if (at < 0)
 		at = pattern_differs(b->data + b->size, FREE_BYTE, a->capacity - b->size + GUARD);
 	if (at >= 0)
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u, buffer %u: something was written behind its %u bytes",
-			  a->conn, b->message, number(a, b), b->expect);
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u, message %u, buffer %u: something was written behind its %u bytes", a->conn,
+			  b->message, number(a, b), b->expect);
 }
 
 bool sim_buffer_whole(const struct sim_buffer *b)
@@ -193,18 +202,20 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 	index = offset < GUARD ? 0 : (offset - GUARD) / a->stride;
 	in = offset < GUARD ? SIZE_MAX : (offset - GUARD) % a->stride;
 	if (!a->receives || index >= a->n || !a->buffer) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u: %u bytes placed where no receive buffer is", a->conn, len);
+		sim_found(w, SIM_STRAY_WRITE, "connection %u: %u bytes placed where no receive buffer is", a->conn,
+			  len);
 		return true;
 	}
 	b = &a->buffer[index];
 	if (!b->posted) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, buffer %zu: %u bytes placed at %zu after message %u was complete",
-			  a->conn, index, len, in, b->message);
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u, buffer %zu: %u bytes placed at %zu after message %u was complete", a->conn,
+			  index, len, in, b->message);
 		return true;
 	}
 	if (in > b->expect || len > b->expect - in) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u: %u bytes placed at %zu of %u", a->conn, b->message, len,
-			  in, b->expect);
+		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u: %u bytes placed at %zu of %u", a->conn,
+			  b->message, len, in, b->expect);
 		return true;
 	}
 	at = payload_differs(from, b->key, (uint32_t)in, len);

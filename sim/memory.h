@@ -2,10 +2,10 @@
 /*
  * memory.h - the buffers that NCCL would own: who may write which byte, and what every byte must be
  *
- * An arena is one connection end's memory: buffers with guards between them. A receive buffer belongs to a message from the
- * moment it is posted to the moment its receive completes; everything that a NIC places is checked against that and
- * against the message's payload, byte by byte, at the moment of placing. What nobody may write holds a pattern, which is
- * checked when the buffer is taken and at the end, for writes that came in another way.
+ * An arena is one connection end's memory: buffers with guards between them. A receive buffer belongs to a message from
+ * the moment it is posted to the moment its receive completes; everything that a NIC places is checked against that and
+ * against the message's payload, byte by byte, at the moment of placing. What nobody may write holds a pattern, which
+ * is checked when the buffer is taken and at the end, for writes that came in another way.
  */
 #ifndef HA_SIM_MEMORY_H
 #define HA_SIM_MEMORY_H
@@ -24,12 +24,12 @@ struct sim_pool {
 
 struct sim_buffer {
 	char *data;
-	bool posted;	   /* a receive (or a send) uses it */
-	uint32_t size;	   /* of it, so many bytes may be written */
-	uint32_t expect;   /* and so many must */
-	uint64_t key;	   /* of the payload */
-	uint64_t placed;   /* bytes so far, repeated ones included */
-	uint32_t message;  /* which one, for reports */
+	bool posted;	  /* a receive (or a send) uses it */
+	uint32_t size;	  /* of it, so many bytes may be written */
+	uint32_t expect;  /* and so many must */
+	uint64_t key;	  /* of the payload */
+	uint64_t placed;  /* bytes so far, repeated ones included */
+	uint32_t message; /* which one, for reports */
 	struct sim_buffer *next_free;
 };
 
@@ -44,7 +44,8 @@ struct sim_arena {
 
 void sim_pool_open(struct sim_pool *pool);
 /* capacity bytes each; receives: a NIC may place into them. */
-int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives, unsigned n, uint32_t capacity);
+int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives, unsigned n,
+		   uint32_t capacity);
 /* Checks the patterns of what is free. */
 void sim_arena_close(struct sim_arena *a, struct sim_world *w);
 

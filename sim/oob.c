@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND_WHOLE 64 /* bytes that a socket always takes at once: its buffer never fills up with the few messages of ours */
+#define SEND_WHOLE \
+	64 /* bytes that a socket always takes at once: its buffer never fills up with the few messages of ours */
 
 struct chunk {
 	struct chunk *next;
@@ -19,15 +20,15 @@ struct ha_oob_conn {
 	struct sim_oob *all;
 	struct ha_oob_conn *next, **pprev;
 	unsigned host;
-	uint16_t port;			  /* of a listener; 0 = a stream */
-	struct ha_oob_conn *knocks;	  /* of a listener, in the order of their coming */
-	struct ha_oob_conn *next_knock;	  /* of a stream that nobody has accepted */
-	struct ha_oob_conn *peer;	  /* NULL: it has closed its end */
-	struct chunk *first, **last;	  /* on their way to us, by time */
-	uint64_t ready_at;		  /* connected, or knocking, from then on */
-	uint64_t last_at;		  /* when the newest chunk arrives */
-	uint64_t ended_at;		  /* the peer's end of the stream arrives; 0 = it has not ended */
-	uint64_t error_at;		  /* `error` shows from then on; 0 = there is none */
+	uint16_t port;			/* of a listener; 0 = a stream */
+	struct ha_oob_conn *knocks;	/* of a listener, in the order of their coming */
+	struct ha_oob_conn *next_knock; /* of a stream that nobody has accepted */
+	struct ha_oob_conn *peer;	/* NULL: it has closed its end */
+	struct chunk *first, **last;	/* on their way to us, by time */
+	uint64_t ready_at;		/* connected, or knocking, from then on */
+	uint64_t last_at;		/* when the newest chunk arrives */
+	uint64_t ended_at;		/* the peer's end of the stream arrives; 0 = it has not ended */
+	uint64_t error_at;		/* `error` shows from then on; 0 = there is none */
 	int error;
 	bool silent; /* nothing passes in either direction any more */
 };
@@ -96,7 +97,9 @@ static int sim_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 	if (!*listener)
 		return -ENOMEM;
 	(*listener)->port = ++net->all->next_port;
-	*addr = (struct ha_wire_addr){ .family = 4, .port = net->all->next_port, .ip = { 192, 168, 0, (uint8_t)(net->host + 1) } };
+	*addr = (struct ha_wire_addr){ .family = 4,
+				       .port = net->all->next_port,
+				       .ip = { 192, 168, 0, (uint8_t)(net->host + 1) } };
 	return 0;
 }
 

@@ -25,9 +25,10 @@ struct sim_oob {
 	void *arg;
 	struct sr_rng rng;
 	uint64_t latency_ns, jitter_ns;
-	uint32_t piece;	       /* most bytes taken or given at once; 0 = no limit */
-	uint64_t keepalive_ns; /* after so long without an answer from the peer's machine a stream ends with ETIMEDOUT */
-	uint64_t sick_until;   /* nothing is given before */
+	uint32_t piece; /* most bytes taken or given at once; 0 = no limit */
+	uint64_t
+		keepalive_ns; /* after so long without an answer from the peer's machine a stream ends with ETIMEDOUT */
+	uint64_t sick_until;  /* nothing is given before */
 	struct sim_oob_net net[SIM_HOSTS];
 	struct ha_oob_conn *listeners, *streams;
 	uint16_t next_port;

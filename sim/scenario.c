@@ -71,7 +71,8 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
 {
 	for (unsigned end = 0; end < 2; end++) {
-		unsigned host = end ? 1 - c->from : c->from, n = sc->ndevices[host], most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
+		unsigned host = end ? 1 - c->from : c->from, n = sc->ndevices[host],
+			 most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
 		unsigned first = (unsigned)sr_rng_below(rng, n);
 
 		/* Any device may be rail 0; the others follow it round. */
@@ -116,8 +117,8 @@ uint64_t sim_scenario_window(const struct sim_scenario *sc)
 }
 
 /*
- * What the core does not promise yet when a path fails: that a connection which loses one rail of several goes on with the
- * others, and that an optional receive, which nobody asks about any more once it is posted, learns of it.
+ * What the core does not promise yet when a path fails: that a connection which loses one rail of several goes on with
+ * the others, and that an optional receive, which nobody asks about any more once it is posted, learns of it.
  */
 static void promise_less(struct sim_scenario *sc)
 {
@@ -154,7 +155,8 @@ void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_
 	m->n = c->group_max > 1 ? (unsigned)between(&rng, 1, c->group_max) : 1;
 	m->optional = c->optional && chance(&rng, 70);
 	for (unsigned i = 0; i < m->n; i++) {
-		m->posted[i] = (uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
+		m->posted[i] =
+			(uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
 		m->sent[i] = m->posted[i];
 		if (!m->optional && chance(&rng, 25))
 			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
@@ -175,14 +177,16 @@ static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 		for (unsigned r = 0; r < c->nrails[end]; r++)
 			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
 	}
-	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s, starts at %.3f/%.3f ms\n", messages, c->group_max,
-		c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
-		c->reg_each ? ", registered one by one" : "", (double)c->start_ns[0] / 1e6, (double)c->start_ns[1] / 1e6);
+	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s, starts at %.3f/%.3f ms\n", messages,
+		c->group_max, c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
+		c->reg_each ? ", registered one by one" : "", (double)c->start_ns[0] / 1e6,
+		(double)c->start_ns[1] / 1e6);
 }
 
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 {
-	fprintf(out, "  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d (window %.1f ms), "
+	fprintf(out,
+		"  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d (window %.1f ms), "
 		"max_qp_wr %d, max_srq_wr %d\n",
 		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1], 128 << sc->limits.mtu,
 		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,

@@ -19,8 +19,8 @@
 
 /* One connection: rail i runs from the sender's devices[] to the receiver's. */
 struct sim_conn_spec {
-	uint64_t key;	   /* of its payload and its own dice */
-	unsigned from;	   /* the sender's host */
+	uint64_t key;	    /* of its payload and its own dice */
+	unsigned from;	    /* the sender's host */
 	unsigned nrails[2]; /* named by the sender's and the receiver's end */
 	unsigned rail[2][HA_MAX_RAILS];
 	uint32_t messages; /* receives, grouped ones counted once */
@@ -28,18 +28,18 @@ struct sim_conn_spec {
 	uint32_t max_size; /* bytes of one buffer */
 	unsigned group_max;
 	bool optional, gpu, reg_each;
-	uint64_t start_ns[2]; /* when each end begins */
-	uint64_t think_ns;    /* the sender rests up to this long between messages; 0 = never */
+	uint64_t start_ns[2];  /* when each end begins */
+	uint64_t think_ns;     /* the sender rests up to this long between messages; 0 = never */
 	uint64_t linger_ns[2]; /* between the last message and the close */
 };
 
 struct sim_fault {
 	unsigned class; /* index into sim_fault_classes */
 	unsigned host, dev;
-	bool rx;	   /* direction, where there is one */
-	uint64_t at, len;  /* ns from the start */
-	uint64_t amount;   /* ppm, ns or a count: the class knows */
-	bool off;	   /* left out by shrinking */
+	bool rx;	  /* direction, where there is one */
+	uint64_t at, len; /* ns from the start */
+	uint64_t amount;  /* ppm, ns or a count: the class knows */
+	bool off;	  /* left out by shrinking */
 };
 
 struct sim_scenario {
@@ -56,8 +56,8 @@ struct sim_scenario {
 	struct sim_conn_spec conn[SIM_CONNS_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];
 	/* Shrinking. */
-	uint32_t conns_off;    /* mask */
-	uint32_t message_cap;  /* per connection */
+	uint32_t conns_off;   /* mask */
+	uint32_t message_cap; /* per connection */
 };
 
 /* allowed: mask of fault classes that may be drawn; 0 = the usual mix. */

@@ -43,15 +43,19 @@ static void ended(struct sim_side *s, int err, const char *call)
 	struct sim_world *w = s->conn->world;
 
 	event(s, 1, (uint64_t)-err);
-	sim_say(w, "connection %u, %s: %s says %s", s->conn->index, s->end ? "receiver" : "sender", call, strerror(-err));
+	sim_say(w, "connection %u, %s: %s says %s", s->conn->index, s->end ? "receiver" : "sender", call,
+		strerror(-err));
 	s->error = err;
 	s->kept = !strncmp(call, "test", 4);
 	w->result.errors++;
 	if (err > 0 || err < -4095)
-		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno", s->conn->index, call, err);
+		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno", s->conn->index,
+			  call, err);
 	else if (w->mode == SIM_MUST_SURVIVE)
-		sim_found(w, SIM_ERROR, "connection %u, %s (%u of %u messages done): %s says %s, with faults that must be survived",
-			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call, strerror(-err));
+		sim_found(w, SIM_ERROR,
+			  "connection %u, %s (%u of %u messages done): %s says %s, with faults that must be survived",
+			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call,
+			  strerror(-err));
 	to_close(s, dice(s, 30000000));
 }
 
@@ -148,12 +152,58 @@ static bool post_receive(struct sim_side *s)
 	return true;
 }
 
+/* Fill a buffer for one member of the group at the head; NULL: no room. */
+static struct sim_op *prepare_send(struct sim_side *s, unsigned *member, int *err)
+{
+	struct sim_conn *c = s->conn;
+	struct sim_op *op;
+	unsigned m;
+
+	*err = 0;
+	if (s->trying && (c->head.n == 1 || dice(s, 4))) {
+		*member = s->trying_member;
+		return s->trying;
+	}
+	if (s->trying)
+		give_back(s, s->trying); /* another member's turn */
+	s->trying = NULL;
+	op = op_new(s, s->next);
+	if (!op)
+		return NULL;
+	if (!take_buffers(s, op, 1)) {
+		give_back(s, op);
+		return NULL;
+	}
+	do
+		m = (unsigned)dice(s, c->head.n);
+	while (c->head_sent >> m & 1);
+	sim_buffer_fill(op->buf[0], s->next, c->head.key[m], c->head.sent[m]);
+	*err = register_buffer(s, op, 0);
+	s->trying = op;
+	*member = s->trying_member = m;
+	return op;
+}
+
+static void sent(struct sim_side *s, struct sim_op *op, unsigned member)
+{
+	struct sim_conn *c = s->conn;
+
+	s->trying = NULL;
+	op->report = c->head.expect[member];
+	event(s, 3, s->next << 3 | member);
+	c->head_sent |= (uint8_t)(1u << member);
+	if (c->head_sent == (1u << c->head.n) - 1)
+		s->next++;
+	if (c->spec->think_ns && !dice(s, 3))
+		s->rest_until = sim_now(c->world) + dice(s, c->spec->think_ns);
+}
+
 /* A send of the receive at the head. */
 static bool post_send(struct sim_side *s)
 {
 	struct sim_conn *c = s->conn;
 	struct sim_op *op;
-	unsigned m;
+	unsigned m = 0;
 	int err;
 
 	if (s->next == c->messages || sim_now(c->world) < s->rest_until)
@@ -163,34 +213,16 @@ static bool post_send(struct sim_side *s)
 		c->head_index = s->next;
 		c->head_sent = 0;
 	}
-	op = op_new(s, s->next);
+	op = prepare_send(s, &m, &err);
 	if (!op)
 		return false;
-	if (!take_buffers(s, op, 1)) {
-		give_back(s, op);
-		return false;
-	}
-	do
-		m = (unsigned)dice(s, c->head.n);
-	while (c->head_sent >> m & 1);
-	sim_buffer_fill(op->buf[0], s->next, c->head.key[m], c->head.sent[m]);
-	err = register_buffer(s, op, 0);
 	if (!err)
 		err = ha_isend(send_of(s), op->buf[0]->data, c->head.sent[m], c->head.tag[m], op->mr[0], &op->req);
-	if (err || !op->req)
-		give_back(s, op);
 	if (err)
 		ended(s, err, "isend");
-	if (err || !op->req)
-		return err != 0;
-	op->report = c->head.expect[m];
-	event(s, 3, s->next << 3 | m);
-	c->head_sent |= (uint8_t)(1u << m);
-	if (c->head_sent == (1u << c->head.n) - 1)
-		s->next++;
-	if (c->spec->think_ns && !dice(s, 3))
-		s->rest_until = sim_now(c->world) + dice(s, c->spec->think_ns);
-	return true;
+	else if (op->req)
+		sent(s, op, m);
+	return err || op->req;
 }
 
 /* A send whose tag nobody waits for is not taken. */
@@ -212,8 +244,9 @@ static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *
 		uint32_t want = s->end ? op->buf[i]->expect : op->report;
 
 		if ((uint32_t)sizes[i] != want)
-			sim_found(s->conn->world, SIM_WRONG_SIZE, "connection %u, message %u: the %s reports %d bytes, not %u",
-				  s->conn->index, op->message, s->end ? "receive" : "send", sizes[i], want);
+			sim_found(s->conn->world, SIM_WRONG_SIZE,
+				  "connection %u, message %u: the %s reports %d bytes, not %u", s->conn->index,
+				  op->message, s->end ? "receive" : "send", sizes[i], want);
 	}
 }
 
@@ -302,7 +335,7 @@ static bool test_some(struct sim_side *s)
 	for (i = 0; i < s->max_ops && left && s->phase == SIM_UP; i++) {
 		struct sim_op *op = &s->op[(first + i) % s->max_ops];
 
-		if (!op->used)
+		if (!op->used || op == s->trying)
 			continue;
 		left--;
 		moved |= test_op(s, op);
@@ -360,7 +393,8 @@ static void came_up(struct sim_side *s)
 	event(s, 7, 0);
 	sim_say(s->conn->world, "connection %u, %s: up", s->conn->index, s->end ? "receiver" : "sender");
 	s->phase = SIM_UP;
-	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size, spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0, &s->mr);
+	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size, spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0,
+			&s->mr);
 	if (err)
 		ended(s, err, "reg_mr");
 }
@@ -449,11 +483,11 @@ static void check_kept(struct sim_side *s)
 
 	if (!s->bundle || !s->kept)
 		return;
-	err = s->end ? ha_irecv(recv_of(s), 1, &data, &size, &tag, &s->mr, false, &req) :
-		       ha_isend(send_of(s), data, 0, tag, s->mr, &req);
+	err = s->end ? ha_irecv(recv_of(s), 1, &data, &size, &tag, &s->mr, false, &req)
+		     : ha_isend(send_of(s), data, 0, tag, s->mr, &req);
 	if (err != s->error)
-		sim_found(s->conn->world, SIM_ERROR, "connection %u: after error %d another call says %d", s->conn->index, s->error,
-			  err);
+		sim_found(s->conn->world, SIM_ERROR, "connection %u: after error %d another call says %d",
+			  s->conn->index, s->error, err);
 }
 
 /* The buffers are their owner's again: a write from now on is a stray one. */
@@ -465,6 +499,7 @@ static void revoke(struct sim_side *s)
 				s->op[i].mr[m] = NULL;
 			give_back(s, &s->op[i]);
 		}
+	s->trying = NULL;
 	s->phase = SIM_CLOSED;
 	s->bundle = NULL;
 }
@@ -475,7 +510,8 @@ static bool close_side(struct sim_side *s)
 
 	if (sim_now(c->world) < s->close_at)
 		return false;
-	/* Who sees the data of an optional receive in memory sees it before its notification has come; NCCL closes much later. */
+	/* Who sees the data of an optional receive in memory sees it before its notification has come; NCCL closes much
+	 * later. */
 	if (s->end && !s->error && c->spec->optional && c->side[0].phase == SIM_UP)
 		return false;
 	check_kept(s);
@@ -562,14 +598,15 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 			const struct sim_side *s = &w->conn[i]->side[end];
 
 			if (s->phase != SIM_CLOSED)
-				at += (size_t)snprintf(text + at, size - at, "; connection %u %s %s, %u posted, %u out", i,
-						       end ? "receiver" : "sender", phases[s->phase], s->next, s->nops);
+				at += (size_t)snprintf(text + at, size - at, "; connection %u %s %s, %u posted, %u out",
+						       i, end ? "receiver" : "sender", phases[s->phase], s->next,
+						       s->nops);
 		}
 }
 
 /*
- * How long an end may stand still once all faults are over. Survivable: a queue pair's whole window, the pauses of dialling
- * and of a farewell. Else also the patience of connecting and of the sockets' keep-alive.
+ * How long an end may stand still once all faults are over. Survivable: a queue pair's whole window, the pauses of
+ * dialling and of a farewell. Else also the patience of connecting and of the sockets' keep-alive.
  */
 static uint64_t patience(const struct sim_world *w)
 {
@@ -614,8 +651,8 @@ static int side_open(struct sim_conn *c, unsigned end)
 	s->host = &c->world->host[end ? 1 - spec->from : spec->from];
 	s->rng.state = spec->key * (2 * end + 1) + 77;
 	s->max_ops = end ? spec->window : spec->window * spec->group_max;
-	return sim_arena_open(&s->arena, &c->world->pool, c->index, end, spec->window * spec->group_max + (unsigned)(spec->key & 3),
-			      spec->max_size);
+	return sim_arena_open(&s->arena, &c->world->pool, c->index, end,
+			      spec->window * spec->group_max + (unsigned)(spec->key & 3), spec->max_size);
 }
 
 int sim_conn_open(struct sim_world *w, unsigned index)

@@ -42,6 +42,8 @@ struct sim_side {
 	uint32_t next, done; /* messages begun and finished */
 	unsigned nops, max_ops;
 	struct sim_op op[SIM_OPS_MAX];
+	struct sim_op *trying; /* the sender's: ready, but its receive is not there yet */
+	unsigned trying_member;
 	uint64_t close_at, rest_until, moved_at; /* moved_at: when something happened to this end last */
 	int error;
 	bool kept; /* a request ended with it, so every other call must say the same */
@@ -55,7 +57,7 @@ struct sim_conn {
 	struct sim_side side[2];
 	struct ha_listen *listen;
 	char handle[HA_HANDLE_MAX];
-	uint64_t handle_at; /* when the sender has it; 0 = there is none yet */
+	uint64_t handle_at;	 /* when the sender has it; 0 = there is none yet */
 	struct sim_message head; /* the sender's: message side[0].next */
 	uint32_t head_index;
 	uint8_t head_sent; /* mask */

@@ -126,7 +126,8 @@ static int created(struct sim_object *o, int err)
 
 /* ---- the hot functions ---- */
 
-/* The device dies when part of the list has reached it: what came first may still be carried out, the rest never was. */
+/* The device dies when part of the list has reached it: what came first may still be carried out, the rest never was.
+ */
 static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct sim_device *dev = qp->o.dev;
@@ -339,9 +340,9 @@ static int query_gid_ex(V, struct ibv_context *context, uint8_t port, int index,
 {
 	if (port != 1 || index)
 		return -ENODATA;
-	*entry = (struct ibv_gid_entry){
-		.gid = device_of(context)->gid, .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2
-	};
+	*entry = (struct ibv_gid_entry){ .gid = device_of(context)->gid,
+					 .port_num = 1,
+					 .gid_type = IBV_GID_TYPE_ROCE_V2 };
 	return 0;
 }
 
@@ -451,8 +452,8 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 	m->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
 	*mr = &m->ibv;
 	if (p->o.engine && !dev->dead)
-		m->o.engine = sr_mr_create(p->o.engine, addr, length, iova, (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE),
-					   &err);
+		m->o.engine = sr_mr_create(p->o.engine, addr, length, iova,
+					   (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE), &err);
 	if (m->o.engine) {
 		m->ibv.lkey = sr_mr_lkey(m->o.engine);
 		m->ibv.rkey = sr_mr_rkey(m->o.engine);
@@ -465,8 +466,8 @@ static int dereg_mr(V, struct ibv_mr *mr)
 	return object_destroy(&((struct sim_mr *)mr)->o);
 }
 
-static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector,
-		     struct ibv_cq **cq)
+static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+		     int vector, struct ibv_cq **cq)
 {
 	struct sim_device *dev = device_of(context);
 	struct sim_cq *c = NEW(dev, SIM_CQ, sim_cq);
@@ -553,8 +554,13 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	if (q->o.engine) {
 		attr->cap = init.cap;
 		q->ibv = (struct ibv_qp){
-			.context = pd->context, .qp_context = attr->qp_context, .pd = pd, .send_cq = attr->send_cq,
-			.recv_cq = attr->recv_cq, .srq = attr->srq, .qp_type = attr->qp_type,
+			.context = pd->context,
+			.qp_context = attr->qp_context,
+			.pd = pd,
+			.send_cq = attr->send_cq,
+			.recv_cq = attr->recv_cq,
+			.srq = attr->srq,
+			.qp_type = attr->qp_type,
 			.qp_num = sr_qp_num(q->o.engine),
 		};
 	}
@@ -735,7 +741,8 @@ void sim_verbs_die(struct sim_verbs *v)
 void sim_verbs_left(const struct sim_verbs *v, char *text, size_t size)
 {
 	static const char *const names[SIM_KINDS] = {
-		"contexts", "protection domains", "memory regions", "completion queues", "shared receive queues", "queue pairs",
+		"contexts",	     "protection domains",    "memory regions",
+		"completion queues", "shared receive queues", "queue pairs",
 	};
 	size_t at = 0;
 

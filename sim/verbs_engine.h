@@ -2,7 +2,8 @@
 /*
  * verbs_engine.h - the verbs of one simulated host: thin objects over softroce engines that hang on a wire in memory
  *
- * No thread, no descriptor, no clock but the wire's. Everything that is made is counted, so that a leak shows. One thread.
+ * No thread, no descriptor, no clock but the wire's. Everything that is made is counted, so that a leak shows. One
+ * thread.
  */
 #ifndef HA_SIM_VERBS_ENGINE_H
 #define HA_SIM_VERBS_ENGINE_H
@@ -17,12 +18,14 @@ struct sim_verbs;
 
 /* What a scenario may want to be done to a device's completions and posts. All zero is a sound device. */
 struct sim_knobs {
-	uint64_t hold_until;	/* completions are not handed out before */
-	uint32_t lose;		/* so many completions vanish from now on */
-	uint32_t die_at_post;	/* so many work requests more, then the device dies in the middle of its doorbell; 0 = never */
-	/* Deliberate defects, to see that the oracles notice; each happens once, at the n-th receive completion from now. */
+	uint64_t hold_until;  /* completions are not handed out before */
+	uint32_t lose;	      /* so many completions vanish from now on */
+	uint32_t die_at_post; /* so many work requests more, then the device dies in the middle of its doorbell; 0 =
+				 never */
+	/* Deliberate defects, to see that the oracles notice; each happens once, at the n-th receive completion from
+	 * now. */
 	uint32_t drop_imm, double_imm, shorten_imm;
-	bool leak_qp;		/* one queue pair's destruction is forgotten */
+	bool leak_qp; /* one queue pair's destruction is forgotten */
 };
 
 struct sim_device {
@@ -61,8 +64,8 @@ struct sim_verbs {
 	struct sim_device device[SIM_DEVICES_MAX];
 	struct sim_limits limits;
 	struct sim_hooks hooks;
-	bool gone;		   /* the process has died: verbs do nothing any more */
-	unsigned live[SIM_KINDS];  /* objects that exist */
+	bool gone;		  /* the process has died: verbs do nothing any more */
+	unsigned live[SIM_KINDS]; /* objects that exist */
 	struct sim_object *objects;
 };
 

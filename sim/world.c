@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEPS_MAX 20000000u /* of the wire; the longest scenarios need a tenth */
-#define WATCH_NS 10000000u  /* how often a hang is looked for */
+#define STEPS_MAX 20000000u  /* of the wire; the longest scenarios need a tenth */
+#define WATCH_NS 10000000u   /* how often a hang is looked for */
 #define START_NS 1000000000u /* the wire's clock at its creation */
 
 /* The core's log and its random numbers are a process's, not a context's; one run at a time has them. */
@@ -35,7 +35,8 @@ uint64_t sim_elapsed(const struct sim_world *w)
 const char *sim_finding_name(enum sim_finding f)
 {
 	static const char *const names[SIM_FINDINGS] = {
-		"nothing", "wrong byte", "stray write", "wrong size", "hang", "error", "leak", "endless", "crash", "unsteady",
+		"nothing", "wrong byte", "stray write", "wrong size", "hang",
+		"error",   "leak",	 "endless",	"crash",      "unsteady",
 	};
 
 	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";
@@ -89,7 +90,8 @@ __attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned lon
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	sim_say(current, "core: %s", text);
-	snprintf(last_lines[n_last_lines++ % 16], sizeof(last_lines[0]), "%12.3f us  %s", (double)sim_elapsed(current) / 1e3, text);
+	snprintf(last_lines[n_last_lines++ % 16], sizeof(last_lines[0]), "%12.3f us  %s",
+		 (double)sim_elapsed(current) / 1e3, text);
 }
 
 void sim_world_print_log(FILE *out)
@@ -169,7 +171,8 @@ static void corrupt(struct sim_world *w, uint8_t *packet, uint32_t len)
 	uint32_t header = packet[0] == OP_WRITE_MIDDLE ? BTH : BTH + 16 + 4;
 	uint32_t payload = len - header - (packet[1] >> 4 & 3);
 
-	if ((packet[0] != OP_WRITE_MIDDLE && packet[0] != OP_WRITE_ONLY_IMM) || !payload || payload == sizeof(struct ha_sizes))
+	if ((packet[0] != OP_WRITE_MIDDLE && packet[0] != OP_WRITE_ONLY_IMM) || !payload ||
+	    payload == sizeof(struct ha_sizes))
 		return;
 	if (w->mutate_at && --w->mutate_at == 0)
 		packet[header + payload / 2] ^= 0x10;
@@ -216,7 +219,9 @@ static void host_turn(void *arg)
 	h->nundo = 0;
 	if (w->mutation == SIM_STRAY)
 		stray_write(w);
-	h->gap = sim_traffic_round(h) ? w->sc.gap_min_ns : h->gap * 2 < w->sc.gap_max_ns ? h->gap * 2 : w->sc.gap_max_ns;
+	h->gap = sim_traffic_round(h)		 ? w->sc.gap_min_ns
+		 : h->gap * 2 < w->sc.gap_max_ns ? h->gap * 2
+						 : w->sc.gap_max_ns;
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
 		h->next_service = now + 20000 + sr_rng_below(&h->rng, 1000000);
@@ -253,7 +258,9 @@ static int host_open(struct sim_world *w, unsigned i)
 	struct sim_host *h = &w->host[i];
 	const struct sim_scenario *sc = &w->sc;
 	struct sim_hooks hooks = { .placing = on_placing, .user = h };
-	struct ha_ctx_params params = { .config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i] };
+	struct ha_ctx_params params = {
+		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i]
+	};
 	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us };
 	int err;
 

@@ -18,14 +18,21 @@ enum sim_finding {
 	SIM_HANG,	 /* nothing moves although it should, or no error comes */
 	SIM_ERROR,	 /* an error where none is allowed, or one that is not kept */
 	SIM_LEAK,
-	SIM_ENDLESS,	 /* more steps than any scenario needs */
-	SIM_CRASH,	 /* the process running it died */
-	SIM_UNSTEADY,	 /* a second run of the same seed went another way */
+	SIM_ENDLESS,  /* more steps than any scenario needs */
+	SIM_CRASH,    /* the process running it died */
+	SIM_UNSTEADY, /* a second run of the same seed went another way */
 	SIM_FINDINGS
 };
 
-enum sim_mutation { /* deliberate defects */
-	SIM_SOUND, SIM_DROP_IMM, SIM_DOUBLE_IMM, SIM_SHORTEN, SIM_CORRUPT, SIM_STRAY, SIM_LEAK_QP,
+enum sim_mutation {
+	SIM_SOUND, /* none */
+	/* Deliberate defects. */
+	SIM_DROP_IMM,
+	SIM_DOUBLE_IMM,
+	SIM_SHORTEN,
+	SIM_CORRUPT,
+	SIM_STRAY,
+	SIM_LEAK_QP,
 	SIM_MUTATIONS
 };
 
@@ -92,7 +99,8 @@ uint64_t sim_now(const struct sim_world *w);
 /* ns since the start */
 uint64_t sim_elapsed(const struct sim_world *w);
 /* The first finding ends the run. */
-void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static inline bool sim_over(const struct sim_world *w)
 {
 	return w->result.finding != SIM_NOTHING;

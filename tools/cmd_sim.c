@@ -10,8 +10,20 @@
 #include "sim/hunt.h"
 #include "tools/ha.h"
 
-enum { OPT_SEEDS = 256, OPT_START, OPT_SEED, OPT_FAULTS, OPT_MASK, OPT_MUTATE, OPT_NO_FAULTS, OPT_NO_CONNS, OPT_MESSAGES, OPT_RAW,
-       OPT_LIST, OPT_HELP };
+enum {
+	OPT_SEEDS = 256,
+	OPT_START,
+	OPT_SEED,
+	OPT_FAULTS,
+	OPT_MASK,
+	OPT_MUTATE,
+	OPT_NO_FAULTS,
+	OPT_NO_CONNS,
+	OPT_MESSAGES,
+	OPT_RAW,
+	OPT_LIST,
+	OPT_HELP
+};
 
 static const struct option options[] = {
 	{ "seeds", required_argument, NULL, OPT_SEEDS },
@@ -40,16 +52,18 @@ struct job {
 
 static void usage_print(FILE *out)
 {
-	fprintf(out,
-		"usage: ha sim [--seeds N] [--start S] [-j JOBS] [--faults LIST]    many seeds; status 1 when one finds something\n"
-		"       ha sim --seed S [-v]                                        one seed, exactly as before; -v traces it\n"
-		"       ha sim --list                                               the kinds of faults\n"
-		"\n"
-		"  --faults LIST            only these, e.g. loss,reorder; all = every one\n"
-		"  --mutate NAME            break something on purpose: drop-imm, double-imm, shorten, corrupt, stray, leak-qp\n"
-		"  --no-shrink              do not look for the smallest scenario that fails\n"
-		"  --without-faults MASK, --without-connections MASK, --messages N, --fault-mask MASK\n"
-		"                           what shrinking prints, to run exactly that again\n");
+	fprintf(out, "usage: ha sim [--seeds N] [--start S] [-j JOBS] [--faults LIST]    many seeds; status 1 when one "
+		     "finds something\n"
+		     "       ha sim --seed S [-v]                                        one seed, exactly as before; "
+		     "-v traces it\n"
+		     "       ha sim --list                                               the kinds of faults\n"
+		     "\n"
+		     "  --faults LIST            only these, e.g. loss,reorder; all = every one\n"
+		     "  --mutate NAME            break something on purpose: drop-imm, double-imm, shorten, corrupt, "
+		     "stray, leak-qp\n"
+		     "  --no-shrink              do not look for the smallest scenario that fails\n"
+		     "  --without-faults MASK, --without-connections MASK, --messages N, --fault-mask MASK\n"
+		     "                           what shrinking prints, to run exactly that again\n");
 }
 
 static void list_print(void)
@@ -145,10 +159,10 @@ static int run_one(const struct job *job)
 		sc.message_cap = job->messages;
 	sim_scenario_print(&sc, stdout);
 	sim_world_run(&sc, job->hunt.mutation, job->verbose, &r);
-	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64 " messages, %" PRIu64 " bytes, %" PRIu64
-	       " ends with an error, trace %016" PRIx64 "\n",
-	       job->seed, sim_finding_name(r.finding), r.finding ? ": " : "", r.text, (double)r.ns / 1e6, r.packets, r.messages,
-	       r.bytes, r.errors, r.hash);
+	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64 " messages, %" PRIu64
+	       " bytes, %" PRIu64 " ends with an error, trace %016" PRIx64 "\n",
+	       job->seed, sim_finding_name(r.finding), r.finding ? ": " : "", r.text, (double)r.ns / 1e6, r.packets,
+	       r.messages, r.bytes, r.errors, r.hash);
 	if (r.finding && !job->verbose)
 		sim_world_print_log(stdout);
 	return r.finding != SIM_NOTHING;
@@ -165,7 +179,8 @@ static int run_many(const struct job *job)
 	}
 	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64 " messages, %.1f MB, %" PRIu64
 	       " packets, %.1f s of virtual time, %" PRIu64 " connection ends with an error\n",
-	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets, (double)t.ns / 1e9, t.errors);
+	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets, (double)t.ns / 1e9,
+	       t.errors);
 	return t.findings != 0 || t.seeds != job->hunt.count;
 }
 

@@ -35,7 +35,11 @@ static void plain(struct sim_scenario *sc, uint64_t key)
 	sc->message_cap = UINT32_MAX;
 	sc->nconns = 1;
 	sc->conn[0] = (struct sim_conn_spec){
-		.key = key * UINT64_C(0x9e3779b97f4a7c15), .nrails = { 1, 1 }, .messages = 20, .window = 4, .max_size = 4096,
+		.key = key * UINT64_C(0x9e3779b97f4a7c15),
+		.nrails = { 1, 1 },
+		.messages = 20,
+		.window = 4,
+		.max_size = 4096,
 		.group_max = 1,
 	};
 }
@@ -56,7 +60,8 @@ static void must_hold(const struct sim_scenario *sc, const char *what)
 	sim_run_apart(sc, SIM_SOUND, &r);
 	if (r.finding == SIM_NOTHING)
 		return;
-	fprintf(stderr, "%s, key %llu: %s: %s\n", what, (unsigned long long)sc->seed, sim_finding_name(r.finding), r.text);
+	fprintf(stderr, "%s, key %llu: %s: %s\n", what, (unsigned long long)sc->seed, sim_finding_name(r.finding),
+		r.text);
 	sim_scenario_print(sc, stderr);
 	exit(1);
 }
@@ -73,7 +78,8 @@ static void flush_outlives_farewell(uint64_t key)
 	must_hold(&sc, "a flush at the peer's farewell");
 }
 
-/* A sender that waits for its first clear-to-send has no request to test; its receiver's machine dies, the socket says nothing. */
+/* A sender that waits for its first clear-to-send has no request to test; its receiver's machine dies, the socket says
+ * nothing. */
 static void probe_without_requests(uint64_t key)
 {
 	struct sim_scenario sc;

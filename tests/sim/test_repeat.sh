@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The same seed is the same run, packet for packet, in every process; other seeds are other runs. Argument: the ha program.
+# The same seed is the same run, packet for packet, in every process; other seeds are other runs.
+# Argument: the ha program.
 set -u
 HA=$1
 failed=0
