@@ -44,3 +44,24 @@ bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space)
 	/* Without /proc we find nobody, not even ourselves, and know nothing. */
 	return space && space == ha_process_space() && ha_process_start(getpid()) && ha_process_start(pid) != start;
 }
+
+bool ha_process_expand(const char *path, char *out, size_t size)
+{
+	size_t at = 0;
+
+	for (; *path && at < size; path++) {
+		char word[80] = { *path, 0 };
+
+		if (*path == '%' && path[1]) {
+			path++;
+			if (*path == 'h')
+				gethostname(word, sizeof(word) - 1);
+			else if (*path == 'p' || *path == 'u')
+				snprintf(word, sizeof(word), "%u", *path == 'p' ? (unsigned)getpid() : (unsigned)geteuid());
+			else
+				snprintf(word, sizeof(word), *path == '%' ? "%%" : "%%%c", *path);
+		}
+		at += (size_t)snprintf(out + at, size - at, "%s", word);
+	}
+	return at < size;
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* process.h - telling a process from a later one that got its number */
+/* process.h - who we are, and telling a process from a later one that got its number */
 #ifndef HA_BASE_PROCESS_H
 #define HA_BASE_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,5 +15,7 @@ uint64_t ha_process_start(pid_t pid);
 uint64_t ha_process_space(void);
 /* Of the process that was `pid` and started at `start` in the namespace `space`: it is known to have ended. */
 bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space);
+/* path with %h, %p and %u replaced (host, process, user), %% = %. false: it does not fit. */
+bool ha_process_expand(const char *path, char *out, size_t size);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
@@ -111,7 +112,7 @@ static void open_file(struct ha_journal *j, const struct ha_config *config)
 	if (!*config->events)
 		return;
 	j->wanted = true;
-	if (!ha_status_expand(config->events, j->path, sizeof(j->path))) {
+	if (!ha_process_expand(config->events, j->path, sizeof(j->path))) {
 		HA_WARN(NULL, "HA_NCCL_EVENTS: the name is too long; no lines are written");
 		j->warned = true;
 		return;

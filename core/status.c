@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define UNLISTED UINT16_MAX /* in ha_bundle.status: counted, but the table was full */
 
@@ -229,27 +229,6 @@ void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t 
 
 /* ---- birth and death ---- */
 
-bool ha_status_expand(const char *path, char *out, size_t size)
-{
-	size_t at = 0;
-
-	for (; *path && at < size; path++) {
-		char word[80] = { *path, 0 };
-
-		if (*path == '%' && path[1]) {
-			path++;
-			if (*path == 'h')
-				gethostname(word, sizeof(word) - 1);
-			else if (*path == 'p' || *path == 'u')
-				snprintf(word, sizeof(word), "%u", *path == 'p' ? (unsigned)getpid() : (unsigned)geteuid());
-			else
-				snprintf(word, sizeof(word), *path == '%' ? "%%" : "%%%c", *path);
-		}
-		at += (size_t)snprintf(out + at, size - at, "%s", word);
-	}
-	return at < size;
-}
-
 static bool wanted(const struct ha_ctx *ctx)
 {
 	const struct ha_config *config = &ctx->config;
@@ -285,7 +264,7 @@ void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx)
 	name_devices(st, ctx);
 	if (!wanted(ctx))
 		return;
-	if (!ha_status_expand(ctx->config.status_dir, dir, sizeof(dir)))
+	if (!ha_process_expand(ctx->config.status_dir, dir, sizeof(dir)))
 		err = -ENAMETOOLONG;
 	else
 		err = ha_status_file_open(&st->file, dir, wall_now(), ha_clock_now(&ha_clock_live));

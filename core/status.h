@@ -28,7 +28,4 @@ void ha_status_forget(struct ha_status *st, struct ha_bundle *b);
 /* Totals of all connections and what the devices carry. Under ctx->drive. */
 void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t now);
 
-/* dir with %h, %p and %u replaced (host, process, user), %% = %. false: it does not fit. */
-bool ha_status_expand(const char *path, char *out, size_t size);
-
 #endif

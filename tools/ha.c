@@ -22,6 +22,7 @@ static const struct ha_command commands[] = {
 	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
 	{ "topo", "draw the RDMA devices as hawser sees them, and who stands in for whom", ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
+	{ "status", "what every process says of its connections: protected or not, events, counters", ha_cmd_status },
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters", ha_cmd_soft },
 	{ "cut", "pull the cable of a software NIC", ha_cmd_cut },
 	{ "heal", "undo every fault of a software NIC", ha_cmd_cut },
