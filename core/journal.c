@@ -199,9 +199,10 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 	if (!j)
 		return;
 	pthread_mutex_lock(&j->lock);
-	ha_status_event(&j->status, ctx, e, &record);
+	record.number = j->status.totals.next_event++;
 	if (j->wanted)
 		write_line(j, &record, text);
+	ha_status_event(&j->status, e, &record);
 	pthread_mutex_unlock(&j->lock);
 	if (j->status.file.page && !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
 		ha_service_wake(ctx);

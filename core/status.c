@@ -109,6 +109,7 @@ void ha_status_forget(struct ha_status *st, struct ha_bundle *b)
 		c->used = 0;
 		put_connection(st, b->status - 1u);
 	}
+	put_totals(st);
 	b->status = 0;
 }
 
@@ -165,12 +166,10 @@ static void on_device(struct ha_status *st, const struct ha_device *dev, const s
 		ha_status_put(&st->file.page->device[dev->index], d, sizeof(*d));
 }
 
-void ha_status_event(struct ha_status *st, const struct ha_ctx *ctx, const struct ha_event *e,
-		     struct ha_status_event *record)
+void ha_status_event(struct ha_status *st, const struct ha_event *e, const struct ha_status_event *record)
 {
 	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
 
-	record->number = st->totals.next_event++;
 	st->totals.events[e->kind]++;
 	if (e->kind == HA_EVENT_CONNECTED && e->bundle && !e->bundle->status) {
 		/* The one word of a bundle that is the journal's. */

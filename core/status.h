@@ -21,9 +21,8 @@ struct ha_status {
  * asked for, there is no page. */
 void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx);
 void ha_status_close(struct ha_status *st);
-/* An event, and the same as a record without number. */
-void ha_status_event(struct ha_status *st, const struct ha_ctx *ctx, const struct ha_event *event,
-		     struct ha_status_event *record);
+/* An event, and the same as a record. */
+void ha_status_event(struct ha_status *st, const struct ha_event *event, const struct ha_status_event *record);
 void ha_status_forget(struct ha_status *st, struct ha_bundle *b);
 /* Totals of all connections and what the devices carry. Under ctx->drive. */
 void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t now);
