@@ -63,6 +63,12 @@ static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struc
 	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS) : between(rng, 5 * MS, 1500u * MS);
 }
 
+/* A farewell that comes later than a queue pair gives up cannot settle a send whose acknowledgement was lost. */
+static void make_sick(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 10 * US, sim_scenario_window(sc) / 4);
+}
+
 /* A NIC that has acknowledged shows the completion soon after; the core waits a second for it behind a farewell. */
 static void make_hold(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
@@ -273,7 +279,7 @@ const struct sim_fault_class sim_fault_classes[] = {
 	{ "mute", "packets vanish for less than the window", SIM_SURVIVES, true, make_short, apply, apply },
 	{ "stall", "a host's thread stands still", SIM_SURVIVES, false, make_stall, stall, NULL },
 	{ "completion-delay", "completions show late", SIM_SURVIVES, false, make_hold, hold, NULL },
-	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SURVIVES, false, make_stall, sick, NULL },
+	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SURVIVES, false, make_sick, sick, NULL },
 	{ "cut", "the port goes down for longer, or for good", SIM_CLEAN, true, make_long, cut, heal },
 	{ "black-hole", "packets vanish for longer, or for good", SIM_CLEAN, true, make_long, apply, apply },
 	{ "flapping", "the port goes down and up again and again", SIM_CLEAN, true, make_flaps, flap_begin, NULL },
