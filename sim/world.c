@@ -7,7 +7,6 @@
 #include "sim/traffic.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,25 +388,6 @@ static void world_loop(struct sim_world *w)
 		sr_memwire_run_until(w->wire, sim_now(w) + 30000000);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static size_t heap_bytes(void)
-{
-	return 0; /* the sanitizer's own leak check looks */
-}
-#elif defined(__GLIBC__) && !defined(__clang__)
-static size_t heap_bytes(void)
-{
-	struct mallinfo2 m = mallinfo2();
-
-	return m.uordblks + m.hblkhd;
-}
-#else
-static size_t heap_bytes(void)
-{
-	return 0;
-}
-#endif
-
 /* The lowest free descriptor: it moves when one leaks. */
 static int lowest_fd(void)
 {
@@ -445,7 +425,6 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 	*result = w->result;
 	current = NULL;
 	free(w);
-	result->heap = heap_bytes();
 	if (result->finding == SIM_NOTHING && lowest_fd() != fd) {
 		result->finding = SIM_LEAK;
 		snprintf(result->text, sizeof(result->text), "a file descriptor is left open");

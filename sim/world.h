@@ -41,7 +41,6 @@ struct sim_result {
 	char text[512];
 	uint64_t at;   /* when it was found, ns from the start */
 	uint64_t hash; /* of everything that happened */
-	uint64_t heap; /* bytes in use afterwards, by this process and what its allocator keeps */
 	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
 };
 
