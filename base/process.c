@@ -56,8 +56,10 @@ bool ha_process_expand(const char *path, char *out, size_t size)
 			path++;
 			if (*path == 'h')
 				gethostname(word, sizeof(word) - 1);
-			else if (*path == 'p' || *path == 'u')
-				snprintf(word, sizeof(word), "%u", *path == 'p' ? (unsigned)getpid() : (unsigned)geteuid());
+			else if (*path == 'p')
+				snprintf(word, sizeof(word), "%u", (unsigned)getpid());
+			else if (*path == 'u')
+				snprintf(word, sizeof(word), "%u", (unsigned)geteuid());
 			else
 				snprintf(word, sizeof(word), *path == '%' ? "%%" : "%%%c", *path);
 		}

@@ -231,6 +231,12 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
+	const struct ha_event suspected = {
+		.kind = HA_EVENT_SUSPECTED,
+		.cause = wc ? HA_CAUSE_WORK_FAILED : HA_CAUSE_WORK_REFUSED,
+		.bundle = b,
+		.rail = r,
+	};
 	bool first = r->state == HA_RAIL_UP;
 
 	r->state = HA_RAIL_DOWN;
@@ -241,14 +247,11 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (b->bye_deadline || atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_PEER_BYE)
 		HA_TRACE(b->name, "rail %u: work after the peer's farewell failed", r->index);
 	else if (wc)
-		ha_journal_eventf(b->ctx,
-				  &(struct ha_event){ .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_WORK_FAILED, .bundle = b, .rail = r },
-				  "work request failed: %s (vendor 0x%x); %s", ha_verbs_status_name(wc->status), wc->vendor_err,
-				  ha_verbs_status_advice(wc->status));
+		ha_journal_eventf(b->ctx, &suspected, "work request failed: %s (vendor 0x%x); %s",
+				  ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
 	else
-		ha_journal_eventf(b->ctx,
-				  &(struct ha_event){ .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_WORK_REFUSED, .bundle = b, .rail = r },
-				  "the device refused work: %s; is it still there (ibv_devinfo)?", strerror(-err));
+		ha_journal_eventf(b->ctx, &suspected, "the device refused work: %s; is it still there (ibv_devinfo)?",
+				  strerror(-err));
 	if (!b->active)
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_NO_RAIL, memory_order_relaxed);
 }
@@ -338,6 +341,11 @@ static void probe(struct ha_bundle *b)
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_PROBE, memory_order_relaxed);
 }
 
+static void tell_lost(struct ha_bundle *b, enum ha_event_cause cause, const char *text)
+{
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = cause, .bundle = b, .text = text });
+}
+
 int ha_bundle_attend(struct ha_bundle *b)
 {
 	/* Acquire: pairs with the service thread's release, so that peer_done is what came with the bit. */
@@ -349,9 +357,7 @@ int ha_bundle_attend(struct ha_bundle *b)
 		return attend_farewell(b);
 	if (attention & HA_ATTN_PEER_DEAD) {
 		/* Said once, at the moment that NCCL learns of it. */
-		ha_journal_event(b->ctx,
-				 &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = HA_CAUSE_PEER_GONE, .bundle = b,
-						     .text = "the peer's process is gone; look at the log of that rank" });
+		tell_lost(b, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
 		return b->error = -ECONNRESET;
 	}
 	if (attention & HA_ATTN_DEVICE) {
@@ -366,7 +372,7 @@ int ha_bundle_attend(struct ha_bundle *b)
 	if (attention & HA_ATTN_PROBE)
 		probe(b);
 	if (!b->active) {
-		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = HA_CAUSE_NO_RAIL, .bundle = b });
+		tell_lost(b, HA_CAUSE_NO_RAIL, "no rail is left");
 		return b->error = -EIO;
 	}
 	return 0;

@@ -11,8 +11,8 @@
 #include <time.h>
 
 /* A byte grows to six at most (\u00xx). The rest of the line, numbers and names of fields, is below 700 bytes. */
-static_assert(6 * (HA_EVENT_TEXT_MAX + 64 + sizeof(((struct ha_status_event *)0)->connection) + 2 * HA_STATUS_NAME) + 700 <
-		      HA_EVENT_JSON_MAX,
+static_assert(6 * (HA_EVENT_TEXT_MAX + 64 + sizeof(((struct ha_status_event *)0)->connection) + 2 * HA_STATUS_NAME) <
+		      HA_EVENT_JSON_MAX - 700,
 	      "a line always fits");
 
 struct line {

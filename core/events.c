@@ -47,15 +47,16 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL, bad = fatal || e->event_type == IBV_EVENT_PORT_ERR;
 	const char *advice = ha_verbs_event_advice(e->event_type);
+	struct ha_event told = { .kind = HA_EVENT_DEVICE };
 
 	for (int i = 0; i < ctx->ndevices; i++) {
 		struct ha_device *dev = &ctx->devices[i];
 
 		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
 			continue;
-		ha_journal_eventf(ctx,
-				  &(struct ha_event){ .kind = HA_EVENT_DEVICE, .cause = cause_of(e->event_type), .device = dev },
-				  "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
+		told.cause = cause_of(e->event_type);
+		told.device = dev;
+		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_relaxed);
 		if (bad)
@@ -66,16 +67,16 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
 static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
 {
-	const struct ha_bundle *b = NULL;
+	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .device = dev };
 
 	switch (e->event_type) {
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		b = e->element.qp->qp_context;
+		told.bundle = e->element.qp->qp_context;
 		break;
 	case IBV_EVENT_CQ_ERR:
-		b = e->element.cq->cq_context;
+		told.bundle = e->element.cq->cq_context;
 		break;
 	case IBV_EVENT_SRQ_ERR:
 		break;
@@ -83,9 +84,8 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
 		return;
 	}
-	ha_journal_eventf(dev->ctx,
-			  &(struct ha_event){ .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .bundle = b, .device = dev },
-			  "%s; %s", ha_verbs_event_name(e->event_type), ha_verbs_event_advice(e->event_type));
+	ha_journal_eventf(dev->ctx, &told, "%s; %s", ha_verbs_event_name(e->event_type),
+			  ha_verbs_event_advice(e->event_type));
 }
 
 static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)

@@ -71,10 +71,12 @@ static void log_event(const struct ha_event *e, const struct ha_status_event *r,
 	char rail[128] = "", sums[200] = "", kind[32], cause[32];
 
 	if (r->rail >= 0)
-		snprintf(rail, sizeof(rail), "rail %d (%s to %s, epoch %u) ", r->rail, r->device, r->peer_device, r->epoch);
+		snprintf(rail, sizeof(rail), "rail %d (%s to %s, epoch %u) ", r->rail, r->device, r->peer_device,
+			 r->epoch);
 	if (e->requests || e->bytes || e->stall_ns || e->kind == HA_EVENT_FAILED_OVER)
 		snprintf(sums, sizeof(sums),
-			 ": %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress, %.3f ms of it registering",
+			 ": %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress, "
+			 "%.3f ms of it registering",
 			 e->requests, e->bytes, (double)e->stall_ns / 1e6, (double)e->registration_ns / 1e6);
 	words(ha_event_kind_text(e->kind), kind, sizeof(kind));
 	words(ha_event_cause_text(e->cause), cause, sizeof(cause));
@@ -101,7 +103,8 @@ static void lose_line(struct ha_journal *j, const char *why)
 	if (j->warned)
 		return;
 	j->warned = true;
-	HA_WARN(NULL, "HA_NCCL_EVENTS: %s: %s; lines that cannot be written are only counted (`ha status`)", j->path, why);
+	HA_WARN(NULL, "HA_NCCL_EVENTS: %s: %s; lines that cannot be written are only counted (`ha status`)", j->path,
+		why);
 }
 
 static void open_file(struct ha_journal *j, const struct ha_config *config)
@@ -126,7 +129,8 @@ static void open_file(struct ha_journal *j, const struct ha_config *config)
 	}
 	if (j->fd >= 0)
 		return;
-	HA_WARN(NULL, "HA_NCCL_EVENTS: cannot append to %s: %s; lines are only counted (`ha status`)", j->path, strerror(errno));
+	HA_WARN(NULL, "HA_NCCL_EVENTS: cannot append to %s: %s; lines are only counted (`ha status`)", j->path,
+		strerror(errno));
 	j->warned = true;
 }
 

@@ -2,9 +2,9 @@
 /*
  * journal.h - what happens to connections and rails: told once, seen in three places
  *
- * ha_journal_event() writes one line to the log, one JSON line to the file HA_NCCL_EVENTS, and counts on the status page
- * (include/hawser/status.h) that `ha status` reads. Events are cold: one system call each, a lock of our own. Nothing of
- * this is on the path of a message.
+ * ha_journal_event() writes one line to the log, one JSON line to the file HA_NCCL_EVENTS, and counts on the status
+ * page (include/hawser/status.h) that `ha status` reads. Events are cold: a system call or two each, a lock of our own.
+ * Nothing of this is on the path of a message.
  *
  *	ha_journal_event(b->ctx, &(struct ha_event){
  *		.kind = HA_EVENT_FAILED_OVER, .cause = HA_CAUSE_PORT_DOWN, .bundle = b, .rail = r,
@@ -36,7 +36,7 @@ struct ha_event {
 	uint64_t requests, bytes;	/* replayed */
 	uint64_t stall_ns;		/* time without progress */
 	uint64_t registration_ns;	/* of it, spent in registering buffers on the survivors */
-	const char *text;		/* for people: details and advice, one line without newline; NULL: the cause's name */
+	const char *text; /* for people: details and advice, one line without newline; NULL: the cause's name */
 };
 
 /* Any thread that may look at the bundle: its owner, or the driver. Never fails, never waits but for its own lock and
@@ -55,8 +55,8 @@ void ha_journal_close(struct ha_ctx *ctx);
 
 /* A connection (all that had a CONNECTED event) leaves. Under ctx->drive. */
 void ha_journal_forget(struct ha_bundle *b);
-/* Part of a round: take over the connections' totals when it is time to (once a second, or after an event). Returns when
- * it is next, ns on the context's clock; UINT64_MAX = not before something happens. Under ctx->drive. */
+/* Part of a round: take over the connections' totals when it is time to (once a second, or after an event). Returns
+ * when it is next, ns on the context's clock; UINT64_MAX = not before something happens. Under ctx->drive. */
 uint64_t ha_journal_round(struct ha_ctx *ctx, uint64_t now);
 
 #endif

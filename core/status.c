@@ -39,7 +39,8 @@ static uint32_t rail_state(unsigned state)
 	}
 }
 
-static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct ha_bundle *b, struct ha_status_connection *c)
+static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct ha_bundle *b,
+								  struct ha_status_connection *c)
 {
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head) : PEEK(((const struct ha_recv *)b)->done);
 	c->nrails = PEEK(b->nrails);
@@ -93,7 +94,6 @@ static void list(struct ha_status *st, struct ha_bundle *b, uint64_t since)
 		return;
 	}
 	b->status = UNLISTED;
-	st->totals.unlisted++;
 }
 
 void ha_status_forget(struct ha_status *st, struct ha_bundle *b)
@@ -179,7 +179,8 @@ void ha_status_event(struct ha_status *st, const struct ha_event *e, const struc
 		if (st->connection)
 			list(st, b, record->wall);
 		else
-			b->status = UNLISTED, st->totals.unlisted++;
+			b->status = UNLISTED;
+		st->totals.unlisted += b->status == UNLISTED;
 	}
 	if (e->bundle)
 		on_connection(st, e, record);
@@ -276,8 +277,8 @@ void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx)
 		ha_status_file_close(&st->file);
 		err = -ENOMEM;
 	}
-	HA_INFO(NULL, "no page for `ha status` in %s: %s; HA_NCCL_STATUS_DIR names another directory, none = no page", dir,
-		err == -EPERM ? "it is another user's, or others may write to it" : strerror(-err));
+	HA_INFO(NULL, "no page for `ha status` in %s: %s; HA_NCCL_STATUS_DIR names another directory, none = no page",
+		dir, err == -EPERM ? "it is another user's, or others may write to it" : strerror(-err));
 }
 
 void ha_status_close(struct ha_status *st)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_file.c - see status_file.h
- *
- * Who may remove a file: its maker; and, when the maker is dead, whoever holds the lock on the directory. The lock is only
- * tried: a process that cannot have it leaves the cleaning to the one that has. A name that is still taken by a dead process of
- * our number is not waited for, we take the next (<pid>.1, ...); so do further contexts of one process.
+ * Who may remove a file: its maker; and, when the maker is dead, whoever holds the lock on the directory. The lock is
+ * only tried: a process that cannot have it leaves the cleaning to the one that has. A name that is still taken by a
+ * dead process of our number is not waited for, we take the next (<pid>.1, ...); so do further contexts of one process.
  */
 #include "core/status_file.h"
 

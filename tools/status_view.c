@@ -41,8 +41,8 @@ static void devices_print(const struct ha_status_page *page, FILE *out)
 		const struct ha_status_device *d = &page->device[i];
 
 		if (d->seq && *d->name)
-			fprintf(out, "  %-20s %-8s %11u %8u %10u %9u %8" PRIu64 "\n", d->name, ha_status_port_text(d->port),
-				d->connections, d->rails_up, d->rails_down, d->failovers, d->events);
+			fprintf(out, "  %-20s %-8s %11u %8u %10u %9u %8" PRIu64 "\n", d->name,
+				ha_status_port_text(d->port), d->connections, d->rails_up, d->rails_down, d->failovers, d->events);
 	}
 }
 
@@ -105,8 +105,8 @@ static void event_print(const struct ha_status_event *e, FILE *out)
 	if (e->cause)
 		fprintf(out, " %s", ha_event_cause_text(e->cause));
 	if (e->kind == HA_EVENT_FAILED_OVER || e->requests)
-		fprintf(out, " %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress", e->requests, e->bytes,
-			(double)e->stall / 1e6);
+		fprintf(out, " %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress",
+			e->requests, e->bytes, (double)e->stall / 1e6);
 	fprintf(out, "%s%s\n", *e->text ? ": " : "", e->text);
 }
 
@@ -133,7 +133,7 @@ static void process_print(const struct ha_status_found *f, int events, FILE *out
 		strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", &tm);
 	fprintf(out, "%s[%u] %s, since %s, hawser %s%s%s%s\n", h->host, h->pid, h->program, since, h->hawser,
 		*h->plugin ? " in " : "", h->plugin,
-		f->ended     ? ", ENDED without closing" :
+		f->ended   ? ", ENDED without closing" :
 		f->foreign ? ", in another container" :
 			     "");
 	devices_print(f->page, out);

@@ -2,7 +2,8 @@
 /*
  * event.h - what can happen to a connection or one of its rails, and why
  *
- * The numbers are part of the status page (status.h), the texts of the JSON lines (docs/operations.md): they never change.
+ * The numbers are part of the status page (status.h), the texts of the JSON lines (docs/operations.md): they never
+ * change.
  */
 #ifndef HAWSER_EVENT_H
 #define HAWSER_EVENT_H

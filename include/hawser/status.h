@@ -3,10 +3,10 @@
  * status.h - the page that a process with hawser in it shows to `ha status` and to monitoring
  *
  * A file per context, HA_NCCL_STATUS_DIR/<pid>[.n], mapped by its process and read by anybody of the same user. Fixed
- * layout, native byte order, one version for the whole. Every record has a sequence number in its first word: odd while
- * the record is being written, 0 when it was never used. A reader takes the number, the record and the number again, and
- * starts over when they differ or the number is odd; it never makes the writer wait. A process that dies in the middle of
- * a record leaves that number odd for ever: give up after some attempts.
+ * layout, native byte order, one version for the whole. Every record has a sequence number in its first word: odd
+ * while the record is being written, 0 when it was never used. A reader takes the number, the record and the number
+ * again, and starts over when they differ or the number is odd; it never makes the writer wait. A process that dies in
+ * the middle of a record leaves that number odd for ever: give up after some attempts.
  *
  * Times: wall = nanoseconds since 1970 (UTC), mono = CLOCK_MONOTONIC nanoseconds. Texts end with a 0.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A page as a broken or hostile process may leave it: the input is the start of one, the rest is zero; its first byte chooses
- * whether header and size are mended, so that the records are reached, and how short the file is. What is read can be shown. */
+/* A page as a broken or hostile process may leave it: the input is parts of one, the rest is zero; its first byte
+ * chooses whether the header is mended, so that the records are reached, and how short the file is. What is read can be
+ * shown. */
 #include "tests/base/check.h"
 #include "tools/status_view.h"
 
