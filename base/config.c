@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/config_entry.h"
 #include "base/log.h"
 
@@ -118,11 +119,24 @@ static void rejection_log(const struct ha_config_entry *entry, const char *text)
 		ha_config_entry_text(entry, entry->def, def, sizeof(def)));
 }
 
-uint64_t ha_config_window_us(const struct ha_config *config)
+uint64_t ha_config_window_ns(const struct ha_config *config)
 {
 	uint64_t tries = config->qp_retry_cnt > 0 ? (uint64_t)config->qp_retry_cnt : 1;
 
-	return ((UINT64_C(4096) << ha_config_timeout(config)) * tries + 999) / 1000;
+	return (UINT64_C(4096) << ha_config_timeout(config)) * tries;
+}
+
+/* The least HA_NCCL_RTO_MS. */
+static int rto_least_ms(const struct ha_config *config)
+{
+	return (int)(2 * ha_config_window_ns(config) / HA_NS_PER_MS) + 1;
+}
+
+uint64_t ha_config_rto_ns(const struct ha_config *config)
+{
+	int least = rto_least_ms(config);
+
+	return HA_NS_PER_MS * (uint64_t)(config->rto_ms > least ? config->rto_ms : least);
 }
 
 int ha_config_timeout(const struct ha_config *config)
@@ -135,8 +149,7 @@ int ha_config_timeout(const struct ha_config *config)
 /* Rules between variables. */
 static void rules_apply(struct ha_config *config)
 {
-	uint64_t window = ha_config_window_us(config);
-	int least = (int)(2 * window / 1000) + 1;
+	int least = rto_least_ms(config);
 
 	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) && ha_config_is_set(config, HA_CFG_qp_timeout) &&
 	    config->force_ib_timeout != config->qp_timeout)
@@ -148,7 +161,8 @@ static void rules_apply(struct ha_config *config)
 		"HA_NCCL_RTO_MS=%d does not exceed twice the hardware's window of %" PRIu64
 		" ms (timeout %d, %d retries); using %d. Lower HA_NCCL_FORCE_IB_TIMEOUT or HA_NCCL_QP_RETRY_CNT to "
 		"detect faults sooner",
-		config->rto_ms, window / 1000, ha_config_timeout(config), config->qp_retry_cnt, least);
+		config->rto_ms, ha_config_window_ns(config) / HA_NS_PER_MS, ha_config_timeout(config),
+		config->qp_retry_cnt, least);
 	config->rto_ms = least;
 	config->source[HA_CFG_rto_ms] = HA_CONFIG_ADJUSTED;
 }

@@ -71,8 +71,13 @@ bool ha_config_has_effect(enum ha_config_id id);
 
 /* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA 9.7.6.1.3). */
 int ha_config_timeout(const struct ha_config *config);
-/* The hardware's own window in microseconds: 4.096 us x 2^timeout x retry count. */
-uint64_t ha_config_window_us(const struct ha_config *config);
+/* The hardware's own window in nanoseconds: 4.096 us x 2^timeout x retry count. */
+uint64_t ha_config_window_ns(const struct ha_config *config);
+/*
+ * Nanoseconds without progress after which a path is suspect: HA_NCCL_RTO_MS, but always more than twice the window,
+ * for otherwise a path would be given up while the NIC is still trying. Loading has said so where it raised the value.
+ */
+uint64_t ha_config_rto_ns(const struct ha_config *config);
 
 const char *ha_config_name(enum ha_config_id id);
 /* A known variable whose name is near `name` (edit distance <= 3), or NULL. */

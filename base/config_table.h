@@ -15,22 +15,24 @@
  */
 
 /* What happens when a path fails. */
-X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", LATER, AVAILABILITY,
-  "Keep a standby path per connection and move to it when the primary fails; 0 = one path, as NCCL's own transport.")
-X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", LATER, AVAILABILITY,
-  "Milliseconds between probes of an idle standby path.")
-X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", LATER, AVAILABILITY,
+X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
+  "Keep a standby path per connection and move to it when the primary fails, or rebuild the path on the same port when "
+  "there is no second one; 0 = a broken path ends the connection.")
+X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
+  "Milliseconds between two looks at every path; each time it gets a probe of 8 bytes, which the peer's NIC answers.")
+X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds without progress after which a path is suspect. Must exceed twice the hardware's own window, "
   "4.096 us x 2^timeout x retry count; a smaller value is raised to it, with a line that says so.")
-X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", LATER, AVAILABILITY,
-  "Attempts to get any path back, while none is alive, before requests end with an error.")
-X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", LATER, AVAILABILITY,
-  "1 = a recovered primary takes its traffic back; 0 = it becomes the standby.")
+X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", NOW, AVAILABILITY,
+  "While no path is alive: requests end with an error after the time that so many attempts take with the usual pauses "
+  "(100 ms, doubled each time, 30 s at most: 10 = 81 s). Attempts are more frequent then.")
+X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", NOW, AVAILABILITY,
+  "1 = a recovered primary takes its traffic back; 0 = it becomes the standby, until the other path fails.")
 X(INT, connect_timeout_ms, "HA_NCCL_CONNECT_TIMEOUT_MS", 60000, 100, 86400000, "", NOW, AVAILABILITY,
   "Milliseconds after which connecting to a peer that does not answer ends with an error.")
-X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", LATER, AVAILABILITY,
+X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", NOW, AVAILABILITY,
   "What completes a send: the NIC's acknowledgement, or the receiver's word that the data is in its memory.")
-X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", LATER, AVAILABILITY,
+X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", NOW, AVAILABILITY,
   "Register buffers on the standby when it is needed (lazy) or at once (eager: faster failover, more pinned memory).")
 X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", NOW, AVAILABILITY,
   "File to append one JSON line per change of a path's state to; %h in it is the host, %p the process, %u the user.")
@@ -44,10 +46,10 @@ X(INT, poll_batch, "HA_NCCL_POLL_BATCH", 32, 1, 256, "", NOW, PROGRESS,
   "Completions taken from the NIC by one poll call.")
 X(INT, test_max_poll, "HA_NCCL_TEST_MAX_POLL", 32, 1, 1024, "", NOW, PROGRESS,
   "Most completions that one test() handles; 16 to 64 is sensible.")
-X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, "", LATER, PROGRESS,
-  "Rounds without work after which the service thread sleeps.")
-X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", LATER, PROGRESS,
-  "Polls of the primary per poll of the standby.")
+X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, "", NOW, PROGRESS,
+  "Rounds without work after which the service thread sleeps; 0 = at once.")
+X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", NOW, PROGRESS,
+  "Fruitless polls of the paths that carry data per poll of the others.")
 
 /* Queue pairs. */
 X(INT, force_ib_timeout, "HA_NCCL_FORCE_IB_TIMEOUT", 14, 1, 31, "", NOW, QUEUE_PAIR,

@@ -228,7 +228,7 @@ static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *ad
 {
 	struct ha_wire_handle h = {
 		.magic = HA_WIRE_MAGIC,
-		.flags = HA_BUNDLE_FLAGS,
+		.flags = l->spare->offers,
 		.version = HA_WIRE_VERSION,
 		.version_min = HA_WIRE_VERSION_MIN,
 		.nonce = l->nonce,

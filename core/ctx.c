@@ -6,11 +6,14 @@
 #include "core/accept.h"
 #include "core/device.h"
 #include "core/events.h"
+#include "core/guard.h"
 #include "core/journal.h"
 #include "core/life.h"
 #include "core/oob_tcp.h"
 #include "core/pending.h"
+#include "core/stream.h"
 #include "topo/device.h"
+#include "topo/standby.h"
 #include "verbs/dlopen.h"
 
 #include <errno.h>
@@ -47,6 +50,7 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 
 static int discover(struct ha_ctx *ctx)
 {
+	struct ha_standby_class class;
 	int err;
 
 	/* Registered memory must survive a fork of the host program; kernels that need no help make this free. */
@@ -62,12 +66,16 @@ static int discover(struct ha_ctx *ctx)
 	}
 	if (!ctx->topo->ndevices)
 		return -ENODEV;
-	ctx->devices = calloc((size_t)ctx->topo->ndevices, sizeof(*ctx->devices));
+	ctx->devices = calloc((size_t)ctx->topo->nports, sizeof(*ctx->devices));
 	if (!ctx->devices)
 		return -ENOMEM;
 	ctx->ndevices = ctx->topo->ndevices;
-	for (int i = 0; i < ctx->ndevices; i++)
+	ctx->nports = ctx->topo->nports;
+	for (int i = 0; i < ctx->nports; i++)
 		ha_device_init(&ctx->devices[i], ctx, &ctx->topo->devices[i], i);
+	for (int a = 0; a < ctx->nports; a++)
+		for (int b = 0; b < ctx->nports; b++)
+			ctx->devices[a].has_second |= a != b && ha_standby_classify(ctx->topo, a, b, &class);
 	return 0;
 }
 
@@ -75,7 +83,7 @@ static int watch_devices(struct ha_ctx *ctx)
 {
 	int err = 0;
 
-	for (int i = 0; i < ctx->ndevices && !err; i++)
+	for (int i = 0; i < ctx->nports && !err; i++)
 		err = ha_events_watch(&ctx->devices[i]);
 	return err;
 }
@@ -91,6 +99,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ctx->service.epoll = -1;
 	pthread_mutex_init(&ctx->drive, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
+	ctx->own_barrier = !ha_guard_init();
 	err = take_params(ctx, params);
 	if (!err)
 		err = discover(ctx);
@@ -135,7 +144,9 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 {
 	ha_service_stop(ctx);
 	close_connections(ctx);
-	for (int i = 0; i < ctx->ndevices; i++) {
+	while (ctx->leaving)
+		ha_stream_part(ctx->leaving);
+	for (int i = 0; i < ctx->nports; i++) {
 		ha_events_unwatch(&ctx->devices[i]);
 		ha_device_close(&ctx->devices[i]);
 	}

@@ -34,7 +34,9 @@ struct ha_ctx {
 	struct ha_oob_tcp *own_tcp;
 	struct ha_topo *topo;
 	struct ha_device *devices;
-	int ndevices;
+	int ndevices; /* reported to NCCL */
+	int nports;   /* of devices[]: with those that were not usable at the start and may come up as standbys */
+	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
@@ -42,6 +44,7 @@ struct ha_ctx {
 	pthread_mutex_t drive;
 	struct ha_pending *driven;  /* connections in the making, by next_driven */
 	struct ha_bundle *bundles;  /* connections that are up */
+	struct ha_stream *leaving;  /* streams of connections that are closed, until the farewell has arrived */
 	uint64_t strangers_since;   /* start of the interval in which knocks of strangers are counted */
 	unsigned strangers_logged, strangers_silent; /* in it: lines written and left out */
 

@@ -50,11 +50,58 @@ static void budget(struct ha_device *dev)
 
 	ha_budget_compute(&b);
 	dev->max_comms = b.max_comms;
+	if (dev->index >= dev->ctx->ndevices)
+		return; /* NCCL does not hear of it */
 	HA_INFO(dev->name,
 		"maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + %d) x 2 x %d) = %d, %d), "
 		"at least 1; maxRecvs %d",
 		b.max_comms, b.max_qp, b.channels, b.by_qp, b.max_cqe, b.wr, b.recvs, b.wr, b.channels, b.by_cqe,
 		HA_BUDGET_MOST, b.recvs);
+}
+
+/* The topology's entry is the driver's; ours, under the lock, is everybody's. */
+static void take_address(struct ha_device *dev)
+{
+	const struct ha_topo_device *topo = dev->topo;
+
+	dev->address = (struct ha_address){
+		.gid = topo->gid, .gid_index = topo->gid_index, .lid = topo->lid, .mtu = (uint8_t)topo->mtu
+	};
+	dev->up = topo->up;
+}
+
+bool ha_device_refresh(struct ha_device *dev)
+{
+	struct ha_address before = dev->address; /* nobody else writes it */
+	int err = ha_topo_refresh(dev->ctx->topo, &dev->ctx->config, dev->index);
+
+	pthread_mutex_lock(&dev->lock);
+	take_address(dev);
+	if (err < 0)
+		dev->up = false;
+	pthread_mutex_unlock(&dev->lock);
+	return dev->up && (before.lid != dev->address.lid || before.gid_index != dev->address.gid_index ||
+			   memcmp(&before.gid, &dev->address.gid, sizeof(before.gid)));
+}
+
+bool ha_device_usable(struct ha_device *dev)
+{
+	bool up;
+
+	pthread_mutex_lock(&dev->lock);
+	up = dev->up;
+	pthread_mutex_unlock(&dev->lock);
+	return up && !atomic_load_explicit(&dev->failed, memory_order_acquire);
+}
+
+struct ha_address ha_device_address(struct ha_device *dev)
+{
+	struct ha_address address;
+
+	pthread_mutex_lock(&dev->lock);
+	address = dev->address;
+	pthread_mutex_unlock(&dev->lock);
+	return address;
 }
 
 void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index)
@@ -71,6 +118,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	dev->events.fd = -1;
 	ha_topo_device_label(topo, dev->name, sizeof(dev->name));
 	pthread_mutex_init(&dev->lock, NULL);
+	take_address(dev);
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
 	budget(dev);
 	dev->send_depth = (uint32_t)min_int(max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);

@@ -3,6 +3,7 @@
 #ifndef HA_CORE_DEVICE_H
 #define HA_CORE_DEVICE_H
 
+#include "core/address.h"
 #include "core/core.h"
 #include "core/service.h"
 #include "verbs/ops.h"
@@ -27,6 +28,9 @@ struct ha_device {
 	struct ibv_pd *pd;
 	struct ha_mr_cache *mr_cache;
 	int index;
+	bool has_second; /* another port could stand in for this one, some time */
+	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
+	bool up;	    /* under lock; active and with an address */
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
 	pthread_mutex_t lock; /* open, srq_promised, srq_posted */
@@ -54,6 +58,12 @@ void ha_device_promise(struct ha_device *dev);
 void ha_device_unpromise(struct ha_device *dev);
 /* Give n consumed receives back, off the hot path. */
 void ha_device_repay(struct ha_device *dev, uint32_t n);
+
+/* Ask the port again. Under ctx->drive. True: its address has changed. */
+bool ha_device_refresh(struct ha_device *dev);
+/* Up, and not failed for good. */
+bool ha_device_usable(struct ha_device *dev);
+struct ha_address ha_device_address(struct ha_device *dev);
 
 /* Bytes that one work request may carry; a multiple of the stripes' alignment. */
 uint32_t ha_device_max_msg(const struct ha_device *dev);

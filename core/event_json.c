@@ -2,6 +2,7 @@
 #include "core/event_json.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,27 +33,13 @@ static __attribute__((format(printf, 2, 3))) void put(struct line *l, const char
 		l->at += (size_t)n;
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 when there is none (Unicode 15, table 3-7). Stops at the final 0 by itself. */
-static int utf8(const unsigned char *s)
-{
-	int more = s[0] >= 0xc2 && s[0] <= 0xdf ? 1 : (s[0] & 0xf0) == 0xe0 ? 2 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 3 : 0;
-
-	for (int i = 1; i <= more; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return more ? more + 1 : 0;
-}
-
 static void put_text(struct line *l, const char *name, const char *text, size_t max)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + strnlen(text, max);
 
 	put(l, ",\"%s\":\"", name);
 	while (s < end) {
-		int n = *s < 0x80 ? 1 : utf8(s);
+		int n = ha_utf8((const char *)s);
 
 		if (n > end - s)
 			break; /* a sequence that the limit cuts */

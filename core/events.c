@@ -2,8 +2,8 @@
 /*
  * events.c - log what happens to devices and ports, and tell the connections on them
  *
- * A port that is down stays a port that may come back: its queue pairs know from their retries. A device that has
- * failed is gone for good for everything opened on it.
+ * A port that went down takes every rail on it with it, at once; where failover is off, only the NIC's own error does. It stays a port that may come back, with another address
+ * perhaps. A device that has failed is gone for good for everything opened on it.
  */
 #include "core/events.h"
 
@@ -11,21 +11,13 @@
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/failover.h"
 #include "core/journal.h"
 #include "topo/device.h"
 #include "verbs/status.h"
 
 #include <string.h>
 #include <sys/epoll.h>
-
-static void tell_bundles(const struct ha_device *dev)
-{
-	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
-		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev)
-				/* Release: pairs with ha_bundle_attend's acquire, which then sees dev->failed. */
-				atomic_fetch_or_explicit(&b->attention, HA_ATTN_DEVICE, memory_order_release);
-}
 
 static enum ha_event_cause cause_of(enum ibv_event_type type)
 {
@@ -41,15 +33,33 @@ static enum ha_event_cause cause_of(enum ibv_event_type type)
 	}
 }
 
+/* What it means for the rails on this port. */
+static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
+{
+	bool moved = type != IBV_EVENT_DEVICE_FATAL && ha_device_refresh(dev);
+
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ERR:
+		ha_failover_device(dev, cause);
+		return;
+	default:
+		/* Queue pairs are made for an address; with another one they lead nowhere. */
+		if (moved)
+			ha_failover_device(dev, HA_CAUSE_PORT_CHANGED);
+		ha_failover_device_back(dev);
+	}
+}
+
 /* An event of the whole device or of one of its ports. */
 static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
 		      bool whole)
 {
-	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL, bad = fatal || e->event_type == IBV_EVENT_PORT_ERR;
+	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL;
 	const char *advice = ha_verbs_event_advice(e->event_type);
 	struct ha_event told = { .kind = HA_EVENT_DEVICE };
 
-	for (int i = 0; i < ctx->ndevices; i++) {
+	for (int i = 0; i < ctx->nports; i++) {
 		struct ha_device *dev = &ctx->devices[i];
 
 		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
@@ -58,13 +68,34 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 		told.device = dev;
 		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
 		if (fatal)
-			atomic_store_explicit(&dev->failed, -EIO, memory_order_relaxed);
-		if (bad)
-			tell_bundles(dev);
+			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
+		follow(dev, e->event_type, told.cause);
 	}
 }
 
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
+static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
+{
+	if (atomic_load(&b->closing))
+		return;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||
+		    (cq && (b->rail[i].cq == cq || b->rail[i].flush_cq == cq)))
+			b->ctl[i].wish = HA_CAUSE_QUEUE_ERROR;
+	b->due = 0;
+}
+
+static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
+{
+	if (atomic_load(&b->closing))
+		return;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->rail[i].qp == qp)
+			/* Release: what was taken before is in the completion queue. */
+			atomic_store_explicit(&b->ctl[i].last_receive, true, memory_order_release);
+	b->due = 0;
+}
+
 static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
 {
 	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .device = dev };
@@ -74,9 +105,14 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 		told.bundle = e->element.qp->qp_context;
+		wish(e->element.qp->qp_context, e->element.qp, NULL);
 		break;
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		last_receive(e->element.qp->qp_context, e->element.qp);
+		return;
 	case IBV_EVENT_CQ_ERR:
 		told.bundle = e->element.cq->cq_context;
+		wish(e->element.cq->cq_context, NULL, e->element.cq);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 		break;
@@ -147,7 +183,7 @@ void ha_events_unwatch(struct ha_device *dev)
 
 void ha_events_poll(struct ha_ctx *ctx)
 {
-	for (int i = 0; i < ctx->ndevices; i++)
+	for (int i = 0; i < ctx->nports; i++)
 		if (ctx->devices[i].topo->context->async_fd < 0 && speaks(&ctx->devices[i]))
 			drain(ctx, &ctx->devices[i]);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/life.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/failover.h"
+#include "core/guard.h"
 #include "core/journal.h"
 #include "core/rail.h"
 #include "core/stream.h"
@@ -16,6 +19,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* After a farewell, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
+ * receiver's completion is visible, so the farewell on the socket may overtake the last one, by microseconds. */
+#define BYE_GRACE_NS 1000000000ull
 
 static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
 
@@ -57,6 +64,18 @@ static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *o
 	return err;
 }
 
+static uint32_t what_it_offers(const struct ha_bundle *b)
+{
+	const struct ha_config *config = &b->ctx->config;
+	uint32_t offers = config->ack == HA_ACK_MEMORY ? HA_FLAG_ACK_MEMORY : 0;
+
+	if (!config->enable_backup)
+		return offers;
+	if (b->nrails == 1 && b->rail[0].dev->has_second)
+		offers |= HA_FLAG_DUAL_PATH;
+	return offers | HA_FLAG_LIVES;
+}
+
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
 {
 	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
@@ -69,7 +88,9 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	memset(b, 0, size);
 	b->ctx = ctx;
 	b->is_send = is_send;
-	b->self_driven = ha_ctx_self_driven(ctx);
+	b->own_barrier = ctx->own_barrier;
+	b->idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX ? ctx->config.poll_standby_interval : UINT16_MAX);
+	ha_rto_init(&b->rto, ha_config_rto_ns(&ctx->config));
 	b->poll_batch = (uint16_t)ctx->config.poll_batch;
 	b->poll_max = (uint16_t)ctx->config.test_max_poll;
 	b->traffic_class = opts->traffic_class;
@@ -82,6 +103,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 		ha_bundle_free(b);
 		return err;
 	}
+	b->offers = what_it_offers(b);
 	*bundle = b;
 	return 0;
 }
@@ -97,7 +119,7 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct
 	};
 	hello->nonce = b->nonce;
 	hello->ring_addr = (uintptr_t)b->ring;
-	hello->flags = HA_BUNDLE_FLAGS;
+	hello->flags = b->offers;
 	hello->version = HA_WIRE_VERSION;
 	hello->version_min = HA_WIRE_VERSION_MIN;
 	hello->nrails = b->nrails;
@@ -132,7 +154,8 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 		return -EPROTO;
 	}
 	b->version = version;
-	b->flags = HA_BUNDLE_FLAGS & peer->flags;
+	b->flags = b->offers & peer->flags;
+	b->flags |= (b->offers | peer->flags) & HA_FLAG_ACK_MEMORY;
 	b->peer_ring = peer->ring_addr;
 	return 0;
 }
@@ -170,31 +193,39 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *
  *
  * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
  * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
- * pairs as well. (A reset cannot come from there: it would need unread bytes at the peer, and we send none before our
- * own farewell.) Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
- * went unanswered, says that the network between the sockets has trouble. It stops nothing; the owner is told to probe
- * the rails, whose queue pairs know.
+ * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too.)
+ * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
+ * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
+ * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
  */
 static void stream_ended(struct ha_bundle *b, int err)
 {
-	bool bye = atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_PEER_BYE;
-
 	if (err == -EPROTO) {
 		/* Left open, so that the peer does not take its end for our death. */
 		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
 		ha_watch_remove(b->ctx, &b->stream->watch);
+		b->stream->deaf = true;
 		return;
 	}
-	if (!bye && err == -EPIPE)
-		/* Release: for symmetry with BYE; the bit is all there is. */
-		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_DEAD, memory_order_release);
-	else if (!bye) {
-		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails are probed and go on if they answer",
-			strerror(-err));
-		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PROBE, memory_order_release);
+	if (!b->farewell && err == -EPIPE) {
+		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
+	} else if (!b->farewell) {
+		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
+		for (unsigned i = 0; i < b->nrails; i++)
+			b->ctl[i].beat_at = 0;
 	}
 	ha_stream_close(b->stream);
 	b->stream = NULL;
+}
+
+static void on_bye(struct ha_bundle *b, uint64_t done)
+{
+	if (b->farewell)
+		return;
+	b->farewell = true;
+	b->peer_done = done;
+	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
 static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
@@ -203,16 +234,24 @@ static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 	const union ha_message *m;
 	int err;
 
-	while ((err = ha_stream_get(b->stream, &m)) == 0) {
-		if (m->header.type != HA_MSG_BYE)
-			continue; /* late, or from a newer version */
-		atomic_store_explicit(&b->peer_done, m->bye.done, memory_order_relaxed);
-		ha_journal_event(ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
-		/* Release: pairs with ha_bundle_attend's acquire, which then sees peer_done. */
-		atomic_fetch_or_explicit(&b->attention, HA_ATTN_PEER_BYE, memory_order_release);
+	/* The owner is inside and does not come out: the socket still has what it has, and asks again. */
+	if (b->stream->deaf || !ha_bundle_take(b))
+		return;
+	err = ha_stream_flush(b->stream);
+	while ((err == 0 || err == -EAGAIN) && (err = ha_stream_get(b->stream, &m)) == 0) {
+		b->due = 0;
+		if (m->header.type == HA_MSG_BYE)
+			on_bye(b, m->bye.done);
+		else if (m->header.type >= HA_MSG_RAIL_DOWN)
+			ha_failover_message(b, m);
+		/* else it is late, or from a newer version */
 	}
-	if (err != -EAGAIN)
+	if (err != -EAGAIN) {
 		stream_ended(b, err);
+		b->due = 0;
+	}
+	ha_bundle_give(b);
+	(void)ctx;
 }
 
 void ha_bundles_poll(struct ha_ctx *ctx)
@@ -244,10 +283,6 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 {
 	struct ha_ctx *ctx = b->ctx;
 
-	for (unsigned i = 0; i < b->nrails; i++) {
-		b->active |= (uint8_t)(1u << i);
-		b->rail[i].weight = (uint16_t)(1024 / b->nrails);
-	}
 	if (b->is_send)
 		ha_send_prepare((struct ha_send *)b);
 	else
@@ -261,26 +296,29 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	b->pprev = &ctx->bundles;
 	ctx->bundles = b;
 	say_launched(b);
+	ha_failover_launch(b);
 }
 
 void ha_bundle_retire(struct ha_bundle *b)
 {
 	ha_journal_forget(b);
+	atomic_store(&b->closing, true);
 	*b->pprev = b->next;
 	if (b->next)
 		b->next->pprev = b->pprev;
-	if (b->stream)
+	if (b->stream && !b->stream->deaf)
 		ha_watch_remove(b->ctx, &b->stream->watch);
 }
 
 /* What has arrived but nobody has asked for (optional receives) counts as arrived. */
 static void take_arrivals(struct ha_bundle *b)
 {
-	for (int i = 0; i < HA_SLOTS && !b->error && ha_bundle_poll(b) > 0; i++)
-		;
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (int k = 0; k < HA_SLOTS && !b->error && ha_rail_poll(b, &b->rail[i]) > 0; k++)
+			;
 }
 
-/* One try: a socket that cannot take 24 bytes leads to nobody who waits for them. */
+/* The socket stays behind for a moment: closed with something unread in it, it would take the farewell with it. */
 static void say_farewell(struct ha_bundle *b)
 {
 	struct ha_msg_bye bye = {
@@ -288,14 +326,17 @@ static void say_farewell(struct ha_bundle *b)
 		.done = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->done,
 	};
 
-	(void)ha_stream_put(b->stream, &bye);
-	ha_stream_close(b->stream);
+	pthread_mutex_lock(&b->ctx->drive);
+	ha_stream_leave(b->stream, &bye);
+	pthread_mutex_unlock(&b->ctx->drive);
 	b->stream = NULL;
 }
 
 void ha_bundle_free(struct ha_bundle *b)
 {
+	atomic_store(&b->closing, true);
 	if (b->stream) {
+		b->farewell = true; /* what fails from here on is nobody's news */
 		take_arrivals(b);
 		say_farewell(b);
 	}

@@ -12,8 +12,6 @@
 
 struct ha_stream;
 
-#define HA_BUNDLE_FLAGS 0u /* HA_FLAG_* that this version can do */
-
 /* A send or recv with its ring memory and a queue pair per rail. Slow verbs. A failure is one line. */
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
 		  struct ha_bundle **bundle);

@@ -9,6 +9,7 @@
 #include "core/rail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,16 +32,27 @@ static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
 	return r;
 }
 
-/* Rails on one device share one registration through its cache. */
-static int register_rail(struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
+/* Reads behind received data need their queue pair ready: iflush may do nothing slow. */
+static bool needs_flush(const struct ha_bundle *b, int type)
 {
+	return !b->is_send && type != HA_MEM_HOST && !b->ctx->config.gdr_flush_disable;
+}
+
+/* Rails on one device share one registration through its cache. */
+static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
+{
+	bool flush = needs_flush(b, want->type);
 	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
 
-	if (err)
+	b->flushable |= flush;
+	if (err) {
+		mr->entry[r->index] = NULL;
 		return err;
+	}
 	mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
 	mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
-	return 0;
+	/* A rail that is not up gets its queue pair when it comes up. */
+	return flush && r->connected ? ha_rail_prepare_flush(b, r) : 0;
 }
 
 static void release(struct ha_bundle *b, struct ha_mr *mr)
@@ -48,7 +60,17 @@ static void release(struct ha_bundle *b, struct ha_mr *mr)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		if (mr->entry[i])
 			ha_mr_cache_put(b->rail[i].dev->mr_cache, mr->entry[i]);
+	if (mr->want.dmabuf && mr->want.fd >= 0)
+		close(mr->want.fd);
 	free(mr);
+}
+
+/* The caller may close its descriptor at once; a rail that is not needed yet will want one. */
+static void keep_descriptor(const struct ha_bundle *b, struct ha_mr *mr)
+{
+	if (mr->want.dmabuf)
+		mr->want.fd = b->nrails > b->ndata || b->keyed != (1u << b->nrails) - 1 ?
+			fcntl(mr->want.fd, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
 static const char *advice(int err, bool dmabuf, int type)
@@ -62,15 +84,24 @@ static const char *advice(int err, bool dmabuf, int type)
 	return "is the buffer mapped, and writable?";
 }
 
+/* The device is gone, or about to be: failover's business. What is missing on it is registered when the rail is back. */
+static bool device_lost(const struct ha_bundle *b, int err)
+{
+	return b->flags & HA_FLAG_LIVES && (err == -EIO || err == -ENODEV || err == -ENXIO);
+}
+
 static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < b->nrails && !err; i++) {
-		err = register_rail(&b->rail[i], mr, want);
-		/* Reads behind received data need their queue pair ready: iflush may do nothing slow. */
-		if (!err && !b->is_send && want->type != HA_MEM_HOST && !b->ctx->config.gdr_flush_disable)
-			err = ha_rail_prepare_flush(b, &b->rail[i]);
+		if (!(b->keyed >> i & 1))
+			continue;
+		err = register_rail(b, &b->rail[i], mr, want);
+		if (!device_lost(b, err))
+			continue;
+		b->keyed &= (uint8_t)~(1u << i);
+		err = 0;
 	}
 	return err;
 }
@@ -116,8 +147,10 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	mr->addr = data;
 	mr->size = size;
 	want = round_to_pages(&want);
+	mr->want = want;
 	pthread_mutex_lock(&b->mr_lock);
 	err = register_all(b, mr, &want);
+	keep_descriptor(b, mr);
 	if (!err)
 		link_mr(b, mr);
 	pthread_mutex_unlock(&b->mr_lock);
@@ -132,14 +165,25 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	return 0;
 }
 
+bool ha_mr_known(struct ha_bundle *b, const struct ha_mr *mr)
+{
+	const struct ha_mr *at;
+
+	pthread_mutex_lock(&b->mr_lock);
+	for (at = b->mrs; at && at != mr; at = at->next)
+		;
+	pthread_mutex_unlock(&b->mr_lock);
+	return at != NULL;
+}
+
 int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
 	if (!mr)
 		return 0;
 	pthread_mutex_lock(&b->mr_lock);
 	unlink_mr(mr);
-	pthread_mutex_unlock(&b->mr_lock);
 	release(b, mr);
+	pthread_mutex_unlock(&b->mr_lock);
 	return 0;
 }
 

@@ -189,6 +189,7 @@ static int step(struct ha_pending *p, int *state)
 			return next;
 		if (next == HA_PENDING_UP)
 			return 1;
+		ha_service_worked(p->ctx);
 		*state = next;
 		atomic_store_explicit(&p->state, next, memory_order_relaxed);
 	}

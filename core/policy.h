@@ -17,12 +17,13 @@ struct ha_range {
 	uint64_t offset, length;
 };
 
-/* The set of active rails or a weight has changed: find b->first and b->stripe_min anew. */
+/* The set of active rails or a weight has changed: find b->first, b->polled and b->stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
 /* Mask of the rails that carry a message of `size` bytes in its largest buffer; a subset of b->active, never empty.
  * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size);
-/* The bytes of a buffer of `size` bytes that `rail` of `mask` carries. The ranges of a mask cover the buffer exactly once. */
-struct ha_range ha_policy_range(const struct ha_bundle *b, unsigned mask, unsigned rail, uint64_t size);
+/* The bytes of a buffer of `size` bytes that stripe `rail` of `mask` has, with weight[HA_MAX_RAILS]. The ranges of a mask
+ * cover the buffer exactly once. A stripe that is posted again is cut by the weights that it was first cut by. */
+struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size);
 
 #endif

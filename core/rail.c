@@ -107,6 +107,8 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	if (err)
 		return err;
 	r->dev = dev;
+	r->self = ha_device_address(dev);
+	r->sq_posted = r->sq_retired = 0;
 	r->hot = &dev->hot;
 	r->max_msg = ha_device_max_msg(dev);
 	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
@@ -126,7 +128,6 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	err = create_qp(b, r);
 	if (err)
 		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
-	r->state = HA_RAIL_INIT;
 	if (!b->is_send)
 		ha_device_promise(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
@@ -138,17 +139,15 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 
 void ha_rail_describe(const struct ha_rail *r, struct ha_wire_qp *qp)
 {
-	const struct ha_topo_device *topo = r->dev->topo;
-
 	*qp = (struct ha_wire_qp){
 		.qpn = r->qp->qp_num,
 		.psn = r->psn,
-		.lid = topo->lid,
-		.mtu = (uint8_t)topo->mtu,
-		.link_layer = topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
+		.lid = r->self.lid,
+		.mtu = r->self.mtu,
+		.link_layer = r->dev->topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
 		.ring_rkey = r->ring_mr->rkey,
 	};
-	memcpy(qp->gid, &topo->gid, sizeof(qp->gid));
+	memcpy(qp->gid, &r->self.gid, sizeof(qp->gid));
 }
 
 void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
@@ -190,13 +189,13 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const 
 		.sl = (uint8_t)(b->ctx->config.ib_sl > 0 ? b->ctx->config.ib_sl : 0),
 		.port_num = (uint8_t)topo->port,
 	};
-	if (!topo->is_ethernet && same_subnet(topo->gid.raw, peer->gid)) {
+	if (!topo->is_ethernet && same_subnet(r->self.gid.raw, peer->gid)) {
 		ah->dlid = peer->lid;
 		return;
 	}
 	ah->is_global = 1;
 	memcpy(&ah->grh.dgid, peer->gid, sizeof(ah->grh.dgid));
-	ah->grh.sgid_index = (uint8_t)topo->gid_index;
+	ah->grh.sgid_index = (uint8_t)r->self.gid_index;
 	ah->grh.hop_limit = HOP_LIMIT;
 	ah->grh.traffic_class = (uint8_t)traffic_class(b);
 	if (!topo->is_ethernet)
@@ -205,10 +204,9 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const 
 
 static int to_rtr(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp *qp, const struct ha_wire_qp *peer)
 {
-	const struct ha_topo_device *topo = r->dev->topo;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = peer->mtu < (uint8_t)topo->mtu ? (enum ibv_mtu)peer->mtu : topo->mtu,
+		.path_mtu = (enum ibv_mtu)(peer->mtu < r->self.mtu ? peer->mtu : r->self.mtu),
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 1,
@@ -264,13 +262,13 @@ int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire
 		return failed(b, r, "bring the queue pair to RTS", err, NULL);
 	if (!b->is_send && r->ece.vendor_id)
 		query_ece(b, r, &r->ece); /* what the driver agreed to */
-	r->state = HA_RAIL_UP;
+	r->connected = true;
 	return 0;
 }
 
 int ha_rail_mtu_bytes(const struct ha_rail *r)
 {
-	int mtu = r->peer.qp.mtu < (uint8_t)r->dev->topo->mtu ? r->peer.qp.mtu : (int)r->dev->topo->mtu;
+	int mtu = r->peer.qp.mtu < r->self.mtu ? r->peer.qp.mtu : r->self.mtu;
 
 	return 128 << mtu; /* IBV_MTU_256 is 1 */
 }
@@ -290,6 +288,7 @@ static void destroy_flush(struct ha_bundle *b, struct ha_rail *r)
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ibv_qp_init_attr init = {
+		.qp_context = b,
 		.cap = { .max_send_wr = HA_FLUSHES, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
@@ -372,5 +371,5 @@ void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
 	r->qp = NULL;
 	r->cq = NULL;
 	r->ring_mr = NULL;
-	r->state = HA_RAIL_NONE;
+	r->connected = false;
 }

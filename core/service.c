@@ -6,11 +6,14 @@
 #include "core/accept.h"
 #include "core/ctx.h"
 #include "core/events.h"
+#include "core/failover.h"
 #include "core/journal.h"
 #include "core/life.h"
 #include "core/pending.h"
+#include "core/stream.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -68,6 +71,11 @@ void ha_service_wake(struct ha_ctx *ctx)
 		(void)!write(ctx->service.wake.fd, &one, sizeof(one));
 }
 
+void ha_service_worked(struct ha_ctx *ctx)
+{
+	ctx->service.worked = true;
+}
+
 void ha_service_mute_listeners(struct ha_ctx *ctx)
 {
 	ctx->service.muted_until = ha_clock_now(ctx->clock) + MUTE_MS * HA_NS_PER_MS;
@@ -88,6 +96,8 @@ static void dispatch(struct ha_ctx *ctx)
 
 		watch->ready(ctx, watch);
 	}
+	if (n > 0)
+		ha_service_worked(ctx);
 }
 
 /* For out-of-band streams and devices without descriptors. */
@@ -106,6 +116,8 @@ static int to_timeout(uint64_t now, uint64_t next)
 
 	if (next == UINT64_MAX)
 		return -1;
+	if (next < now + HA_NS_PER_MS)
+		return 0; /* a fence is timed in microseconds, and short */
 	ms = next > now ? (next - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS : 0;
 	return ms > 60000 ? 60000 : (int)ms;
 }
@@ -113,9 +125,10 @@ static int to_timeout(uint64_t now, uint64_t next)
 /* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
 static int round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, refresh, now = ha_clock_now(ctx->clock);
+	uint64_t next, drive, leave, refresh, now = ha_clock_now(ctx->clock);
 	int timeout;
 
+	ctx->service.rounds++;
 	dispatch(ctx);
 	ask_everybody(ctx);
 	if (ctx->service.muted_until && now >= ctx->service.muted_until) {
@@ -125,6 +138,10 @@ static int round_locked(struct ha_ctx *ctx)
 	next = ha_pending_drive(ctx);
 	if (ctx->service.muted_until && ctx->service.muted_until < next)
 		next = ctx->service.muted_until;
+	drive = ha_failover_round(ctx, now);
+	leave = ha_streams_leaving(ctx, now);
+	next = drive < next ? drive : next;
+	next = leave < next ? leave : next;
 	refresh = ha_journal_round(ctx, now);
 	timeout = to_timeout(now, refresh < next ? refresh : next);
 	return ctx->soft_oob && (timeout < 0 || timeout > SOFT_POLL_MS) ? SOFT_POLL_MS : timeout;
@@ -138,18 +155,35 @@ void ha_ctx_progress(struct ha_ctx *ctx)
 	pthread_mutex_unlock(&ctx->drive);
 }
 
+/* Work comes in bursts (the messages of a set-up, the steps of a failover), and a thread that sleeps wakes up late. */
+static bool stay_awake(struct ha_ctx *ctx)
+{
+	struct ha_service *s = &ctx->service;
+
+	if (s->worked)
+		s->awake = ctx->config.idle_spin_threshold;
+	else if (s->awake > 0)
+		s->awake--;
+	s->worked = false;
+	return s->awake > 0;
+}
+
 static void *service_main(void *arg)
 {
 	struct ha_ctx *ctx = arg;
 	struct epoll_event any;
+	bool stop = false, awake = false;
 	int timeout = 0;
-	bool stop = false;
 
 	while (!stop) {
 		/* Only to sleep: what is ready is asked for again under the lock. */
-		(void)epoll_wait(ctx->service.epoll, &any, 1, timeout);
+		if (awake)
+			sched_yield();
+		else
+			(void)epoll_wait(ctx->service.epoll, &any, 1, timeout);
 		pthread_mutex_lock(&ctx->drive);
 		timeout = round_locked(ctx);
+		awake = stay_awake(ctx);
 		stop = ctx->service.stop;
 		pthread_mutex_unlock(&ctx->drive);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * service.h - what runs beside NCCL: sockets, slow verbs of connections in the making, the devices' events
+ * service.h - what runs beside NCCL: sockets, slow verbs, the devices' events, failover
  *
  * A round looks at everything that is ready and never blocks. The service thread runs rounds and sleeps in between;
  * without it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something run them. Whoever runs a round holds
@@ -35,6 +35,9 @@ struct ha_service {
 	bool running;	     /* there is a thread */
 	bool stop;	     /* under ctx->drive */
 	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive */
+	uint64_t rounds;      /* so far. Under ctx->drive */
+	bool worked;	      /* something happened in this round. Under ctx->drive */
+	int awake;	      /* rounds without work still to come before the thread sleeps. Its own */
 };
 
 /* epoll and eventfd; watches can be added from here on. A failure is one line. */
@@ -46,6 +49,11 @@ int ha_service_start(struct ha_ctx *ctx);
 void ha_service_stop(struct ha_ctx *ctx);
 /* There is new work: do not sleep on. Any thread. */
 void ha_service_wake(struct ha_ctx *ctx);
+/*
+ * Something has happened, and more may follow at once: the thread does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD
+ * rounds. Not for what is due at fixed times (a heartbeat, the status page). Inside a round.
+ */
+void ha_service_worked(struct ha_ctx *ctx);
 /* For loops that run out of descriptors: look at no listener for a while. Inside a round. */
 void ha_service_mute_listeners(struct ha_ctx *ctx);
 

@@ -31,6 +31,8 @@ static uint32_t rail_state(unsigned state)
 	case HA_RAIL_NONE:
 		return HA_STATUS_RAIL_NONE;
 	case HA_RAIL_INIT:
+	case HA_RAIL_JOIN:
+	case HA_RAIL_PROBE:
 		return HA_STATUS_RAIL_INIT;
 	case HA_RAIL_UP:
 		return HA_STATUS_RAIL_UP;
@@ -49,7 +51,7 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 		const struct ha_device *dev = PEEK(r->dev);
 
 		c->rail[i].state = i < c->nrails ? rail_state(PEEK(r->state)) : HA_STATUS_RAIL_NONE;
-		c->rail[i].weight = PEEK(r->weight);
+		c->rail[i].weight = PEEK(b->weight[i]);
 		c->rail[i].epoch = PEEK(r->epoch);
 		c->rail[i].device = dev && dev->index < HA_STATUS_DEVICES ? (uint16_t)dev->index : UINT16_MAX;
 		for (size_t k = 0; k < sizeof(c->rail[i].peer) - 1; k++)

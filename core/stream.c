@@ -3,6 +3,8 @@
 
 #include "core/ctx.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,4 +119,79 @@ void ha_stream_close(struct ha_stream *s)
 	ha_watch_remove(s->ctx, &s->watch);
 	s->ctx->oob->close(s->conn);
 	free(s);
+}
+
+#define LEAVE_NS HA_NS_PER_S
+#define LEAVE_TRIES 100
+
+/* Read and forget. 0: there may be more to come. */
+static int swallow(struct ha_stream *s)
+{
+	char buf[1024];
+	ssize_t n;
+
+	do
+		n = s->ctx->oob->recv(s->conn, buf, sizeof(buf));
+	while (n > 0);
+	return n == -EAGAIN ? 0 : -EPIPE;
+}
+
+static void leaving_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	struct ha_stream *s = (struct ha_stream *)watch;
+	int err = ha_stream_flush(s);
+
+	if ((err && err != -EAGAIN) || swallow(s))
+		s->leave_at = 0; /* the next look ends it */
+	(void)ctx;
+}
+
+void ha_stream_leave(struct ha_stream *s, const void *message)
+{
+	struct ha_ctx *ctx = s->ctx;
+
+	/* Something may be half out: the farewell comes behind it. */
+	for (int i = 0; i < LEAVE_TRIES && ha_stream_flush(s) == -EAGAIN; i++)
+		;
+	(void)ha_stream_put(s, message);
+	(void)swallow(s);
+	s->owner = NULL;
+	s->watch.ready = leaving_ready;
+	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
+	if (ha_watch_add(ctx, &s->watch, ctx->oob->fd(s->conn), EPOLLIN)) {
+		ha_stream_close(s);
+		return;
+	}
+	s->next = ctx->leaving;
+	if (s->next)
+		s->next->pprev = &s->next;
+	s->pprev = &ctx->leaving;
+	ctx->leaving = s;
+	ha_service_wake(ctx);
+}
+
+void ha_stream_part(struct ha_stream *s)
+{
+	(void)swallow(s);
+	*s->pprev = s->next;
+	if (s->next)
+		s->next->pprev = s->pprev;
+	ha_stream_close(s);
+}
+
+uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now)
+{
+	struct ha_stream *s, *next;
+	uint64_t due = UINT64_MAX;
+
+	for (s = ctx->leaving; s; s = next) {
+		next = s->next;
+		if (ctx->soft_oob)
+			leaving_ready(ctx, &s->watch);
+		if (now >= s->leave_at)
+			ha_stream_part(s);
+		else if (s->leave_at < due)
+			due = s->leave_at;
+	}
+	return due;
 }

@@ -14,6 +14,12 @@ union ha_message {
 	struct ha_msg_refuse refuse;
 	struct ha_msg_ready ready;
 	struct ha_msg_bye bye;
+	struct ha_msg_rail rail;
+	struct ha_msg_cause cause;
+	struct ha_msg_fenced fenced;
+	struct ha_msg_life life;
+	struct ha_msg_keys keys;
+	struct ha_msg_keys_ack keys_ack;
 };
 
 struct ha_stream {
@@ -23,6 +29,9 @@ struct ha_stream {
 	void *owner; /* struct ha_pending, later struct ha_bundle */
 	uint32_t in_len;
 	uint32_t out_len, out_sent;
+	bool deaf;  /* nothing more is read from it */
+	uint64_t leave_at; /* it only waits for its farewell to arrive, until then */
+	struct ha_stream *next, **pprev; /* in ctx->leaving */
 	bool taken; /* the message in `in` has been handed out */
 	union ha_message in, out;
 };
@@ -42,5 +51,16 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message);
 uint32_t ha_stream_heard(const struct ha_stream *s);
 /* NULL is fine. Under ctx->drive, or when nobody can be in a round. */
 void ha_stream_close(struct ha_stream *s);
+
+/*
+ * The last message, and then the end; not at once, because a socket that is closed with something unread in it is reset,
+ * and a reset overtakes what was sent. It stays in ctx->leaving, read and ignored, until the peer ends it or a second
+ * has passed. Under ctx->drive.
+ */
+void ha_stream_leave(struct ha_stream *s, const void *message);
+/* Rounds of the driver: those whose time is over end. Returns when the next one does. */
+uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now);
+/* One of ctx->leaving, now. */
+void ha_stream_part(struct ha_stream *s);
 
 #endif

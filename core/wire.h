@@ -2,8 +2,8 @@
 /*
  * wire.h - every byte that hawser puts where another machine reads it
  *
- * Four kinds: the handle that NCCL carries, the bootstrap messages on the out-of-band socket, the memory that the peer
- * writes by RDMA (clear-to-send ring, sizes ring), and the 32-bit immediate. All integers are little-endian, as on every
+ * Four kinds: the handle that NCCL carries, the messages (bootstrap, on the out-of-band socket; control, there and on the
+ * board), the memory that the peer writes by RDMA (clear-to-send ring, sizes ring, board), and the 32-bit immediate. All integers are little-endian, as on every
  * machine with a GPU; a big-endian build is refused below. docs/protocol.md is the prose.
  */
 #ifndef HA_CORE_WIRE_H
@@ -22,7 +22,9 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structur
 #define HA_WIRE_VERSION 1	  /* protocol spoken; the lower of the two ends' is used */
 #define HA_WIRE_VERSION_MIN 1
 
-#define HA_FLAG_DUAL_PATH 1u /* bit 0: this end can keep a standby path */
+#define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
+#define HA_FLAG_LIVES 2u      /* its rails can end and begin again: the epoch protocol */
+#define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's word; one wish is enough */
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {
@@ -58,7 +60,7 @@ struct ha_wire_handle {
 static_assert(sizeof(struct ha_wire_handle) == 80, "wire layout");
 static_assert(sizeof(struct ha_wire_handle) <= HA_HANDLE_MAX, "NCCL carries 128 bytes");
 
-/* ---- bootstrap and control messages on the out-of-band socket ---- */
+/* ---- bootstrap messages, on the out-of-band socket; control messages, there and over the rails ---- */
 #define HA_MSG_MAGIC 0x534d4148u /* "HAMS" */
 enum ha_msg_type {
 	HA_MSG_HELLO = 1, /* connector: who I am, my rails */
@@ -66,6 +68,15 @@ enum ha_msg_type {
 	HA_MSG_REFUSE,	  /* listener: no, and why */
 	HA_MSG_READY,	  /* connector: my queue pair can receive */
 	HA_MSG_BYE,	  /* either: I close; this much had arrived */
+	/* About one rail, in any order, over any carrier, as often as it takes. */
+	HA_MSG_RAIL_DOWN,     /* either: I am fencing this life of the rail, do so too */
+	HA_MSG_RAIL_FENCED,   /* either: fenced; this is what I have */
+	HA_MSG_RAIL_ACK,      /* either: I have acted on your RAIL_FENCED */
+	HA_MSG_RAIL_OFFER,    /* sender: a new life, my queue pair */
+	HA_MSG_RAIL_ANSWER,   /* receiver: mine is ready */
+	HA_MSG_RAIL_KEYS,     /* receiver: keys of this rail's device for receives that are announced already */
+	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
+	HA_MSG_ABORT,	      /* either: this connection has ended with an error */
 	HA_MSG_TYPES
 };
 
@@ -127,6 +138,69 @@ struct ha_msg_bye {
 };
 static_assert(sizeof(struct ha_msg_bye) == 24, "wire layout");
 
+/* How every message about a rail begins; RAIL_ACK is nothing more. ABORT: rail and epoch are 0. */
+struct ha_msg_rail {
+	struct ha_msg_header header;
+	uint64_t nonce;
+	uint32_t rail;
+	uint32_t epoch;
+};
+static_assert(sizeof(struct ha_msg_rail) == 32, "wire layout");
+
+/* RAIL_DOWN, ABORT. */
+struct ha_msg_cause {
+	struct ha_msg_rail rail;
+	uint32_t cause; /* enum ha_event_cause */
+	int32_t error;	/* ABORT: positive errno */
+};
+static_assert(sizeof(struct ha_msg_cause) == 40, "wire layout");
+
+#define HA_SLOTS 256 /* receives in flight on one connection */
+
+/*
+ * What an end has when its fence is over. Receiver: every receive below `base` is complete, `head` is the next that will
+ * be announced, and mask[] says for base, base + 1, ... which stripes were seen (0xff: all, whatever they were).
+ * Sender: every clear-to-send below `head` (= base) was used, and bit i of mask[] says that the one of receive head + i
+ * is held whole.
+ */
+struct ha_fence_state {
+	uint64_t base, head;
+	uint8_t mask[HA_SLOTS];
+};
+static_assert(sizeof(struct ha_fence_state) == 272, "wire layout");
+
+struct ha_msg_fenced {
+	struct ha_msg_rail rail;
+	struct ha_fence_state state;
+};
+
+/* RAIL_OFFER and RAIL_ANSWER. */
+struct ha_msg_life {
+	struct ha_msg_rail rail;
+	struct ha_wire_rail end;
+};
+
+/* Keys of one receive's buffers; 0 = that buffer has none. */
+struct ha_wire_keys {
+	uint64_t idx;
+	uint32_t key[HA_MAX_RECVS];
+};
+static_assert(sizeof(struct ha_wire_keys) == 40, "wire layout");
+
+#define HA_KEYS_MAX 10 /* receives in one RAIL_KEYS */
+struct ha_msg_keys {
+	struct ha_msg_rail rail;
+	uint32_t n;
+	uint32_t reserved;
+	uint64_t next; /* every open receive below is listed here or was before */
+	struct ha_wire_keys keys[HA_KEYS_MAX];
+};
+
+struct ha_msg_keys_ack {
+	struct ha_msg_rail rail;
+	uint64_t next; /* the keys of every receive below are known */
+};
+
 #define HA_MSG_MAX (sizeof(struct ha_msg_hello))
 
 /* Is this the start of a message that we can take? 0, or -EPROTO. Looks at sizeof(struct ha_msg_header) bytes only. */
@@ -137,7 +211,6 @@ int ha_wire_check_message(const void *message, size_t length);
 int ha_wire_check_handle(const void *handle, const char **why);
 
 /* ---- memory that the peer writes ---- */
-#define HA_SLOTS 256 /* receives in flight on one connection */
 
 /*
  * Clear to send: one buffer of one receive, exactly one cache line, so that `idx`, its last word, arrives with the rest.
@@ -162,6 +235,37 @@ struct ha_sizes {
 };
 static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
 #define HA_SIZES_RING_SIZE (HA_SLOTS * sizeof(struct ha_sizes))
+
+/*
+ * The board: where the peer's driver writes to ours over the rails themselves. It lies behind the ring that the peer writes.
+ * Words of the beat carry the epoch in their upper half, so that none of an older life counts.
+ */
+struct ha_beat {
+	uint64_t ping;	/* epoch << 32 | number: the sender's proof of life */
+	uint64_t pong;	/* the same, as the receiver's answer */
+	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the answer */
+	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each rail's word only grows */
+};
+#define HA_MAIL_BODY 496
+#define HA_MAILS 2 /* slots per rail, used in turn; a message that overwrites another is no loss, because all are repeated */
+struct ha_mail {
+	uint32_t number; /* of the message on this rail, from 1 */
+	uint32_t length;
+	uint64_t check; /* ha_wire_mail_sum() of number, length and body: half a message does not count */
+	uint8_t body[HA_MAIL_BODY];
+};
+static_assert(sizeof(struct ha_mail) == 512, "wire layout");
+static_assert(sizeof(struct ha_msg_fenced) <= HA_MAIL_BODY && sizeof(struct ha_msg_keys) <= HA_MAIL_BODY &&
+		      sizeof(struct ha_msg_life) <= HA_MAIL_BODY, "control messages fit a mail");
+struct ha_board {
+	struct ha_beat beat[HA_MAX_RAILS];
+	struct ha_mail mail[HA_MAX_RAILS][HA_MAILS];
+};
+static_assert(sizeof(struct ha_board) % 64 == 0, "whole cache lines");
+/* Where the peer's board lies, from the start of its ring memory. */
+#define HA_SENDER_BOARD HA_CTS_RING_SIZE
+#define HA_RECEIVER_BOARD HA_SIZES_RING_SIZE
+uint64_t ha_wire_mail_sum(const struct ha_mail *mail);
 
 /*
  * The immediate identifies, it does not count:

@@ -180,11 +180,6 @@ static void doorbell(struct sim_world *w, struct sim_fault *f)
 	device(w, f)->knobs.die_at_post = (uint32_t)f->amount;
 }
 
-static void lose(struct sim_world *w, struct sim_fault *f)
-{
-	device(w, f)->knobs.lose += (uint32_t)f->amount;
-}
-
 static void hold(struct sim_world *w, struct sim_fault *f)
 {
 	device(w, f)->knobs.hold_until = sim_now(w) + f->len;
@@ -265,41 +260,38 @@ static void flap(void *arg)
 		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount), flap, p);
 }
 
-/* Names are what --faults takes, and what is() compares. What is expected is today's promise: a connection has the
- * rails it was opened with, and loses one only together with itself. */
+/* Names are what --faults takes, and what is() compares. */
 const struct sim_fault_class sim_fault_classes[] = {
-	{ "loss", "packets are lost", SIM_SURVIVES, false, make_rate, apply, apply },
-	{ "reorder", "packets overtake each other", SIM_SURVIVES, false, make_reorder, apply, apply },
-	{ "duplicate", "packets arrive twice", SIM_SURVIVES, false, make_reorder, apply, apply },
-	{ "delay", "packets take longer", SIM_SURVIVES, false, make_delay, apply, apply },
-	{ "jitter", "packets take more or less long", SIM_SURVIVES, false, make_delay, apply, apply },
-	{ "ack-loss", "acknowledgements are lost, data is not", SIM_SURVIVES, false, make_rate, NULL, NULL },
-	{ "late", "packets are held and released behind later ones", SIM_SURVIVES, true, make_short, apply, apply },
-	{ "flap", "the port goes down for less than the window", SIM_SURVIVES, true, make_short, cut, heal },
-	{ "mute", "packets vanish for less than the window", SIM_SURVIVES, true, make_short, apply, apply },
-	{ "stall", "a host's thread stands still", SIM_SURVIVES, false, make_stall, stall, NULL },
-	{ "completion-delay", "completions show late", SIM_SURVIVES, false, make_hold, hold, NULL },
-	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SURVIVES, false, make_sick, sick, NULL },
-	{ "cut", "the port goes down for longer, or for good", SIM_CLEAN, true, make_long, cut, heal },
-	{ "black-hole", "packets vanish for longer, or for good", SIM_CLEAN, true, make_long, apply, apply },
-	{ "flapping", "the port goes down and up again and again", SIM_CLEAN, true, make_flaps, flap_begin, NULL },
-	{ "kill", "the device dies", SIM_CLEAN, false, make_none, kill, NULL },
-	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_CLEAN, false,
-	  make_acked, stall, forget },
-	{ "doorbell", "the device dies in the middle of a doorbell", SIM_CLEAN, false, make_count, doorbell, NULL },
-	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_CLEAN, false, make_none, break_qps,
+	{ "loss", "packets are lost", SIM_LOSSY, make_rate, apply, apply },
+	{ "reorder", "packets overtake each other", SIM_LOSSY, make_reorder, apply, apply },
+	{ "duplicate", "packets arrive twice", SIM_LOSSY, make_reorder, apply, apply },
+	{ "delay", "packets take longer", SIM_LOSSY, make_delay, apply, apply },
+	{ "jitter", "packets take more or less long", SIM_LOSSY, make_delay, apply, apply },
+	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, make_rate, NULL, NULL },
+	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE, make_short, apply, apply },
+	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, make_short, cut, heal },
+	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, make_short, apply, apply },
+	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, make_stall, stall, NULL },
+	{ "completion-delay", "completions show late", SIM_HELD, make_hold, hold, NULL },
+	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE, make_sick, sick, NULL },
+	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, make_long, cut, heal },
+	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, make_long, apply, apply },
+	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, make_flaps, flap_begin, NULL },
+	{ "kill", "the device dies", SIM_DEATH, make_none, kill, NULL },
+	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_DEATH, make_acked, stall,
+	  forget },
+	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, make_count, doorbell, NULL },
+	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK, make_none, break_qps, NULL },
+	{ "new-gid", "a port gets another address", SIM_BREAK, make_none, new_gid, NULL },
+	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none, reset, NULL },
+	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST, make_none, silence,
 	  NULL },
-	{ "new-gid", "a port gets another address", SIM_CLEAN, false, make_none, new_gid, NULL },
-	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_CLEAN, false, make_none, reset, NULL },
-	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_CLEAN, false, make_none, silence,
-	  NULL },
-	{ "exit", "a process dies", SIM_CLEAN, false, make_none, process_exit, NULL },
-	{ "power", "a machine dies", SIM_CLEAN, false, make_none, power_off, NULL },
-	{ "quit", "a process ends its context with everything open", SIM_CLEAN, false, make_none, quit, NULL },
-	{ "completion-loss", "completions never show", SIM_LATER, false, make_count, lose, NULL },
+	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
+	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
+	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit, NULL },
 };
 const unsigned sim_fault_nclasses = sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]);
-_Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 32, "a mask has 32 bits");
+_Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31, "a mask has 32 bits, and a storm");
 
 /* ---- drawing ---- */
 
@@ -313,6 +305,11 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
 		size_t n = strcspn(list, ",");
 		unsigned i = 0;
 
+		if (n == 5 && !strncmp(list, "storm", n)) {
+			mask |= SIM_STORM;
+			list += n + (list[n] == ',');
+			continue;
+		}
 		while (i < sim_fault_nclasses &&
 		       (strlen(sim_fault_classes[i].name) != n || strncmp(sim_fault_classes[i].name, list, n)))
 			i++;
@@ -326,33 +323,16 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
 	return mask;
 }
 
-/* Half of the seeds hold only what must be survived; the others one or two more. */
+/* A third of the seeds hold only what everybody survives; in the others one or two more may be anything. */
 static uint32_t usual(struct sr_rng *rng)
 {
-	bool gentle = sr_rng_below(rng, 2);
+	bool gentle = sr_rng_below(rng, 3) == 0;
 	uint32_t mask = 0;
 
 	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		if (sim_fault_classes[i].expect == SIM_SURVIVES ||
-		    (!gentle && sim_fault_classes[i].expect == SIM_CLEAN))
+		if (!gentle || SIM_GENTLE(sim_fault_classes[i].effect))
 			mask |= 1u << i;
 	return mask;
-}
-
-/* A connection whose sockets are lost does not hear any more that its peer has failed: nothing is promised for both
- * together. */
-static uint32_t sockets_alone(uint32_t mask)
-{
-	uint32_t sockets = 0, others = 0;
-
-	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		if (mask >> i & 1 && sim_fault_classes[i].expect == SIM_CLEAN) {
-			if (sim_fault_classes[i].begin == reset || sim_fault_classes[i].begin == silence)
-				sockets |= 1u << i;
-			else
-				others |= 1u << i;
-		}
-	return sockets && others ? mask & ~others : mask;
 }
 
 /* One of the classes of a mask. */
@@ -365,31 +345,59 @@ static unsigned pick(uint32_t mask, struct sr_rng *rng)
 	return (unsigned)__builtin_ctz(mask);
 }
 
-/* Faults of one kind at a time, or outages that wait for each other: else even what must be survived adds up to a
- * window. */
+static bool on_wire(const struct sim_fault *f)
+{
+	enum sim_effect effect = sim_fault_classes[f->class].effect;
+
+	return effect == SIM_LOSSY || effect == SIM_SHORT_OUTAGE;
+}
+
+static bool mutes(const struct sim_fault *f)
+{
+	return sim_fault_classes[f->class].effect == SIM_SHORT_OUTAGE;
+}
+
+/* Gentle outages wait for each other, and for lost packets: else even they add up to a window. */
 static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *f)
 {
-	const struct sim_fault_class *class = &sim_fault_classes[f->class];
-	bool wire =
-		class->outage || class->make == make_rate || class->make == make_reorder || class->make == make_delay;
 	uint64_t at = f->at, pause = 2 * sim_scenario_window(sc);
 
-	if (class->expect != SIM_SURVIVES)
+	if (!on_wire(f))
 		return at;
-
 	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) { /* a shift may meet one that was passed before */
 		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
-		const struct sim_fault_class *other = &sim_fault_classes[g->class];
-		bool lossy =
-			other->expect == SIM_SURVIVES && (other->outage || other->make == make_rate ||
-							  other->make == make_reorder || other->make == make_delay);
 
-		if (!(class->outage || (other->outage && wire)))
-			continue;
-		if (lossy && at < g->at + g->len + pause && g->at < at + f->len + pause)
+		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause && g->at < at + f->len + pause)
 			at = g->at + g->len + pause;
 	}
 	return at;
+}
+
+/* Mostly one that a connection runs over, or its standby's. */
+static void choose_device(const struct sim_scenario *sc, struct sim_fault *f, struct sr_rng *rng)
+{
+	const struct sim_conn_spec *c = &sc->conn[sr_rng_below(rng, sc->nconns)];
+	unsigned end = (unsigned)sr_rng_below(rng, 2);
+
+	f->host = (unsigned)sr_rng_below(rng, 2);
+	f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
+	f->rx = sr_rng_below(rng, 2);
+	if (sr_rng_below(rng, 3) == 0)
+		return;
+	f->host = end ? 1 - c->from : c->from;
+	f->dev = c->rail[end][sr_rng_below(rng, c->nrails[end])];
+}
+
+/* Connecting takes the first milliseconds; then transfer, close. Some come when an earlier one is being mended. */
+static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	const struct sim_fault *before = sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
+	uint64_t at = sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
+	uint64_t after = sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
+
+	if (!before || sr_rng_below(rng, 2))
+		return at;
+	return before->at + (before->len < FOREVER && sr_rng_below(rng, 2) ? before->len : 0) + after;
 }
 
 void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed)
@@ -400,19 +408,49 @@ void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allow
 	/* A few kinds per seed, so that some seeds see much of one. */
 	while (!allowed && __builtin_popcount(mask) > 4)
 		mask &= (uint32_t)sr_rng_next(rng) | 1u << pick(mask, rng);
-	if (!allowed)
-		mask = sockets_alone(mask);
 	for (unsigned i = 0; i < n; i++) {
 		struct sim_fault *f = &sc->fault[sc->nfaults];
 
-		*f = (struct sim_fault){ .class = pick(mask, rng), .host = (unsigned)sr_rng_below(rng, 2) };
-		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
-		f->rx = sr_rng_below(rng, 2);
-		/* Connecting takes the first milliseconds; then transfer, close. */
-		f->at = sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
+		*f = (struct sim_fault){ .class = pick(mask, rng) };
+		choose_device(sc, f, rng);
+		f->at = choose_time(sc, rng);
 		sim_fault_classes[f->class].make(f, sc, rng);
 		f->at = separate(sc, f);
 		sc->nfaults++;
+	}
+}
+
+static struct sim_fault *add(struct sim_scenario *sc, const char *name, uint64_t at, uint64_t len)
+{
+	struct sim_fault *f = &sc->fault[sc->nfaults++];
+	char bad[32];
+
+	*f = (struct sim_fault){ .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .at = at, .len = len };
+	return f;
+}
+
+void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error", "flap", "cut", "mute" };
+	unsigned n = (unsigned)between(rng, 3, 12);
+	uint64_t at = between(rng, 200 * US, 2 * MS);
+
+	for (unsigned h = 0; h < 2; h++)
+		for (unsigned d = 0; d < sc->ndevices[h]; d++) {
+			struct sim_fault *f = add(sc, "loss", between(rng, 0, 1 * MS), 20 * MS);
+
+			f->host = h;
+			f->dev = d;
+			f->amount = between(rng, 1000, 60000);
+		}
+	while (n--) {
+		const char *name = breaks[sr_rng_below(rng, sizeof(breaks) / sizeof(breaks[0]))];
+		struct sim_fault *f = add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
+
+		f->host = (unsigned)sr_rng_below(rng, 2);
+		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
+		f->rx = sr_rng_below(rng, 2);
+		at += between(rng, 10 * US, 2 * MS);
 	}
 }
 
@@ -428,14 +466,9 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 		fprintf(out, "for %.3f ms, amount %llu\n", (double)f->len / 1e6, (unsigned long long)f->amount);
 }
 
-enum sim_expect sim_faults_expect(const struct sim_scenario *sc)
+const char *sim_effect_expected(enum sim_effect effect)
 {
-	enum sim_expect weakest = SIM_SURVIVES;
-
-	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && sim_fault_classes[sc->fault[i].class].expect > weakest)
-			weakest = sim_fault_classes[sc->fault[i].class].expect;
-	return weakest;
+	return SIM_GENTLE(effect) ? "survived" : effect == SIM_PEER_END ? "clean error" : "survived with another path";
 }
 
 uint64_t sim_faults_over(const struct sim_scenario *sc)

@@ -8,16 +8,28 @@
 
 struct sim_world;
 
-enum sim_expect {
-	SIM_SURVIVES, /* every request completes */
-	SIM_CLEAN,    /* requests may end with an error, at both ends and within the bound; no byte is wrong */
-	SIM_LATER,    /* nothing is promised yet: drawn only when it is named */
+/* What it does to paths (promise.h). */
+enum sim_effect {
+	/* Even a connection without failover survives these, as long as they do not add up. */
+	SIM_LOSSY,	  /* packets suffer, the path holds */
+	SIM_SHORT_OUTAGE, /* nothing passes for less than a queue pair's window */
+	SIM_HELD,	  /* a device says nothing for a while */
+	SIM_HOST_PAUSE,	  /* a host's thread stands still */
+	SIM_SOCKET_PAUSE, /* and the sockets */
+	/* Failover survives these where another path is left, or soon back. */
+	SIM_OUTAGE,
+	SIM_BREAK,  /* at one moment; the next life may be sound */
+	SIM_DEATH,  /* of the device, for good, at the end of the fault's time */
+	SIM_DYING,  /* the same, at an unknown moment, or never */
+	SIM_SOCKETS_LOST,
+	/* Nobody survives these: both ends get an error, in time. */
+	SIM_PEER_END,
 };
+#define SIM_GENTLE(effect) ((effect) <= SIM_SOCKET_PAUSE)
 
 struct sim_fault_class {
 	const char *name, *help;
-	enum sim_expect expect;
-	bool outage; /* the wire is mute for a while: two of these, or one and lost packets, must not add up */
+	enum sim_effect effect;
 	void (*make)(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng);
 	void (*begin)(struct sim_world *w, struct sim_fault *f);
 	void (*end)(struct sim_world *w, struct sim_fault *f); /* NULL: nothing is to be undone */
@@ -28,11 +40,13 @@ extern const unsigned sim_fault_nclasses;
 
 /* Mask of the classes in a list of names, "loss,reorder"; "all" is every one. 0: a name is unknown, *bad is it. */
 uint32_t sim_faults_parse(const char *list, char bad[32]);
+#define SIM_STORM (1u << 31) /* in a mask; "storm" in a list: packets get lost all the time, and every millisecond a rail fails */
+void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng);
 /* Draw the faults of a scenario. */
 void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed);
 void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out);
-/* What is expected with these faults: the weakest promise of them all. */
-enum sim_expect sim_faults_expect(const struct sim_scenario *sc);
+/* "survived", "survived with another path", "clean error". */
+const char *sim_effect_expected(enum sim_effect effect);
 /* When the last one is over, ns from the start. */
 uint64_t sim_faults_over(const struct sim_scenario *sc);
 

@@ -178,7 +178,7 @@ void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hun
 	if (hunt->allowed)
 		fprintf(out, " --fault-mask 0x%x", hunt->allowed);
 	if (hunt->mutation)
-		fprintf(out, " --mutate %s", sim_mutation_name(hunt->mutation));
+		fprintf(out, " --mutate %s", sim_mutation_name(hunt->mutation, NULL));
 	if (off)
 		fprintf(out, " --without-faults 0x%x", off);
 	if (sc->conns_off)
@@ -269,6 +269,8 @@ static void count(const struct sim_hunt *hunt, struct report *report, struct sim
 	tally->packets += r->packets;
 	tally->errors += r->errors;
 	tally->ns += r->ns;
+	tally->failovers += r->failovers;
+	tally->recoveries += r->recoveries;
 	tally->by_finding[r->finding]++;
 	if (!r->finding)
 		return;
@@ -323,7 +325,7 @@ int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out
 		fds[j] = (struct pollfd){ jobs[j].fd, POLLIN, 0 };
 		live += !err;
 	}
-	while (live && !err) {
+	while (live && !err && !(h.first && tally->findings)) {
 		if (poll(fds, h.jobs, -1) < 0 && errno != EINTR)
 			err = -errno;
 		for (unsigned j = 0; j < h.jobs && !err; j++) {
@@ -336,6 +338,12 @@ int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out
 			fds[j].fd = jobs[j].fd;
 		}
 	}
+	for (unsigned j = 0; j < h.jobs; j++)
+		if (jobs[j].pid > 0 && h.first) {
+			kill(jobs[j].pid, SIGKILL);
+			close(jobs[j].fd);
+			waitpid(jobs[j].pid, NULL, 0);
+		}
 	munmap(at, JOBS_MAX * sizeof(*at));
 	return err;
 }

@@ -10,11 +10,11 @@ struct sim_hunt {
 	unsigned jobs;
 	uint32_t allowed; /* mask of fault classes; 0 = the usual mix */
 	enum sim_mutation mutation;
-	bool shrink, quiet;
+	bool shrink, quiet, first; /* first: one finding is enough */
 };
 
 struct sim_tally {
-	uint64_t seeds, findings, messages, bytes, packets, errors, ns;
+	uint64_t seeds, findings, messages, bytes, packets, errors, ns, failovers, recoveries;
 	uint64_t by_finding[SIM_FINDINGS];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/memory.h"
 
-#include "sim/world.h"
+#include "sim/traffic.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #define GUARD 64
 #define FREE_BYTE 0xc5	  /* nobody may write here */
 #define PENDING_BYTE 0x3a /* a receive may write here, and has not yet */
+/* Of a pattern, so much is looked at while a run goes on, all of it at the end: what a NIC writes is seen as it does. */
+#define LOOK 4096
 
 /* Eight bytes of a payload. */
 static inline uint64_t payload_word(uint64_t key, uint64_t index)
@@ -37,6 +39,14 @@ static void payload_write(char *to, uint64_t key, uint32_t size)
 	}
 }
 
+static uint64_t load(const char *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
 /* The first byte of [offset, offset + len) of a payload that is wrong, or -1. */
 static int64_t payload_differs(const char *is, uint64_t key, uint32_t offset, uint32_t len)
 {
@@ -46,7 +56,7 @@ static int64_t payload_differs(const char *is, uint64_t key, uint32_t offset, ui
 		uint32_t at = (offset + i) % 8, n = len - i < 8 - at ? len - i : 8 - at;
 		uint64_t v = payload_word(key, (offset + i) / 8);
 
-		if (memcmp(is + i, (char *)&v + at, n)) {
+		if (n == 8 ? load(is + i) != v : memcmp(is + i, (char *)&v + at, n) != 0) {
 			while (is[i] == ((char *)&v)[at])
 				i++, at++;
 			return offset + i;
@@ -58,9 +68,19 @@ static int64_t payload_differs(const char *is, uint64_t key, uint32_t offset, ui
 
 static int64_t pattern_differs(const char *is, uint8_t byte, size_t len)
 {
-	if (!len || ((uint8_t)is[0] == byte && !memcmp(is, is + 1, len - 1)))
-		return -1;
-	for (size_t i = 0; i < len; i++)
+	uint64_t word = byte * UINT64_C(0x0101010101010101);
+	size_t i = 0;
+
+	while (i + 64 <= len) {
+		uint64_t differs = 0;
+
+		for (unsigned k = 0; k < 8; k++)
+			differs |= load(is + i + 8 * k) ^ word;
+		if (differs)
+			break;
+		i += 64;
+	}
+	for (; i < len; i++)
 		if ((uint8_t)is[i] != byte)
 			return (int64_t)i;
 	return -1;
@@ -110,10 +130,19 @@ static unsigned number(const struct sim_arena *a, const struct sim_buffer *b)
 	return (unsigned)(b - a->buffer);
 }
 
-/* The gap before the buffer, and the buffer unless it is in use. */
-static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b, struct sim_world *w, bool with_data)
+static uint32_t at_most(uint32_t n, uint32_t most)
 {
-	int64_t at = pattern_differs(b->data - GUARD, FREE_BYTE, GUARD + (with_data ? a->capacity : 0));
+	return n < most ? n : most;
+}
+
+/* The gap before the buffer, and `size` bytes of it. */
+static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b, struct sim_world *w, uint32_t size)
+{
+	int64_t at;
+
+	if (b->late && !b->posted)
+		memset(b->data, FREE_BYTE, b->expect);
+	at = pattern_differs(b->data - GUARD, FREE_BYTE, GUARD + size);
 
 	if (at >= 0)
 		sim_found(w, SIM_STRAY_WRITE,
@@ -124,7 +153,7 @@ static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b
 void sim_arena_close(struct sim_arena *a, struct sim_world *w)
 {
 	for (unsigned i = 0; a->buffer && i < a->n && !sim_over(w); i++)
-		check_patterns(a, &a->buffer[i], w, !a->buffer[i].posted);
+		check_patterns(a, &a->buffer[i], w, a->buffer[i].posted ? 0 : a->capacity);
 	free(a->buffer);
 	a->buffer = NULL;
 }
@@ -137,17 +166,26 @@ struct sim_buffer *sim_buffer_take(struct sim_arena *a, struct sim_world *w)
 		return NULL;
 	a->free = b->next_free;
 	a->nfree--;
-	check_patterns(a, b, w, true);
+	check_patterns(a, b, w, at_most(a->capacity, LOOK));
 	return b;
 }
 
 void sim_buffer_give(struct sim_arena *a, struct sim_buffer *b)
 {
-	memset(b->data, FREE_BYTE, a->capacity);
+	memset(b->data, FREE_BYTE, b->size);
 	b->posted = false;
 	b->next_free = a->free;
 	a->free = b;
 	a->nfree++;
+}
+
+void sim_buffer_refused(struct sim_buffer *b, const struct sim_buffer *before)
+{
+	b->message = before->message;
+	b->key = before->key;
+	b->size = before->size;
+	b->expect = before->expect;
+	b->optional = before->optional;
 }
 
 void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size, uint32_t expect)
@@ -158,6 +196,7 @@ void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint3
 	b->size = size;
 	b->expect = expect;
 	b->placed = 0;
+	b->optional = b->late = false;
 	memset(b->data, PENDING_BYTE, size);
 }
 
@@ -177,9 +216,9 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 			  b->message, a->receives ? "receive" : "send", number(a, b), (long long)at, b->expect);
 		return;
 	}
-	at = pattern_differs(b->data + b->expect, PENDING_BYTE, b->size - b->expect);
+	at = pattern_differs(b->data + b->expect, PENDING_BYTE, at_most(b->size - b->expect, LOOK));
 	if (at < 0)
-		at = pattern_differs(b->data + b->size, FREE_BYTE, a->capacity - b->size + GUARD);
+		at = pattern_differs(b->data + b->size, FREE_BYTE, at_most(a->capacity - b->size + GUARD, LOOK));
 	if (at >= 0)
 		sim_found(w, SIM_STRAY_WRITE,
 			  "connection %u, message %u, buffer %u: something was written behind its %u bytes", a->conn,
@@ -189,6 +228,21 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 bool sim_buffer_whole(const struct sim_buffer *b)
 {
 	return b->placed >= b->expect && payload_differs(b->data, b->key, 0, b->expect) < 0;
+}
+
+/* Which message these bytes belong to, for the report; -1: none. */
+static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const void *from, size_t in, uint32_t len)
+{
+	const struct sim_conn *c = w->conn[a->conn];
+	struct sim_message m;
+
+	for (uint32_t i = 0; in < a->capacity && i < c->messages; i++) {
+		sim_message_make(c->spec, i, &m);
+		for (unsigned k = 0; k < m.n; k++)
+			if (payload_differs(from, m.key[k], (uint32_t)in, len) < 0)
+				return i;
+	}
+	return -1;
 }
 
 bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to, const void *from, uint32_t len)
@@ -207,21 +261,26 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 		return true;
 	}
 	b = &a->buffer[index];
+	if (!b->posted && b->optional && in <= b->expect && len <= b->expect - in &&
+	    payload_differs(from, b->key, (uint32_t)in, len) < 0) {
+		b->late = true;
+		return true;
+	}
 	if (!b->posted) {
 		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, buffer %zu: %u bytes placed at %zu after message %u was complete", a->conn,
-			  index, len, in, b->message);
+			  "connection %u, buffer %zu: %u bytes of message %lld placed at %zu after message %u was complete",
+			  a->conn, index, len, (long long)whose(a, w, from, in, len), in, b->message);
 		return true;
 	}
 	if (in > b->expect || len > b->expect - in) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u: %u bytes placed at %zu of %u", a->conn,
-			  b->message, len, in, b->expect);
+		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u: %u bytes of message %lld placed at %zu of %u", a->conn,
+			  b->message, len, (long long)whose(a, w, from, in, len), in, b->expect);
 		return true;
 	}
 	at = payload_differs(from, b->key, (uint32_t)in, len);
 	if (at >= 0)
-		sim_found(w, SIM_WRONG_BYTE, "connection %u, message %u: byte %lld arrives wrong", a->conn, b->message,
-			  (long long)at);
+		sim_found(w, SIM_WRONG_BYTE, "connection %u, message %u: byte %lld arrives wrong; it is message %lld's", a->conn,
+			  b->message, (long long)at, (long long)whose(a, w, from, in, len));
 	b->placed += len;
 	return true;
 }

@@ -25,6 +25,8 @@ struct sim_pool {
 struct sim_buffer {
 	char *data;
 	bool posted;	  /* a receive (or a send) uses it */
+	bool optional;	  /* its data alone says that it is complete, so a second copy of it may come until it is posted again */
+	bool late;	  /* and has come */
 	uint32_t size;	  /* of it, so many bytes may be written */
 	uint32_t expect;  /* and so many must */
 	uint64_t key;	  /* of the payload */
@@ -53,6 +55,8 @@ void sim_arena_close(struct sim_arena *a, struct sim_world *w);
 struct sim_buffer *sim_buffer_take(struct sim_arena *a, struct sim_world *w);
 /* It goes back, overwritten, as its owner would use it for something else. */
 void sim_buffer_give(struct sim_arena *a, struct sim_buffer *b);
+/* It was given back because the receive was not taken: what it had been before still counts. */
+void sim_buffer_refused(struct sim_buffer *b, const struct sim_buffer *before);
 /* A receive of `size` bytes, of which `expect` will come. */
 void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size, uint32_t expect);
 /* A send: filled with the payload. */

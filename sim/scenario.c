@@ -102,13 +102,23 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 	if (c->max_size <= 512 && chance(rng, 10))
 		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
 	c->optional = c->group_max == 1 && chance(rng, 15);
+	if (c->optional && chance(rng, 60)) {
+		/* Several stripes, so that data can be there and its notification lost. */
+		c->max_size = (uint32_t)between(rng, 64 << 10, 128 << 10);
+		c->window = (uint32_t)between(rng, 2, 8);
+		c->messages = (uint32_t)between(rng, 10, 60);
+	}
 	c->gpu = !c->optional && chance(rng, 15);
-	c->reg_each = chance(rng, 15);
+	/* An optional receive's data may come once more, so its buffer stays registered, as NCCL's do. */
+	c->reg_each = !c->optional && chance(rng, 15);
 	for (unsigned end = 0; end < 2; end++) {
 		c->start_ns[end] = chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
 		c->linger_ns[end] = chance(rng, 50) ? 0 : magnitude(rng, 5 * MS);
 	}
 	c->think_ns = chance(rng, 60) ? 0 : between(rng, 1, 500 * US);
+	if (chance(rng, 20) && c->messages <= 150)
+		c->think_ns = between(rng, 1 * MS, 10 * MS); /* faults of every time meet it alive */
+	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
 }
 
 uint64_t sim_scenario_window(const struct sim_scenario *sc)
@@ -116,16 +126,65 @@ uint64_t sim_scenario_window(const struct sim_scenario *sc)
 	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
 }
 
-/*
- * What the core does not promise yet when a path fails: that a connection which loses one rail of several goes on with
- * the others, and that an optional receive, which nobody asks about any more once it is posted, learns of it.
- */
-static void promise_less(struct sim_scenario *sc)
+/* The back-offs of the protocol: 100 ms, then twice as long each time, 30 s at most. */
+uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host)
 {
-	for (unsigned i = 0; i < sc->nconns; i++) {
-		sc->conn[i].nrails[0] = sc->conn[i].nrails[1] = 1;
-		sc->conn[i].optional = false;
+	uint64_t ns = 0, pause = 100 * MS;
+
+	for (int i = 0; i < sc->host[host].max_retries; i++) {
+		ns += pause;
+		pause = pause * 2 < 30000 * (uint64_t)MS ? pause * 2 : 30000 * (uint64_t)MS;
 	}
+	return ns;
+}
+
+static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	bool nervous = chance(rng, 20), memory = chance(rng, 25), both = chance(rng, 85);
+
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h] = (struct sim_host_spec){
+			.backup = both || chance(rng, 50),
+			.failback = chance(rng, 50),
+			.ack_memory = memory && chance(rng, 70),
+			.eager = chance(rng, 30),
+			.heartbeat_ms = 200,
+			.rto_ms = 1000,
+			.max_retries = chance(rng, 20) ? 4 : chance(rng, 80) ? 5 : 6,
+		};
+		/* Suspicious of everything. Without failover a false alarm is the end. */
+		if (nervous && both) {
+			sc->host[h].heartbeat_ms = (int)between(rng, 10, 50);
+			sc->host[h].rto_ms = (int)between(rng, 10, 200);
+		}
+	}
+}
+
+/* One busy connection over several rails that fail one after the other while packets get lost (sim_faults_storm). */
+static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+	unsigned rails = (unsigned)between(rng, 1, 6);
+
+	sc->ndevices[0] = sc->ndevices[1] = rails < 2 ? 2 : rails;
+	sc->timeout = (int)between(rng, 8, 11);
+	sc->nconns = 1;
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].backup = true;
+		sc->host[h].max_retries = 6;
+	}
+	c->nrails[0] = c->nrails[1] = rails;
+	for (unsigned i = 0; i < rails; i++)
+		c->rail[0][i] = c->rail[1][i] = i;
+	c->messages = (uint32_t)between(rng, 40, 100);
+	c->window = (uint32_t)between(rng, 2, 8);
+	c->max_size = (uint32_t)between(rng, 1 << 10, 128 << 10);
+	c->group_max = chance(rng, 30) ? 3 : 1;
+	c->optional = c->group_max == 1 && chance(rng, 60);
+	c->gpu = !c->optional && c->gpu;
+	c->reg_each = !c->optional && c->reg_each;
+	c->think_ns = chance(rng, 50) ? 0 : between(rng, 1, 200 * US);
+	c->start_ns[0] = c->start_ns[1] = 0;
 }
 
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
@@ -141,10 +200,15 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 		rng = stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);
 	}
+	rng = stream(seed, 3);
+	make_settings(sc, &rng);
 	rng = stream(seed, 2);
-	sim_faults_make(sc, &rng, allowed);
-	if (sim_faults_expect(sc) != SIM_SURVIVES)
-		promise_less(sc);
+	if (allowed & SIM_STORM || (!allowed && chance(&rng, 5))) {
+		make_storm(sc, &rng);
+		sim_faults_storm(sc, &rng);
+	} else {
+		sim_faults_make(sc, &rng, allowed);
+	}
 }
 
 void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
@@ -157,6 +221,8 @@ void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_
 	for (unsigned i = 0; i < m->n; i++) {
 		m->posted[i] =
 			(uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
+		/* A receive of nothing ends no older one's hold on the buffer. */
+		m->posted[i] += c->optional && !m->posted[i];
 		m->sent[i] = m->posted[i];
 		if (!m->optional && chance(&rng, 25))
 			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
@@ -177,9 +243,9 @@ static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 		for (unsigned r = 0; r < c->nrails[end]; r++)
 			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
 	}
-	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s, starts at %.3f/%.3f ms\n", messages,
+	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s, starts at %.3f/%.3f ms\n", messages,
 		c->group_max, c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
-		c->reg_each ? ", registered one by one" : "", (double)c->start_ns[0] / 1e6,
+		c->reg_each ? ", registered one by one" : "", c->stays ? ", stays" : "", (double)c->start_ns[0] / 1e6,
 		(double)c->start_ns[1] / 1e6);
 }
 
@@ -191,6 +257,11 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1], 128 << sc->limits.mtu,
 		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,
 		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr);
+	for (unsigned h = 0; h < 2; h++)
+		fprintf(out, "  host %u: ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
+			"%d retries (%.1f s)\n", h, sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
+			sc->host[h].backup, sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
+			sc->host[h].max_retries, (double)sim_scenario_patience(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (!(sc->conns_off >> i & 1))
 			print_conn(sc, i, out);

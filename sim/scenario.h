@@ -17,6 +17,8 @@
 #define SIM_FAULTS_MAX 32
 #define SIM_WINDOW_MAX 32 /* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
 
+#define SIM_TAIL 3 /* messages that a connection which stays keeps for the end */
+
 /* One connection: rail i runs from the sender's devices[] to the receiver's. */
 struct sim_conn_spec {
 	uint64_t key;	    /* of its payload and its own dice */
@@ -28,6 +30,7 @@ struct sim_conn_spec {
 	uint32_t max_size; /* bytes of one buffer */
 	unsigned group_max;
 	bool optional, gpu, reg_each;
+	bool stays; /* its last messages wait until every path is up again that can be */
 	uint64_t start_ns[2];  /* when each end begins */
 	uint64_t think_ns;     /* the sender rests up to this long between messages; 0 = never */
 	uint64_t linger_ns[2]; /* between the last message and the close */
@@ -42,9 +45,16 @@ struct sim_fault {
 	bool off;	  /* left out by shrinking */
 };
 
+/* What the operator of a host has set. */
+struct sim_host_spec {
+	bool backup, failback, ack_memory, eager; /* HA_NCCL_ENABLE_BACKUP, _ENABLE_FAILBACK, _ACK=memory, _MR_MODE=eager */
+	int heartbeat_ms, rto_ms, max_retries;
+};
+
 struct sim_scenario {
 	uint64_t seed;
 	unsigned ndevices[2];
+	struct sim_host_spec host[2];
 	struct sim_limits limits;
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
@@ -60,11 +70,13 @@ struct sim_scenario {
 	uint32_t message_cap; /* per connection */
 };
 
-/* allowed: mask of fault classes that may be drawn; 0 = the usual mix. */
+/* allowed: mask of fault classes that may be drawn; 0 = the usual mix; SIM_STORM: every seed is one (faults.h). */
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed);
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out);
 /* The time in which a queue pair gives up, ns. */
 uint64_t sim_scenario_window(const struct sim_scenario *sc);
+/* For how long a host's connections try without any path, ns: HA_NCCL_MAX_RETRIES. */
+uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host);
 
 /* One receive and what is sent into it; both ends compute it. */
 struct sim_message {

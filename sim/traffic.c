@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/traffic.h"
 
+#include "core/bundle.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,27 +38,6 @@ static void to_close(struct sim_side *s, uint64_t linger)
 {
 	s->phase = SIM_CLOSES;
 	s->close_at = sim_now(s->conn->world) + linger;
-}
-
-static void ended(struct sim_side *s, int err, const char *call)
-{
-	struct sim_world *w = s->conn->world;
-
-	event(s, 1, (uint64_t)-err);
-	sim_say(w, "connection %u, %s: %s says %s", s->conn->index, s->end ? "receiver" : "sender", call,
-		strerror(-err));
-	s->error = err;
-	s->kept = !strncmp(call, "test", 4);
-	w->result.errors++;
-	if (err > 0 || err < -4095)
-		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno", s->conn->index,
-			  call, err);
-	else if (w->mode == SIM_MUST_SURVIVE)
-		sim_found(w, SIM_ERROR,
-			  "connection %u, %s (%u of %u messages done): %s says %s, with faults that must be survived",
-			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call,
-			  strerror(-err));
-	to_close(s, dice(s, 30000000));
 }
 
 /* ---- buffers and registrations ---- */
@@ -112,6 +93,67 @@ static bool take_buffers(struct sim_side *s, struct sim_op *op, unsigned n)
 	return true;
 }
 
+/* The buffers are their owner's again: a write from now on is a stray one, and what is read is nonsense. */
+static void disown(struct sim_side *s)
+{
+	for (unsigned i = 0; s->arena.buffer && i < s->arena.n; i++)
+		s->arena.buffer[i].optional = false;
+	for (unsigned i = 0; i < s->max_ops; i++)
+		if (s->op[i].used) {
+			for (unsigned m = 0; m < s->op[i].n; m++)
+				s->op[i].mr[m] = NULL; /* goes with the connection */
+			give_back(s, &s->op[i]);
+		}
+	s->trying = NULL;
+}
+
+/* What allows this end to fail now; NULL: nothing does. */
+static const char *excuse(const struct sim_side *s)
+{
+	const struct sim_side *peer = &s->conn->side[1 - s->end];
+	const struct sim_promise *p = &s->conn->promise;
+	uint64_t now = sim_elapsed(s->conn->world);
+
+	if (peer->error)
+		return "the other end has failed";
+	if (now >= p->peer_gone[1 - s->end])
+		return "the other end's host is gone";
+	if (now >= p->not_opened && (!s->up_at || !peer->up_at))
+		return "it was still being made";
+	if (now >= p->unprotected)
+		return "it has no failover";
+	if (now >= p->dark)
+		return "no path was left";
+	if (now >= p->no_socket)
+		return "sockets and paths had trouble";
+	if (now >= p->not_placed)
+		return "acknowledged, not placed";
+	return NULL;
+}
+
+static void ended(struct sim_side *s, int err, const char *call)
+{
+	struct sim_world *w = s->conn->world;
+
+	event(s, 1, (uint64_t)-err);
+	sim_say(w, "connection %u, %s: %s says %s (%s)", s->conn->index, s->end ? "receiver" : "sender", call, strerror(-err),
+		excuse(s) ? excuse(s) : "no excuse");
+	s->error = err;
+	s->kept = !strncmp(call, "test", 4);
+	w->result.errors++;
+	if (err > 0 || err < -4095)
+		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno", s->conn->index,
+			  call, err);
+	else if (!excuse(s))
+		sim_found(w, SIM_ERROR,
+			  "connection %u, %s (%u of %u messages done): %s says %s, and nothing excuses it",
+			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call,
+			  strerror(-err));
+	if (s->bundle)
+		disown(s);
+	to_close(s, dice(s, 30000000));
+}
+
 /* ---- messages ---- */
 
 /* Post the next receive. True: something moved. */
@@ -120,6 +162,7 @@ static bool post_receive(struct sim_side *s)
 	struct sim_conn *c = s->conn;
 	void *data[HA_MAX_RECVS];
 	size_t sizes[HA_MAX_RECVS];
+	struct sim_buffer before[HA_MAX_RECVS], *buf[HA_MAX_RECVS];
 	struct sim_message m;
 	struct sim_op *op;
 	int err = 0;
@@ -135,7 +178,10 @@ static bool post_receive(struct sim_side *s)
 		return false;
 	}
 	for (unsigned i = 0; i < m.n && !err; i++) {
+		buf[i] = op->buf[i];
+		before[i] = *buf[i];
 		sim_buffer_post(op->buf[i], s->next, m.key[i], m.posted[i], m.expect[i]);
+		op->buf[i]->optional = m.optional;
 		data[i] = op->buf[i]->data;
 		sizes[i] = m.posted[i];
 		err = register_buffer(s, op, i);
@@ -144,10 +190,14 @@ static bool post_receive(struct sim_side *s)
 		err = ha_irecv(recv_of(s), (int)m.n, data, sizes, m.tag, op->mr, m.optional, &op->req);
 	if (err || !op->req)
 		give_back(s, op);
+	for (unsigned i = 0; !err && !op->req && i < m.n; i++)
+		sim_buffer_refused(buf[i], &before[i]);
 	if (err)
 		ended(s, err, "irecv");
 	if (err || !op->req)
 		return err != 0;
+	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index, s->next, m.n, m.expect[0],
+		m.optional ? ", optional" : "", op->buf[0] - s->arena.buffer);
 	event(s, 2, s->next++);
 	return true;
 }
@@ -198,6 +248,47 @@ static void sent(struct sim_side *s, struct sim_op *op, unsigned member)
 		s->rest_until = sim_now(c->world) + dice(s, c->spec->think_ns);
 }
 
+/* ---- every path up again? ---- */
+
+static bool weights_right(const struct ha_bundle *b, bool failback)
+{
+	unsigned with = 0, active = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		active += b->active >> i & 1;
+		with += (b->active >> i & 1) && b->weight[i];
+	}
+	if (b->ndata > 1)
+		return with == active; /* all share */
+	return with == 1 && (!failback || !(b->active & 1) || b->weight[0]);
+}
+
+/* This end has every rail that it should have, each in its role. */
+static bool whole(const struct sim_side *s)
+{
+	const struct ha_bundle *b = s->bundle;
+
+	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b && (b->active & s->conn->paths) == s->conn->paths && !b->parked &&
+	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);
+}
+
+/* A connection that stays waits with its last messages until all is over and every path is up that can be. */
+static bool waits(struct sim_conn *c)
+{
+	struct sim_world *w = c->world;
+
+	if (!c->spec->stays || !c->paths || c->side[0].next + SIM_TAIL < c->messages || c->side[1].error ||
+	    c->side[1].phase == SIM_CLOSED)
+		return false;
+	if (sim_now(w) > w->faults_over && whole(&c->side[0]) && whole(&c->side[1]))
+		return false;
+	c->side[0].moved_at = sim_now(w);
+	if (sim_elapsed(w) > c->paths_until)
+		sim_found(w, SIM_UNPROTECTED, "connection %u: rails 0x%x should be up; sender: 0x%x, receiver: 0x%x", c->index,
+			  c->paths, c->side[0].bundle->active, c->side[1].bundle ? c->side[1].bundle->active : 0);
+	return true;
+}
+
 /* A send of the receive at the head. */
 static bool post_send(struct sim_side *s)
 {
@@ -206,7 +297,7 @@ static bool post_send(struct sim_side *s)
 	unsigned m = 0;
 	int err;
 
-	if (s->next == c->messages || sim_now(c->world) < s->rest_until)
+	if (s->next == c->messages || sim_now(c->world) < s->rest_until || waits(c))
 		return false;
 	if (c->head_index != s->next || !c->head.n) {
 		sim_message_make(c->spec, s->next, &c->head);
@@ -262,6 +353,7 @@ static void finished(struct sim_side *s, struct sim_op *op)
 	if (s->end)
 		w->result.messages++;
 	s->done += s->end;
+	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send", op->message);
 	event(s, 4, op->message);
 	give_back(s, op);
 }
@@ -292,18 +384,26 @@ static bool test_flush(struct sim_side *s, struct sim_op *op)
 	return err || done;
 }
 
+/* Nobody asks the core about it any more: NCCL would wait until its next call for another receive. */
+static bool watch(struct sim_side *s, struct sim_op *op)
+{
+	bool done = sim_buffer_whole(op->buf[0]);
+
+	if (done)
+		finished(s, op);
+	else if (s->bundle->error)
+		ended(s, s->bundle->error, "the next call");
+	return done || s->error;
+}
+
 /* True: something moved. */
 static bool test_op(struct sim_side *s, struct sim_op *op)
 {
 	int sizes[HA_MAX_RECVS] = { 0 }, done = 0, err;
 	struct sim_message m;
 
-	if (op->watched) {
-		done = sim_buffer_whole(op->buf[0]);
-		if (done)
-			finished(s, op);
-		return done;
-	}
+	if (op->watched)
+		return watch(s, op);
 	if (op->flush)
 		return test_flush(s, op);
 	err = ha_test(op->req, &done, sizes);
@@ -393,6 +493,7 @@ static void came_up(struct sim_side *s)
 	event(s, 7, 0);
 	sim_say(s->conn->world, "connection %u, %s: up", s->conn->index, s->end ? "receiver" : "sender");
 	s->phase = SIM_UP;
+	s->up_at = sim_now(s->conn->world);
 	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size, spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0,
 			&s->mr);
 	if (err)
@@ -490,16 +591,9 @@ static void check_kept(struct sim_side *s)
 			  s->conn->index, s->error, err);
 }
 
-/* The buffers are their owner's again: a write from now on is a stray one. */
 static void revoke(struct sim_side *s)
 {
-	for (unsigned i = 0; i < s->max_ops; i++)
-		if (s->op[i].used) {
-			for (unsigned m = 0; m < s->op[i].n; m++)
-				s->op[i].mr[m] = NULL;
-			give_back(s, &s->op[i]);
-		}
-	s->trying = NULL;
+	disown(s);
 	s->phase = SIM_CLOSED;
 	s->bundle = NULL;
 }
@@ -605,38 +699,53 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 }
 
 /*
- * How long an end may stand still once all faults are over. Survivable: a queue pair's whole window, the pauses of
- * dialling and of a farewell. Else also the patience of connecting and of the sockets' keep-alive.
+ * How long both ends may stand still while a path is without trouble, or once all faults are over: until the trouble
+ * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of dialling and of a farewell
+ * take. Where no path is left, also the patience of the core, of connecting and of the sockets' keep-alive.
  */
-static uint64_t patience(const struct sim_world *w)
+static uint64_t calm_limit(const struct sim_world *w)
 {
-	uint64_t window = sim_scenario_window(&w->sc);
+	return 3 * sim_scenario_window(&w->sc) + UINT64_C(5000000000);
+}
 
-	if (w->mode == SIM_MUST_SURVIVE)
-		return 3 * window + UINT64_C(3000000000);
-	return 3 * window + (uint64_t)w->sc.connect_timeout_ms * 1000000 + w->sc.keepalive_ns + UINT64_C(5000000000);
+static uint64_t last_limit(const struct sim_conn *c)
+{
+	const struct sim_world *w = c->world;
+	uint64_t a = sim_scenario_patience(&w->sc, 0), b = sim_scenario_patience(&w->sc, 1);
+
+	return calm_limit(w) + (a > b ? a : b) + (uint64_t)w->sc.connect_timeout_ms * 1000000 + w->sc.keepalive_ns +
+	       UINT64_C(5000000000);
+}
+
+static void look_at(struct sim_conn *c)
+{
+	struct sim_world *w = c->world;
+	uint64_t now = sim_now(w), start = now - sim_elapsed(w), moved = c->side[0].moved_at, calm, limit;
+	bool up = c->side[0].up_at && c->side[1].up_at && !c->side[0].error && !c->side[1].error &&
+		  c->promise.peer_gone[0] == SIM_NEVER && c->promise.peer_gone[1] == SIM_NEVER;
+	char text[256];
+
+	if (c->side[0].phase == SIM_CLOSED && c->side[1].phase == SIM_CLOSED)
+		return;
+	if (c->side[1].moved_at > moved)
+		moved = c->side[1].moved_at;
+	if (!moved)
+		moved = start;
+	limit = up ? calm_limit(w) : last_limit(c);
+	if (now < moved + limit)
+		return;
+	calm = up ? start + sim_promise_calm_since(&w->sc, c->index, now - start) : now;
+	if (now < calm + limit && now < w->faults_over + last_limit(c))
+		return;
+	sim_traffic_print(w, text, sizeof(text));
+	sim_found(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", c->index, (double)(now - moved) / 1e9, text);
 }
 
 void sim_traffic_watch(struct sim_world *w)
 {
-	uint64_t now = sim_now(w), limit = patience(w);
-	char text[256];
-
-	if (now < w->faults_over + limit)
-		return;
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++) {
-		uint64_t moved = w->conn[i] ? w->conn[i]->side[0].moved_at : 0;
-
-		if (!w->conn[i] || (w->conn[i]->side[0].phase == SIM_CLOSED && w->conn[i]->side[1].phase == SIM_CLOSED))
-			continue;
-		if (w->conn[i]->side[1].moved_at > moved)
-			moved = w->conn[i]->side[1].moved_at;
-		if (moved && now < moved + limit)
-			continue;
-		sim_traffic_print(w, text, sizeof(text));
-		sim_found(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", i, (double)limit / 1e9, text);
-		return;
-	}
+	for (unsigned i = 0; i < SIM_CONNS_MAX && !sim_over(w); i++)
+		if (w->conn[i])
+			look_at(w->conn[i]);
 }
 
 /* ---- birth and death ---- */
@@ -666,6 +775,8 @@ int sim_conn_open(struct sim_world *w, unsigned index)
 	c->world = w;
 	c->index = index;
 	c->spec = &w->sc.conn[index];
+	sim_promise_make(&w->sc, index, &c->promise);
+	c->paths = sim_promise_paths(&w->sc, index, &c->paths_until);
 	c->messages = c->spec->messages < w->sc.message_cap ? c->spec->messages : w->sc.message_cap;
 	err = side_open(c, 0);
 	return err ? err : side_open(c, 1);

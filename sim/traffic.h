@@ -7,6 +7,7 @@
 #ifndef HA_SIM_TRAFFIC_H
 #define HA_SIM_TRAFFIC_H
 
+#include "sim/promise.h"
 #include "sim/world.h"
 
 enum sim_phase {
@@ -45,6 +46,7 @@ struct sim_side {
 	struct sim_op *trying; /* the sender's: ready, but its receive is not there yet */
 	unsigned trying_member;
 	uint64_t close_at, rest_until, moved_at; /* moved_at: when something happened to this end last */
+	uint64_t up_at; /* 0 = not yet */
 	int error;
 	bool kept; /* a request ended with it, so every other call must say the same */
 };
@@ -53,6 +55,9 @@ struct sim_conn {
 	struct sim_world *world;
 	const struct sim_conn_spec *spec;
 	unsigned index;
+	struct sim_promise promise;
+	unsigned paths;	      /* mask of the rails that must be up when all faults are over */
+	uint64_t paths_until; /* after so many ns from the start */
 	uint32_t messages;
 	struct sim_side side[2];
 	struct ha_listen *listen;

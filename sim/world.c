@@ -3,6 +3,9 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "core/ctx.h"
+#include "core/journal.h"
+#include "core/mutation.h"
 #include "sim/faults.h"
 #include "sim/traffic.h"
 
@@ -35,19 +38,30 @@ const char *sim_finding_name(enum sim_finding f)
 {
 	static const char *const names[SIM_FINDINGS] = {
 		"nothing", "wrong byte", "stray write", "wrong size", "hang",
-		"error",   "leak",	 "endless",	"crash",      "unsteady",
+		"error",   "unprotected", "leak",	"endless",    "crash", "unsteady",
 	};
 
 	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";
 }
 
-const char *sim_mutation_name(enum sim_mutation m)
+const char *sim_mutation_name(enum sim_mutation m, const char **help)
 {
 	static const char *const names[SIM_MUTATIONS] = {
 		"none", "drop-imm", "double-imm", "shorten", "corrupt", "stray", "leak-qp",
 	};
+	static const char *const protocol[][2] = {
+		{ "nothing", "nothing" },
+#define X(id, name, help) { name, help },
+		HA_MUTATION_LIST(X)
+#undef X
+	};
+	unsigned i = (unsigned)m - SIM_MUTATIONS;
 
-	return (unsigned)m < SIM_MUTATIONS ? names[m] : NULL;
+	if (help)
+		*help = (unsigned)m >= SIM_MUTATIONS && i < HA_MUTATE_COUNT ? protocol[i][1] : NULL;
+	if ((unsigned)m < SIM_MUTATIONS)
+		return names[m];
+	return i < HA_MUTATE_COUNT ? protocol[i][0] : NULL;
 }
 
 void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
@@ -148,7 +162,7 @@ found:
 
 void sim_host_forget(struct sim_host *h, struct sim_device *dev)
 {
-	while (h->nundo) {
+	while (!h->dead && h->nundo) {
 		struct sim_undo *u = &h->undo[--h->nundo];
 
 		if (u->dev == dev)
@@ -202,6 +216,21 @@ static void stray_write(struct sim_world *w)
 		a->free->data[0] ^= 1;
 }
 
+/* Until the next turn. Where nothing happens for long, ever longer: waiting for a rail's return must not take for ever. */
+static uint64_t next_gap(struct sim_host *h, bool moved)
+{
+	const struct sim_scenario *sc = &h->world->sc;
+	uint64_t now = sim_now(h->world), most = sc->gap_max_ns;
+
+	if (moved) {
+		h->moved_at = now;
+		return sc->gap_min_ns;
+	}
+	if (now > h->moved_at + 200000000)
+		most *= 10;
+	return h->gap * 2 < most ? h->gap * 2 : most;
+}
+
 /* The NCCL thread of a host takes a turn, and asks for its next. */
 static void host_turn(void *arg)
 {
@@ -218,9 +247,7 @@ static void host_turn(void *arg)
 	h->nundo = 0;
 	if (w->mutation == SIM_STRAY)
 		stray_write(w);
-	h->gap = sim_traffic_round(h)		 ? w->sc.gap_min_ns
-		 : h->gap * 2 < w->sc.gap_max_ns ? h->gap * 2
-						 : w->sc.gap_max_ns;
+	h->gap = next_gap(h, sim_traffic_round(h));
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
 		h->next_service = now + 20000 + sr_rng_below(&h->rng, 1000000);
@@ -238,7 +265,7 @@ static void watch(void *arg)
 	sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
 }
 
-static void configure(const struct sim_scenario *sc, struct ha_config *config)
+static void configure(const struct sim_scenario *sc, const struct sim_host_spec *host, struct ha_config *config)
 {
 	ha_config_defaults(config);
 	config->use_progress_thread = false;
@@ -248,6 +275,13 @@ static void configure(const struct sim_scenario *sc, struct ha_config *config)
 	config->test_max_poll = sc->poll_max;
 	config->wr_per_conn = sc->wr_per_conn;
 	config->connect_timeout_ms = sc->connect_timeout_ms;
+	config->max_retries = host->max_retries;
+	config->heartbeat_ms = host->heartbeat_ms;
+	config->rto_ms = host->rto_ms;
+	config->enable_backup = host->backup;
+	config->enable_failback = host->failback;
+	config->ack = host->ack_memory ? HA_ACK_MEMORY : HA_ACK_NIC;
+	config->mr_mode = host->eager ? HA_MR_EAGER : HA_MR_LAZY;
 	/* This machine's own devices are none of a simulated one's. */
 	snprintf(config->sysfs_root, sizeof(config->sysfs_root), "/nowhere");
 }
@@ -280,11 +314,12 @@ static int host_open(struct sim_world *w, unsigned i)
 	for (unsigned f = 0; f < sc->nfaults && !h->undo; f++)
 		if (!strcmp(sim_fault_classes[sc->fault[f].class].name, "kill-acked"))
 			h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
-	configure(sc, &h->config);
+	configure(sc, &sc->host[i], &h->config);
 	params.verbs = &h->verbs->ops;
 	err = ha_ctx_create(&params, &h->ctx);
 	if (err)
 		return err;
+	h->ctx->own_barrier = true; /* one thread: membarrier(2) would only cost time */
 	return sr_memwire_at(w->wire, sim_now(w) + sr_rng_below(&h->rng, 10000), host_turn, h);
 }
 
@@ -300,13 +335,25 @@ void sim_host_die(struct sim_host *h, bool power)
 	sim_traffic_drop(h);
 }
 
+/* What its journal has counted. */
+static void context_end(struct sim_host *h)
+{
+	struct sim_result *r = &h->world->result;
+
+	if (!h->ctx)
+		return;
+	r->failovers += ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+	r->recoveries += ha_journal_count(h->ctx, HA_EVENT_RECOVERED);
+	ha_ctx_destroy(h->ctx);
+	h->ctx = NULL;
+}
+
 void sim_host_quit(struct sim_host *h)
 {
 	if (h->dead)
 		return;
 	h->dead = true;
-	ha_ctx_destroy(h->ctx);
-	h->ctx = NULL;
+	context_end(h);
 	sim_traffic_drop(h);
 }
 
@@ -323,7 +370,6 @@ static int world_open(struct sim_world *w)
 		return err;
 	w->random.state = sc->seed * 5 + 2;
 	w->tap_rng.state = sc->seed * 7 + 3;
-	w->mode = sim_faults_expect(sc) == SIM_SURVIVES ? SIM_MUST_SURVIVE : SIM_MAY_FAIL;
 	w->faults_over = sim_now(w) + sim_faults_over(sc);
 	sim_pool_open(&w->pool);
 	sim_oob_init(&w->oob, sc->seed * 11 + 4, oob_now, w);
@@ -355,8 +401,7 @@ static void check_left(struct sim_world *w, struct sim_host *h)
 static void world_close(struct sim_world *w)
 {
 	for (unsigned i = 0; i < SIM_HOSTS; i++)
-		if (w->host[i].ctx)
-			ha_ctx_destroy(w->host[i].ctx);
+		context_end(&w->host[i]);
 	for (unsigned i = 0; i < SIM_HOSTS; i++)
 		check_left(w, &w->host[i]);
 	if (w->oob.open)
@@ -410,6 +455,7 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 	w->sc = *sc;
 	w->verbose = verbose;
 	w->mutation = mutation;
+	ha_mutation = mutation > SIM_MUTATIONS ? (enum ha_mutation)(mutation - SIM_MUTATIONS) : HA_MUTATE_NOTHING;
 	w->mutate_at = 1 + (unsigned)(sc->seed * 2654435761u >> 8) % 12;
 	ha_log_set_sink(on_log);
 	ha_log_configure(verbose ? "INFO" : "WARN", "ALL", 0);

@@ -17,6 +17,7 @@ enum sim_finding {
 	SIM_WRONG_SIZE,	 /* a request reports another size than was sent, or completes out of turn */
 	SIM_HANG,	 /* nothing moves although it should, or no error comes */
 	SIM_ERROR,	 /* an error where none is allowed, or one that is not kept */
+	SIM_UNPROTECTED, /* a rail does not come back, or does not carry what it should */
 	SIM_LEAK,
 	SIM_ENDLESS,  /* more steps than any scenario needs */
 	SIM_CRASH,    /* the process running it died */
@@ -34,7 +35,9 @@ enum sim_mutation {
 	SIM_STRAY,
 	SIM_LEAK_QP,
 	SIM_MUTATIONS
+	/* From here on: SIM_MUTATIONS + enum ha_mutation, the protocol's. */
 };
+#define SIM_PROTOCOL(mutation) ((enum sim_mutation)(SIM_MUTATIONS + (mutation)))
 
 struct sim_result {
 	enum sim_finding finding;
@@ -42,6 +45,7 @@ struct sim_result {
 	uint64_t at;   /* when it was found, ns from the start */
 	uint64_t hash; /* of everything that happened */
 	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
+	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
 };
 
 struct sim_conn;
@@ -61,7 +65,7 @@ struct sim_host {
 	struct ha_ctx *ctx;
 	struct ha_config config;
 	struct sr_rng rng;
-	uint64_t gap, stalled_until, next_service;
+	uint64_t gap, moved_at, stalled_until, next_service;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */
 	unsigned nundo;
@@ -76,7 +80,6 @@ struct sim_world {
 	struct sim_conn *conn[SIM_CONNS_MAX];
 	struct sr_rng tap_rng, random; /* random: what the core gets for nonces and sequence numbers */
 	struct sim_pool pool;
-	enum sim_expect_mode { SIM_MUST_SURVIVE, SIM_MAY_FAIL } mode;
 	enum sim_mutation mutation;
 	unsigned mutate_at;   /* the n-th occasion */
 	uint64_t faults_over; /* absolute */
@@ -91,7 +94,8 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 void sim_world_print_log(FILE *out);
 
 const char *sim_finding_name(enum sim_finding f);
-const char *sim_mutation_name(enum sim_mutation m);
+/* NULL behind the last; *help is NULL for the simulator's own. */
+const char *sim_mutation_name(enum sim_mutation m, const char **help);
 
 /* ---- for the parts of the simulation ---- */
 uint64_t sim_now(const struct sim_world *w);

@@ -56,11 +56,12 @@ static void usage_print(FILE *out)
 		     "finds something\n"
 		     "       ha sim --seed S [-v]                                        one seed, exactly as before; "
 		     "-v traces it\n"
-		     "       ha sim --list                                               the kinds of faults\n"
+		     "       ha sim --list                                               the kinds of faults and of defects\n"
 		     "\n"
-		     "  --faults LIST            only these, e.g. loss,reorder; all = every one\n"
+		     "  --faults LIST            only these, e.g. loss,reorder; all = every one; storm = many at once\n"
 		     "  --mutate NAME            break something on purpose: drop-imm, double-imm, shorten, corrupt, "
-		     "stray, leak-qp\n"
+		     "stray, leak-qp,\n"
+		     "                           or the protocol: see --list\n"
 		     "  --no-shrink              do not look for the smallest scenario that fails\n"
 		     "  --without-faults MASK, --without-connections MASK, --messages N, --fault-mask MASK\n"
 		     "                           what shrinking prints, to run exactly that again\n");
@@ -68,17 +69,22 @@ static void usage_print(FILE *out)
 
 static void list_print(void)
 {
-	static const char *const expect[] = { "survived", "clean error", "no promise yet" };
+	const char *help;
 
 	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		printf("%-18s %-15s %s\n", sim_fault_classes[i].name, expect[sim_fault_classes[i].expect],
+		printf("%-18s %-27s %s\n", sim_fault_classes[i].name, sim_effect_expected(sim_fault_classes[i].effect),
 		       sim_fault_classes[i].help);
+	printf("\nWays to break the protocol (--mutate):\n");
+	for (int m = SIM_MUTATIONS + 1; sim_mutation_name((enum sim_mutation)m, &help); m++)
+		printf("%-18s %s\n", sim_mutation_name((enum sim_mutation)m, NULL), help);
 }
 
 static int mutation_parse(const char *name)
 {
-	for (int m = 0; m < SIM_MUTATIONS; m++)
-		if (!strcmp(name, sim_mutation_name((enum sim_mutation)m)))
+	const char *known;
+
+	for (int m = 0; (known = sim_mutation_name((enum sim_mutation)m, NULL)); m++)
+		if (!strcmp(name, known))
 			return m;
 	return -1;
 }
@@ -178,9 +184,10 @@ static int run_many(const struct job *job)
 		return 1;
 	}
 	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64 " messages, %.1f MB, %" PRIu64
-	       " packets, %.1f s of virtual time, %" PRIu64 " connection ends with an error\n",
+	       " packets, %.1f s of virtual time; rails failed over %" PRIu64 " times and came back %" PRIu64
+	       " times, %" PRIu64 " connection ends with an error\n",
 	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets, (double)t.ns / 1e9,
-	       t.errors);
+	       t.failovers, t.recoveries, t.errors);
 	return t.findings != 0 || t.seeds != job->hunt.count;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/status_read.h"
 
 #include "base/process.h"
+#include "base/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -88,9 +89,13 @@ static int copy_records(int fd, struct ha_status_page *page)
 static void print_safe(char *text, size_t size)
 {
 	text[size - 1] = 0;
-	for (; *text; text++)
-		if (*text < 0x20 || *text > 0x7e)
-			*text = '?';
+	while (*text) {
+		int n = ha_utf8(text);
+
+		if (!ha_utf8_printable(text, n))
+			memset(text, '?', n ? (size_t)n : 1);
+		text += n ? n : 1;
+	}
 }
 
 #define PRINT_SAFE(array) print_safe(array, sizeof(array))

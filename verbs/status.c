@@ -9,44 +9,65 @@ struct words {
 	const char *name, *advice;
 };
 
+struct status {
+	const char *symbol;
+	struct words words;
+	enum ha_status_class class;
+	bool local;
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define UNKNOWN "unknown", "look the number up in the driver's documentation"
 
 static const char report[] = "this is a defect; please report it with the log";
 
-static const struct words statuses[] = {
-	[IBV_WC_SUCCESS] = { "success", "nothing to do" },
-	[IBV_WC_LOC_LEN_ERR] = { "local length error",
-		"a message was longer than its receive buffer; check that all ranks run the same version" },
-	[IBV_WC_LOC_QP_OP_ERR] = { "local queue pair operation error",
-		"the NIC could not carry out a request, often because its port went down; check the cable and dmesg" },
-	[IBV_WC_LOC_EEC_OP_ERR] = { "local EE context operation error", report },
-	[IBV_WC_LOC_PROT_ERR] = { "local protection error",
+#define LOCAL true
+#define STATUS(s, c, local, ...) [IBV_WC_##s] = { "IBV_WC_" #s, { __VA_ARGS__ }, HA_STATUS_##c, local }
+
+/*
+ * What a reliable connection without memory windows, EE contexts and tag matching cannot cause (MW_BIND_ERR, the EE
+ * and RD statuses, TM) is the NIC's own confusion, so another NIC may do better: recoverable, as are numbers that
+ * nobody knows. A negative acknowledgement (REM_ACCESS_ERR, REM_INV_REQ_ERR) proves that the path works and that the
+ * request is wrong.
+ */
+static const struct status statuses[] = {
+	STATUS(SUCCESS, OK, false, "success", "nothing to do"),
+	STATUS(LOC_LEN_ERR, FATAL, false, "local length error",
+		"a message was longer than its receive buffer; check that all ranks run the same version"),
+	STATUS(LOC_QP_OP_ERR, RECOVERABLE, LOCAL, "local queue pair operation error",
+		"the NIC could not carry out a request, often because its port went down; check the cable and dmesg"),
+	STATUS(LOC_EEC_OP_ERR, RECOVERABLE, LOCAL, "local EE context operation error", report),
+	STATUS(LOC_PROT_ERR, FATAL, false, "local protection error",
 		"a buffer was freed or unregistered while in use; check that the application keeps it "
-		"until its operation ends" },
-	[IBV_WC_WR_FLUSH_ERR] = { "flushed", "the queue pair is in error; an earlier line says why" },
-	[IBV_WC_MW_BIND_ERR] = { "memory window bind error", report },
-	[IBV_WC_BAD_RESP_ERR] = { "bad response",
-		"the peer or the fabric answered out of protocol; check firmware versions" },
-	[IBV_WC_LOC_ACCESS_ERR] = { "local access error",
-		"a buffer was registered without the right that is needed; please report it with the log" },
-	[IBV_WC_REM_INV_REQ_ERR] = { "remote invalid request",
-		"the peer refused a request; check that all ranks run the same version" },
-	[IBV_WC_REM_ACCESS_ERR] = { "remote access error",
-		"the peer's buffer is gone or its key is stale; check whether the peer restarted" },
-	[IBV_WC_REM_OP_ERR] = { "remote operation error",
-		"the peer's NIC could not carry a request out; check the peer's dmesg" },
-	[IBV_WC_RETRY_EXC_ERR] = { "transport retries exceeded",
-		"the peer does not answer: check cables, switch ports, and on RoCE MTU, flow control and the GID" },
-	[IBV_WC_RNR_RETRY_EXC_ERR] = { "receiver not ready retries exceeded",
-		"the peer stopped taking data; check whether it hangs" },
-	[IBV_WC_LOC_RDD_VIOL_ERR] = { "local RDD violation", report },
-	[IBV_WC_REM_INV_RD_REQ_ERR] = { "remote invalid RD request", report },
-	[IBV_WC_REM_ABORT_ERR] = { "remote aborted", "the peer gave the operation up; look at its log" },
-	[IBV_WC_INV_EECN_ERR] = { "invalid EE context number", report },
-	[IBV_WC_INV_EEC_STATE_ERR] = { "invalid EE context state", report },
-	[IBV_WC_FATAL_ERR] = { "fatal error", "the NIC failed; check dmesg, reset or replace it" },
-	[IBV_WC_RESP_TIMEOUT_ERR] = { "response timeout", "the peer does not answer: check cables and switch ports" },
-	[IBV_WC_GENERAL_ERR] = { "general error", "the NIC reports an error of its own; check dmesg" },
+		"until its operation ends"),
+	STATUS(WR_FLUSH_ERR, FLUSHED, false, "flushed", "the queue pair is in error; an earlier line says why"),
+	STATUS(MW_BIND_ERR, RECOVERABLE, false, "memory window bind error", report),
+	STATUS(BAD_RESP_ERR, RECOVERABLE, false, "bad response",
+		"the peer or the fabric answered out of protocol; check firmware versions"),
+	STATUS(LOC_ACCESS_ERR, FATAL, false, "local access error",
+		"a buffer was registered without the right that is needed; please report it with the log"),
+	STATUS(REM_INV_REQ_ERR, FATAL, false, "remote invalid request",
+		"the peer refused a request; check that all ranks run the same version"),
+	STATUS(REM_ACCESS_ERR, FATAL, false, "remote access error",
+		"the peer's buffer is gone or its key is stale; check whether the peer restarted"),
+	STATUS(REM_OP_ERR, RECOVERABLE, false, "remote operation error",
+		"the peer's NIC could not carry a request out; check the peer's dmesg"),
+	STATUS(RETRY_EXC_ERR, RECOVERABLE, false, "transport retries exceeded",
+		"the peer does not answer: check cables, switch ports, and on RoCE MTU, flow control and the GID"),
+	STATUS(RNR_RETRY_EXC_ERR, TRANSIENT, false, "receiver not ready retries exceeded",
+		"the peer stopped taking data; check whether it hangs"),
+	STATUS(LOC_RDD_VIOL_ERR, RECOVERABLE, false, "local RDD violation", report),
+	STATUS(REM_INV_RD_REQ_ERR, RECOVERABLE, false, "remote invalid RD request", report),
+	STATUS(REM_ABORT_ERR, RECOVERABLE, false, "remote aborted", "the peer gave the operation up; look at its log"),
+	STATUS(INV_EECN_ERR, RECOVERABLE, LOCAL, "invalid EE context number", report),
+	STATUS(INV_EEC_STATE_ERR, RECOVERABLE, LOCAL, "invalid EE context state", report),
+	STATUS(FATAL_ERR, RECOVERABLE, LOCAL, "fatal error", "the NIC failed; check dmesg, reset or replace it"),
+	STATUS(RESP_TIMEOUT_ERR, TRANSIENT, false, "response timeout",
+		"the peer does not answer: check cables and switch ports"),
+	STATUS(GENERAL_ERR, RECOVERABLE, LOCAL, "general error", "the NIC reports an error of its own; check dmesg"),
+	STATUS(TM_ERR, RECOVERABLE, false, "tag matching error", report),
+	STATUS(TM_RNDV_INCOMPLETE, RECOVERABLE, false, "tag matching rendezvous incomplete", report),
 };
 
 static const struct words events[] = {
@@ -78,31 +99,66 @@ static const struct words events[] = {
 	[IBV_EVENT_WQ_FATAL] = { "work queue fatal error", "check dmesg for the NIC's own report" },
 };
 
-static const struct words *words_at(const struct words *table, size_t n, unsigned index)
+static const struct status *status_at(enum ibv_wc_status number)
 {
-	static const struct words unknown = { "unknown", "look the number up in the driver's documentation" };
+	static const struct status unknown = { "IBV_WC_?", { UNKNOWN }, HA_STATUS_RECOVERABLE, false };
 
-	return index < n && table[index].name ? &table[index] : &unknown;
+	return (unsigned)number < COUNT(statuses) && statuses[number].symbol ? &statuses[number] : &unknown;
+}
+
+const char *ha_verbs_status_symbol(enum ibv_wc_status status)
+{
+	return status_at(status)->symbol;
 }
 
 const char *ha_verbs_status_name(enum ibv_wc_status status)
 {
-	return words_at(statuses, COUNT(statuses), status)->name;
+	return status_at(status)->words.name;
 }
 
 const char *ha_verbs_status_advice(enum ibv_wc_status status)
 {
-	return words_at(statuses, COUNT(statuses), status)->advice;
+	return status_at(status)->words.advice;
+}
+
+enum ha_status_class ha_verbs_status_class(enum ibv_wc_status status)
+{
+	return status_at(status)->class;
+}
+
+bool ha_verbs_status_local(enum ibv_wc_status status)
+{
+	return status_at(status)->local;
+}
+
+const char *ha_status_class_name(enum ha_status_class class)
+{
+	static const char *const names[] = {
+		[HA_STATUS_OK] = "ok",
+		[HA_STATUS_FLUSHED] = "flushed",
+		[HA_STATUS_TRANSIENT] = "transient",
+		[HA_STATUS_RECOVERABLE] = "recoverable",
+		[HA_STATUS_FATAL] = "fatal",
+	};
+
+	return (unsigned)class < COUNT(names) ? names[class] : "unknown";
+}
+
+static const struct words *event_at(enum ibv_event_type type)
+{
+	static const struct words unknown = { UNKNOWN };
+
+	return (unsigned)type < COUNT(events) && events[type].name ? &events[type] : &unknown;
 }
 
 const char *ha_verbs_event_name(enum ibv_event_type type)
 {
-	return words_at(events, COUNT(events), type)->name;
+	return event_at(type)->name;
 }
 
 const char *ha_verbs_event_advice(enum ibv_event_type type)
 {
-	return words_at(events, COUNT(events), type)->advice;
+	return event_at(type)->advice;
 }
 
 enum ha_verbs_scope ha_verbs_event_scope(enum ibv_event_type type)

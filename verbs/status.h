@@ -4,10 +4,28 @@
 #define HA_VERBS_STATUS_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 /* Never NULL, also for numbers that no standard knows. */
 const char *ha_verbs_status_name(enum ibv_wc_status status);
 const char *ha_verbs_status_advice(enum ibv_wc_status status);
+const char *ha_verbs_status_symbol(enum ibv_wc_status status); /* "IBV_WC_..." */
+
+/* What a completion says about its path. */
+enum ha_status_class {
+	HA_STATUS_OK,
+	HA_STATUS_FLUSHED,     /* the consequence of an earlier error, which another completion or event names */
+	HA_STATUS_TRANSIENT,   /* the peer or the fabric may answer next time */
+	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new life of this one, may work */
+	HA_STATUS_FATAL,       /* a defect that would repeat on any path */
+};
+
+/* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are finite. */
+enum ha_status_class ha_verbs_status_class(enum ibv_wc_status status);
+const char *ha_status_class_name(enum ha_status_class status_class);
+
+/* The fault is at our own NIC: every connection on this device probably has it. */
+bool ha_verbs_status_local(enum ibv_wc_status status);
 
 const char *ha_verbs_event_name(enum ibv_event_type type);
 const char *ha_verbs_event_advice(enum ibv_event_type type);

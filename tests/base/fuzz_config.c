@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Whatever was set, what is in force is in range. */
 	if (config.poll_batch < 1 || config.poll_batch > 256 || config.max_recvs < 1 || config.max_recvs > 8 ||
 	    ha_config_timeout(&config) < 1 || ha_config_timeout(&config) > 31 ||
-	    (uint64_t)config.rto_ms * 1000 <= 2 * ha_config_window_us(&config))
+	    (uint64_t)config.rto_ms * 1000000 <= 2 * ha_config_window_ns(&config) ||
+	    ha_config_rto_ns(&config) != (uint64_t)config.rto_ms * 1000000)
 		abort();
 	ha_config_nearest(text);
 	free(text);

@@ -53,7 +53,7 @@ static void defaults_are_the_documented_ones(void)
 	CHECK_TEXT(c.ib_hca, "");
 	CHECK_INT(c.source[HA_CFG_rto_ms], HA_CONFIG_DEFAULT);
 	/* 4.096 us x 2^14 x 7 = 0.4698 s, the seeds' 0.47 s. */
-	CHECK_INT(ha_config_window_us(&c), 469763);
+	CHECK_INT(ha_config_window_ns(&c), 469762048);
 }
 
 static void values_are_taken(void)
@@ -171,7 +171,26 @@ static void the_rto_exceeds_twice_the_window(void)
 	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31", "HA_NCCL_QP_RETRY_CNT=7"); /* the largest window: no overflow */
 	CHECK_INT(c.rto_ms, 2 * UINT64_C(61572651) + 1);
 	LOAD(&c, "HA_NCCL_QP_RETRY_CNT=0");
-	CHECK_INT(ha_config_window_us(&c), 67109);
+	CHECK_INT(ha_config_window_ns(&c), 67108864);
+}
+
+/* Also for a configuration that nobody loaded, and for every window. */
+static void the_soft_timeout_in_force_exceeds_twice_the_window(void)
+{
+	struct ha_config c;
+
+	ha_config_defaults(&c);
+	CHECK_INT(ha_config_rto_ns(&c), 1000000000);
+	c.rto_ms = 500;
+	CHECK_INT(ha_config_rto_ns(&c), 940000000);
+	for (int timeout = 1; timeout <= 31; timeout++)
+		for (int retries = 0; retries <= 7; retries++) {
+			ha_config_defaults(&c);
+			c.force_ib_timeout = timeout;
+			c.qp_retry_cnt = retries;
+			CHECK(ha_config_rto_ns(&c) > 2 * ha_config_window_ns(&c));
+			CHECK(ha_config_rto_ns(&c) >= UINT64_C(1000000000));
+		}
 }
 
 static void the_forced_timeout_wins(void)
@@ -266,6 +285,7 @@ int main(int argc, char **argv)
 	nonsense_is_one_line_and_the_default();
 	every_bound_is_accepted_and_no_more();
 	the_rto_exceeds_twice_the_window();
+	the_soft_timeout_in_force_exceeds_twice_the_window();
 	the_forced_timeout_wins();
 	what_has_no_effect_yet_says_so();
 	misspelt_names_are_told();

@@ -259,6 +259,7 @@ void world_prepare(struct world *w)
 	w->clock = (struct ha_clock_virtual)HA_CLOCK_VIRTUAL_INIT(HA_NS_PER_S);
 	ha_config_defaults(&w->config);
 	w->config.use_progress_thread = false;
+	w->config.enable_backup = false; /* nothing moves here, so no standby could prove itself */
 	strcpy(w->config.sysfs_root, "/nonexistent");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap against a peer that says anything. The input is a play: each step is a byte that names what happens,
+ * The bootstrap, and the messages about rails after it, against a peer that says anything. The input is a play: each step is a byte that names what happens,
  * then its arguments. A peer knocks at a listener, or takes the place of the listener that a connector dials; it sends
  * bytes, or messages that are sound but for some bytes, in any order; time passes; streams end. The state machine is
  * the real one, over memory. Whatever happens, nothing is left at the end.
@@ -48,18 +48,38 @@ static void say(struct play *p, const void *bytes, size_t size)
 		oob_mem_ops.send(p->talk, bytes, size);
 }
 
-static void compose(const struct play *p, uint16_t type, union ha_message *m)
+/* About a rail, in an epoch that may well be: the input says which, and what else stands there. */
+static void compose_rail(struct play *p, union ha_message *m)
 {
-	static const uint32_t sizes[] = {
-		[HA_MSG_REFUSE] = sizeof(m->refuse), [HA_MSG_READY] = sizeof(m->ready), [HA_MSG_BYE] = sizeof(m->bye)
+	m->rail.rail = next(p) % 4;
+	m->rail.epoch = next(p) % 4;
+	if (m->header.type == HA_MSG_RAIL_OFFER || m->header.type == HA_MSG_RAIL_ANSWER)
+		m->life.end.qp = (struct ha_wire_qp){ .qpn = 9, .mtu = 3, .link_layer = 2 };
+	else if (m->header.type != HA_MSG_RAIL_ACK)
+		for (uint32_t i = sizeof(m->rail); i < m->header.length; i += 8)
+			((uint8_t *)m)[i] = next(p);
+}
+
+static void compose(struct play *p, uint16_t type, union ha_message *m)
+{
+	static const uint32_t sizes[HA_MSG_TYPES] = {
+		[HA_MSG_REFUSE] = sizeof(m->refuse),	   [HA_MSG_READY] = sizeof(m->ready),
+		[HA_MSG_BYE] = sizeof(m->bye),		   [HA_MSG_RAIL_DOWN] = sizeof(m->cause),
+		[HA_MSG_RAIL_FENCED] = sizeof(m->fenced),  [HA_MSG_RAIL_ACK] = sizeof(m->rail),
+		[HA_MSG_RAIL_OFFER] = sizeof(m->life),	   [HA_MSG_RAIL_ANSWER] = sizeof(m->life),
+		[HA_MSG_RAIL_KEYS] = sizeof(m->keys),	   [HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
+		[HA_MSG_ABORT] = sizeof(m->cause),
 	};
 	uint32_t hello = offsetof(struct ha_msg_hello, rail) + sizeof(struct ha_wire_rail);
 
 	memset(m, 0, sizeof(*m));
 	m->header = (struct ha_msg_header){ HA_MSG_MAGIC, 1, type, type <= HA_MSG_WELCOME ? hello : sizes[type], 0 };
 	m->ready.nonce = p->listen->nonce;
+	if (type >= HA_MSG_RAIL_DOWN)
+		compose_rail(p, m);
 	if (type > HA_MSG_WELCOME)
 		return;
+	m->hello.flags = next(p) % 8;
 	m->hello.ring_addr = 4096;
 	m->hello.version = m->hello.version_min = 1;
 	m->hello.nrails = 1;
@@ -173,7 +193,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p.data = data;
 	p.size = size;
 	ha_log_set_sink(quiet);
-	world_open(&p.w);
+	world_prepare(&p.w);
+	p.w.config.enable_backup = next(&p) & 1;
+	CHECK_INT(world_open_over(&p.w, NULL, NULL), 0);
 	CHECK_INT(ha_listen(p.w.a, 0, NULL, p.handle, &p.listen), 0);
 	if (next(&p) & 1)
 		take_the_stage(&p);

@@ -65,7 +65,8 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 	CHECK_INT(ha_reg_mr(&send->b, from, 4096, HA_MEM_HOST, 0, -1, 0, &from_mr), 0);
 	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &to_mr), 0);
 	*from = value;
-	CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
+	for (int i = 0; i < 100000 && !r; i++)
+		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
 	for (int i = 0; i < 100000 && !s; i++) {
 		CHECK_INT(ha_isend(send, from, 8, 3, from_mr, &s), 0);
 		idle();
@@ -178,7 +179,9 @@ static void peer_ends(bool bye)
 	}
 	CHECK_INT(read(up[0], &byte, 1), 1);
 	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &mr), 0);
-	CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &mr, false, &r), 0);
+	do
+		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &mr, false, &r), 0);
+	while (!r);
 	for (int i = 0; i < 100; i++) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
 		CHECK_INT(done, 0);

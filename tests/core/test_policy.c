@@ -21,7 +21,7 @@ static void rails(unsigned n, const uint16_t *weight, unsigned active)
 	b.active = (uint8_t)active;
 	for (unsigned i = 0; i < n; i++) {
 		b.rail[i].index = (uint8_t)i;
-		b.rail[i].weight = weight[i];
+		b.weight[i] = weight[i];
 	}
 	ha_policy_update(&b);
 }
@@ -38,7 +38,7 @@ static unsigned covers(uint64_t size)
 
 		if (!(mask >> i & 1))
 			continue;
-		r = ha_policy_range(&b, mask, i, size);
+		r = ha_policy_range(b.weight, mask, i, size);
 		CHECK(r.offset == at);
 		at += r.length;
 		CHECK(at == size || at % HA_STRIPE_ALIGN == 0);
@@ -85,7 +85,7 @@ static void test_shares_follow_weights(void)
 {
 	rails(2, (uint16_t[]){ 768, 256 }, 3);
 	CHECK(covers(1 << 20) == 2);
-	CHECK(ha_policy_range(&b, 3, 0, 1 << 20).length == 768 << 10);
+	CHECK(ha_policy_range(b.weight, 3, 0, 1 << 20).length == 768 << 10);
 	rails(2, (uint16_t[]){ 1024, 0 }, 3);
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 1 << 20) == 1);
 	b.active = 2;

@@ -83,6 +83,59 @@ static void others(void)
 	CHECK_INT(ha_wire_check_message(&refuse, sizeof(refuse)), -EPROTO);
 }
 
+#define RAIL(type, size) { { HA_MSG_MAGIC, 1, type, size, 0 }, 7, 1, 3 }
+
+/* About a rail: one that can be, and counts that fit the message. */
+static void rails(void)
+{
+	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
+	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)), { .base = 10, .head = 10 + HA_SLOTS } };
+	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack));
+	struct ha_msg_life offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
+				     { .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" } };
+	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
+
+	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), 0);
+	CHECK_INT(ha_wire_check_message(&ack, sizeof(ack)), 0);
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), 0);
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), 0);
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys) - 8), -EPROTO);
+	down.rail.rail = HA_MAX_RAILS;
+	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), -EPROTO);
+	fenced.state.head++; /* more than a window */
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
+	fenced.state.head = 9;
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
+	offer.end.qp.qpn = 0;
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), -EPROTO);
+	keys.n++;
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), -EPROTO);
+}
+
+/* Half a mail, a mail of another number or length: the sum says so. */
+static void mails(void)
+{
+	struct ha_mail mail = { .number = 3, .length = 40 }, half;
+
+	for (unsigned i = 0; i < mail.length; i++)
+		mail.body[i] = (uint8_t)(i * 7 + 1);
+	mail.check = ha_wire_mail_sum(&mail);
+	for (unsigned i = 0; i < mail.length; i++) {
+		half = mail;
+		half.body[i] ^= 1;
+		CHECK(ha_wire_mail_sum(&half) != half.check);
+	}
+	half = mail;
+	half.number++;
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+	half = mail;
+	half.length--;
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+	half.length = UINT32_MAX; /* looks at nothing beyond the body */
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+}
+
 static struct ha_wire_handle good_handle(void)
 {
 	return (struct ha_wire_handle){
@@ -137,6 +190,8 @@ int main(void)
 {
 	hellos();
 	others();
+	rails();
+	mails();
 	handles();
 	return 0;
 }

@@ -11,7 +11,7 @@ static void hunt(enum sim_mutation mutation, struct sim_tally *tally)
 
 	CHECK_INT(sim_hunt_run(&h, tally, stdout), 0);
 	CHECK_INT(tally->seeds, SEEDS);
-	printf("%-12s %llu of %d seeds\n", sim_mutation_name(mutation), (unsigned long long)tally->findings, SEEDS);
+	printf("%-12s %llu of %d seeds\n", sim_mutation_name(mutation, NULL), (unsigned long long)tally->findings, SEEDS);
 }
 
 int main(void)
@@ -34,7 +34,9 @@ int main(void)
 	CHECK(t.by_finding[SIM_WRONG_BYTE] > SEEDS / 3);
 	CHECK_INT(t.by_finding[SIM_WRONG_BYTE], t.findings);
 	hunt(SIM_STRAY, &t);
-	CHECK_INT(t.by_finding[SIM_STRAY_WRITE], SEEDS);
+	/* Not where faults leave no message to strike at. */
+	CHECK(t.by_finding[SIM_STRAY_WRITE] > SEEDS / 2);
+	CHECK_INT(t.by_finding[SIM_STRAY_WRITE], t.findings);
 	hunt(SIM_LEAK_QP, &t);
 	CHECK_INT(t.by_finding[SIM_LEAK], SEEDS);
 	return 0;

@@ -10,8 +10,8 @@
 #include "tests/base/check.h"
 
 #define KEYS 24
-#define US 1000u
-#define MS 1000000u
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
 
 /* Two hosts with a device each, one connection between them. */
 static void plain(struct sim_scenario *sc, uint64_t key)
@@ -33,6 +33,10 @@ static void plain(struct sim_scenario *sc, uint64_t key)
 	sc->gap_min_ns = 500;
 	sc->gap_max_ns = 50 * US;
 	sc->message_cap = UINT32_MAX;
+	for (unsigned h = 0; h < 2; h++)
+		sc->host[h] = (struct sim_host_spec){
+			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 5
+		};
 	sc->nconns = 1;
 	sc->conn[0] = (struct sim_conn_spec){
 		.key = key * UINT64_C(0x9e3779b97f4a7c15),
@@ -90,11 +94,174 @@ static void probe_without_requests(uint64_t key)
 	must_hold(&sc, "a probe without requests");
 }
 
+/* A port that is back before the queue pair gives up ends nothing where there is no failover. */
+static void flap_without_failover(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.host[key % 2].backup = false;
+	add_fault(&sc, "flap", key / 2 % 2, 100 * US + key * 20 * US, 5 * MS);
+	must_hold(&sc, "a short flap without failover");
+}
+
+/* A buffer is registered when its device has just died: the other path has it. */
+static void buffer_on_a_dead_device(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].reg_each = true;
+	sc.conn[0].think_ns = 50 * US;
+	add_fault(&sc, "kill", key % 2, 500 * US + key * 50 * US, 0);
+	must_hold(&sc, "a buffer on a dead device");
+}
+
+/* A process is stopped for longer than the soft time-out: what it had posted before says nothing about the path. */
+static void stopped_process(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.host[0].backup = false; /* a false alarm is the end */
+	sc.conn[0].think_ns = 100 * US;
+	add_fault(&sc, "stall", key % 2, 200 * US + key * 20 * US, 1400 * MS);
+	must_hold(&sc, "a process that was stopped");
+}
+
+/* GPU memory is registered on a device that has just died; its flushes are needed on the other one. */
+static void flushes_registered_on_a_dead_device(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].gpu = true;
+	add_fault(&sc, "kill", 1, 100 * US + key * 8 * US, 0);
+	must_hold(&sc, "GPU memory on a dead device");
+}
+
+/* Completions show late, when the senders have gone; the driver, which other connections keep busy, sees them before NCCL asks
+ * and ends the connection, and then comes the flush. */
+static void flush_after_farewell(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.oob_latency_ns = 1 * US;
+	sc.gap_min_ns = 200 * US;
+	sc.gap_max_ns = 800 * US;
+	sc.conn[0].gpu = true;
+	sc.conn[0].messages = sc.conn[0].window = 8;
+	sc.nconns = 8;
+	for (unsigned i = 1; i < sc.nconns; i++) {
+		sc.conn[i] = sc.conn[0];
+		sc.conn[i].key += i;
+	}
+	add_fault(&sc, "completion-delay", 1, 150 * US, 10 * MS);
+	must_hold(&sc, "a flush after the farewell");
+}
+
+/* A NIC dies with data that it has acknowledged and not placed: with HA_NCCL_ACK=memory no send has completed on its word. */
+static void memory_knows(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.host[key % 2].ack_memory = true;
+	add_fault(&sc, "kill-acked", 1, 300 * US + key * 10 * US, 100 * US);
+	must_hold(&sc, "acknowledged, not placed");
+}
+
+/* A standby that has failed often comes back all the same: only one of the two ends may make the other wait. */
+static void back_offs_agree(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.timeout = 14;
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].stays = true;
+	add_fault(&sc, "black-hole", 1, 300 * US, 1173 * MS);
+	add_fault(&sc, "flapping", 1, 4 * MS, 850 * MS);
+	sc.fault[1].dev = 1;
+	sc.fault[1].amount = 100 * MS;
+	must_hold(&sc, "back-offs of the two ends");
+}
+
+/* The standby's path is sound again but not tried yet, for it has failed often, when the other one goes. */
+static void dark_hurries(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.host[0].max_retries = sc.host[1].max_retries = 4;
+	sc.conn[0].stays = true;
+	add_fault(&sc, "black-hole", 0, 5 * MS, 7000 * MS);
+	sc.fault[0].dev = 1;
+	add_fault(&sc, "kill", key % 2, 7050 * MS + key * 50 * MS, 0);
+	must_hold(&sc, "no path but one that waits");
+}
+
+/* The receiver's rail is up again with the first ping; then the sockets go, and the sender, whose rail is not up yet, gives up.
+ * The receiver's heartbeat must find out. */
+static void up_at_one_end(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.latency_ns = 15 * US;
+	sc.conn[0].think_ns = 1 * MS;
+	add_fault(&sc, "qp-error", 0, 2 * MS, 0);
+	add_fault(&sc, "oob-reset", 1, 2 * MS + key * 40 * US, 0);
+	sc.fault[1].rx = true;
+	must_hold(&sc, "up at one end only");
+}
+
+/* A path is rebuilt while nothing else asks for the drivers: each must know by itself when to look again. */
+static void nobody_else_wakes(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.gap_max_ns = 500 * US;
+	sc.host[0].max_retries = sc.host[1].max_retries = 4;
+	sc.conn[0].think_ns = 1 * MS;
+	add_fault(&sc, "qp-error", key % 2, 1 * MS + key * 100 * US, 0);
+	add_fault(&sc, "cut", key / 2 % 2, 3 * MS, 10 * MS);
+	must_hold(&sc, "drivers that nobody wakes");
+}
+
+/* Both paths come up at about the same time, and each end finds another one first: the receiver has registered nothing on the
+ * sender's. */
+static void roles_differ(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.oob_latency_ns = 100 * US;
+	sc.conn[0].think_ns = 1 * MS;
+	add_fault(&sc, "cut", 0, 1500 * US, 13 * MS);
+	add_fault(&sc, "flap", 0, 2000 * US, 16 * MS);
+	sc.fault[1].dev = 1;
+	add_fault(&sc, "mute", 0, 5700 * US, 12 * MS + key * 200 * US);
+	sc.fault[2].rx = true;
+	must_hold(&sc, "the two ends differ about roles");
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
-		flush_outlives_farewell,
-		probe_without_requests,
+		flush_outlives_farewell, probe_without_requests,   flap_without_failover,
+		buffer_on_a_dead_device, stopped_process,	   flushes_registered_on_a_dead_device,
+		flush_after_farewell,	 memory_knows,
+		back_offs_agree,	 dark_hurries,
+		up_at_one_end,		 nobody_else_wakes,
+		roles_differ,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

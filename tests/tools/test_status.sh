@@ -55,7 +55,7 @@ json "sum(c['messages'] for p in s['processes'] for c in p['connections']) > $be
 status -e 0
 [ "$(grep -c ', hawser ' "$TMP/out")" -eq 2 ] && ! grep -q 'last events' "$TMP/out" || fail "the table"
 status -e 1
-[ "$(grep -c ' connected  ' "$TMP/out")" -eq 2 ] || fail "the last event"
+[ "$(grep -cE '^ +[0-9:.]{12} [a-z_]+ ' "$TMP/out")" -eq 2 ] || fail "the last event"
 timeout 3 "$HA" status --watch >"$TMP/out" 2>"$TMP/err"
 [ "$(grep -c ', hawser ' "$TMP/out")" -ge 4 ] || fail "--watch looks again"
 
@@ -66,7 +66,7 @@ for f in "$TMP"/events.*; do
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 assert [l["number"] for l in lines] == list(range(len(lines))) and len(lines) >= 2
-assert all(l["event"] == "connected" and l["time"].endswith("Z") and l["pid"] and "connection" in l for l in lines)
+assert all(l["event"] in ("connected", "protected") and l["time"].endswith("Z") and l["pid"] and "connection" in l for l in lines)
 END
 done
 

@@ -207,6 +207,12 @@ static void an_infiniband_fabric(void)
 	config.ib_adaptive_routing = 0;
 	discover(2);
 	CHECK(!topo.devices[0].adaptive_routing);
+	ha_topo_release(&topo);
+	config.enable_backup = false; /* nothing that the driver's path migration could fight with */
+	lines_catch();
+	discover(2);
+	CHECK(topo.devices[1].apm_enabled);
+	CHECK(!lines_contain("(APM)"));
 	machine_end();
 }
 
