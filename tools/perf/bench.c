@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "tools/perf/bench.h"
+#include "tools/perf/dataset.h"
+#include "tools/perf/duration.h"
 #include "tools/perf/fault.h"
 #include "tools/perf/options.h"
 #include "tools/perf/proxy.h"
@@ -18,12 +20,6 @@
 #define LOOK_NS 5000000 /* between looks whether another rank failed */
 #define TTY_NS	1000000000L /* between progress lines on a terminal ... */
 #define LOG_NS	10000000000L /* ... and elsewhere */
-#define POISON	0xa5 /* what buffers hold before a verified iteration */
-
-/* What one rank measured; gathered by rank 0. */
-struct tally {
-	uint64_t elapsed_ns, cpu_ns, wrong, verified, messages;
-};
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -76,8 +72,11 @@ static void tell_progress(struct ha_bench *bench, int64_t now)
 		return;
 	bench->told_ns = now;
 	bench->told = true;
-	fprintf(stderr, "%sha perf: %s, %zu bytes, %s %d of %d%s", tty ? "\r" : "", bench->options->operation->name,
-		bench->bytes, bench->phase, bench->iteration + 1, bench->iterations, tty ? "\033[K" : "\n");
+	fprintf(stderr, "%sha perf: %s, %zu bytes, %s %d", tty ? "\r" : "", bench->options->operation->name,
+		bench->bytes, bench->phase, bench->iteration + 1);
+	if (bench->iterations)
+		fprintf(stderr, " of %d", bench->iterations);
+	fprintf(stderr, "%s", tty ? "\033[K" : "\n");
 	fflush(stderr);
 }
 
@@ -103,79 +102,35 @@ static int idle(void *context, const struct ha_job *job, bool moved)
 			job->mesh->plugin.name);
 }
 
-static int run_once(struct ha_bench *bench, struct ha_job *job)
+int ha_bench_once(struct ha_bench *bench, struct ha_job *job)
 {
 	bench->moved_ns = clock_ns(CLOCK_MONOTONIC);
 	return ha_job_run(job, idle, bench);
 }
 
-/* --- data -------------------------------------------------------------------------------------------------------- */
-
-static struct ha_payload payload_of(const struct ha_bench *bench, const struct ha_job *job, uint64_t seed)
+int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct ha_tally *tally,
+		      uint64_t *elapsed_ns)
 {
-	return (struct ha_payload){
-		.seed = seed,
-		.type = job->shape.type,
-		.reduced = job->operation->reduces,
-		.redop = job->shape.redop,
-		.ranks = job->shape.ranks,
-		.file = bench->input.data,
-		.file_count = bench->input.bytes / job->shape.type->size,
-	};
-}
-
-/* Poisons everything, then writes what this rank contributes. */
-static void data_fill(struct ha_bench *bench, const struct ha_job *job, const struct ha_payload *payload)
-{
-	const struct ha_shape *shape = &job->shape;
-	size_t send_blocks = (size_t)job->operation->send_blocks(shape->ranks);
-	size_t recv_bytes = (size_t)job->operation->recv_blocks(shape->ranks) * shape->block * shape->type->size;
-
-	memset(shape->recv, POISON, recv_bytes);
-	ha_payload_fill(payload, shape->rank, 0, send_blocks * shape->block, (char *)(uintptr_t)shape->send);
-}
-
-static uint64_t data_verify(const struct ha_job *job, const struct ha_payload *payload)
-{
-	const struct ha_shape *shape = &job->shape;
-	struct ha_segment s;
-	uint64_t wrong = 0;
-
-	for (int k = 0; job->operation->segment(shape, k, &s); k++) {
-		const char *actual = shape->recv + s.at * shape->type->size;
-
-		if (s.rank < 0)
-			wrong += ha_payload_compare_reduced(payload, s.from, s.count, actual);
-		else
-			wrong += ha_payload_compare(payload, s.rank, s.from, s.count, actual);
-	}
-	return wrong;
-}
-
-/* An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may be NULL. */
-static int run_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct tally *tally,
-			uint64_t *elapsed_ns)
-{
-	struct ha_payload payload = payload_of(bench, job, seed);
+	struct ha_payload payload = ha_dataset_payload(bench, job, seed);
 	int64_t start, cpu;
 	uint64_t wrong;
 	int err;
 
-	data_fill(bench, job, &payload);
-	ha_mesh_poison(job->mesh, POISON);
+	ha_dataset_fill(job, &payload);
+	ha_mesh_poison(job->mesh, HA_POISON);
 	err = ha_rendezvous_barrier(bench->rendezvous);
 	if (err)
 		return err;
 	start = clock_ns(CLOCK_MONOTONIC);
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	err = run_once(bench, job);
+	err = ha_bench_once(bench, job);
 	if (err)
 		return err;
 	if (elapsed_ns) {
 		tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 		*elapsed_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
 	}
-	wrong = data_verify(job, &payload);
+	wrong = ha_dataset_verify(job, &payload);
 	tally->wrong += wrong;
 	tally->verified++;
 	bench->wrong += wrong;
@@ -186,7 +141,7 @@ static int run_verified(struct ha_bench *bench, struct ha_job *job, uint64_t see
 
 /* Iterations first..end-1, their times into samples. */
 static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end, uint64_t seed,
-			struct tally *tally, uint64_t *samples)
+			struct ha_tally *tally, uint64_t *samples)
 {
 	int64_t start, before, now, cpu;
 	int err = ha_rendezvous_barrier(bench->rendezvous);
@@ -195,8 +150,9 @@ static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, i
 	bench->iterations = bench->options->iters;
 	for (int i = first; bench->options->check_all && i < end && !err; i++) {
 		bench->iteration = i;
-		err = run_verified(bench, job, seed + (uint64_t)i, tally, &samples[i]);
+		err = ha_bench_verified(bench, job, seed + (uint64_t)i, tally, &samples[i]);
 		tally->elapsed_ns += samples[i];
+		tally->iterations++;
 	}
 	if (err || bench->options->check_all)
 		return err;
@@ -204,32 +160,33 @@ static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, i
 	start = before = clock_ns(CLOCK_MONOTONIC);
 	for (int i = first; i < end && !err; i++) {
 		bench->iteration = i;
-		err = run_once(bench, job);
+		err = ha_bench_once(bench, job);
 		now = clock_ns(CLOCK_MONOTONIC);
 		samples[i] = (uint64_t)(now - before);
 		before = now;
 	}
 	tally->elapsed_ns += (uint64_t)(before - start);
 	tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	tally->iterations += (uint64_t)(end - first);
 	return err;
 }
 
 static int run_warmup(struct ha_bench *bench, struct ha_job *job)
 {
-	struct ha_payload payload = payload_of(bench, job, bench->options->seed);
+	struct ha_payload payload = ha_dataset_payload(bench, job, bench->options->seed);
 	int err = 0;
 
-	data_fill(bench, job, &payload);
+	ha_dataset_fill(job, &payload);
 	bench->phase = "warm-up";
 	bench->iterations = bench->options->warmup;
 	for (int i = 0; i < bench->options->warmup && !err; i++) {
 		bench->iteration = i;
-		err = run_once(bench, job);
+		err = ha_bench_once(bench, job);
 	}
 	return err;
 }
 
-static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct tally *tally)
+static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct ha_tally *tally)
 {
 	int err = 0;
 
@@ -237,7 +194,7 @@ static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
 	bench->iterations = bench->options->checks;
 	for (int i = 0; i < bench->options->checks && !err; i++) {
 		bench->iteration = i;
-		err = run_verified(bench, job, seed + (uint64_t)i, tally, NULL);
+		err = ha_bench_verified(bench, job, seed + (uint64_t)i, tally, NULL);
 	}
 	return err;
 }
@@ -260,12 +217,12 @@ static double percentile_us(const uint64_t *sorted, size_t n, double part)
 }
 
 /* nccl-tests' -a over the ranks' mean time of an iteration. */
-static double time_over_ranks(const struct ha_options *options, const struct tally *tallies, int ranks)
+static double time_over_ranks(const struct ha_options *options, const struct ha_tally *tallies, int ranks)
 {
 	double sum = 0, low = 1e300, high = 0;
 
 	for (int i = 0; i < ranks; i++) {
-		double t = (double)tallies[i].elapsed_ns / options->iters / 1000;
+		double t = (double)tallies[i].elapsed_ns / (double)tallies[i].iterations / 1000;
 
 		sum += t;
 		low = t < low ? t : low;
@@ -273,7 +230,7 @@ static double time_over_ranks(const struct ha_options *options, const struct tal
 	}
 	switch (options->average) {
 	case 0:
-		return (double)tallies[0].elapsed_ns / options->iters / 1000;
+		return (double)tallies[0].elapsed_ns / (double)tallies[0].iterations / 1000;
 	case 2:
 		return low;
 	case 3:
@@ -283,12 +240,12 @@ static double time_over_ranks(const struct ha_options *options, const struct tal
 	}
 }
 
-static void figures_compute(const struct ha_bench *bench, const struct ha_job *job, const struct tally *tallies,
+static void figures_compute(const struct ha_bench *bench, const struct ha_job *job, const struct ha_tally *tallies,
 			    uint64_t *samples, size_t bytes, struct ha_figures *f)
 {
 	const struct ha_options *o = bench->options;
 	int ranks = bench->place->ranks;
-	size_t n = (size_t)o->iters * (size_t)ranks;
+	size_t n = (size_t)tallies[0].iterations * (size_t)ranks;
 	double half = job->operation->half_trip ? 0.5 : 1;
 	uint64_t cpu_ns = 0;
 
@@ -299,7 +256,8 @@ static void figures_compute(const struct ha_bench *bench, const struct ha_job *j
 		cpu_ns += tallies[i].cpu_ns;
 	}
 	f->verified = tallies[0].verified;
-	if (!o->iters)
+	f->iterations = tallies[0].iterations;
+	if (!n)
 		return;
 	qsort(samples, n, sizeof(*samples), by_value);
 	f->time_us = time_over_ranks(o, tallies, ranks) * half;
@@ -309,14 +267,14 @@ static void figures_compute(const struct ha_bench *bench, const struct ha_job *j
 	f->algbw = f->time_us > 0 ? (double)bytes / f->time_us / 1000 : 0;
 	f->busbw = f->algbw * job->operation->bus_factor(ranks);
 	if (f->messages)
-		f->cpu_us_per_msg = (double)cpu_ns / 1000 / ((double)f->messages * o->iters);
+		f->cpu_us_per_msg = (double)cpu_ns / 1000 / ((double)f->messages * (double)tallies[0].iterations);
 }
 
-static int figures_gather(struct ha_bench *bench, const struct ha_job *job, struct tally *mine, const uint64_t *samples,
-			  size_t bytes, struct ha_figures *figures)
+static int figures_gather(struct ha_bench *bench, const struct ha_job *job, struct ha_tally *mine,
+			  const struct ha_samples *samples, size_t bytes, struct ha_figures *figures)
 {
-	size_t ranks = (size_t)bench->place->ranks, n = (size_t)bench->options->iters;
-	struct tally *tallies = calloc(ranks, sizeof(*tallies));
+	size_t ranks = (size_t)bench->place->ranks, n = (size_t)mine->iterations; /* the same in all ranks */
+	struct ha_tally *tallies = calloc(ranks, sizeof(*tallies));
 	uint64_t *all = calloc(ranks * n + 1, sizeof(*all));
 	int err = tallies && all ? 0 : ha_fault(-ENOMEM, "out of memory");
 
@@ -324,7 +282,7 @@ static int figures_gather(struct ha_bench *bench, const struct ha_job *job, stru
 	if (!err)
 		err = ha_rendezvous_gather(bench->rendezvous, mine, sizeof(*mine), tallies);
 	if (!err && n)
-		err = ha_rendezvous_gather(bench->rendezvous, samples, n * sizeof(*samples), all);
+		err = ha_rendezvous_gather(bench->rendezvous, samples->ns, n * sizeof(*all), all);
 	if (!err && !bench->place->rank)
 		figures_compute(bench, job, tallies, all, bytes, figures);
 	free(tallies);
@@ -344,28 +302,46 @@ static void shape_place(struct ha_bench *bench, struct ha_shape *shape, enum ha_
 	shape->recv = bench->buffers[placement == HA_IN_PLACE ? 0 : 1] + recv_at;
 }
 
-static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes, struct ha_figures *figures)
+/* The number of iterations that was asked for, or the time; two plugins take turns. */
+static int run_all_measured(struct ha_bench *bench, struct ha_job *jobs, struct ha_tally *tallies,
+			    struct ha_samples *samples, uint64_t seed)
 {
 	const struct ha_options *o = bench->options;
 	int meshes = bench->meshes_count, rounds = meshes > 1 ? ROUNDS : 1, err = 0;
-	struct tally tallies[HA_MESHES] = { 0 };
-	uint64_t *samples[HA_MESHES] = { NULL }, seed = (o->seed << 20) + 1;
 
-	for (int m = 0; m < meshes && !err; m++) {
-		samples[m] = calloc((size_t)o->iters + 1, sizeof(**samples));
-		err = samples[m] ? run_warmup(bench, &jobs[m]) : ha_fault(-ENOMEM, "out of memory");
+	if (o->duration_ns)
+		return ha_duration_run(bench, &jobs[0], &tallies[0], &samples[0]);
+	for (int m = 0; m < meshes; m++) {
+		samples[m].ns = calloc((size_t)o->iters + 1, sizeof(*samples[m].ns));
+		if (!samples[m].ns)
+			return ha_fault(-ENOMEM, "out of memory");
 	}
 	for (int r = 0; r < rounds && !err; r++)
 		for (int m = 0; m < meshes && !err; m++)
 			err = run_measured(bench, &jobs[m], o->iters * r / rounds, o->iters * (r + 1) / rounds, seed,
-					   &tallies[m], samples[m]);
+					   &tallies[m], samples[m].ns);
+	return err;
+}
+
+static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes, struct ha_figures *figures)
+{
+	const struct ha_options *o = bench->options;
+	struct ha_samples samples[HA_MESHES] = { 0 };
+	struct ha_tally tallies[HA_MESHES] = { 0 };
+	uint64_t seed = (o->seed << 20) + 1;
+	int meshes = bench->meshes_count, err = 0;
+
+	for (int m = 0; m < meshes && !err; m++)
+		err = run_warmup(bench, &jobs[m]);
+	if (!err)
+		err = run_all_measured(bench, jobs, tallies, samples, seed);
 	seed += (uint64_t)o->iters;
 	for (int m = 0; m < meshes && !err; m++)
 		err = run_checks(bench, &jobs[m], seed, &tallies[m]);
 	for (int m = 0; m < meshes && !err; m++)
-		err = figures_gather(bench, &jobs[m], &tallies[m], samples[m], bytes, &figures[m]);
+		err = figures_gather(bench, &jobs[m], &tallies[m], &samples[m], bytes, &figures[m]);
 	for (int m = 0; m < meshes; m++)
-		free(samples[m]);
+		free(samples[m].ns);
 	return err;
 }
 

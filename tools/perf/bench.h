@@ -10,7 +10,9 @@
 #include "tools/perf/mesh.h"
 #include "tools/perf/operation.h"
 #include "tools/perf/payload.h"
+#include "tools/perf/timeline.h"
 
+struct ha_job;
 struct ha_options;
 struct ha_place;
 struct ha_rendezvous;
@@ -31,6 +33,7 @@ struct ha_figures {
 	bool valid;
 	double time_us, algbw, busbw;
 	uint64_t wrong; /* elements, over all ranks and verified iterations */
+	uint64_t iterations; /* measured */
 	uint64_t verified; /* iterations whose every element was compared; 0: none was */
 	double p50_us, p99_us, max_us; /* of an iteration, over all ranks */
 	double cpu_us_per_msg; /* CPU time of all threads of all ranks, per message sent */
@@ -47,6 +50,17 @@ struct ha_row {
 	struct ha_figures figures[HA_PLACEMENTS][HA_MESHES];
 };
 
+/* What one rank measured; gathered by rank 0. */
+struct ha_tally {
+	uint64_t elapsed_ns, cpu_ns, iterations, wrong, verified, messages;
+};
+
+/* The times of the measured iterations. */
+struct ha_samples {
+	uint64_t *ns;
+	size_t count, room;
+};
+
 struct ha_bench {
 	const struct ha_options *options;
 	const struct ha_place *place;
@@ -57,9 +71,11 @@ struct ha_bench {
 	size_t buffer_bytes;
 	struct ha_input input; /* of --input; data NULL: none */
 	uint64_t wrong; /* of this rank, ever */
+	struct ha_timelines timelines; /* of --timeline; at rank 0 */
+	uint64_t iterations_timed; /* of --duration */
 	/* for the progress line and the detection of standstill */
 	const char *phase;
-	int iteration, iterations;
+	int iteration, iterations; /* iterations 0: nobody knows */
 	size_t bytes;
 	int64_t moved_ns, looked_ns, told_ns;
 	bool told;
@@ -77,6 +93,13 @@ int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int red
 /* Bytes and elements that a request for `bytes` comes down to. */
 void ha_bench_size(const struct ha_bench *bench, const struct ha_datatype *type, size_t bytes, size_t *actual,
 		   size_t *count);
+
+/* One run of the operation, with an eye on standstill and on the other ranks. 0 or a negative errno. */
+int ha_bench_once(struct ha_bench *bench, struct ha_job *job);
+
+/* An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may be NULL. */
+int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct ha_tally *tally,
+		      uint64_t *elapsed_ns);
 
 /* Removes the progress line from the terminal, before something else is printed. */
 void ha_bench_quiet(struct ha_bench *bench);

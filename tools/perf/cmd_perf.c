@@ -131,6 +131,8 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 		ha_report_footer(bench, rows.rows, rows.count);
 	if (!err && o->json && !bench->place->rank)
 		err = ha_report_json(bench, ranks, rows.rows, rows.count);
+	if (!err && o->timeline && !bench->place->rank)
+		err = ha_timelines_write(bench, rows.rows[0].bytes, ha_report_wrong(bench, rows.rows, rows.count));
 	/* nobody closes a connection that a peer may still be using */
 	if (!err)
 		err = ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs), wrongs);
@@ -195,6 +197,7 @@ static enum ha_exit rank_body(const struct ha_options *options, const struct ha_
 		if (bench.buffers[i])
 			munmap(bench.buffers[i], bench.buffer_bytes);
 	ha_input_close(&bench.input);
+	ha_timelines_release(&bench.timelines);
 	ha_rendezvous_close(bench.rendezvous);
 	return status;
 }

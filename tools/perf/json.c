@@ -16,6 +16,7 @@ static void figures_put(json_t *object, const struct ha_figures *f)
 	json_object_set_new(object, "algbw", json_real(f->algbw));
 	json_object_set_new(object, "busbw", json_real(f->busbw));
 	json_object_set_new(object, "wrong", json_integer((json_int_t)f->wrong));
+	json_object_set_new(object, "iters", json_integer((json_int_t)f->iterations));
 	json_object_set_new(object, "verified_iters", json_integer((json_int_t)f->verified));
 	json_object_set_new(object, "p50_us", json_real(f->p50_us));
 	json_object_set_new(object, "p99_us", json_real(f->p99_us));
@@ -98,6 +99,8 @@ static void config_put(json_t *object, const struct ha_bench *bench)
 	json_object_set_new(object, "iters", json_integer(o->iters));
 	json_object_set_new(object, "warmup_iters", json_integer(o->warmup));
 	json_object_set_new(object, "check_iters", json_integer(o->checks));
+	json_object_set_new(object, "duration_s",
+			    o->duration_ns ? json_real((double)o->duration_ns / 1e9) : json_null());
 	json_object_set_new(object, "check_all", json_boolean(o->check_all));
 	json_object_set_new(object, "channels", json_integer(o->channels));
 	json_object_set_new(object, "channels_per_connection", json_integer(bench->meshes[0].group));

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/perf/cues.h"
 #include "tools/perf/launch.h"
 #include "tools/perf/options.h"
 #include "tools/perf/rendezvous.h"
@@ -152,6 +153,10 @@ static int launched(const struct ha_options *options, const struct launcher *lau
 {
 	place->launcher = launcher ? launcher->name : "hand";
 	place->listener = -1;
+	if (options->cues_count) {
+		fprintf(stderr, "ha perf: --at needs ranks that are forked here: --ranks N\n");
+		return HA_EXIT_USAGE;
+	}
 	place->job = text_hash(0xcbf29ce484222325u, launcher && launcher->job ? getenv(launcher->job) : NULL);
 	place->job = text_hash(place->job, getenv("SLURM_JOB_ID"));
 	if (place->rank >= place->ranks || place->ranks < 1) {
@@ -194,6 +199,7 @@ static int64_t now_ms(void)
 struct family {
 	int ranks, left;
 	pid_t *pids; /* 0: reaped */
+	struct ha_cues *cues; /* NULL: none */
 	char *words; /* HA_LAST_WORDS bytes of each rank, shared */
 	int result;
 	bool told; /* a death has been reported: what the others say are its consequences */
@@ -257,8 +263,10 @@ static int watch(struct family *f)
 			break;
 		for (rank = 0; rank < f->ranks && f->pids[rank] != pid; rank++)
 			;
-		if (rank == f->ranks)
+		if (rank == f->ranks) {
+			ha_cues_reaped(f->cues, pid);
 			continue;
+		}
 		f->pids[rank] = 0;
 		f->left--;
 		rank_ended(f, rank, status);
@@ -280,6 +288,7 @@ static void rank_become(const struct ha_options *options, struct ha_place *place
 		_exit(HA_EXIT_FOLLOWED);
 	place->rank = place->local_rank = rank;
 	place->last_words = f->words + rank * HA_LAST_WORDS;
+	ha_cues_rank(f->cues, rank);
 	if (rank) {
 		close(place->listener);
 		place->listener = -1;
@@ -302,6 +311,9 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 		free(f.pids);
 		return HA_EXIT_WRONG;
 	}
+	place->cues = f.cues = ha_cues_open(options);
+	if (options->cues_count && !f.cues)
+		return HA_EXIT_WRONG;
 	fflush(NULL);
 	for (int i = 0; i < place->ranks; i++) {
 		f.pids[i] = fork();
@@ -317,7 +329,15 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 		f.left++;
 	}
 	close(place->listener);
+	if (f.result == HA_EXIT_OK && ha_cues_fork(f.cues, f.pids, place->ranks)) {
+		f.result = HA_EXIT_WRONG;
+		f.told = true;
+		kill_rest(&f);
+	}
+	if (options->duration_ns)
+		signal(SIGINT, SIG_IGN); /* rank 0 ends the measurement, the others follow */
 	f.result = watch(&f);
+	ha_cues_close(f.cues);
 	munmap(f.words, words);
 	free(f.pids);
 	return f.result;

@@ -12,6 +12,7 @@ struct ha_options;
 struct ha_place;
 struct ha_rendezvous;
 struct ha_operation;
+struct ha_timeline;
 
 /*
  * mesh - one plugin's connections from this rank, with their registered buffers
@@ -83,6 +84,7 @@ struct ha_mesh {
 	uint64_t random; /* state of the order of polling */
 	uint64_t sent; /* messages, ever */
 	uint64_t refused; /* isend or irecv that came back with no request, ever */
+	struct ha_timeline *timeline; /* where progress is noted; NULL: nowhere */
 };
 
 /*

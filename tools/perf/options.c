@@ -32,6 +32,11 @@ enum {
 	OPT_SEED,
 	OPT_INPUT,
 	OPT_JSON,
+	OPT_DURATION,
+	OPT_CHECK_EVERY,
+	OPT_AT,
+	OPT_TIMELINE,
+	OPT_TIMELINE_STEP,
 };
 
 /* Name, letter or number, argument (NULL: none), help. The first part has nccl-tests' names. */
@@ -73,6 +78,14 @@ static const struct {
 	{ "flush", OPT_FLUSH, NULL, "flush after every receive, also when the plugin does not ask for it" },
 	{ "no-in-place", OPT_IN_PLACE, NULL, "out of place only" },
 	{ "check-all", OPT_CHECK_ALL, NULL, "verify every measured iteration too (a barrier before each)" },
+	{ "duration", OPT_DURATION, "TIME",
+	  "measure one size for so long (10s, 500ms) instead of -n iterations; ^C ends it early" },
+	{ "check-every", OPT_CHECK_EVERY, "N",
+	  "with --duration: verify every N-th iteration, at the full pace; 0 none (1)" },
+	{ "at", OPT_AT, "TIME COMMAND",
+	  "with --duration: run the shell command so long after the start; may be repeated" },
+	{ "timeline", OPT_TIMELINE, "FILE", "with --duration: what arrived when, and when nothing moved, as JSON" },
+	{ "timeline-step", OPT_TIMELINE_STEP, "TIME", "what a bucket of the timeline is long (1ms)" },
 	{ "seed", OPT_SEED, "N", "of the pseudo-random data (1)" },
 	{ "input", OPT_INPUT, "FILE", "elements of this file (raw, .npy or .safetensors) as data" },
 	{ "json", OPT_JSON, "[=FILE]", "one JSON object, to FILE, or instead of the table" },
@@ -134,6 +147,25 @@ bool ha_size_parse(const char *text, size_t *bytes)
 		return false;
 	*bytes = (size_t)value;
 	return true;
+}
+
+bool ha_time_parse(const char *text, int64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "", 1e9 } };
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || !(value >= 0))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(end, units[i].unit) && value * units[i].ns <= 86400e9) {
+			*ns = (int64_t)(value * units[i].ns);
+			return true;
+		}
+	return false;
 }
 
 static bool int_parse(const char *text, long low, long high, long *value)
@@ -283,6 +315,14 @@ static bool option_take(struct ha_options *o, int value, const char *text)
 		return ha_size_parse(text, &o->buffer_bytes) && o->buffer_bytes >= 4096;
 	case OPT_PROTOCOL:
 		return protocol_parse(o, text);
+	case OPT_DURATION:
+		return ha_time_parse(text, &o->duration_ns) && o->duration_ns >= 1000000;
+	case OPT_CHECK_EVERY:
+		return int_option(text, 0, 100000000, &o->check_every);
+	case OPT_TIMELINE_STEP:
+		return ha_time_parse(text, &o->step_ns) && o->step_ns >= 10000;
+	case OPT_AT:
+		return o->cues_count < HA_CUES && ha_time_parse(text, &o->cues[o->cues_count].at_ns);
 	case OPT_SEED:
 		if (!int_parse(text, 0, 1L << 40, &n))
 			return false;
@@ -316,6 +356,9 @@ static void flag_take(struct ha_options *o, int value, char *text)
 	case OPT_CHECK_ALL:
 		o->check_all = true;
 		break;
+	case OPT_TIMELINE:
+		o->timeline = text;
+		break;
 	case OPT_INPUT:
 		o->input = text;
 		break;
@@ -342,6 +385,19 @@ static const char *name_of(int value)
 	return "?";
 }
 
+static int duration_check(const struct ha_options *o)
+{
+	if (o->max_bytes != o->min_bytes || o->types_count > 1 || (o->operation->reduces && o->redops_count > 1))
+		return complain("--duration measures one size of one type: give -b and -e the same%s%s", "", "");
+	if (o->versus || o->check_all)
+		return complain("--duration does not go with %s%s", o->versus ? "--vs" : "--check-all", "");
+	for (int i = 0; i < o->cues_count; i++)
+		if (o->cues[i].at_ns >= o->duration_ns)
+			return complain("'%s' of --at would come after the end of --duration%s", o->cues[i].command,
+					"");
+	return 0;
+}
+
 /* What only makes sense together. */
 static int options_check(const struct ha_options *o)
 {
@@ -355,9 +411,11 @@ static int options_check(const struct ha_options *o)
 		return complain("one rank alone has nobody to talk to: --ranks %s%s", "2 or more", "");
 	if (o->root && o->ranks && o->root >= o->ranks)
 		return complain("--root is not one of the ranks%s%s", "", "");
+	if (!o->duration_ns && (o->cues_count || o->timeline))
+		return complain("%s needs --duration%s", o->timeline ? "--timeline" : "--at", "");
 	if (o->check_all && !o->iters)
 		return complain("--check-all verifies the measured iterations, of which -n 0 has none%s%s", "", "");
-	return 0;
+	return o->duration_ns ? duration_check(o) : 0;
 }
 
 /* getopt takes no "--json FILE", only "--json=FILE": what looks like a file is put where it belongs. */
@@ -371,6 +429,15 @@ static char *json_file(int argc, char **argv)
 	if (strchr(argv[optind], '/') || (n > 5 && !strcmp(argv[optind] + n - 5, ".json")))
 		return argv[optind++];
 	return NULL;
+}
+
+/* getopt takes one argument: the command of --at is the word after it. */
+static int cue_command(struct ha_options *o, int argc, char **argv)
+{
+	if (optind >= argc)
+		return complain("--at takes a time and a command%s%s", "", "");
+	o->cues[o->cues_count++].command = argv[optind++];
+	return 0;
 }
 
 static void getopt_fill(struct option *longs, char *shorts)
@@ -417,6 +484,8 @@ int ha_options_parse(struct ha_options *o, int argc, char **argv)
 		.channels = 1,
 		.steps = 8,
 		.in_place = true,
+		.check_every = 1,
+		.step_ns = 1000000,
 		.seed = 1,
 	};
 	getopt_fill(longs, shorts);
@@ -440,9 +509,13 @@ int ha_options_parse(struct ha_options *o, int argc, char **argv)
 		}
 		if (!option_take(o, c, optarg))
 			return complain("--%s does not take '%s'", name_of(c), optarg);
+		if (c == OPT_AT && cue_command(o, argc, argv))
+			return -EINVAL;
 		flag_take(o, c, c == OPT_JSON ? json_file(argc, argv) : optarg);
 	}
 	if (optind < argc)
 		return complain("'%s' is too much%s", argv[optind], "");
+	if (o->duration_ns)
+		o->in_place = false;
 	return options_check(o);
 }

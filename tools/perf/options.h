@@ -13,6 +13,14 @@ struct ha_operation;
 #define HA_DEV_BY_RANK -1 /* local rank modulo number of devices */
 #define HA_DEV_ALL     -2 /* the channels of a rank take the devices in turn */
 
+#define HA_CUES 64 /* most commands of --at */
+
+/* A shell command at a moment of the measurement. */
+struct ha_cue {
+	int64_t at_ns;
+	const char *command;
+};
+
 enum ha_protocol_choice { HA_PROTOCOL_AUTO, HA_PROTOCOL_SIMPLE, HA_PROTOCOL_LL };
 
 /* What `ha perf` was asked to do. Sizes are bytes. */
@@ -23,6 +31,12 @@ struct ha_options {
 	double step_factor;
 	int iters, warmup, checks;
 	bool check_all; /* verify every timed iteration too */
+	int64_t duration_ns; /* 0: measure iters iterations */
+	int check_every; /* of a run by duration: every how many iterations one is verified; 0: none */
+	const char *timeline; /* file, or NULL */
+	int64_t step_ns; /* of the timeline's buckets */
+	struct ha_cue cues[HA_CUES];
+	int cues_count;
 	const struct ha_datatype *types[16];
 	int types_count;
 	enum ha_redop redops[HA_REDOPS];
@@ -57,6 +71,9 @@ struct ha_options {
  * printed.
  */
 int ha_options_parse(struct ha_options *options, int argc, char **argv);
+
+/* "10s", "1.5ms" or, in seconds, "2" to nanoseconds; false when it is no time. */
+bool ha_time_parse(const char *text, int64_t *ns);
 
 /* "64M" to bytes; false when it is no size. */
 bool ha_size_parse(const char *text, size_t *bytes);

@@ -8,6 +8,7 @@
 #include "tools/perf/mesh.h"
 #include "tools/perf/options.h"
 #include "tools/perf/proxy.h"
+#include "tools/perf/timeline.h"
 
 /* Stands for "what the slot's last request was": NULL or a request must replace it. */
 #define STALE	 ((void *)(uintptr_t)0x57a1e)
@@ -81,6 +82,7 @@ static int send_test(struct ha_mesh *mesh, struct ha_lane *lane, bool *moved)
 	if (err || !done)
 		return err;
 	lane->complete[slot] = true;
+	ha_timeline_progress(mesh->timeline, 0);
 	while (lane->consumed < lane->posted && lane->complete[slot_of(mesh, lane, lane->consumed)])
 		lane->consumed++;
 	*moved = true;
@@ -190,7 +192,7 @@ static int receive_flush(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t st
 static int receive_test(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 {
 	uint64_t step = conn->arrived;
-	size_t slot;
+	size_t slot, bytes = 0;
 	int sizes[HA_PLUGIN_MAX_GROUP] = { 0 }, done = 0, n = 0, err;
 
 	if (mesh->options->shuffle)
@@ -204,12 +206,17 @@ static int receive_test(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 		return err;
 	*moved = true;
 	if (conn->states[slot] == HA_RECEIVE_FLUSHING) {
+		ha_timeline_progress(mesh->timeline, 0);
 		conn->states[slot] = HA_RECEIVE_DONE;
 		return 0;
 	}
-	for (int l = 0; l < conn->lanes_count; l++)
-		if (conn->lanes[l].total > step)
-			conn->lanes[l].sizes[slot_of(mesh, &conn->lanes[l], step)] = (size_t)sizes[n++];
+	for (int l = 0; l < conn->lanes_count; l++) {
+		if (conn->lanes[l].total <= step)
+			continue;
+		conn->lanes[l].sizes[slot_of(mesh, &conn->lanes[l], step)] = (size_t)sizes[n];
+		bytes += (size_t)sizes[n++];
+	}
+	ha_timeline_progress(mesh->timeline, bytes);
 	conn->states[slot] = HA_RECEIVE_DONE;
 	return mesh->flush && mesh->protocol == HA_SIMPLE ? receive_flush(mesh, conn, step) : 0;
 }

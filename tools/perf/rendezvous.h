@@ -14,6 +14,7 @@
  * both cases rank 0 tells the others, and every later call here returns an error.
  */
 
+struct ha_cues;
 struct ha_rendezvous;
 
 #define HA_LAST_WORDS 1200
@@ -29,6 +30,7 @@ struct ha_place {
 	uint64_t job; /* the same in all ranks of one run; strangers are refused */
 	bool forked; /* a parent process watches the ranks and reports what ended them */
 	char *last_words; /* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
+	struct ha_cues *cues; /* of --at; NULL: none */
 	const char *launcher; /* who started the ranks, for messages */
 };
 

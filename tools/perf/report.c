@@ -76,6 +76,13 @@ static void plugin_print(const struct ha_bench *bench, int m)
 	       mesh->props.max_recvs, mesh->props.max_comms);
 }
 
+static const char *also_verified(const struct ha_options *o)
+{
+	if (!o->duration_ns)
+		return o->check_all ? " and every iteration" : "";
+	return o->check_every == 1 ? " and every iteration" : o->check_every ? " and many iterations" : "";
+}
+
 void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *ranks)
 {
 	const struct ha_options *o = bench->options;
@@ -90,9 +97,13 @@ void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *r
 		printf("%zu(bytes)", o->step_bytes);
 	else
 		printf("%g(factor)", o->step_factor);
-	printf(" warmup iters: %d iters: %d validation: %d%s channels: %d per connection: %d steps: %d\n", o->warmup,
-	       o->iters, o->checks, o->check_all ? " and every iteration" : "", o->channels, bench->meshes[0].group,
-	       o->steps);
+	printf(" warmup iters: %d ", o->warmup);
+	if (o->duration_ns)
+		printf("duration: %g s", (double)o->duration_ns / 1e9);
+	else
+		printf("iters: %d", o->iters);
+	printf(" validation: %d%s channels: %d per connection: %d steps: %d\n", o->checks, also_verified(o),
+	       o->channels, bench->meshes[0].group, o->steps);
 	printf("#\n# Using devices\n");
 	for (int i = 0; i < bench->place->ranks; i++)
 		printf("#  Rank %2d Pid %6d on %s device %2d %s (%g Gbit/s)\n", i, ranks[i].pid, ranks[i].host,
@@ -175,7 +186,7 @@ void ha_report_row(const struct ha_bench *bench, const struct ha_row *row)
 void ha_report_footer(const struct ha_bench *bench, const struct ha_row *rows, size_t count)
 {
 	uint64_t wrong = ha_report_wrong(bench, rows, count);
-	bool verified = bench->options->checks || bench->options->check_all;
+	bool verified = bench->options->checks || bench->options->check_all || bench->options->duration_ns;
 
 	printf("# %-20s : %lu %s\n", "Out of bounds values", wrong,
 	       wrong	  ? "FAILED"

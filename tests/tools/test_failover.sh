@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The demo's cut cable and the bench of the failover: what they say is true of a plugin that fails over, and of one that
+# does not. Nothing is timed. Argument: the build folder.
+set -u
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+[ "$1" -ef "$ROOT/build" ] || { echo "these scripts use build/, which is not $1"; exit 77; }
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+# NICs and faults of its own: other tests may run at the same time
+export HA_NCCL_VERBS=soft SOFTROCE_CONTROL=$TMP/control
+export SOFTROCE_DEVICES="127.$((40 + $$ % 80)).0.0/16,127.$((120 + $$ % 80)).0.0/16"
+FAILED=0
+
+fail() {
+	echo "FAIL: $*"
+	tail -20 "$TMP/out"
+	FAILED=1
+}
+
+# The cable is out for longer than a NIC tries again by itself (0.54 s by default).
+demo() {
+	timeout 100 "$ROOT/scripts/demo-failover" --ranks 2 --size 256K --seconds 3.5 --cut 0.8 --heal 3 --png "$TMP/demo.png" \
+		>"$TMP/out" 2>&1
+}
+
+demo || fail "the demo: status $?"
+grep -q 'every one verified whole: not one byte was wrong' "$TMP/out" || fail "no closing sentence"
+grep -q 'rail 0 soft0:1 *failed_over .*posted again' "$TMP/out" || fail "no failover in the list"
+if command -v gnuplot >/dev/null; then
+	[ "$(head -c 4 "$TMP/demo.png" | tail -c 3)" = PNG ] || fail "no PNG"
+	grep -q 'bytes that arrived' "$TMP/out" || fail "no plot"
+fi
+
+HA_NCCL_ENABLE_BACKUP=0 demo && fail "the demo does not notice that the job dies"
+grep -q 'did NOT survive' "$TMP/out" || fail "no word about the death"
+
+timeout 100 "$ROOT/bench/failover" port --cuts 1 --json "$TMP/bench.json" >"$TMP/out" 2>&1 || fail "the bench"
+python3 - "$TMP/bench.json" <<'PY' || fail "the bench's figures"
+import json, sys
+port = json.load(open(sys.argv[1]))["parts"]["port"]
+for end in port.values():
+    assert end["survived"] == end["failed_over"] == 1 and end["wrong"] == 0, end
+    assert not end["gap_ms"] or end["gap_ms"]["worst"] > 0, end  # none: the machine itself stood still
+PY
+HA_NCCL_ENABLE_BACKUP=0 timeout 100 "$ROOT/bench/failover" kill --cuts 1 --json "$TMP/bench.json" --keep "$TMP/keep" \
+	>"$TMP/out" 2>&1
+python3 - "$TMP/bench.json" <<'PY' || fail "the bench does not notice that the job dies"
+import json, sys
+kill = json.load(open(sys.argv[1]))["parts"]["kill"]
+assert all(end["survived"] == 0 and end["errors"] for end in kill.values()), kill
+PY
+grep -rq '"event":"lost"' "$TMP"/keep/*/events || fail "--keep"
+
+[ $FAILED -eq 0 ] && echo "all right"
+exit $FAILED

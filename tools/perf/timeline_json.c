@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "tools/perf/bench.h"
+#include "tools/perf/cues.h"
+#include "tools/perf/fault.h"
+#include "tools/perf/options.h"
+#include "tools/perf/rendezvous.h"
+#include "tools/perf/timeline.h"
+
+static json_t *integer(int64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+/* One rank: its longest gap, and those of a bucket's length and more as [start, length]. */
+static json_t *rank_object(const struct ha_timeline *t, int rank)
+{
+	json_t *object = json_object(), *gaps = json_array();
+
+	for (size_t i = 0; i < t->gaps_count; i++)
+		json_array_append_new(gaps, json_pack("[I, I]", (json_int_t)t->gaps[i].at,
+						      (json_int_t)t->gaps[i].length));
+	json_object_set_new(object, "rank", integer(rank));
+	json_object_set_new(object, "end_ns", integer(t->end - t->zero));
+	json_object_set_new(object, "longest_gap_ns", integer(t->longest.length));
+	json_object_set_new(object, "longest_gap_at_ns", integer(t->longest.at));
+	json_object_set_new(object, "gaps", gaps);
+	json_object_set_new(object, "gaps_omitted", integer((int64_t)t->gaps_omitted));
+	return object;
+}
+
+static json_t *moment(int64_t when, int64_t zero)
+{
+	return when ? integer(when - zero) : json_null();
+}
+
+static json_t *marks_array(const struct ha_bench *bench, int64_t zero)
+{
+	const struct ha_options *o = bench->options;
+	json_t *array = json_array();
+
+	for (int i = 0; i < o->cues_count; i++) {
+		struct ha_cue_mark mark = ha_cues_mark(bench->place->cues, i);
+		json_t *object = json_object();
+
+		json_object_set_new(object, "command", json_string(o->cues[i].command));
+		json_object_set_new(object, "at_ns", integer(o->cues[i].at_ns));
+		json_object_set_new(object, "begin_ns", moment(mark.begin, zero));
+		json_object_set_new(object, "end_ns", moment(mark.end, zero));
+		json_object_set_new(object, "status", mark.end ? integer(mark.status) : json_null());
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+int ha_timelines_write(const struct ha_bench *bench, size_t bytes, uint64_t wrong)
+{
+	const struct ha_timelines *all = &bench->timelines;
+	const struct ha_options *o = bench->options;
+	json_t *object = json_object(), *buckets = json_array(), *ranks = json_array();
+	int err;
+
+	for (size_t i = 0; i < all->buckets_count; i++)
+		json_array_append_new(buckets, integer((int64_t)all->buckets[i]));
+	for (int i = 0; i < all->ranks; i++)
+		json_array_append_new(ranks, rank_object(&all->each[i], i));
+	json_object_set_new(object, "program", json_string("ha perf timeline"));
+	json_object_set_new(object, "version", json_string(HAWSER_VERSION));
+	json_object_set_new(object, "operation", json_string(o->operation->name));
+	json_object_set_new(object, "size", integer((int64_t)bytes));
+	json_object_set_new(object, "duration_ns", integer(o->duration_ns));
+	json_object_set_new(object, "zero_monotonic_ns", integer(all->each[0].zero));
+	json_object_set_new(object, "step_ns", integer(o->step_ns));
+	json_object_set_new(object, "iterations", integer((int64_t)bench->iterations_timed));
+	json_object_set_new(object, "wrong", integer((int64_t)wrong));
+	json_object_set_new(object, "marks", marks_array(bench, all->each[0].zero));
+	json_object_set_new(object, "ranks", ranks);
+	json_object_set_new(object, "bytes", buckets);
+	err = json_dump_file(object, o->timeline, JSON_COMPACT);
+	json_decref(object);
+	return err ? ha_fault(-EIO, "cannot write %s: %s", o->timeline, strerror(errno)) : 0;
+}
