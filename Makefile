@@ -13,7 +13,8 @@ install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)
 	@cmake --install build --prefix $(DESTDIR)$(PREFIX) >/dev/null
 	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/softroce-run"
 
-demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin
+demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin; a cable is cut
+	@scripts/install-deps demo
 	@scripts/demo
 
 check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, coverage
