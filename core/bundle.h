@@ -221,6 +221,15 @@ struct ha_recv {
 #define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
 #define HA_RECV_RING_SIZE (HA_RECV_STAGED + sizeof(struct ha_board) + HA_CTS_RING_SIZE + HA_FLUSHES * sizeof(uint64_t))
 
+/*
+ * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the owner polls and flushes. Its
+ * completion queue appears last and complete: who has read it here may use both. NULL: there is none.
+ */
+static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
+{
+	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
+}
+
 /* What the peer writes to the driver here, and the copy that we write to its board from. */
 static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 {

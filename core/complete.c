@@ -144,7 +144,7 @@ static inline void on_completion(struct ha_bundle *b, struct ha_rail *r, const s
 static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
 {
 	struct ibv_wc wc[4];
-	int n = r->hot->poll_cq(r->flush_cq, 4, wc);
+	int n = r->hot->poll_cq(ha_rail_flush_cq(r), 4, wc);
 
 	for (int i = 0; i < n; i++) {
 		struct ha_request *q = &c->flush[(uint8_t)wc[i].wr_id % HA_FLUSHES];
@@ -175,7 +175,7 @@ static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 		if (unlikely(want > most - total))
 			want = most - total;
 	} while (unlikely(n == b->poll_batch && want > 0));
-	if (unlikely(r->flush_cq != NULL))
+	if (unlikely(ha_rail_flush_cq(r) != NULL))
 		poll_flushes((struct ha_recv *)b, r);
 	return total;
 }

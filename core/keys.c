@@ -147,6 +147,7 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys_next > c->done ? k->keys_next : c->done;
 
+	pthread_mutex_lock(&b->mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
 	for (; idx < k->keys_end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
@@ -158,6 +159,7 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 			to->key[i] = ha_mr_known(b, slot->buf[i].mr) ? slot->buf[i].mr->rkey[r->index] : 0;
 		m->n++;
 	}
+	pthread_mutex_unlock(&b->mr_lock);
 	m->next = idx;
 }
 

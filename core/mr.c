@@ -165,14 +165,12 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	return 0;
 }
 
-bool ha_mr_known(struct ha_bundle *b, const struct ha_mr *mr)
+bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr)
 {
 	const struct ha_mr *at;
 
-	pthread_mutex_lock(&b->mr_lock);
 	for (at = b->mrs; at && at != mr; at = at->next)
 		;
-	pthread_mutex_unlock(&b->mr_lock);
 	return at != NULL;
 }
 

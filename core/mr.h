@@ -38,8 +38,8 @@ struct ha_mr {
 };
 
 /* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
- * flight, which nobody should do and some do before they close. NULL is not. */
-bool ha_mr_known(struct ha_bundle *b, const struct ha_mr *mr);
+ * flight, which nobody should do and some do before they close. NULL is not. Under mr_lock, until it is no longer used. */
+bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 
 /* limit: registrations kept that nobody uses any more. */
 struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);

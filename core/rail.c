@@ -298,7 +298,7 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 	struct ibv_cq *cq;
 	int err;
 
-	if (__atomic_load_n(&r->flush_cq, __ATOMIC_RELAXED))
+	if (ha_rail_flush_cq(r))
 		return 0;
 	err = verbs(b)->create_cq(verbs(b), r->dev->verbs, HA_FLUSHES, b, NULL, 0, &cq);
 	if (err)
@@ -320,9 +320,8 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
 	}
-	/* NCCL registers from one thread while another may be polling this connection: the completion queue, whose
-	 * pointer the poll looks at, appears last and complete. */
-	__atomic_store_n(&r->flush_qp, qp, __ATOMIC_RELAXED);
+	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this connection. */
+	r->flush_qp = qp;
 	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
 	return 0;
 

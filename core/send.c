@@ -310,7 +310,8 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	return best;
 }
 
-int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
+/* Under mr_lock: a buffer that is given back meanwhile is either not known or not gone. */
+static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
 			     .weight = slot->weight };
@@ -334,6 +335,16 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 	slot->carrier[index] = (uint8_t)carrier;
 	post_sized(s, &s->b.rail[carrier], &st);
 	return 0;
+}
+
+int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&s->b.mr_lock);
+	err = replay(s, slot, index, bytes);
+	pthread_mutex_unlock(&s->b.mr_lock);
+	return err;
 }
 
 /* ---- sends ---- */

@@ -40,6 +40,7 @@ void rig_fail(const char *file, int line, const char *what, const char *format, 
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\n");
+	pthread_mutex_lock(&kept.lock); /* for good: nothing is logged behind the verdict */
 	for (unsigned i = kept.n > 20 ? kept.n - 20 : 0; i < kept.n; i++)
 		fprintf(stderr, "  log: %s\n", kept.line[i % LINES]);
 	_exit(1);
@@ -74,14 +75,28 @@ int rig_warnings(void)
 	return n;
 }
 
+/* The plugin's threads log while the test reads: what is handed out is the caller's own copy, until its next call. */
+static const char *copy_of_last(bool warning)
+{
+	static __thread char copy[sizeof(kept.warning)];
+
+	pthread_mutex_lock(&kept.lock);
+	if (warning)
+		memcpy(copy, kept.warning, sizeof(copy));
+	else
+		snprintf(copy, sizeof(copy), "%s", kept.n ? kept.line[(kept.n - 1) % LINES] : "nothing was logged");
+	pthread_mutex_unlock(&kept.lock);
+	return copy;
+}
+
 const char *rig_last_log(void)
 {
-	return kept.n ? kept.line[(kept.n - 1) % LINES] : "nothing was logged";
+	return copy_of_last(false);
 }
 
 const char *rig_last_warning(void)
 {
-	return kept.warning;
+	return copy_of_last(true);
 }
 
 bool rig_logged(const char *text)
