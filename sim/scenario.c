@@ -223,8 +223,9 @@ void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_
 			(uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
 		/* A receive of nothing ends no older one's hold on the buffer. */
 		m->posted[i] += c->optional && !m->posted[i];
+		m->posted[i] = c->whole ? c->max_size : m->posted[i];
 		m->sent[i] = m->posted[i];
-		if (!m->optional && chance(&rng, 25))
+		if (!m->optional && !c->whole && chance(&rng, 25))
 			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
 		m->expect[i] = m->sent[i] < m->posted[i] ? m->sent[i] : m->posted[i];
 		m->tag[i] = tags | (int)i;

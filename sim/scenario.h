@@ -30,6 +30,7 @@ struct sim_conn_spec {
 	uint32_t max_size; /* bytes of one buffer */
 	unsigned group_max;
 	bool optional, gpu, reg_each;
+	bool whole; /* every buffer has max_size bytes, and all of them are sent */
 	bool stays; /* its last messages wait until every path is up again that can be */
 	uint64_t start_ns[2];  /* when each end begins */
 	uint64_t think_ns;     /* the sender rests up to this long between messages; 0 = never */
@@ -61,6 +62,7 @@ struct sim_scenario {
 	uint64_t latency_ns, bytes_per_us;
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;
+	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */
 	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
 	unsigned nconns, nfaults;
 	struct sim_conn_spec conn[SIM_CONNS_MAX];

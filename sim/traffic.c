@@ -341,6 +341,15 @@ static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *
 	}
 }
 
+static void received(struct sim_world *w, uint64_t bytes)
+{
+	uint64_t interval = w->sc.pace_ns ? sim_elapsed(w) / w->sc.pace_ns : SIM_PACE_MAX;
+
+	w->result.bytes += bytes;
+	if (interval < SIM_PACE_MAX)
+		w->result.pace[interval] += bytes;
+}
+
 static void finished(struct sim_side *s, struct sim_op *op)
 {
 	struct sim_world *w = s->conn->world;
@@ -348,7 +357,7 @@ static void finished(struct sim_side *s, struct sim_op *op)
 	for (unsigned i = 0; i < op->n; i++) {
 		sim_buffer_check(&s->arena, op->buf[i], w);
 		if (s->end)
-			w->result.bytes += op->buf[i]->expect;
+			received(w, op->buf[i]->expect);
 	}
 	if (s->end)
 		w->result.messages++;

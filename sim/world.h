@@ -37,6 +37,7 @@ enum sim_mutation {
 	SIM_MUTATIONS
 	/* From here on: SIM_MUTATIONS + enum ha_mutation, the protocol's. */
 };
+#define SIM_PACE_MAX 256
 #define SIM_PROTOCOL(mutation) ((enum sim_mutation)(SIM_MUTATIONS + (mutation)))
 
 struct sim_result {
@@ -46,6 +47,7 @@ struct sim_result {
 	uint64_t hash; /* of everything that happened */
 	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
 	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
+	uint64_t pace[SIM_PACE_MAX]; /* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
 };
 
 struct sim_conn;

@@ -8,54 +8,9 @@
 #include "sim/faults.h"
 #include "sim/hunt.h"
 #include "tests/base/check.h"
+#include "tests/sim/plain.h"
 
 #define KEYS 24
-#define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-
-/* Two hosts with a device each, one connection between them. */
-static void plain(struct sim_scenario *sc, uint64_t key)
-{
-	memset(sc, 0, sizeof(*sc));
-	sc->seed = key;
-	sc->ndevices[0] = sc->ndevices[1] = 1;
-	sc->limits = (struct sim_limits){ .max_qp_wr = 8192, .max_srq_wr = 4096, .max_qp = 4096, .mtu = IBV_MTU_1024 };
-	sc->timeout = 10;
-	sc->retry = 7;
-	sc->poll_batch = 32;
-	sc->poll_max = 32;
-	sc->wr_per_conn = 64;
-	sc->connect_timeout_ms = 5000;
-	sc->latency_ns = 5 * US;
-	sc->bytes_per_us = 12500;
-	sc->oob_latency_ns = 20 * US;
-	sc->keepalive_ns = UINT64_C(3000) * MS;
-	sc->gap_min_ns = 500;
-	sc->gap_max_ns = 50 * US;
-	sc->message_cap = UINT32_MAX;
-	for (unsigned h = 0; h < 2; h++)
-		sc->host[h] = (struct sim_host_spec){
-			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 5
-		};
-	sc->nconns = 1;
-	sc->conn[0] = (struct sim_conn_spec){
-		.key = key * UINT64_C(0x9e3779b97f4a7c15),
-		.nrails = { 1, 1 },
-		.messages = 20,
-		.window = 4,
-		.max_size = 4096,
-		.group_max = 1,
-	};
-}
-
-static void add_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at, uint64_t len)
-{
-	char bad[32];
-
-	sc->fault[sc->nfaults++] = (struct sim_fault){
-		.class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .host = host, .at = at, .len = len
-	};
-}
 
 static void must_hold(const struct sim_scenario *sc, const char *what)
 {
@@ -75,7 +30,7 @@ static void flush_outlives_farewell(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.conn[0].gpu = true;
 	sc.oob_latency_ns = 1 * US;
 	sc.gap_max_ns = 100 * US;
@@ -88,9 +43,9 @@ static void probe_without_requests(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.conn[0].start_ns[0] = 0;
-	add_fault(&sc, "power", 1, 150 * US + key * 10 * US, 0);
+	sim_plain_fault(&sc, "power", 1, 150 * US + key * 10 * US, 0);
 	must_hold(&sc, "a probe without requests");
 }
 
@@ -99,9 +54,9 @@ static void flap_without_failover(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.host[key % 2].backup = false;
-	add_fault(&sc, "flap", key / 2 % 2, 100 * US + key * 20 * US, 5 * MS);
+	sim_plain_fault(&sc, "flap", key / 2 % 2, 100 * US + key * 20 * US, 5 * MS);
 	must_hold(&sc, "a short flap without failover");
 }
 
@@ -110,11 +65,11 @@ static void buffer_on_a_dead_device(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].reg_each = true;
 	sc.conn[0].think_ns = 50 * US;
-	add_fault(&sc, "kill", key % 2, 500 * US + key * 50 * US, 0);
+	sim_plain_fault(&sc, "kill", key % 2, 500 * US + key * 50 * US, 0);
 	must_hold(&sc, "a buffer on a dead device");
 }
 
@@ -123,10 +78,10 @@ static void stopped_process(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.host[0].backup = false; /* a false alarm is the end */
 	sc.conn[0].think_ns = 100 * US;
-	add_fault(&sc, "stall", key % 2, 200 * US + key * 20 * US, 1400 * MS);
+	sim_plain_fault(&sc, "stall", key % 2, 200 * US + key * 20 * US, 1400 * MS);
 	must_hold(&sc, "a process that was stopped");
 }
 
@@ -135,10 +90,10 @@ static void flushes_registered_on_a_dead_device(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].gpu = true;
-	add_fault(&sc, "kill", 1, 100 * US + key * 8 * US, 0);
+	sim_plain_fault(&sc, "kill", 1, 100 * US + key * 8 * US, 0);
 	must_hold(&sc, "GPU memory on a dead device");
 }
 
@@ -148,7 +103,7 @@ static void flush_after_farewell(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.oob_latency_ns = 1 * US;
 	sc.gap_min_ns = 200 * US;
 	sc.gap_max_ns = 800 * US;
@@ -159,7 +114,7 @@ static void flush_after_farewell(uint64_t key)
 		sc.conn[i] = sc.conn[0];
 		sc.conn[i].key += i;
 	}
-	add_fault(&sc, "completion-delay", 1, 150 * US, 10 * MS);
+	sim_plain_fault(&sc, "completion-delay", 1, 150 * US, 10 * MS);
 	must_hold(&sc, "a flush after the farewell");
 }
 
@@ -168,10 +123,10 @@ static void memory_knows(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.host[key % 2].ack_memory = true;
-	add_fault(&sc, "kill-acked", 1, 300 * US + key * 10 * US, 100 * US);
+	sim_plain_fault(&sc, "kill-acked", 1, 300 * US + key * 10 * US, 100 * US);
 	must_hold(&sc, "acknowledged, not placed");
 }
 
@@ -180,12 +135,12 @@ static void back_offs_agree(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.timeout = 14;
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
-	add_fault(&sc, "black-hole", 1, 300 * US, 1173 * MS);
-	add_fault(&sc, "flapping", 1, 4 * MS, 850 * MS);
+	sim_plain_fault(&sc, "black-hole", 1, 300 * US, 1173 * MS);
+	sim_plain_fault(&sc, "flapping", 1, 4 * MS, 850 * MS);
 	sc.fault[1].dev = 1;
 	sc.fault[1].amount = 100 * MS;
 	must_hold(&sc, "back-offs of the two ends");
@@ -196,13 +151,13 @@ static void dark_hurries(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.host[0].max_retries = sc.host[1].max_retries = 4;
 	sc.conn[0].stays = true;
-	add_fault(&sc, "black-hole", 0, 5 * MS, 7000 * MS);
+	sim_plain_fault(&sc, "black-hole", 0, 5 * MS, 7000 * MS);
 	sc.fault[0].dev = 1;
-	add_fault(&sc, "kill", key % 2, 7050 * MS + key * 50 * MS, 0);
+	sim_plain_fault(&sc, "kill", key % 2, 7050 * MS + key * 50 * MS, 0);
 	must_hold(&sc, "no path but one that waits");
 }
 
@@ -212,11 +167,11 @@ static void up_at_one_end(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.latency_ns = 15 * US;
 	sc.conn[0].think_ns = 1 * MS;
-	add_fault(&sc, "qp-error", 0, 2 * MS, 0);
-	add_fault(&sc, "oob-reset", 1, 2 * MS + key * 40 * US, 0);
+	sim_plain_fault(&sc, "qp-error", 0, 2 * MS, 0);
+	sim_plain_fault(&sc, "oob-reset", 1, 2 * MS + key * 40 * US, 0);
 	sc.fault[1].rx = true;
 	must_hold(&sc, "up at one end only");
 }
@@ -226,12 +181,12 @@ static void nobody_else_wakes(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.gap_max_ns = 500 * US;
 	sc.host[0].max_retries = sc.host[1].max_retries = 4;
 	sc.conn[0].think_ns = 1 * MS;
-	add_fault(&sc, "qp-error", key % 2, 1 * MS + key * 100 * US, 0);
-	add_fault(&sc, "cut", key / 2 % 2, 3 * MS, 10 * MS);
+	sim_plain_fault(&sc, "qp-error", key % 2, 1 * MS + key * 100 * US, 0);
+	sim_plain_fault(&sc, "cut", key / 2 % 2, 3 * MS, 10 * MS);
 	must_hold(&sc, "drivers that nobody wakes");
 }
 
@@ -241,14 +196,14 @@ static void roles_differ(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.oob_latency_ns = 100 * US;
 	sc.conn[0].think_ns = 1 * MS;
-	add_fault(&sc, "cut", 0, 1500 * US, 13 * MS);
-	add_fault(&sc, "flap", 0, 2000 * US, 16 * MS);
+	sim_plain_fault(&sc, "cut", 0, 1500 * US, 13 * MS);
+	sim_plain_fault(&sc, "flap", 0, 2000 * US, 16 * MS);
 	sc.fault[1].dev = 1;
-	add_fault(&sc, "mute", 0, 5700 * US, 12 * MS + key * 200 * US);
+	sim_plain_fault(&sc, "mute", 0, 5700 * US, 12 * MS + key * 200 * US);
 	sc.fault[2].rx = true;
 	must_hold(&sc, "the two ends differ about roles");
 }
