@@ -132,6 +132,7 @@ struct ha_bundle {
 	uint64_t peer_done;  /* with it: how far the peer got */
 	bool abort_due;	     /* ABORT must be said */
 	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
+	bool reset;		  /* its end was a reset: the peer is dead if no rail answers either */
 	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
 	struct ha_mr *mrs; /* registered on this connection, under mr_lock */
 	pthread_mutex_t mr_lock;

@@ -364,7 +364,10 @@ static void dark_step(struct ha_bundle *b, uint64_t now)
 			if (b->rail[i].state == HA_RAIL_DOWN)
 				ha_life_hurry(b, &b->rail[i]);
 	}
-	if (!b->stream)
+	if (!b->stream && b->reset)
+		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
+			       "and no rail answers; look at the log of that rank");
+	else if (!b->stream)
 		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
 	else if (!ha_life_possible(b))
 		ha_bundle_doom(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");

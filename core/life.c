@@ -193,7 +193,8 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *
  *
  * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
  * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
- * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too.)
+ * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too:
+ * dark_step.)
  * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
  * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
  * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
@@ -211,6 +212,7 @@ static void stream_ended(struct ha_bundle *b, int err)
 		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
 	} else if (!b->farewell) {
 		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
+		b->reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
 			b->ctl[i].beat_at = 0;
 	}

@@ -6,6 +6,7 @@
 #include "core/accept.h"
 #include "core/bundle.h"
 #include "core/device.h"
+#include "core/journal.h"
 #include "tests/base/check.h"
 #include "tests/base/lines.h"
 #include "tests/core/pair.h"
@@ -149,7 +150,30 @@ static void child_sends(int in, int out, bool bye)
 	pause();
 }
 
-static void peer_ends(bool bye)
+enum ending {
+	FAREWELL,
+	DEATH,
+	DEATH_UNREAD, /* with control messages in its socket that it has not read: its kernel resets the connection */
+};
+
+/* It stands still until its rails are missed; what is said about that stays unread. Then it dies. */
+static void die_with_unread(struct ha_ctx *ctx, pid_t child, struct ha_request *r)
+{
+	double start = seconds();
+	int done;
+
+	kill(child, SIGSTOP);
+	while (!ha_journal_count(ctx, HA_EVENT_SUSPECTED) && seconds() - start < 60) {
+		CHECK_INT(ha_test(r, &done, NULL), 0);
+		idle();
+	}
+	CHECK(ha_journal_count(ctx, HA_EVENT_SUSPECTED) > 0);
+	for (int i = 0; i < 1000; i++)
+		idle();
+	kill(child, SIGKILL);
+}
+
+static void peer_ends(enum ending how)
 {
 	char handle[HA_HANDLE_MAX], byte;
 	uint64_t *to = pair_alloc(4096);
@@ -167,7 +191,7 @@ static void peer_ends(bool bye)
 	CHECK(!pipe(down) && !pipe(up));
 	child = fork();
 	if (!child) {
-		child_sends(down[0], up[1], bye);
+		child_sends(down[0], up[1], how == FAREWELL);
 		_exit(0);
 	}
 	ctx = context(true);
@@ -187,10 +211,12 @@ static void peer_ends(bool bye)
 		CHECK_INT(done, 0);
 		idle();
 	}
+	if (how == DEATH_UNREAD)
+		die_with_unread(ctx, child, r);
 	start = seconds();
-	if (bye)
+	if (how == FAREWELL)
 		CHECK_INT(write(down[1], "x", 1), 1);
-	else
+	else if (how == DEATH)
 		kill(child, SIGKILL);
 	while (!err && !done) {
 		err = ha_test(r, &done, NULL);
@@ -199,7 +225,8 @@ static void peer_ends(bool bye)
 	CHECK_INT(err, -ECONNRESET);
 	/* The promise is a second; a machine under load gets more. */
 	CHECK(seconds() - start < 10);
-	fprintf(stderr, "%s: the request ended after %.3f s\n", bye ? "farewell" : "death", seconds() - start);
+	fprintf(stderr, "%s: the request ended after %.3f s\n",
+		how == FAREWELL ? "farewell" : how == DEATH ? "death" : "death with unread messages", seconds() - start);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	ha_close_recv(recv);
@@ -301,8 +328,9 @@ int main(void)
 {
 	lines_catch();
 	/* First, while this process has no threads: it forks. */
-	peer_ends(false);
-	peer_ends(true);
+	peer_ends(DEATH);
+	peer_ends(DEATH_UNREAD);
+	peer_ends(FAREWELL);
 	CHECK(lines_contain("process is gone"));
 	many(true);
 	many(false);
