@@ -8,9 +8,9 @@
 
 static const struct duel_setup alone = { .env = { "NCCL_IB_HCA=soft0", "HA_NCCL_QP_TIMEOUT=12" } };
 
-static void open_alone(struct duel *d)
+static void open_alone(struct duel *d, const struct duel_setup *setup)
 {
-	duel_open(d, &alone);
+	duel_open(d, setup);
 	for (int end = 0; end < ENDS; end++)
 		HOLDS(d, duel_events(d, end, EVENT("not_protected"), CAUSE("no_standby")) == 1, "end %d", end);
 }
@@ -19,7 +19,7 @@ static void alone_flap(void)
 {
 	struct duel d;
 
-	open_alone(&d);
+	open_alone(&d, &alone);
 	for (int round = 0; round < 8; round++) {
 		duel_cut(&d, round % ENDS, 0);
 		duel_await_events(&d, round % ENDS, EVENT("device"), CAUSE("port_down"), round / 2 + 1);
@@ -31,12 +31,16 @@ static void alone_flap(void)
 	duel_close(&d);
 }
 
-/* Retries run out although the port is up all the time. */
+/* Retries run out although the port is up all the time. Nobody but the sender's NIC can be the first to notice. */
 static void alone_error(void)
 {
+	const struct duel_setup impatient = {
+		.env = { "NCCL_IB_HCA=soft0", "HA_NCCL_HEARTBEAT_MS=20000", "HA_NCCL_RTO_MS=60000" },
+		.env_of = { [SENDER] = { "HA_NCCL_QP_TIMEOUT=12" }, [RECEIVER] = { "HA_NCCL_QP_TIMEOUT=20" } },
+	};
 	struct duel d;
 
-	open_alone(&d);
+	open_alone(&d, &impatient);
 	duel_blackhole(&d, SENDER, 0, true);
 	duel_await_events(&d, SENDER, EVENT("suspected"), CAUSE("work_failed"), 1);
 	duel_heal(&d, SENDER, 0);
@@ -51,7 +55,7 @@ static void alone_kill(void)
 {
 	struct duel d;
 
-	open_alone(&d);
+	open_alone(&d, &alone);
 	duel_allow_errors(&d);
 	duel_kill(&d, RECEIVER, 0);
 	HOLDS(&d, duel_await_errors(&d) < 20, "errors so late");
