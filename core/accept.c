@@ -255,19 +255,21 @@ static void link_listen(struct ha_listen *l)
 
 int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle, struct ha_listen **out)
 {
+	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
 	struct ha_wire_addr addr;
 	struct ha_listen *l;
 	int err;
 
 	*out = NULL;
-	if (dev < 0 || dev >= ctx->ndevices)
-		return -EINVAL;
+	err = ha_fused_resolve(ctx, &dev, &all);
+	if (err)
+		return err;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
 	l->ctx = ctx;
 	l->dev = dev;
-	l->opts = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	l->opts = all;
 	l->nonce = ha_random_u64();
 	err = ha_bundle_new(ctx, false, dev, &l->opts, &l->spare);
 	if (err)

@@ -65,11 +65,17 @@ struct ha_dev_props {
 	int max_recvs;
 	size_t max_p2p_bytes;
 	size_t max_coll_bytes;
+	int nmembers; /* 1, or of how many it was fused */
+	int member[HA_MAX_RAILS];
 };
 
+/* Ports; what was fused of them is numbered behind them. */
 int ha_ctx_ndevices(const struct ha_ctx *ctx);
 /* -EINVAL: no such device. */
-int ha_ctx_device(const struct ha_ctx *ctx, int dev, struct ha_dev_props *props);
+int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props);
+/* *dev: the device that stands for these ports together; a connection on it has a rail on each. The same ports are the same
+ * device; one port is itself. -EINVAL: the log says why they cannot be fused; -ENOSPC: too many fused ones. */
+int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev);
 
 struct ha_comm_opts {
 	int traffic_class; /* -1: as NCCL_IB_TC says */

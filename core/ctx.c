@@ -154,6 +154,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 	ha_journal_close(ctx);
 	if (ctx->topo)
 		ha_topo_release(ctx->topo);
+	ha_fused_free(&ctx->fused);
 	free(ctx->devices);
 	free(ctx->topo);
 	ha_oob_tcp_close(ctx->own_tcp);
@@ -161,17 +162,4 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&ctx->drive);
 	free(ctx);
-}
-
-int ha_ctx_ndevices(const struct ha_ctx *ctx)
-{
-	return ctx->ndevices;
-}
-
-int ha_ctx_device(const struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
-{
-	if (dev < 0 || dev >= ctx->ndevices)
-		return -EINVAL;
-	ha_device_props(&ctx->devices[dev], props);
-	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "core/core.h"
+#include "core/fused.h"
 #include "core/oob.h"
 #include "core/service.h"
 
@@ -36,6 +37,7 @@ struct ha_ctx {
 	struct ha_device *devices;
 	int ndevices; /* reported to NCCL */
 	int nports;   /* of devices[]: with those that were not usable at the start and may come up as standbys */
+	struct ha_fused_list fused;
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;

@@ -26,6 +26,24 @@ ncclResult_t ha_net_props(int dev, struct ha_dev_props *props)
 	return ha_result(err);
 }
 
+int ha_net_members(const struct ha_dev_props *props, int *devs, int max)
+{
+	int n = props->nmembers < max ? props->nmembers : max;
+
+	for (int i = 0; i < n; i++)
+		devs[i] = props->member[i];
+	return n;
+}
+
+ncclResult_t ha_net_make_vdevice(int *dev, int n, int max, const int *devs)
+{
+	struct ha_ctx *core = ha_plugin_core();
+
+	if (n > max)
+		return ha_result(-EINVAL);
+	return ha_result(core ? ha_ctx_fuse(core, devs, n, dev) : -ENODEV);
+}
+
 /* A comm that comes into being is counted; NULL with success is none yet. */
 static ncclResult_t handed_out(int err, void *comm)
 {

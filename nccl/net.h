@@ -14,6 +14,10 @@
 ncclResult_t ha_net_devices(int *ndev);
 /* A device's facts, as the core has them. */
 ncclResult_t ha_net_props(int dev, struct ha_dev_props *props);
+/* From v9 on: the devices that a device consists of, into devs[max]; returns how many. */
+int ha_net_members(const struct ha_dev_props *props, int *devs, int max);
+/* From v9 on: n of devs[max] as one device. */
+ncclResult_t ha_net_make_vdevice(int *dev, int n, int max, const int *devs);
 
 ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, void *handle,
 			   void **listen_comm);

@@ -27,8 +27,7 @@ static ncclResult_t get_properties(int dev, ncclNetProperties_v12_t *props)
 	props->maxRecvs = p.max_recvs;
 	props->netDeviceType = NCCL_NET_DEVICE_HOST;
 	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs = 1;
-	props->vProps.devs[0] = dev;
+	props->vProps.ndevs = ha_net_members(&p, props->vProps.devs, NCCL_NET_MAX_DEVS_PER_NIC_V12);
 	props->maxP2pBytes = p.max_p2p_bytes;
 	props->maxCollBytes = p.max_coll_bytes;
 	props->maxMultiRequestSize = 1;
@@ -96,6 +95,11 @@ static ncclResult_t set_net_attr(void *ctx, ncclNetAttr_v12_t *attr)
 	return ncclSuccess;
 }
 
+static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v12_t *props)
+{
+	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, props->devs);
+}
+
 __attribute__((visibility("default"))) const ncclNet_v12_t ncclNetPlugin_v12 = {
 	.name = HA_PLUGIN_NAME,
 	.init = init,
@@ -116,7 +120,7 @@ __attribute__((visibility("default"))) const ncclNet_v12_t ncclNetPlugin_v12 = {
 	.closeListen = ha_net_close_listen,
 	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
-	.makeVDevice = NULL, /* NCCL then uses the devices as they are */
+	.makeVDevice = make_vdevice,
 	.finalize = finalize,
 	.setNetAttr = set_net_attr,
 };

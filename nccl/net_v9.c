@@ -27,8 +27,7 @@ static ncclResult_t get_properties(int dev, ncclNetProperties_v9_t *props)
 	props->maxRecvs = p.max_recvs;
 	props->netDeviceType = NCCL_NET_DEVICE_HOST;
 	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs = 1;
-	props->vProps.devs[0] = dev;
+	props->vProps.ndevs = ha_net_members(&p, props->vProps.devs, NCCL_NET_MAX_DEVS_PER_NIC_V9);
 	props->maxP2pBytes = p.max_p2p_bytes;
 	props->maxCollBytes = p.max_coll_bytes;
 	return ncclSuccess;
@@ -55,6 +54,11 @@ static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, in
 	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request), request);
 }
 
+static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v9_t *props)
+{
+	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V9, props->devs);
+}
+
 __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlugin_v9 = {
 	.name = HA_PLUGIN_NAME,
 	.init = init,
@@ -75,5 +79,5 @@ __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlugin_v9 = {
 	.closeListen = ha_net_close_listen,
 	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
-	.makeVDevice = NULL, /* NCCL then uses the devices as they are */
+	.makeVDevice = make_vdevice,
 };

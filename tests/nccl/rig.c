@@ -229,7 +229,7 @@ void rig_pair_connect(struct rig *rig, struct rig_pair *pair)
 	pair->send = pair->recv = NULL;
 	while (!pair->send || !pair->recv) {
 		if (!pair->send)
-			OK(abi->connect(&rig->plugin, 0, pair->handle, &pair->send));
+			OK(abi->connect(&rig->plugin, pair->dev, pair->handle, &pair->send));
 		if (!pair->recv)
 			OK(abi->accept(&rig->plugin, pair->listen, &pair->recv));
 		rig_pause(&deadline);
@@ -238,8 +238,14 @@ void rig_pair_connect(struct rig *rig, struct rig_pair *pair)
 
 void rig_pair_open(struct rig *rig, struct rig_pair *pair)
 {
+	rig_pair_open_on(rig, pair, 0);
+}
+
+void rig_pair_open_on(struct rig *rig, struct rig_pair *pair, int dev)
+{
 	memset(pair, 0, sizeof(*pair));
-	OK(rig->plugin.abi->listen(&rig->plugin, 0, pair->handle, &pair->listen));
+	pair->dev = dev;
+	OK(rig->plugin.abi->listen(&rig->plugin, dev, pair->handle, &pair->listen));
 	CHECK(pair->listen, "listen gave no comm");
 	rig_pair_connect(rig, pair);
 }

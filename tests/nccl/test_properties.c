@@ -33,7 +33,7 @@
 		CHECK((p).maxP2pBytes > 0 && (p).maxP2pBytes <= NCCL_MAX_NET_SIZE_BYTES, "%zu", (p).maxP2pBytes);      \
 		CHECK((p).maxCollBytes > 0 && (p).maxCollBytes <= NCCL_MAX_NET_SIZE_BYTES, "%zu", (p).maxCollBytes);   \
 		CHECK((p).forceFlush == 0 || (p).forceFlush == 1, "forceFlush %d", (p).forceFlush);                    \
-		CHECK(!(t)->makeVDevice, "virtual devices are promised");                                              \
+		CHECK((t)->makeVDevice, "no virtual devices");                                                         \
 	} while (0)
 
 /* Reads the properties of `dev` through the table's own function into p, which lies between poisoned bytes. */
