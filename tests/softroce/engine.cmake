@@ -6,12 +6,14 @@ function(engine_test name)
   add_executable(${name} ${name}.c)
   target_link_libraries(${name} engine_pair)
   add_test(NAME softroce.${name} COMMAND ${name})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;${ARGN}" TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq cq mr atomic port icrc hostile parts repair)
-  engine_test(test_engine_${name})
+foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair)
+  engine_test(test_engine_${name} one-thread)
 endforeach()
+engine_test(test_engine_cq)
+engine_test(test_engine_mr)
 
 hawser_fuzzer(packet softroce_engine)
 
