@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all install demo check check-long bench coverage clean help
+.PHONY: all install demo check check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -17,13 +17,21 @@ demo: all ## the main job: four ranks all-reduce over the software NIC through t
 	@scripts/install-deps demo
 	@scripts/demo
 
-check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, coverage
-	@scripts/install-deps test
+check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, coverage, the core of the lab
+	@scripts/install-deps test lab
 	@scripts/check
 
 check-long: ## the long hunts: more seeds, a minute per fuzzer
-	@scripts/install-deps test
+	@scripts/install-deps test lab
 	@scripts/check --long
+
+lab: all ## QEMU machines with the kernel's rdma_rxe: cables pulled, ports downed, loss, softroce against the kernel
+	@scripts/install-deps lab
+	@lab/run --set standard
+
+lab-long: all ## the rest of the lab, with an hour of chaos
+	@scripts/install-deps lab
+	@lab/run --set long
 
 bench: all ## side-by-side ratios and instruction counts; prints, never fails on time
 	@scripts/install-deps test

@@ -23,12 +23,15 @@ static void on_interrupt(int number)
 	interrupted = 1;
 }
 
-/* The terminal sends SIGINT to all ranks: rank 0 acts on it. A second one ends rank 0. */
+/*
+ * The terminal sends SIGINT to all forked ranks: rank 0 acts on it. A second one ends rank 0. Other ranks that were started from
+ * elsewhere end by it, as their launcher expects.
+ */
 static void interrupt_take(const struct ha_place *place)
 {
 	struct sigaction action = { .sa_handler = SIG_IGN };
 
-	if (!place->forked)
+	if (place->rank && !place->forked)
 		return;
 	if (!place->rank) {
 		action.sa_handler = on_interrupt;

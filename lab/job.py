@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One `ha perf` across the machines: a rank on each, its results, what the plugins said, and how long nothing moved."""
+import json
+import re
+import time
+
+from channel import Dead
+
+PORT = 29500
+FOLDER = "/tmp/job"
+DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
+TRAFFIC = 7200  # seconds; traffic ends when it is told to
+
+
+class Job:
+    """`settings` are environment variables of every rank, `of[machine name]` those of one. `machines` may name one twice."""
+
+    number = 0
+
+    def __init__(self, lab, operation, options, machines, traffic=False, settings=None, of=None, plugin=None):
+        Job.number += 1
+        self.lab, self.machines, self.traffic = lab, machines, traffic
+        self.folder = "%s/%d" % (FOLDER, Job.number)
+        self.protection = int((settings or {}).get("HA_NCCL_ENABLE_BACKUP", 1)) and lab.rails > 1
+        self.ranks, self.tails, self.collected = [], [], False
+        for machine in set(machines):
+            machine.run("rm -rf %s; mkdir -p %s; touch %s/events" % (FOLDER, self.folder, self.folder))
+            self.tails.append((machine, machine.start_command("exec tail -n +1 -f %s/events" % self.folder)))
+        for rank, machine in enumerate(machines):
+            env = {"HA_NCCL_VERBS": "system", "HA_NCCL_EVENTS": self.folder + "/events", "NCCL_SOCKET_IFNAME": "mgmt",
+                   "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "%s/log.%d" % (self.folder, rank),
+                   **(settings or {}), **(of or {}).get(machine.name, {})}
+            self.ranks.append(machine.start_command(
+                "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T 100 --dev 0 %s %s"
+                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, " ".join(options),
+                   self.own_options(rank, plugin)), **env))
+
+    def own_options(self, rank, plugin):
+        own = ["--plugin", plugin or "/hawser/libnccl-net-ha.so"]
+        if self.traffic:
+            own += ["--duration", "%ds" % TRAFFIC, "--timeline", self.folder + "/timeline"]
+        if rank == 0:
+            own.append("--json=%s/report" % self.folder)
+        return " ".join(own)
+
+    # ---- what the plugins say ----
+
+    def events(self, machine=None, event=None, **fields):
+        """Events so far, of one machine or all, each with `machine` and `host_ns`, its time on this machine's clock."""
+        found = []
+        for m, tail in self.tails:
+            if machine is None or m is machine:
+                for line in tail.output.splitlines():
+                    if line.startswith("{") and line.endswith("}"):
+                        e = json.loads(line)
+                        e["machine"], e["host_ns"] = m.name, self.lab.host_time(m, e["monotonic_ns"])
+                        if (event is None or e["event"] == event) and all(e.get(k) == v for k, v in fields.items()):
+                            found.append(e)
+        return sorted(found, key=lambda e: e["host_ns"])
+
+    def wait_event(self, event, count=1, machine=None, limit=120, **fields):
+        """Until so many of them have been told."""
+        end = time.monotonic() + limit
+        while True:
+            found = self.events(machine, event, **fields)
+            if len(found) >= count:
+                return found
+            if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
+                raise Dead("%d of %d events '%s'%s; the last words: %s" % (
+                    len(found), count, event, fields or "", self.last_words()))
+            time.sleep(0.05)
+
+    def wait_protected(self, limit=120, after=None):
+        """Until each connection end that exists (said since `after`, a host time) has a standby."""
+        end = time.monotonic() + limit
+        while not self.protected(after):
+            if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
+                raise Dead("not every connection is protected: %s; the last words: %s" % (
+                    {k: v for k, v in self.states().items() if v != "protected"}, self.last_words()))
+            time.sleep(0.05)
+
+    def states(self):
+        """The last word of each connection end about its protection."""
+        last = {}
+        for e in self.events():
+            if e["event"] in ("connected", "protected", "not_protected"):
+                last[(e["machine"], e["pid"], e.get("connection"))] = e["event"]
+        return last
+
+    def protected(self, after=None):
+        """As many ends as a ring of these ranks has, all protected; with `after`: and something was said since."""
+        states = self.states()
+        if after is not None and not any(e["event"] == "protected" and e["host_ns"] > after for e in self.events()):
+            return False
+        return len(states) >= self.lab.ends and all(v == "protected" for v in states.values())
+
+    def primary(self, machine):
+        """The rail that carries the data, as this machine's last word about protection says."""
+        said = [e["text"] for e in self.events(machine, "protected")]
+        return int(re.match(r"(?:rxe|soft)(\d+)", said[-1])[1]) if said else 0
+
+    def last(self, event):
+        """The host time of the last such event."""
+        return self.events(event=event)[-1]["host_ns"]
+
+    def wait_moved(self, after, limit=120):
+        """Until both ends of some connection have failed over since that host time."""
+        self.lab.wait(lambda: sum(e["host_ns"] > after for e in self.events(event="failed_over")) >= self.lab.ends
+                      or all(rank.ended.is_set() for rank in self.ranks), "nobody has failed over", limit)
+
+    def last_words(self):
+        return " | ".join(rank.output.strip()[-300:] for rank in self.ranks)
+
+    # ---- the end ----
+
+    def end(self, limit=DONE_LIMIT):
+        """Ends traffic; waits for all ranks; takes report, timeline and logs home. True when all ended well."""
+        if self.traffic:
+            self.ranks[0].kill(2)
+        try:
+            self.status = [rank.wait(limit) for rank in self.ranks]
+        finally:
+            self.collect()
+        return not any(self.status)
+
+    def kill(self, signal=9):
+        for rank in self.ranks:
+            rank.kill(signal)
+
+    def collect(self):
+        self.collected = True
+        self.report = self.timeline = None
+        for machine, tail in self.tails:
+            time.sleep(0.2)  # tail looks once a second; the file itself is the last word
+            said = machine.run("cat %s/events" % self.folder, check=False)
+            tail.kill(9)
+            tail.pieces = [said.encode()]
+            self.lab.keep("events.%s" % machine.name, said)
+            self.lab.keep("log.%s" % machine.name, machine.run("cat %s/log.* 2>/dev/null" % self.folder, check=False))
+        for rank, command in enumerate(self.ranks):
+            self.lab.keep("rank.%d" % rank, command.output)
+        self.lab.keep("story", self.story())
+        first = self.machines[0]
+        for what in ("report", "timeline"):
+            text = first.run("cat %s/%s 2>/dev/null" % (self.folder, what), check=False)
+            if text.startswith("{"):
+                setattr(self, what, json.loads(text))
+                self.lab.keep(what, text)
+
+    def story(self):
+        """What all plugins said, in the order of this machine's clock, seconds from the scenario's start."""
+        lines = []
+        for e in self.events():
+            rail = "rail %d epoch %d" % (e["rail"], e["epoch"]) if "rail" in e else e.get("device", "")
+            lines.append("%9.4f  %s %-34s %-16s %-13s %-12s %s" % (
+                self.lab.since_start(e["host_ns"]), e["machine"], e.get("connection", ""), rail, e["event"],
+                e["cause"] if e["cause"] != "none" else "", e.get("text", "")))
+        return "\n".join(lines) + "\n"
+
+    @property
+    def wrong(self):
+        """Elements that were not what they should be, in everything that was verified."""
+        if self.timeline:
+            return self.timeline["wrong"]
+        return sum(r.get("wrong", 0) for r in (self.report or {}).get("results", []))
+
+    def pause(self, fault_ns, window_ns=0):
+        """Of a fault at that host time: the longest time between two completed requests of a rank that touches it or what
+        followed within the window; and the longest before it. None: the fault was outside of the measurement."""
+        zero = self.lab.host_time(self.machines[0], self.timeline["zero_monotonic_ns"])
+        begin = fault_ns - zero
+        if begin < 0 or begin > self.timeline["ranks"][0]["end_ns"]:
+            return None
+        around = before = 0
+        for rank in self.timeline["ranks"]:
+            for at, length in rank["gaps"]:
+                if at + length <= begin:
+                    before = max(before, length)
+                elif at <= begin + window_ns:
+                    around = max(around, length)
+        return {"pause_ms": around / 1e6, "peace_ms": before / 1e6}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a scenario works with: machines, jobs, and what must hold."""
+import json
+import os
+import time
+
+from job import Job
+
+
+class Lab:
+    """`a`, `b`, `c` are the machines. A scenario calls `perf`, hurts something, and says with `must` what holds."""
+
+    def __init__(self, world, folder, name):
+        self.world, self.folder, self.name = world, folder, name
+        self.machines, self.rails = world.machines, world.rails
+        self.failures, self.measures, self.kept, self.offsets = [], {}, {}, {}
+        self.ends, self.jobs = 0, []
+        self.begin = time.monotonic()
+        self.log = open(os.path.join(folder, "log"), "w", encoding="utf-8")
+        for machine in self.machines:
+            self.clock_look(machine)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["world"], name)
+
+    # ---- clocks ----
+
+    def clock_look(self, machine):
+        guest, here, _ = machine.channel.clock()
+        self.offsets[machine.name] = here - guest
+
+    def host_time(self, machine, guest_ns):
+        return guest_ns + self.offsets[machine.name]
+
+    def since_start(self, host_ns):
+        return host_ns / 1e9 - self.begin
+
+    def stood_still(self, begin_ns, end_ns):
+        """For how long a machine as a whole did not run in between, at most, ms: the host was busy with something else."""
+        return max([(min(e, end_ns) - max(b, begin_ns)) / 1e6 for m in self.machines for b, e in m.channel.stills
+                    if b < end_ns and e > begin_ns], default=0)
+
+    # ---- jobs ----
+
+    def perf(self, operation, *options, machines=None, traffic=False, of=None, plugin=None, ends=None, **settings):
+        """`ha perf` with one rank per machine (or as `machines` says), by default with failover over all rails."""
+        machines = machines or self.machines
+        self.ends = ends if ends is not None else 2 * len(machines)
+        self.say("ha perf %s %s %s" % (operation, " ".join(map(str, options)), settings or ""))
+        job = Job(self, operation, [str(o) for o in options], machines, traffic, settings, of, plugin)
+        self.jobs.append(job)
+        return job
+
+    def traffic(self, operation, size, *options, **more):
+        """`ha perf` of one size without end, every result verified; returned when every connection is protected and
+        some of it has been measured."""
+        job = self.perf(operation, "-b", size, "-e", size, *options, traffic=True, **more)
+        if job.protection:
+            job.wait_protected()
+        time.sleep(1)
+        return job
+
+    def wind_up(self):
+        """After a scenario that did not get to its end: what its job said is what one wants to read."""
+        for job in self.jobs:
+            if not job.collected:
+                job.kill()
+                job.collect()
+
+    def survived(self, job, failovers=None):
+        """Waits for the end: all ranks well, nothing wrong, no connection lost; and so many rails failed over at least."""
+        well = job.end()
+        self.must(well, "every rank ends well (%s: %s)" % (job.status, job.last_words()[-400:]))
+        self.must(job.wrong == 0, "no element is wrong (%s are)" % job.wrong)
+        self.must(not job.events(event="lost"), "no connection is lost")
+        moved = len(job.events(event="failed_over"))
+        if failovers is not None:
+            self.must(moved >= failovers, "at least %d ends fail over (%d did)" % (failovers, moved))
+        iterations = job.timeline["iterations"] if job.timeline else None
+        self.must(job.timeline is None or iterations > 0, "something was measured")
+        self.measure(iterations=iterations, failed_over=moved)
+        self.say("ended: %s, %s iterations, wrong %s, %d ends failed over" % (job.status, iterations, job.wrong, moved))
+        if job.timeline:
+            self.pauses(job)
+        return well
+
+    # ---- faults, told ----
+
+    def hurt(self, machine, what, rail, *how):
+        """machine.WHAT(rail, …); the host's time of it."""
+        at = self.host_time(machine, getattr(machine, what)(rail, *how))
+        self.say("%s: %s rail%d %s" % (machine.name, what, rail, " ".join(map(str, how))))
+        return at
+
+    def false_alarms(self, job):
+        """Paths suspected because nothing came back, while every machine ran."""
+        found = [e for e in job.events(event="suspected") if e["cause"] in ("timeout", "heartbeat", "work_failed")]
+        blamed = [e for e in found if not self.stood_still(e["host_ns"] - 2e9, e["host_ns"])]
+        self.say("%d paths suspected, %d of them while every machine ran" % (len(found), len(blamed)))
+        return blamed
+
+    def around(self, job, name, machine, what, rail, off, on, hold=0.3):
+        """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again."""
+        at = self.hurt(machine, what, rail, off)
+        job.wait_moved(at)
+        time.sleep(hold)
+        back = self.hurt(machine, what, rail, on)
+        job.wait_protected(after=back)
+        self.sample("%s_at_%s" % (name, machine.name), (at, job.last("failed_over") - at))
+
+    def pauses(self, job):
+        """Turns samples of moments and windows (`NAME_at_MACHINE`) into samples of pauses."""
+        for name in [n for n in self.measures if "_at_" in n]:
+            self.measures[name] = [job.pause(*at) if isinstance(at, tuple) else at for at in self.measures[name]]
+            self.say("%s: %s" % (name, self.measures[name]))
+
+    # ---- verdicts ----
+
+    def say(self, text):
+        line = "%8.2f  %s" % (time.monotonic() - self.begin, text)
+        self.log.write(line + "\n")
+        self.log.flush()
+
+    def must(self, condition, text):
+        self.say(("holds: " if condition else "FAILS: ") + text)
+        if not condition:
+            self.failures.append(text)
+        return condition
+
+    def measure(self, **values):
+        self.measures.update(values)
+
+    def sample(self, name, value):
+        self.measures.setdefault(name, []).append(value)
+
+    def keep(self, name, text):
+        """A file beside the result."""
+        n = self.kept[name] = self.kept.get(name, 0) + 1
+        with open(os.path.join(self.folder, name if n == 1 else "%s.%d" % (name, n)), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def flat(self, after):
+        """No RDMA object of a process is left on any machine, and no kernel complains."""
+        for machine in self.machines:
+            left = machine.run("rdma resource show qp | grep -v 'type GSI' | grep -c . ; rdma resource show mr | grep -c . ; true")
+            self.must(left.split() == ["0", "0"], "%s: no queue pair and no registration is left after %s (%s)"
+                      % (machine.name, after, left.split()))
+
+    def result(self, doc, error=None):
+        for machine in self.machines:
+            complaints = machine.complaints()
+            self.must(not complaints, "%s's kernel does not complain (%s)" % (machine.name, complaints[:3]))
+        if error:
+            self.failures.append(error)
+            self.say("FAILS: " + error)
+        outcome = {"scenario": self.name, "title": (doc or self.name).strip().splitlines()[0],
+                   "holds": not self.failures, "failures": self.failures,
+                   "seconds": round(time.monotonic() - self.begin, 1), "measures": self.measures}
+        self.log.close()
+        with open(os.path.join(self.folder, "result.json"), "w", encoding="utf-8") as f:
+            json.dump(outcome, f, indent=1)
+        return outcome

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One QEMU machine: its process, its hypervisor's monitor (QMP), commands in the guest."""
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import time
+
+from channel import Channel, Dead
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build-lab")
+BOOT_LIMIT = 300  # seconds; 6 when the host is idle
+MONITOR_LIMIT = 60
+# What a kernel says when something is broken in it, ours or the driver's.
+KERNEL_COMPLAINTS = re.compile(r"BUG:|Oops|WARNING: CPU|general protection|Call Trace|refcount_t|Kernel panic|"
+                               r"hung_task|blocked for more than|page allocation failure|Out of memory")
+
+
+def accelerator():
+    """Software emulation; LAB_ACCEL=kvm for those who trust their host's."""
+    if os.environ.get("LAB_ACCEL") == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg", "-cpu", "qemu64,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt"]
+
+
+class Monitor:
+    """QMP: one command, one answer; events between them are of no interest here."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(MONITOR_LIMIT)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rw")
+        self.file.readline()
+        self.ask("qmp_capabilities")
+
+    def ask(self, command, **arguments):
+        self.file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.file.flush()
+        while True:
+            answer = json.loads(self.file.readline() or '{"error": {"desc": "the machine has gone"}}')
+            if "error" in answer:
+                raise Dead("QMP %s: %s" % (command, answer["error"]["desc"]))
+            if "return" in answer:
+                return answer["return"]
+
+
+class Machine:
+    """`name` is a, b, c …; `number` is 1, 2, 3 …, also the last byte of its addresses. `netdevs[rail]` are QEMU's options of
+    what each of its NICs is plugged into, the management network first."""
+
+    def __init__(self, name, number, folder, netdevs, memory=512):
+        self.name, self.number, self.folder = name, number, folder
+        self.memory = memory
+        self.rails = len(netdevs) - 1
+        self.netdevs = netdevs
+        self.process = None
+
+    def path(self, what):
+        return os.path.join(self.folder, "%s.%s" % (self.name, what))
+
+    def arguments(self):
+        args = ["qemu-system-x86_64", "-name", "lab-" + self.name, "-nodefaults", "-no-user-config", "-M", "q35", *accelerator(),
+                "-smp", os.environ.get("LAB_CPUS", "1"), "-m", str(self.memory), "-display", "none",
+                "-kernel", os.path.join(BUILD, "vmlinux"), "-initrd", os.path.join(BUILD, "initramfs.cpio"),
+                "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable lab.machine=%d" % self.number,
+                "-serial", "file:" + self.path("console"),
+                "-qmp", "unix:%s,server=on,wait=off" % self.path("qmp"),
+                "-device", "virtio-serial-pci",
+                "-chardev", "socket,id=agent,path=%s,server=on,wait=off" % self.path("agent"),
+                "-device", "virtserialport,chardev=agent"]
+        for rail, options in enumerate(self.netdevs):
+            args += options + ["-device", "virtio-net-pci,id=nic%d,netdev=net%d,mac=52:54:00:00:%02x:%02x,speed=10000,"
+                               "duplex=full,romfile=" % (rail, rail, self.number, rail)]
+        return args
+
+    def start(self):
+        with open(self.path("qemu"), "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.monitor = Monitor(self.appeared("qmp"))
+        self.channel = Channel(self.name, self.appeared("agent"))
+
+    def appeared(self, what):
+        """The path of a socket that QEMU makes when it starts."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise Dead("%s: QEMU ended: %s" % (self.name, open(self.path("qemu"), encoding="utf-8").read()[-300:]))
+            if os.path.exists(self.path(what)):
+                return self.path(what)
+            time.sleep(0.02)
+        raise Dead("%s: QEMU made no %s" % (self.name, what))
+
+    def booted(self):
+        if not self.channel.hello.wait(BOOT_LIMIT):
+            raise Dead("%s has not booted within %d s; its console: %s" % (self.name, BOOT_LIMIT, self.console()[-500:]))
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    # ---- in the guest ----
+
+    def start_command(self, text, **environment):
+        """A shell command that runs by itself from now on."""
+        words = "".join("export %s=%s; " % (k, shlex.quote(str(v))) for k, v in environment.items())
+        return self.channel.start(words + text)
+
+    def run(self, text, limit=120, check=True, **environment):
+        """What a shell command prints."""
+        command = self.start_command(text, **environment)
+        status = command.wait(limit)
+        if status and check:
+            raise Dead("%s: '%s' ended with %d: %s" % (self.name, text[:120], status, command.output[-500:]))
+        return command.output
+
+    def now(self):
+        """The guest's CLOCK_MONOTONIC, ns."""
+        guest, here, _ = self.channel.clock()
+        return guest + time.monotonic_ns() - here
+
+    def console(self):
+        try:
+            with open(self.path("console"), encoding="utf-8", errors="replace") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def complaints(self):
+        """Lines of the kernel about itself."""
+        return [line for line in self.console().splitlines() if KERNEL_COMPLAINTS.search(line)]
+
+    # ---- faults: each is done when the call returns, and tells the guest's time of it ----
+
+    def address(self, rail):
+        return "10.0.%d.%d" % (rail + 1, self.number)
+
+    def cable(self, rail, up):
+        """The hypervisor takes the carrier away from one NIC (`set_link`), or gives it back. The other end sees nothing."""
+        before = self.now()
+        self.monitor.ask("set_link", name="nic%d" % (rail + 1), up=up)
+        return before
+
+    def timed(self, text):
+        """A fault as a command in the guest, with the guest's time just before it."""
+        at = int(self.run("agent clock; " + text).split()[0])
+        return at
+
+    def port(self, rail, up):
+        return self.timed("ip link set rail%d %s" % (rail, "up" if up else "down"))
+
+    def netem(self, rail, how):
+        """What leaves by this rail; None: nothing is done to it any more."""
+        name = "rail%d" % rail
+        return self.timed("tc qdisc replace dev %s root netem %s" % (name, how) if how else
+                          "tc qdisc del dev %s root 2>/dev/null; true" % name)
+
+    def blackhole(self, rail, on):
+        """Whatever comes in by this rail vanishes, by a filter before the protocols see it."""
+        name = "rail%d" % rail
+        if not on:
+            return self.timed("tc qdisc del dev %s clsact 2>/dev/null; true" % name)
+        return self.timed("tc qdisc add dev %s clsact && tc filter add dev %s ingress matchall action drop" % (name, name))
+
+    def remove(self, rail):
+        return self.timed("rdma link delete rxe%d" % rail)
+
+    def insert(self, rail):
+        return self.timed("rdma link add rxe%d type rxe netdev rail%d" % (rail, rail))
+
+    def hang(self, on):
+        self.monitor.ask("stop" if on else "cont")
+
+    def reboot(self):
+        self.channel.forget()
+        self.monitor.ask("system_reset")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machines of one topology, plugged together: a management network and a number of rails.
+
+Two machines: each network is a QEMU stream over a Unix socket. More: the first machine's QEMU is the switch of every network (a hub
+beside its own NIC), the others plug into it. A switch's port stays up when a machine's own cable is pulled."""
+import os
+import re
+import time
+
+from channel import Dead
+from machine import Machine
+
+LEFTOVERS = re.compile(r"^(ha|ib_|ibv_)", re.M)
+QUIET_LIMIT = 60
+
+
+def plug(folder, network, number, machines):
+    """QEMU's options of the far end of one NIC."""
+    net = "net%d" % network
+
+    def stream(name, other, server):
+        path = os.path.join(folder, "wire.%d.%d" % (network, other))
+        return "stream,id=%s,server=%s,addr.type=unix,addr.path=%s" % (name, "on" if server else "off", path)
+    if number > 1:
+        return ["-netdev", stream(net, number, False)]
+    if machines == 2:
+        return ["-netdev", stream(net, 2, True)]
+    options = ["-netdev", "hubport,id=%s,hubid=%d" % (net, network)]
+    for other in range(2, machines + 1):
+        link = "link%d-%d" % (network, other)
+        options += ["-netdev", stream(link, other, True),
+                    "-netdev", "hubport,id=hub%d-%d,hubid=%d,netdev=%s" % (network, other, network, link)]
+    return options
+
+
+class World:
+    def __init__(self, folder, machines=2, rails=2, memory=512):
+        self.folder, self.rails = folder, rails
+        self.machines = [Machine("abcdefgh"[i], i + 1, folder,
+                                 [plug(folder, r, i + 1, machines) for r in range(rails + 1)], memory)
+                         for i in range(machines)]
+
+    def __getattr__(self, name):
+        """world.a, world.b, …"""
+        for machine in self.__dict__.get("machines", ()):
+            if machine.name == name:
+                return machine
+        raise AttributeError(name)
+
+    def start(self):
+        """The first machine listens on the wires that the others plug into."""
+        first, others = self.machines[0], self.machines[1:]
+        first.start()
+        end = time.monotonic() + 60
+        wires = [os.path.join(self.folder, "wire.%d.%d" % (r, m.number)) for r in range(self.rails + 1) for m in others]
+        while not all(os.path.exists(w) for w in wires):
+            if time.monotonic() > end:
+                raise Dead("the wires did not come up: " + open(first.path("qemu"), encoding="utf-8").read())
+            time.sleep(0.02)
+        for machine in others:
+            machine.start()
+        for machine in self.machines:
+            machine.booted()
+        self.check_rails()
+
+    def check_rails(self):
+        """Every RDMA port active, every address reachable: else nothing that follows means anything."""
+        for machine in self.machines:
+            for rail in range(self.rails):
+                self.wait(lambda m=machine, r=rail: "ACTIVE" in m.run("cat /sys/class/infiniband/rxe%d/ports/1/state" % r,
+                                                                      check=False),
+                          "%s: rxe%d is not active" % (machine.name, rail))
+                for other in self.machines:
+                    if other is not machine:
+                        self.wait(lambda m=machine, o=other, r=rail: " 0% packet loss" in
+                                  m.run("ping -c 1 -W 5 -s 1200 " + o.address(r), check=False),
+                                  "%s does not reach %s on rail %d" % (machine.name, other.name, rail))
+
+    @staticmethod
+    def wait(condition, text, limit=QUIET_LIMIT):
+        end = time.monotonic() + limit
+        while not condition():
+            if time.monotonic() > end:
+                raise Dead(text)
+            time.sleep(0.1)
+
+    def tidy(self):
+        """Back to what booted: no process, no fault, every device there."""
+        for machine in self.machines:
+            machine.hang(False)
+            for rail in range(self.rails):
+                machine.cable(rail, True)
+            machine.run("killall -q -9 ha ib_write_bw ib_write_lat ib_read_bw ib_send_bw ib_send_lat ib_atomic_bw "
+                        "ibv_rc_pingpong; rm -rf /tmp/job /dev/shm/hawser-0 /dev/shm/softroce-0; modprobe rdma_rxe; "
+                        "for r in %s; do tc qdisc del dev rail$r root; tc qdisc del dev rail$r clsact; ip link set rail$r up; "
+                        "[ -e /sys/class/infiniband/rxe$r ] || rdma link add rxe$r type rxe netdev rail$r; done 2>/dev/null; true"
+                        % " ".join(map(str, range(self.rails))))
+        self.check_rails()
+
+    def stop(self):
+        for machine in self.machines:
+            machine.stop()
