@@ -90,8 +90,12 @@ X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
   "1 = do not read back behind data that was received into GPU memory.")
 
 /* Several rails with weights. */
-X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", LATER, RAILS,
-  "Fixed weights of the rails, parts per 1024, e.g. 512,512.")
+X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 3, "auto|primary|static|topology", NOW, RAILS,
+  "How a connection on a fused device shares its data out: all on the first rail (primary), as HA_NCCL_WEIGHTS says (static), "
+  "or by the speeds of the ports (topology). auto = static when HA_NCCL_WEIGHTS is set, else topology.")
+X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", NOW, RAILS,
+  "Weights of the rails of a fused device, in the order of its members: a list of numbers from 0 to 1024, e.g. 512,512. "
+  "A rail with 0 carries data only while no other can.")
 X(INT, mpib_mode, "MPIB_MODE", 0, 0, 1, "", LATER, RAILS,
   "0 = rails are chosen by topology, 1 = by the hints of an agent.")
 X(STR, mpib_hca_sout, "MPIB_HCA_SOUT", 0, 0, 0, "", LATER, RAILS,

@@ -27,6 +27,11 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 		ctx->config = *params->config;
 	else
 		ha_config_load_env(&ctx->config);
+	if (ha_weights_parse(ctx->config.weights, &ctx->weights)) {
+		HA_WARN(NULL, "HA_NCCL_WEIGHTS=%s is no list of numbers from 0 to %d, one per rail and not all 0: the ports' speeds "
+			"decide", ctx->config.weights, HA_SHARE_ALL);
+		ctx->weights.n = 0;
+	}
 	ctx->clock = params->clock ? params->clock : &ha_clock_live;
 	ctx->verbs = params->verbs;
 	if (!ctx->verbs) {

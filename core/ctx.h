@@ -16,6 +16,7 @@
 #include "core/fused.h"
 #include "core/oob.h"
 #include "core/service.h"
+#include "core/share.h"
 
 #include <pthread.h>
 
@@ -38,6 +39,7 @@ struct ha_ctx {
 	int ndevices; /* reported to NCCL */
 	int nports;   /* of devices[]: with those that were not usable at the start and may come up as standbys */
 	struct ha_fused_list fused;
+	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;

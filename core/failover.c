@@ -526,8 +526,9 @@ void ha_failover_launch(struct ha_bundle *b)
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_WORD, memory_order_relaxed);
 	}
 	b->ndata = b->nrails;
+	ha_share_rails(b);
 	for (unsigned i = 0; i < b->ndata; i++) {
-		b->share[i] = b->weight[i] = (uint16_t)(1024 / b->ndata);
+		b->weight[i] = b->share[i];
 		b->keyed |= (uint8_t)(1u << i);
 		ha_life_begun(b, &b->rail[i], now);
 	}

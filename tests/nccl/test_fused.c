@@ -15,15 +15,6 @@ struct seen {
 };
 
 #define CALLS(v)                                                                                         \
-	static ncclResult_t fuse_v##v(struct rig *rig, int *dev, int n, const int *devs)                 \
-	{                                                                                                \
-		const ncclNet_v##v##_t *t = rig->plugin.table;                                           \
-		ncclNetVDeviceProps_v##v##_t props = { .ndevs = n };                                     \
-                                                                                                         \
-		for (int i = 0; i < n && i < NCCL_NET_MAX_DEVS_PER_NIC_V##v; i++)                        \
-			props.devs[i] = devs[i];                                                         \
-		return t->makeVDevice(dev, &props);                                                      \
-	}                                                                                                \
 	static ncclResult_t look_v##v(struct rig *rig, int dev, struct seen *seen)                       \
 	{                                                                                                \
 		const ncclNet_v##v##_t *t = rig->plugin.table;                                           \
@@ -46,9 +37,7 @@ CALLS(12)
 
 static ncclResult_t fuse(struct rig *rig, int *dev, int n, const int *devs)
 {
-	static ncclResult_t (*const of[])(struct rig *, int *, int, const int *) = { fuse_v9, fuse_v10, fuse_v11, fuse_v12 };
-
-	return of[rig->version - 9](rig, dev, n, devs);
+	return rig->plugin.abi->fuse(&rig->plugin, dev, n, devs);
 }
 
 static ncclResult_t look(struct rig *rig, int dev, struct seen *seen)

@@ -43,7 +43,19 @@ static int device_of(const struct ha_mesh *mesh, const struct ha_place *place, i
 		return place->local_rank % mesh->plugin.devices;
 	if (dev == HA_DEV_ALL)
 		return (place->local_rank + group) % mesh->plugin.devices;
-	return dev;
+	return dev == HA_DEV_FUSED ? mesh->fused : dev;
+}
+
+static int devices_fuse(struct ha_mesh *mesh)
+{
+	const struct ha_options *o = mesh->options;
+	const struct ha_plugin_abi *abi = mesh->plugin.abi;
+
+	if (o->dev != HA_DEV_FUSED)
+		return 0;
+	if (!abi->fuse)
+		return ha_fault(-EINVAL, "version %d of the net interface fuses no devices; 9 and later do", abi->version);
+	return ha_plugin_check(&mesh->plugin, abi->fuse(&mesh->plugin, &mesh->fused, o->nfused, o->fused), "makeVDevice");
 }
 
 /* --- what to connect --------------------------------------------------------------------------------------------- */
@@ -272,7 +284,7 @@ static int device_check(struct ha_mesh *mesh, const struct ha_place *place)
 {
 	int dev = device_of(mesh, place, 0), err;
 
-	if (dev >= mesh->plugin.devices)
+	if (mesh->options->dev != HA_DEV_FUSED && dev >= mesh->plugin.devices)
 		return ha_fault(-ENODEV, "plugin '%s' has %d device%s, there is no device %d", mesh->plugin.name,
 				mesh->plugin.devices, mesh->plugin.devices == 1 ? "" : "s", dev);
 	err = ha_plugin_check(&mesh->plugin, mesh->plugin.abi->props(&mesh->plugin, dev, &mesh->props),
@@ -302,6 +314,8 @@ int ha_mesh_open(struct ha_mesh *mesh, const struct ha_options *options, const s
 	mesh->optional = optional_completion();
 	mesh->random = options->seed * 2 + 1 + (uint64_t)place->rank;
 	err = ha_plugin_open(&mesh->plugin, plugin, version, place->job);
+	if (!err)
+		err = devices_fuse(mesh);
 	if (!err)
 		err = device_check(mesh, place);
 	if (!err)

@@ -74,6 +74,7 @@ struct ha_mesh {
 	struct ha_plugin plugin;
 	struct ha_plugin_props props; /* of the first device used */
 	const struct ha_options *options;
+	int fused; /* the device that --dev N+M has made */
 	int steps;
 	int group; /* channels per connection */
 	bool flush;

@@ -65,7 +65,7 @@ static const struct {
 	{ "vs", OPT_VERSUS, "NAME", "take turns with this plugin and print both and their ratios" },
 	{ "net-version", OPT_NET_VERSION, "6-12", "version of the net interface (the highest the plugin has)" },
 	{ "vs-net-version", OPT_VERSUS_VERSION, "6-12", "the same for --vs" },
-	{ "dev", OPT_DEV, "N|all", "device of every rank, or its channels take all in turn (rank modulo devices)" },
+	{ "dev", OPT_DEV, "N|N+M|all", "device of every rank, one fused of several, or its channels take all in turn (rank modulo devices)" },
 	{ "channels", OPT_CHANNELS, "N", "parallel channels that share the data (1)" },
 	{ "group", OPT_GROUP, "N",
 	  "channels that share a connection with grouped receives (alltoall, sendrecv: all; else 1)" },
@@ -221,16 +221,22 @@ static bool redops_parse(struct ha_options *o, const char *text)
 
 static bool dev_parse(struct ha_options *o, const char *text)
 {
+	char copy[256], *save, *word;
 	long n;
 
 	if (!strcmp(text, "all")) {
 		o->dev = HA_DEV_ALL;
 		return true;
 	}
-	if (!int_parse(text, 0, 65535, &n))
-		return false;
-	o->dev = (int)n;
-	return true;
+	o->nfused = 0;
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (word = strtok_r(copy, "+", &save); word; word = strtok_r(NULL, "+", &save)) {
+		if (o->nfused == HA_FUSED_MAX || !int_parse(word, 0, 65535, &n))
+			return false;
+		o->fused[o->nfused++] = (int)n;
+	}
+	o->dev = o->nfused > 1 ? HA_DEV_FUSED : o->fused[0];
+	return o->nfused > 0;
 }
 
 static bool protocol_parse(struct ha_options *o, const char *text)

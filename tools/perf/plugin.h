@@ -50,6 +50,8 @@ struct ha_plugin_abi {
 			      void **mhandles, void **request);
 	/* hints about the traffic to come, before connecting; NULL where the version has no such call */
 	void (*announce)(struct ha_plugin *plugin, int peers, int flows);
+	/* n devices as one; NULL where the version has no such call */
+	ncclResult_t (*fuse)(struct ha_plugin *plugin, int *dev, int n, const int *devs);
 	ncclResult_t (*finalize)(struct ha_plugin *plugin);
 };
 

@@ -88,6 +88,17 @@ static ncclResult_t irecv(struct ha_plugin *plugin, void *comm, int n, void **da
 	return table_of(plugin)->irecv(comm, n, data, sizes, tags, mhandles, phandles, request);
 }
 
+static ncclResult_t fuse(struct ha_plugin *plugin, int *dev, int n, const int *devs)
+{
+	ncclNetVDeviceProps_v10_t props = { .ndevs = n };
+
+	if (!table_of(plugin)->makeVDevice)
+		return ncclInvalidUsage;
+	for (int i = 0; i < n && i < NCCL_NET_MAX_DEVS_PER_NIC_V10; i++)
+		props.devs[i] = devs[i];
+	return table_of(plugin)->makeVDevice(dev, &props);
+}
+
 const struct ha_plugin_abi ha_plugin_abi_v10 = {
 	.version = 10,
 	.symbol = "ncclNetPlugin_v10",
@@ -100,4 +111,5 @@ const struct ha_plugin_abi ha_plugin_abi_v10 = {
 	.reg = reg,
 	.isend = isend,
 	.irecv = irecv,
+	.fuse = fuse,
 };

@@ -103,6 +103,17 @@ static ncclResult_t finalize(struct ha_plugin *plugin)
 	return table_of(plugin)->finalize(plugin->context);
 }
 
+static ncclResult_t fuse(struct ha_plugin *plugin, int *dev, int n, const int *devs)
+{
+	ncclNetVDeviceProps_v12_t props = { .ndevs = n };
+
+	if (!table_of(plugin)->makeVDevice)
+		return ncclInvalidUsage;
+	for (int i = 0; i < n && i < NCCL_NET_MAX_DEVS_PER_NIC_V12; i++)
+		props.devs[i] = devs[i];
+	return table_of(plugin)->makeVDevice(dev, &props);
+}
+
 const struct ha_plugin_abi ha_plugin_abi_v12 = {
 	.version = 12,
 	.symbol = "ncclNetPlugin_v12",
@@ -115,6 +126,7 @@ const struct ha_plugin_abi ha_plugin_abi_v12 = {
 	.reg = reg,
 	.isend = isend,
 	.irecv = irecv,
+	.fuse = fuse,
 	.announce = announce,
 	.finalize = finalize,
 };

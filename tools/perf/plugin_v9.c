@@ -83,6 +83,17 @@ static ncclResult_t irecv(struct ha_plugin *plugin, void *comm, int n, void **da
 	return table_of(plugin)->irecv(comm, n, data, sizes, tags, mhandles, request);
 }
 
+static ncclResult_t fuse(struct ha_plugin *plugin, int *dev, int n, const int *devs)
+{
+	ncclNetVDeviceProps_v9_t props = { .ndevs = n };
+
+	if (!table_of(plugin)->makeVDevice)
+		return ncclInvalidUsage;
+	for (int i = 0; i < n && i < NCCL_NET_MAX_DEVS_PER_NIC_V9; i++)
+		props.devs[i] = devs[i];
+	return table_of(plugin)->makeVDevice(dev, &props);
+}
+
 const struct ha_plugin_abi ha_plugin_abi_v9 = {
 	.version = 9,
 	.symbol = "ncclNetPlugin_v9",
@@ -95,4 +106,5 @@ const struct ha_plugin_abi ha_plugin_abi_v9 = {
 	.reg = reg,
 	.isend = isend,
 	.irecv = irecv,
+	.fuse = fuse,
 };

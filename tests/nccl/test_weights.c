@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each member of a fused device sends, counted by the NICs themselves, is in the proportion of the weights: within 1 %. */
+#include "tests/nccl/rig.h"
+
+#include "softroce/control.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MESSAGE (1 << 20)
+#define MESSAGES 48
+
+static const struct setting {
+	const char *policy, *weights; /* NULL: not set */
+	double part[2];
+	const char *warning; /* NULL: none */
+} settings[] = {
+	{ NULL, NULL, { 0.5, 0.5 }, NULL },
+	{ NULL, "512,512", { 0.5, 0.5 }, NULL },
+	{ NULL, "768,256", { 0.75, 0.25 }, NULL },
+	{ NULL, "646,378", { 646.0 / 1024, 378.0 / 1024 }, NULL },
+	{ NULL, "1024,0", { 1, 0 }, NULL },
+	{ "static", "0,1024", { 0, 1 }, NULL },
+	{ NULL, "3,1", { 0.75, 0.25 }, NULL },
+	{ "primary", "512,512", { 1, 0 }, NULL },
+	{ "topology", "1024,0", { 0.5, 0.5 }, NULL },
+	{ NULL, "much,more", { 0.5, 0.5 }, "HA_NCCL_WEIGHTS=much,more" },
+};
+
+static uint64_t sent_by(const char *device)
+{
+	char selector[64];
+	struct sr_control_entry *list;
+	uint64_t bytes;
+	int n;
+
+	snprintf(selector, sizeof(selector), "%s:%d", device, (int)getpid());
+	list = sr_control_list(selector, &n);
+	CHECK(list && n == 1, "%d devices are called %s", n, selector);
+	CHECK(!sr_control_refresh(list), "its counters are not there");
+	bytes = list->page.counters.sent_bytes;
+	free(list);
+	return bytes;
+}
+
+static void use(const struct setting *s)
+{
+	struct rig rig;
+	struct rig_pair pair;
+	uint64_t before[2], after[2];
+	double all;
+	int dev;
+
+	if (s->policy)
+		setenv("HA_NCCL_POLICY", s->policy, 1);
+	if (s->weights)
+		setenv("HA_NCCL_WEIGHTS", s->weights, 1);
+	rig_open(&rig, 1, NULL);
+	CHECK(!s->warning || rig_logged(s->warning), "nonsense is taken without a word");
+	CHECK(s->warning || !rig_warnings(), "%s", rig_last_warning());
+	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
+	rig_pair_open_on(&rig, &pair, dev);
+	rig_exchange(&rig, &pair, MESSAGE);
+	before[0] = sent_by("soft0"), before[1] = sent_by("soft1");
+	for (int i = 0; i < MESSAGES; i++)
+		rig_exchange(&rig, &pair, MESSAGE);
+	after[0] = sent_by("soft0") - before[0], after[1] = sent_by("soft1") - before[1];
+	all = (double)(after[0] + after[1]);
+	printf("policy %-8s weights %-9s: %.4f and %.4f of %.0f bytes on the wire\n", s->policy ? s->policy : "-",
+	       s->weights ? s->weights : "-", (double)after[0] / all, (double)after[1] / all, all);
+	for (int i = 0; i < 2; i++)
+		CHECK((double)after[i] / all > s->part[i] - 0.01 && (double)after[i] / all < s->part[i] + 0.01,
+		      "soft%d sent %.4f of it, not %.4f", i, (double)after[i] / all, s->part[i]);
+	rig_pair_close(&rig, &pair);
+	rig_close(&rig);
+}
+
+/* A process each: variables are read once. */
+int main(void)
+{
+	for (unsigned i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		int status;
+		pid_t child = fork();
+
+		if (!child) {
+			use(&settings[i]);
+			fflush(stdout);
+			_exit(0);
+		}
+		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "setting %u", i);
+	}
+	return 0;
+}
