@@ -119,7 +119,10 @@ struct sr_counters {
 	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request, out_of_seq_request, rcvd_rnr_err,
 		send_rnr_err, rcvd_seq_err, ack_deferred, retry_exceeded_err, retry_rnr_exceeded_err,
 		completer_retry_err, send_err,
-		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down, dropped_wrong_peer;
+		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down, dropped_wrong_peer,
+		/* answers to nothing that is under way; datagrams with another Q_Key; messages of unreliable services
+		 * without a receive, or broken; requests answered with a fatal NAK */
+		dropped_answer, dropped_bad_qkey, dropped_no_receive, dropped_message, refused_request;
 };
 const struct sr_counters *sr_nic_counters(const struct sr_nic *nic);
 
@@ -132,6 +135,19 @@ int sr_mr_destroy(struct sr_mr *mr);
 int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length, int access);
 uint32_t sr_mr_lkey(const struct sr_mr *mr);
 uint32_t sr_mr_rkey(const struct sr_mr *mr);
+/* A memory window, not bound; sr_mr_rkey() is its key. It is bound and invalidated by work requests: of a posted
+ * IBV_WR_BIND_MW the engine reads rkey (the new one), and of bind_info what its mr points to only while posting. */
+struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err);
+int sr_mw_destroy(struct sr_mr *mw);
+
+/* ---- address handles ---- */
+/* What ibv_send_wr's wr.ud.ah points to: the public struct first, behind it where a datagram goes. */
+struct sr_ah {
+	struct ibv_ah ah;
+	struct sr_path path;
+};
+/* Fills in the path. 0, or -EINVAL: no address that a RoCE packet can be sent to from a GID that we have. */
+int sr_ah_resolve(const struct sr_nic *nic, const struct ibv_ah_attr *attr, struct sr_path *path);
 
 /* ---- completion queues ---- */
 struct sr_cq *sr_cq_create(struct sr_nic *nic, int cqe, void *user, int *err);

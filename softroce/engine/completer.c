@@ -56,6 +56,13 @@ static void complete_tail(struct sr_qp *qp)
 {
 	qp->req.place_pos = (struct sr_sge_pos){ 0 };
 	sr_complete_send(qp, IBV_WC_SUCCESS);
+	sr_completer_locals(qp);
+}
+
+void sr_completer_locals(struct sr_qp *qp)
+{
+	while (qp->sq.tail != qp->sq.cur && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
+		sr_complete_send(qp, IBV_WC_SUCCESS);
 }
 
 /*
@@ -72,6 +79,8 @@ static void acknowledge_before(struct sr_qp *qp, uint32_t psn)
 		uint32_t end = sr_psn_add(wqe->last_psn, 1);
 
 		if (sr_wr_needs_response(wqe))
+			break;
+		if (sr_wr_is_local(wqe) && !(wqe->flags & SR_SEND_DONE))
 			break;
 		if (sr_psn_diff(psn, end) < 0) {
 			req->una_psn = psn;
@@ -241,8 +250,10 @@ void sr_completer_receive(struct sr_qp *qp, const struct sr_packet *packet)
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
 	/* Old news, or news of what was never sent. */
-	if (sr_psn_diff(packet->psn, req->una_psn) < 0 || sr_psn_diff(packet->psn, req->max_psn) >= 0)
+	if (sr_psn_diff(packet->psn, req->una_psn) < 0 || sr_psn_diff(packet->psn, req->max_psn) >= 0) {
+		qp->nic->counters.dropped_answer++;
 		return;
+	}
 	if (packet->opcode == SR_OP_ACK)
 		acknowledged(qp, packet);
 	else

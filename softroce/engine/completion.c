@@ -11,6 +11,9 @@ static const uint8_t wc_opcode[] = {
 	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
 };
 
 void sr_complete_send(struct sr_qp *qp, enum ibv_wc_status status)
@@ -67,15 +70,30 @@ void sr_complete_receive(struct sr_qp *qp, enum ibv_wc_status status, const stru
 		.status = status,
 		.opcode = what->opcode,
 		.byte_len = what->byte_len,
-		.imm_data = what->has_imm ? what->imm : 0,
+		.imm_data = what->imm,
 		.qp_num = qp->qpn,
-		.src_qp = qp->attr.dest_qp_num,
-		.wc_flags = what->has_imm ? IBV_WC_WITH_IMM : 0,
+		.src_qp = what->flags & IBV_WC_GRH ? what->src_qp : qp->attr.dest_qp_num,
+		.wc_flags = what->flags,
 	};
 	cqe->retired = qp->srq ? &qp->srq->rq.retired : &qp->rq.retired;
 	cqe->places = 1;
 	cqe->shared = qp->srq;
 	sr_cq_publish(qp->recv_cq, what->solicited || status != IBV_WC_SUCCESS);
+}
+
+void sr_complete_message(struct sr_qp *qp, const struct sr_packet *packet, enum ibv_wc_opcode opcode, uint32_t length)
+{
+	bool imm = packet->kind & SR_PKT_IMM, inv = packet->kind & SR_PKT_INV, ud = packet->kind & SR_PKT_DETH;
+	const struct sr_received what = {
+		.opcode = opcode,
+		.byte_len = length,
+		.flags = (imm ? IBV_WC_WITH_IMM : 0) | (inv ? IBV_WC_WITH_INV : 0) | (ud ? IBV_WC_GRH : 0),
+		.solicited = packet->solicited,
+		.imm = imm || inv ? packet->imm : 0,
+		.src_qp = ud ? packet->src_qp : 0,
+	};
+
+	sr_complete_receive(qp, IBV_WC_SUCCESS, &what);
 }
 
 void sr_flush_sends(struct sr_qp *qp)

@@ -10,5 +10,6 @@
 #define SR_MAX_CQ 65536
 #define SR_MAX_PD 65536
 #define SR_MAX_SRQ 65536
+#define SR_MAX_AH 1048576 /* they take nothing here but their memory */
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr.c - protection domains and memory regions: create, change, destroy */
+/* mr.c - protection domains, memory regions and windows: create, change, destroy */
 #include "softroce/engine/mr.h"
 #include <errno.h>
 #include <stdlib.h>
 
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_RIGHTS (REMOTE_CHANGES | IBV_ACCESS_REMOTE_READ)
 #define KNOWN_ACCESS                                                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
-	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
 
 struct sr_pd *sr_pd_create(struct sr_nic *nic, int *err)
 {
@@ -50,6 +51,7 @@ static int check_region(void *addr, size_t length, uint64_t iova, int access)
 struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t iova, int access, int *err)
 {
 	struct sr_mr *mr;
+	uint32_t id;
 
 	*err = pd->nic->dead ? -EIO : check_region(addr, length, iova, access);
 	if (*err)
@@ -58,19 +60,28 @@ struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t
 	mr = malloc(sizeof(*mr));
 	if (!mr)
 		return NULL;
-	*mr = (struct sr_mr){ .pd = pd, .addr = addr, .length = length, .iova = iova, .access = access };
-	*err = sr_table_add(&pd->nic->mrs, mr, &pd->nic->rng, &mr->key);
+	*mr = (struct sr_mr){
+		.pd = pd,
+		.addr = addr,
+		.length = length,
+		.iova = iova,
+		.access = access | SR_ACCESS_LOCAL,
+	};
+	*err = sr_table_add(&pd->nic->mrs, mr, &pd->nic->rng, &id);
 	if (*err) {
 		free(mr);
 		return NULL;
 	}
+	mr->key = sr_key_of(id);
 	pd->refs++;
 	return mr;
 }
 
 int sr_mr_destroy(struct sr_mr *mr)
 {
-	sr_table_remove(&mr->pd->nic->mrs, mr->key);
+	if (mr->bound)
+		return -EBUSY;
+	sr_table_remove(&mr->pd->nic->mrs, sr_id_of(mr->key));
 	mr->pd->refs--;
 	free(mr);
 	return 0;
@@ -79,6 +90,7 @@ int sr_mr_destroy(struct sr_mr *mr)
 int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length, int access)
 {
 	struct sr_mr to = *mr;
+	uint32_t id;
 	int err;
 
 	if (mr->pd->nic->dead)
@@ -91,18 +103,23 @@ int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_
 		to.iova = (uintptr_t)addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		to.access = access;
+		to.access = access | SR_ACCESS_LOCAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		if (!pd || pd->nic != mr->pd->nic)
 			return -EINVAL;
 		to.pd = pd;
 	}
-	err = check_region(to.addr, to.length, to.iova, to.access);
+	err = check_region(to.addr, to.length, to.iova, to.access & ~SR_ACCESS_LOCAL);
 	if (err)
 		return err;
-	/* New keys, so that whoever holds the old ones can not reach the new memory. */
-	sr_table_remove(&mr->pd->nic->mrs, mr->key);
-	err = sr_table_add(&mr->pd->nic->mrs, mr, &mr->pd->nic->rng, &to.key);
+	if (mr->bound)
+		return -EBUSY;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		/* New keys, so that whoever holds the old ones can not reach the new memory. */
+		sr_table_remove(&mr->pd->nic->mrs, sr_id_of(mr->key));
+		err = sr_table_add(&mr->pd->nic->mrs, mr, &mr->pd->nic->rng, &id);
+		to.key = sr_key_of(id);
+	}
 	mr->pd->refs--;
 	to.pd->refs++;
 	*mr = to;
@@ -117,4 +134,108 @@ uint32_t sr_mr_lkey(const struct sr_mr *mr)
 uint32_t sr_mr_rkey(const struct sr_mr *mr)
 {
 	return mr->key;
+}
+
+/* ---- windows ---- */
+
+struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err)
+{
+	struct sr_mr *mw;
+	uint32_t id;
+
+	*err = pd->nic->dead ? -EIO : type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2 ? -EINVAL : 0;
+	if (*err)
+		return NULL;
+	*err = -ENOMEM;
+	mw = malloc(sizeof(*mw));
+	if (!mw)
+		return NULL;
+	*mw = (struct sr_mr){ .pd = pd, .window = (uint8_t)type };
+	*err = sr_table_add(&pd->nic->mrs, mw, &pd->nic->rng, &id);
+	if (*err) {
+		free(mw);
+		return NULL;
+	}
+	mw->key = sr_key_of(id);
+	pd->refs++;
+	return mw;
+}
+
+static void unbind(struct sr_mr *mw)
+{
+	if (mw->parent)
+		mw->parent->bound--;
+	mw->parent = NULL;
+	mw->addr = NULL;
+	mw->length = 0;
+	mw->access = 0;
+	mw->qpn = 0;
+}
+
+int sr_mw_destroy(struct sr_mr *mw)
+{
+	unbind(mw);
+	return sr_mr_destroy(mw);
+}
+
+/* The window with this key, whatever the key's low byte. */
+static struct sr_mr *find_window(struct sr_nic *nic, const struct sr_pd *pd, uint32_t key)
+{
+	struct sr_mr *mw = sr_table_find_index(&nic->mrs, sr_id_of(key));
+
+	return mw && mw->window && mw->pd == pd && (mw->key ^ key) <= 0xff ? mw : NULL;
+}
+
+/* IBTA vol. 1, 10.6.7.2.2: a window grants nothing its region could not grant. */
+static int check_bind(const struct sr_mr *mw, const struct sr_mr *mr, const struct sr_mw_bind *bind)
+{
+	uint64_t offset;
+
+	if (!mr || mr->window || mr->pd != mw->pd || !(mr->access & IBV_ACCESS_MW_BIND))
+		return -EACCES;
+	/* The local right says nothing about a window, but programs name it. */
+	if (bind->access &
+	    ~(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | (mw->window == IBV_MW_TYPE_2 ? IBV_ACCESS_ZERO_BASED : 0)))
+		return -EACCES;
+	if ((bind->access & REMOTE_CHANGES) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return -EACCES;
+	offset = bind->addr - mr->iova;
+	if (offset >= mr->length || bind->length > mr->length - offset)
+		return -EACCES;
+	return 0;
+}
+
+int sr_mw_bind(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn, const struct sr_mw_bind *bind)
+{
+	struct sr_mr *mw = find_window(nic, pd, bind->rkey);
+	struct sr_mr *mr = sr_table_find(&nic->mrs, sr_id_of(bind->lkey));
+	bool two = mw && mw->window == IBV_MW_TYPE_2;
+
+	if (!mw || (two && (mw->parent || !bind->length)))
+		return -EACCES;
+	if (bind->length && check_bind(mw, mr, bind))
+		return -EACCES;
+	unbind(mw);
+	mw->key = bind->rkey;
+	sr_table_rename(&nic->mrs, sr_id_of(bind->rkey));
+	if (!bind->length)
+		return 0;
+	mw->parent = mr;
+	mr->bound++;
+	mw->addr = mr->addr + (bind->addr - mr->iova);
+	mw->length = bind->length;
+	mw->iova = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->addr;
+	mw->access = bind->access & REMOTE_RIGHTS;
+	mw->qpn = two ? qpn : 0;
+	return 0;
+}
+
+int sr_mw_invalidate(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn, uint32_t key)
+{
+	struct sr_mr *mw = sr_table_find(&nic->mrs, sr_id_of(key));
+
+	if (!mw || mw->pd != pd || mw->window != IBV_MW_TYPE_2 || !mw->parent || mw->qpn != qpn)
+		return -EACCES;
+	unbind(mw);
+	return 0;
 }

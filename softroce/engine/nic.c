@@ -68,9 +68,13 @@ void sr_nic_destroy(struct sr_nic *nic)
 		sr_srq_destroy(sr_container(nic->srqs.next, struct sr_srq, link));
 	while (!sr_list_empty(&nic->cqs))
 		sr_cq_destroy(sr_container(nic->cqs.next, struct sr_cq, link));
-	for (uint32_t i = 0; i < nic->mrs.n; i++)
-		if (nic->mrs.slot[i].object)
-			sr_mr_destroy(nic->mrs.slot[i].object);
+	for (int windows = 1; windows >= 0; windows--) /* a region with a window cannot go */
+		for (uint32_t i = 0; i < nic->mrs.n; i++) {
+			struct sr_mr *mr = nic->mrs.slot[i].object;
+
+			if (mr && windows == !!mr->window)
+				(windows ? sr_mw_destroy : sr_mr_destroy)(mr);
+		}
 	while (!sr_list_empty(&nic->pds))
 		sr_pd_destroy(sr_container(nic->pds.next, struct sr_pd, link));
 	sr_timers_fini(&nic->timers);
@@ -158,10 +162,11 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 		nic->counters.dropped_no_qp++;
 		return;
 	}
-	if (!from_peer(qp, path)) {
+	if (!qp->service->anyone && !from_peer(qp, path)) {
 		nic->counters.dropped_wrong_peer++;
 		return;
 	}
+	packet.path = path;
 	qp->service->receive(qp, &packet);
 	sr_nic_settle(nic);
 }

@@ -31,12 +31,15 @@ void sr_nic_query_device(const struct sr_nic *nic, struct ibv_device_attr *attr)
 		.max_qp = 1 << SR_QPN_INDEX_BITS,
 		.max_qp_wr = SR_MAX_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE,
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = SR_MAX_SGE,
 		.max_sge_rd = SR_MAX_SGE,
 		.max_cq = SR_MAX_CQ,
 		.max_cqe = SR_MAX_CQE,
 		.max_mr = 1 << SR_KEY_INDEX_BITS,
+		.max_mw = 1 << SR_KEY_INDEX_BITS,
+		.max_ah = SR_MAX_AH,
 		.max_pd = SR_MAX_PD,
 		.max_qp_rd_atom = SR_MAX_RD_ATOMIC,
 		.max_res_rd_atom = SR_MAX_RD_ATOMIC << SR_QPN_INDEX_BITS,

@@ -20,11 +20,16 @@ struct layout {
 
 #define BTH sizeof(struct sr_bth)
 #define RETH sizeof(struct sr_reth)
-#define SEND(bits) { REQ | SR_PKT_SEND | DATA | (bits), BTH + ((bits) & SR_PKT_IMM ? SR_IMM_LEN : 0) }
+#define DETH sizeof(struct sr_deth)
+#define IMM(bits) ((bits) & (SR_PKT_IMM | SR_PKT_INV) ? SR_IMM_LEN : 0)
+#define SEND(bits) { REQ | SR_PKT_SEND | DATA | (bits), BTH + IMM(bits) }
+#define DATAGRAM(bits) { REQ | SR_PKT_SEND | SR_PKT_DETH | DATA | (bits), BTH + DETH + IMM(bits) }
+#define UC(op) SR_OP_OF(SR_CLASS_UC, op)
+#define UD(op) SR_OP_OF(SR_CLASS_UD, op)
 #define WRITE(bits)                                                                                                    \
 	{                                                                                                              \
 		REQ | SR_PKT_WRITE | DATA | (bits),                                                                    \
-			BTH + ((bits) & FIRST ? RETH : 0) + ((bits) & SR_PKT_IMM ? SR_IMM_LEN : 0)                     \
+			BTH + ((bits) & FIRST ? RETH : 0) + IMM(bits)                                                  \
 	}
 #define RESPONSE(bits, more) { RSP | SR_PKT_AETH | (bits), BTH + SR_AETH_LEN + (more) }
 
@@ -50,6 +55,22 @@ static const struct layout layouts[256] = {
 	[SR_OP_ATOMIC_ACK] = RESPONSE(SR_PKT_ATOMIC | ONLY, SR_ATOMICACK_LEN),
 	[SR_OP_CMP_SWAP] = { REQ | SR_PKT_ATOMIC | ONLY, BTH + sizeof(struct sr_atomiceth) },
 	[SR_OP_FETCH_ADD] = { REQ | SR_PKT_ATOMIC | ONLY, BTH + sizeof(struct sr_atomiceth) },
+	[SR_OP_SEND_LAST_INV] = SEND(LAST | SR_PKT_INV),
+	[SR_OP_SEND_ONLY_INV] = SEND(ONLY | SR_PKT_INV),
+	[UC(SR_OP_SEND_FIRST)] = SEND(FIRST),
+	[UC(SR_OP_SEND_MIDDLE)] = SEND(0),
+	[UC(SR_OP_SEND_LAST)] = SEND(LAST),
+	[UC(SR_OP_SEND_LAST_IMM)] = SEND(LAST | SR_PKT_IMM),
+	[UC(SR_OP_SEND_ONLY)] = SEND(ONLY),
+	[UC(SR_OP_SEND_ONLY_IMM)] = SEND(ONLY | SR_PKT_IMM),
+	[UC(SR_OP_WRITE_FIRST)] = WRITE(FIRST),
+	[UC(SR_OP_WRITE_MIDDLE)] = WRITE(0),
+	[UC(SR_OP_WRITE_LAST)] = WRITE(LAST),
+	[UC(SR_OP_WRITE_LAST_IMM)] = WRITE(LAST | SR_PKT_IMM),
+	[UC(SR_OP_WRITE_ONLY)] = WRITE(ONLY),
+	[UC(SR_OP_WRITE_ONLY_IMM)] = WRITE(ONLY | SR_PKT_IMM),
+	[UD(SR_OP_SEND_ONLY)] = DATAGRAM(ONLY),
+	[UD(SR_OP_SEND_ONLY_IMM)] = DATAGRAM(ONLY | SR_PKT_IMM),
 };
 
 static uint32_t get32(const uint8_t *p)
@@ -87,6 +108,10 @@ static void read_extended(struct sr_packet *packet, const uint8_t *p)
 			return;
 		}
 		packet->original = get64(p);
+	} else if (kind & SR_PKT_DETH) {
+		packet->qkey = get32(p + offsetof(struct sr_deth, qkey));
+		packet->src_qp = get32(p + offsetof(struct sr_deth, src_qp)) & 0xffffff;
+		p += sizeof(struct sr_deth);
 	} else if ((kind & REQ) && (kind & FIRST) && (kind & (SR_PKT_WRITE | SR_PKT_READ))) {
 		packet->va = get64(p + offsetof(struct sr_reth, va));
 		packet->rkey = get32(p + offsetof(struct sr_reth, rkey));
@@ -95,6 +120,8 @@ static void read_extended(struct sr_packet *packet, const uint8_t *p)
 	}
 	if (kind & SR_PKT_IMM)
 		memcpy(&packet->imm, p, SR_IMM_LEN);
+	else if (kind & SR_PKT_INV)
+		packet->imm = get32(p);
 }
 
 int sr_packet_parse(struct sr_packet *packet, const void *data, uint32_t len)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sr_path;
+
 #define SR_PKEY 0xffffu /* default partition, full member */
 
 /* Base transport header, 9.2. */
@@ -41,13 +43,20 @@ struct sr_atomiceth {
 	uint64_t compare;
 } __attribute__((packed));
 
+/* Datagram extended transport header, 9.3.2. */
+struct sr_deth {
+	uint32_t qkey;
+	uint32_t src_qp; /* reserved 8, source queue pair 24 */
+};
+
 static_assert(sizeof(struct sr_bth) == 12, "IBTA 9.2");
+static_assert(sizeof(struct sr_deth) == 8, "IBTA 9.3.2");
 static_assert(sizeof(struct sr_reth) == 16, "IBTA 9.3.3");
 static_assert(sizeof(struct sr_atomiceth) == 28, "IBTA 9.3.4");
 
 #define SR_AETH_LEN 4u	     /* syndrome 8, message sequence number 24; 9.3.5 */
 #define SR_ATOMICACK_LEN 8u  /* 9.3.6 */
-#define SR_IMM_LEN 4u	     /* 9.3.7 */
+#define SR_IMM_LEN 4u	     /* immediate data, 9.3.7; or the key to invalidate, 9.3.8 */
 
 /* AETH syndromes, table 44 and 45. */
 #define SR_AETH_ACK 0x1fu /* acknowledged, no end-to-end credits */
@@ -82,9 +91,14 @@ enum sr_opcode {
 	SR_OP_ATOMIC_ACK = 0x12,
 	SR_OP_CMP_SWAP = 0x13,
 	SR_OP_FETCH_ADD = 0x14,
+	SR_OP_SEND_LAST_INV = 0x16,
+	SR_OP_SEND_ONLY_INV = 0x17,
 };
 #define SR_OPCODE_CLASS_SHIFT 5
 #define SR_CLASS_RC 0u
+#define SR_CLASS_UC 1u
+#define SR_CLASS_UD 3u
+#define SR_OP_OF(class, op) ((class) << SR_OPCODE_CLASS_SHIFT | (op))
 
 /* What an opcode means. */
 #define SR_PKT_REQUEST 0x001u
@@ -98,9 +112,12 @@ enum sr_opcode {
 #define SR_PKT_IMM 0x100u
 #define SR_PKT_AETH 0x200u
 #define SR_PKT_PAYLOAD 0x400u
+#define SR_PKT_DETH 0x800u
+#define SR_PKT_INV 0x1000u /* a key to invalidate where others have immediate data */
 
 /* A parsed packet, numbers in host order. Fields of headers that are not there are undefined. */
 struct sr_packet {
+	const struct sr_path *path; /* of its arrival */
 	uint16_t kind; /* SR_PKT_* */
 	uint8_t opcode;
 	uint8_t syndrome;
@@ -114,8 +131,11 @@ struct sr_packet {
 			uint64_t swap_add, compare;
 		};
 		uint64_t original; /* AtomicAckETH */
+		struct {
+			uint32_t qkey, src_qp; /* DETH */
+		};
 	};
-	uint32_t imm; /* network order, as completions have it */
+	uint32_t imm; /* network order, as completions have it; with SR_PKT_INV a key in host order */
 	const uint8_t *payload;
 	uint32_t payload_len;
 };

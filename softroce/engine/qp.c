@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct sr_service *const services[] = { &sr_service_rc };
+static const struct sr_service *const services[] = { &sr_service_rc, &sr_service_uc, &sr_service_ud };
 
 const struct sr_service *sr_service_by_type(enum ibv_qp_type type)
 {
@@ -35,13 +35,15 @@ static int check_init(const struct sr_pd *pd, const struct sr_qp_init *init)
 	return cap->max_recv_wr > SR_MAX_WR || cap->max_recv_sge > SR_MAX_SGE ? -EINVAL : 0;
 }
 
-static int init_sq(struct sr_sq *sq, const struct ibv_qp_cap *cap)
+static int init_sq(struct sr_sq *sq, const struct ibv_qp_cap *cap, enum ibv_qp_type type)
 {
 	size_t payload = cap->max_send_sge * sizeof(struct ibv_sge);
 	uint32_t size = 1;
 
 	if (payload < cap->max_inline_data)
 		payload = cap->max_inline_data;
+	if (type == IBV_QPT_UD)
+		payload = ((payload + 7) & ~(size_t)7) + sizeof(struct sr_ud_dest);
 	while (size < cap->max_send_wr)
 		size *= 2;
 	sq->stride = (uint32_t)((sizeof(struct sr_swqe) + payload + 15) & ~(size_t)15);
@@ -52,7 +54,7 @@ static int init_sq(struct sr_sq *sq, const struct ibv_qp_cap *cap)
 
 static int init_queues(struct sr_qp *qp)
 {
-	int err = init_sq(&qp->sq, &qp->cap);
+	int err = init_sq(&qp->sq, &qp->cap, qp->type);
 
 	if (err)
 		return err;
@@ -242,7 +244,7 @@ int sr_qp_post_send(struct sr_qp *qp, uint64_t now, struct ibv_send_wr *wr, stru
 	}
 	if (err)
 		*bad = wr;
-	if (qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE)
 		sr_flush_sends(qp);
 	else if (qp->sq.cur != qp->sq.head)
 		sr_qp_activate(qp);

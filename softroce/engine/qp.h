@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * qp.h - queue pairs: the state every transport service shares, and the reliable connection's two halves
+ * qp.h - queue pairs: the state every transport service shares, and the two halves of a connection
  */
 #ifndef SOFTROCE_ENGINE_QP_H
 #define SOFTROCE_ENGINE_QP_H
@@ -13,6 +13,8 @@
 
 struct sr_service;
 
+#define SR_SEND_DONE 0x80u /* work without a packet (a window) that was done and waits for its turn to complete */
+
 /* A posted send. Its packets' sequence numbers are given out when it is posted. */
 struct sr_swqe {
 	uint64_t wr_id;
@@ -24,7 +26,7 @@ struct sr_swqe {
 	uint32_t length;
 	uint32_t first_psn, last_psn;
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags;	/* enum ibv_send_flags, SIGNALED also by sq_sig_all */
+	uint8_t flags;	/* enum ibv_send_flags, SIGNALED also by sq_sig_all; SR_SEND_DONE */
 	uint8_t num_sge;
 	uint8_t status; /* enum ibv_wc_status: a local error found while sending; reported when it is the oldest */
 	struct ibv_sge sge[]; /* or the inline bytes */
@@ -131,6 +133,17 @@ struct sr_qp {
 	struct sr_responder resp;
 	struct sr_rwqe *taken; /* copy of the shared receive in use */
 };
+
+/* Where a datagram goes: copied when it is posted, behind its buffers. */
+struct sr_ud_dest {
+	struct sr_path path;
+	uint32_t qpn, qkey;
+};
+
+static inline struct sr_ud_dest *sr_ud_dest(const struct sr_sq *sq, const struct sr_swqe *wqe)
+{
+	return (struct sr_ud_dest *)(void *)((char *)(uintptr_t)wqe + sq->stride - sizeof(struct sr_ud_dest));
+}
 
 static inline struct sr_swqe *sr_sq_at(const struct sr_sq *sq, uint32_t index)
 {

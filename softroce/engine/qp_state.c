@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * IBTA vol. 1, table 91 (11.2.5.3) for reliable connections: which attributes a transition must and may carry. The
- * state itself is always allowed. UD and UC differ only in the columns, so a new service adds a table beside this one.
+ * IBTA vol. 1, table 91 (11.2.5.3): which attributes a transition must and may carry, by service. The state itself is
+ * always allowed.
  */
 struct transition {
 	bool valid;
@@ -19,14 +19,17 @@ struct transition {
 
 #define PATHS (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
-static const struct transition rc_table[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN] = {
+typedef struct transition table[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN];
+
+#define BACK [IBV_QPS_RESET] = { true }, [IBV_QPS_ERR] = { true }
+
+static const table rc_table = {
 	[IBV_QPS_RESET] = {
 		[IBV_QPS_RESET] = { true },
 		[IBV_QPS_INIT] = { true, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
 	},
 	[IBV_QPS_INIT] = {
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 		[IBV_QPS_INIT] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
 		[IBV_QPS_RTR] = { true,
 				  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -34,22 +37,19 @@ static const struct transition rc_table[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN] = {
 				  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	},
 	[IBV_QPS_RTR] = {
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 		[IBV_QPS_RTS] = { true,
 				  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 					  IBV_QP_MAX_QP_RD_ATOMIC,
 				  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
 	},
 	[IBV_QPS_RTS] = {
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
 		[IBV_QPS_SQD] = { true, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
 	},
 	[IBV_QPS_SQD] = {
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | PATHS },
 		[IBV_QPS_SQD] = { true, 0,
 				  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -58,22 +58,77 @@ static const struct transition rc_table[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN] = {
 	},
 	[IBV_QPS_SQE] = {
 		/* A reliable connection never gets here: a failed send is an error of the whole queue pair. */
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 	},
 	[IBV_QPS_ERR] = {
-		[IBV_QPS_RESET] = { true },
-		[IBV_QPS_ERR] = { true },
+		BACK,
 	},
+};
+
+#define ACCESS IBV_QP_ACCESS_FLAGS
+
+static const table uc_table = {
+	[IBV_QPS_RESET] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_INIT] = { true, IBV_QP_PKEY_INDEX | IBV_QP_PORT | ACCESS },
+	},
+	[IBV_QPS_INIT] = {
+		BACK,
+		[IBV_QPS_INIT] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | ACCESS },
+		[IBV_QPS_RTR] = { true, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+				  IBV_QP_ALT_PATH | ACCESS | IBV_QP_PKEY_INDEX },
+	},
+	[IBV_QPS_RTR] = {
+		BACK,
+		[IBV_QPS_RTS] = { true, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | ACCESS | PATHS },
+	},
+	[IBV_QPS_RTS] = {
+		BACK,
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | ACCESS | PATHS },
+		[IBV_QPS_SQD] = { true, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	},
+	[IBV_QPS_SQD] = {
+		BACK,
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | ACCESS | PATHS },
+		[IBV_QPS_SQD] = { true, 0, IBV_QP_AV | ACCESS | IBV_QP_PKEY_INDEX | PATHS },
+	},
+	[IBV_QPS_SQE] = { BACK, [IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | ACCESS } },
+	[IBV_QPS_ERR] = { BACK },
+};
+
+static const table ud_table = {
+	[IBV_QPS_RESET] = {
+		[IBV_QPS_RESET] = { true },
+		[IBV_QPS_INIT] = { true, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	},
+	[IBV_QPS_INIT] = {
+		BACK,
+		[IBV_QPS_INIT] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+		[IBV_QPS_RTR] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	},
+	[IBV_QPS_RTR] = { BACK, [IBV_QPS_RTS] = { true, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY } },
+	[IBV_QPS_RTS] = {
+		BACK,
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+		[IBV_QPS_SQD] = { true, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	},
+	[IBV_QPS_SQD] = {
+		BACK,
+		[IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+		[IBV_QPS_SQD] = { true, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	},
+	[IBV_QPS_SQE] = { BACK, [IBV_QPS_RTS] = { true, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY } },
+	[IBV_QPS_ERR] = { BACK },
 };
 
 bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	const struct transition *t;
+	const table *of = type == IBV_QPT_RC ? &rc_table : type == IBV_QPT_UC ? &uc_table : &ud_table;
 
-	if (type != IBV_QPT_RC || (unsigned)from >= IBV_QPS_UNKNOWN || (unsigned)to >= IBV_QPS_UNKNOWN)
+	if ((unsigned)from >= IBV_QPS_UNKNOWN || (unsigned)to >= IBV_QPS_UNKNOWN)
 		return false;
-	t = &rc_table[from][to];
+	t = &(*of)[from][to];
 	if (!t->valid || (mask & t->required) != t->required)
 		return false;
 	return !(mask & ~(t->required | t->optional | IBV_QP_STATE));
@@ -110,14 +165,14 @@ void sr_qp_reset(struct sr_qp *qp)
 }
 
 /* An address a RoCE packet can be sent to, from a GID that we have. */
-static int check_address(const struct sr_qp *qp, const struct ibv_ah_attr *ah)
+static int check_address(const struct sr_nic *nic, const struct ibv_ah_attr *ah)
 {
 	static const union ibv_gid none;
 
 	if (!ah->is_global || ah->port_num != 1 || ah->grh.sgid_index >= SR_GIDS)
 		return -EINVAL;
 	if (!memcmp(&ah->grh.dgid, &none, sizeof(none)) ||
-	    !memcmp(&qp->nic->config.gid[ah->grh.sgid_index], &none, sizeof(none)))
+	    !memcmp(&nic->config.gid[ah->grh.sgid_index], &none, sizeof(none)))
 		return -EINVAL;
 	return 0;
 }
@@ -144,7 +199,7 @@ static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int
 		{ IBV_QP_RNR_RETRY, a->rnr_retry > 7 },
 		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state != IBV_MIG_MIGRATED },
 		{ IBV_QP_ALT_PATH, true }, /* no automatic path migration here */
-		{ IBV_QP_AV, (mask & IBV_QP_AV) && check_address(qp, &a->ah_attr) },
+		{ IBV_QP_AV, (mask & IBV_QP_AV) && check_address(qp->nic, &a->ah_attr) },
 	};
 
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
@@ -157,12 +212,11 @@ static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int
  * UDP source port, which spreads connections over paths: from the flow label when the program chose one, otherwise from
  * the two queue pair numbers; folded into 0xc000-0xffff (IBTA annex A17.9.2 asks for that range).
  */
-static uint16_t source_port(const struct sr_qp *qp)
+static uint16_t source_port(uint32_t label, uint32_t qpn, uint32_t dest_qpn)
 {
-	uint32_t label = qp->attr.ah_attr.grh.flow_label & 0xfffff;
-
+	label &= 0xfffff;
 	if (!label) {
-		uint64_t v = (uint64_t)qp->qpn * qp->attr.dest_qp_num;
+		uint64_t v = (uint64_t)qpn * dest_qpn;
 
 		v ^= v >> 20;
 		v ^= v >> 40;
@@ -171,15 +225,31 @@ static uint16_t source_port(const struct sr_qp *qp)
 	return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
+static void fill_path(const struct sr_nic *nic, const struct ibv_global_route *grh, struct sr_path *path)
+{
+	memcpy(path->src, &nic->config.gid[grh->sgid_index], 16);
+	memcpy(path->dst, &grh->dgid, 16);
+	path->tclass = grh->traffic_class;
+	path->ttl = grh->hop_limit ? grh->hop_limit : 64;
+}
+
 static void apply_path(struct sr_qp *qp)
 {
 	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
 
-	memcpy(qp->path.src, &qp->nic->config.gid[grh->sgid_index], 16);
-	memcpy(qp->path.dst, &grh->dgid, 16);
-	qp->path.tclass = grh->traffic_class;
-	qp->path.ttl = grh->hop_limit ? grh->hop_limit : 64;
-	qp->path.sport = source_port(qp);
+	fill_path(qp->nic, grh, &qp->path);
+	qp->path.sport = source_port(grh->flow_label, qp->qpn, qp->attr.dest_qp_num);
+}
+
+int sr_ah_resolve(const struct sr_nic *nic, const struct ibv_ah_attr *attr, struct sr_path *path)
+{
+	if (nic->dead)
+		return -EIO;
+	if (check_address(nic, attr))
+		return -EINVAL;
+	fill_path(nic, &attr->grh, path);
+	path->sport = source_port(attr->grh.flow_label, 1, 1);
+	return 0;
 }
 
 static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
@@ -193,6 +263,7 @@ static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
 	} while (0)
 	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
 	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_QKEY, qkey);
 	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
 	TAKE(IBV_QP_AV, ah_attr);
 	TAKE(IBV_QP_PATH_MTU, path_mtu);

@@ -8,7 +8,7 @@ void *sr_rc_frame(const struct sr_qp *qp, struct sr_frame *frame, uint8_t opcode
 {
 	struct sr_bth *bth = (struct sr_bth *)frame->hdr;
 
-	bth->opcode = opcode;
+	bth->opcode = (uint8_t)SR_OP_OF(qp->service->opcode_class, opcode);
 	bth->flags = SR_BTH_MIGREQ;
 	bth->pkey = htobe16(SR_PKEY);
 	bth->qpn = htobe32(qp->attr.dest_qp_num);

@@ -12,6 +12,8 @@
 int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe);
 unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_requester_pending(const struct sr_qp *qp);
+/* One packet of a SEND or WRITE. 0, or -EFAULT when a local buffer may not be read. */
+int sr_requester_build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame);
 /* Starts over at the oldest unacknowledged packet. */
 void sr_requester_rewind(struct sr_qp *qp);
 /* Asks again, and now for an acknowledgement, because nothing may follow that would ask. */
@@ -29,7 +31,13 @@ static inline bool sr_wr_is_read(const struct sr_swqe *wqe)
 /* Reads and atomics need an answer of their own; an acknowledgement of what follows them is none. */
 static inline bool sr_wr_needs_response(const struct sr_swqe *wqe)
 {
-	return wqe->opcode >= IBV_WR_RDMA_READ;
+	return wqe->opcode >= IBV_WR_RDMA_READ && wqe->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Done here, without a packet. */
+static inline bool sr_wr_is_local(const struct sr_swqe *wqe)
+{
+	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;
 }
 
 static inline struct sr_sge_list sr_swqe_list(const struct sr_swqe *wqe)
@@ -40,6 +48,8 @@ static inline struct sr_sge_list sr_swqe_list(const struct sr_swqe *wqe)
 /* ---- completer.c ---- */
 void sr_completer_receive(struct sr_qp *qp, const struct sr_packet *packet);
 void sr_completer_expired(struct sr_qp *qp);
+/* Completes the work without packets that is done and has become the oldest. */
+void sr_completer_locals(struct sr_qp *qp);
 /* Whether the timer should run, and until when. */
 void sr_completer_start_timer(struct sr_qp *qp);
 
@@ -47,6 +57,9 @@ void sr_completer_start_timer(struct sr_qp *qp);
 void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet);
 unsigned sr_responder_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_responder_pending(const struct sr_qp *qp);
+/* Whether the message being received and the packet fit together, and the packet is as long as its opcode says (IBTA
+ * vol. 1, 9.7.4.1.2). */
+bool sr_responder_in_order(const struct sr_qp *qp, const struct sr_packet *packet);
 
 /* Begins a frame of this queue pair: BTH without payload or pad. Returns the place behind it. */
 void *sr_rc_frame(const struct sr_qp *qp, struct sr_frame *frame, uint8_t opcode, uint32_t psn);

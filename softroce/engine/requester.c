@@ -14,6 +14,28 @@
 #include <errno.h>
 #include <string.h>
 
+/* Work on a window has no packet, so it takes no sequence number: its last one lies before its first one. */
+static int post_local(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+	if (wr->num_sge || (wr->send_flags & IBV_SEND_INLINE))
+		return -EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		if (!wr->bind_mw.mw || (info->length && !info->mr))
+			return -EINVAL;
+		wqe->rkey = wr->bind_mw.rkey;
+		wqe->remote_addr = info->addr;
+		wqe->swap_add = info->length;
+		wqe->compare = (uint64_t)info->mw_access_flags << 32 | (info->mr ? info->mr->lkey : 0);
+	} else {
+		wqe->rkey = wr->invalidate_rkey;
+	}
+	wqe->first_psn = qp->req.post_psn;
+	wqe->last_psn = sr_psn_add(wqe->first_psn, SR_PSN_MASK);
+	return 0;
+}
+
 int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe)
 {
 	struct sr_requester *req = &qp->req;
@@ -24,7 +46,11 @@ int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		break;
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
+		return post_local(qp, wr, wqe);
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -36,7 +62,7 @@ int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_
 	default:
 		return -EINVAL;
 	}
-	wqe->imm = wr->imm_data;
+	wqe->imm = wr->opcode == IBV_WR_SEND_WITH_INV ? htobe32(wr->invalidate_rkey) : wr->imm_data;
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		bool cas = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
@@ -121,12 +147,12 @@ static struct sr_swqe *next_wqe(const struct sr_qp *qp)
 	wqe = sr_sq_at(&qp->sq, qp->sq.cur);
 	if (wqe->status != IBV_WC_SUCCESS)
 		return NULL;
-	inflight = sr_psn_add(req->next_psn, -req->una_psn);
+	inflight = sr_wr_is_local(wqe) ? 0 : sr_psn_add(req->next_psn, -req->una_psn);
 	if (inflight && inflight + next_span(qp, wqe) > qp->max_inflight)
 		return NULL;
 	if (sr_wr_needs_response(wqe) && req->rd_head - req->rd_tail >= qp->attr.max_rd_atomic)
 		return NULL;
-	if (req->next_psn != wqe->first_psn)
+	if (req->next_psn != wqe->first_psn || (wqe->flags & SR_SEND_DONE))
 		return wqe;
 	if (qp->state == IBV_QPS_SQD && not_begun(qp, wqe))
 		return NULL;
@@ -187,7 +213,8 @@ static bool wants_ack(const struct sr_qp *qp, const struct sr_swqe *wqe, uint32_
 		return false;
 	if ((wqe->flags & IBV_SEND_SIGNALED) || qp->sq.cur + 1 == qp->sq.head || qp->state == IBV_QPS_SQD)
 		return true;
-	return sr_sq_at(&qp->sq, qp->sq.cur + 1)->status != IBV_WC_SUCCESS;
+	wqe = sr_sq_at(&qp->sq, qp->sq.cur + 1);
+	return wqe->status != IBV_WC_SUCCESS || sr_wr_is_local(wqe);
 }
 
 static uint8_t data_opcode(const struct sr_swqe *wqe, bool first, bool last)
@@ -196,6 +223,8 @@ static uint8_t data_opcode(const struct sr_swqe *wqe, bool first, bool last)
 	bool imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	uint8_t op;
 
+	if (last && wqe->opcode == IBV_WR_SEND_WITH_INV)
+		return first ? SR_OP_SEND_ONLY_INV : SR_OP_SEND_LAST_INV;
 	if (first)
 		op = (uint8_t)(last ? SR_OP_SEND_ONLY + imm : SR_OP_SEND_FIRST);
 	else
@@ -203,8 +232,7 @@ static uint8_t data_opcode(const struct sr_swqe *wqe, bool first, bool last)
 	return (uint8_t)(write ? op + SR_OP_WRITE_FIRST : op);
 }
 
-/* One packet of a SEND or WRITE. 0, or -EFAULT when a local buffer may not be read. */
-static int build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame)
+int sr_requester_build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame)
 {
 	uint32_t psn = qp->req.next_psn;
 	uint64_t offset = (uint64_t)sr_psn_add(psn, -wqe->first_psn) << qp->mtu_shift;
@@ -212,7 +240,8 @@ static int build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_fra
 	uint32_t length = last ? wqe->length - (uint32_t)offset : qp->mtu;
 	uint8_t opcode = data_opcode(wqe, first, last);
 	void *at = sr_rc_frame(qp, frame, opcode, psn | (wants_ack(qp, wqe, psn) ? SR_BTH_ACKREQ : 0));
-	bool imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	bool imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+		   wqe->opcode == IBV_WR_SEND_WITH_INV;
 	int n;
 
 	if (first && wqe->opcode <= IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -243,7 +272,7 @@ static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *f
 	else if (sr_wr_needs_response(wqe))
 		build_atomic(qp, wqe, frame);
 	else
-		return build_data(qp, wqe, frame);
+		return sr_requester_build_data(qp, wqe, frame);
 	/* The answer will be written here: better to know before the peer has done the work. */
 	return sr_sge_check_writable(qp->pd, sr_swqe_list(wqe));
 }
@@ -253,13 +282,41 @@ static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *f
  * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement that tells, so what
  * is on the way is sent once more, up to here.
  */
-static void local_error(struct sr_qp *qp, struct sr_swqe *wqe)
+static void local_error(struct sr_qp *qp, struct sr_swqe *wqe, enum ibv_wc_status status)
 {
-	wqe->status = IBV_WC_LOC_PROT_ERR;
+	wqe->status = (uint8_t)status;
 	if (qp->sq.cur == qp->sq.tail)
 		sr_requester_fail(qp, wqe->status);
 	else
 		sr_requester_rewind(qp);
+}
+
+/* Binds or invalidates a window, once: going back passes over it. False when that is an error. */
+static bool do_local(struct sr_qp *qp, struct sr_swqe *wqe)
+{
+	const struct sr_mw_bind bind = {
+		.rkey = wqe->rkey,
+		.lkey = (uint32_t)wqe->compare,
+		.addr = wqe->remote_addr,
+		.length = wqe->swap_add,
+		.access = (int)(wqe->compare >> 32),
+	};
+	int err = 0;
+
+	if (wqe->flags & SR_SEND_DONE)
+		err = 0;
+	else if (wqe->opcode == IBV_WR_BIND_MW)
+		err = sr_mw_bind(qp->nic, qp->pd, qp->qpn, &bind);
+	else
+		err = sr_mw_invalidate(qp->nic, qp->pd, qp->qpn, wqe->rkey);
+	if (err) {
+		local_error(qp, wqe, IBV_WC_MW_BIND_ERR);
+		return false;
+	}
+	wqe->flags |= SR_SEND_DONE;
+	qp->sq.cur++;
+	sr_completer_locals(qp);
+	return true;
 }
 
 static void sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
@@ -291,9 +348,14 @@ unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 
 		if (!wqe)
 			break;
+		if (sr_wr_is_local(wqe)) {
+			if (do_local(qp, wqe))
+				continue;
+			break;
+		}
 		span = next_span(qp, wqe);
 		if (build(qp, wqe, &frame, span)) {
-			local_error(qp, wqe);
+			local_error(qp, wqe, IBV_WC_LOC_PROT_ERR);
 			break;
 		}
 		if (!sr_nic_emit(qp->nic, &frame))

@@ -25,6 +25,7 @@ static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_
 /* A request that can not be: the peer hears why, and this queue pair is of no use any more (9.9.3.1, class C). */
 static void refuse(struct sr_qp *qp, uint8_t syndrome, enum ibv_event_type event)
 {
+	qp->nic->counters.refused_request++;
 	owe(qp, SR_REPLY_FATAL_NAK, syndrome, qp->resp.epsn);
 	sr_nic_async(qp->nic, event, qp->user);
 	sr_qp_enter_error(qp);
@@ -74,17 +75,13 @@ static void advance(struct sr_qp *qp, const struct sr_packet *packet, uint32_t p
 		qp->nic->counters.ack_deferred++;
 }
 
-static void complete(struct sr_qp *qp, const struct sr_packet *packet, enum ibv_wc_opcode opcode, uint32_t length)
+/* Where the peer's bytes lie, if it may do this to them. */
+static char *remote(const struct sr_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, int access)
 {
-	const struct sr_received what = {
-		.opcode = opcode,
-		.byte_len = length,
-		.has_imm = packet->kind & SR_PKT_IMM,
-		.solicited = packet->solicited,
-		.imm = packet->imm,
-	};
+	char *at = sr_mr_translate(qp->nic, qp->pd, rkey, va, length, access, qp->qpn);
 
-	sr_complete_receive(qp, IBV_WC_SUCCESS, &what);
+	qp->nic->counters.dropped_bad_key += !at;
+	return at;
 }
 
 static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
@@ -110,11 +107,16 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 		receive_failed(qp, IBV_WC_LOC_PROT_ERR, SR_NAK_OPERATION);
 		return;
 	}
+	if ((packet->kind & SR_PKT_INV) && sr_mw_invalidate(qp->nic, qp->pd, qp->qpn, packet->imm)) {
+		qp->nic->counters.dropped_bad_key++;
+		refuse_access(qp);
+		return;
+	}
 	resp->received += packet->payload_len;
 	advance(qp, packet, 1);
 	if (packet->kind & SR_PKT_LAST) {
 		resp->incoming = SR_IN_NONE;
-		complete(qp, packet, IBV_WC_RECV, resp->received);
+		sr_complete_message(qp, packet, IBV_WC_RECV, resp->received);
 	}
 }
 
@@ -128,10 +130,8 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet, char *
 		return false;
 	}
 	if (packet->length) {
-		*to = sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length,
-				      IBV_ACCESS_REMOTE_WRITE);
+		*to = remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_WRITE);
 		if (!*to) {
-			qp->nic->counters.dropped_bad_key++;
 			refuse_access(qp);
 			return false;
 		}
@@ -158,10 +158,8 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 	}
 	if (len && !to) {
 		/* Looked up for every packet: the region may have been deregistered since the first. */
-		to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len,
-				     IBV_ACCESS_REMOTE_WRITE);
+		to = remote(qp, resp->rkey, resp->va + resp->received, len, IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
-			qp->nic->counters.dropped_bad_key++;
 			refuse_access(qp);
 			return;
 		}
@@ -178,7 +176,7 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 	resp->incoming = packet->kind & SR_PKT_LAST ? SR_IN_NONE : SR_IN_WRITE;
 	advance(qp, packet, 1);
 	if (packet->kind & SR_PKT_IMM)
-		complete(qp, packet, IBV_WC_RECV_RDMA_WITH_IMM, resp->received);
+		sr_complete_message(qp, packet, IBV_WC_RECV_RDMA_WITH_IMM, resp->received);
 }
 
 static struct sr_resource *resource_at(struct sr_responder *resp, uint32_t index)
@@ -230,9 +228,7 @@ static void receive_read(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_invalid(qp);
 		return;
 	}
-	if (packet->length &&
-	    !sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_READ)) {
-		qp->nic->counters.dropped_bad_key++;
+	if (packet->length && !remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_READ)) {
 		refuse_access(qp);
 		return;
 	}
@@ -275,9 +271,8 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_invalid(qp);
 		return;
 	}
-	at = sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC);
+	at = remote(qp, packet->rkey, packet->va, sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC);
 	if (!at || ((uintptr_t)at & 7)) {
-		qp->nic->counters.dropped_bad_key += !at;
 		refuse_access(qp);
 		return;
 	}
@@ -294,9 +289,7 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 	owe_response(qp, res);
 }
 
-/* Where the message being received and the packet fit together, and the packet is as long as its opcode says
- * (9.7.4.1.2). */
-static bool in_order(const struct sr_qp *qp, const struct sr_packet *packet)
+bool sr_responder_in_order(const struct sr_qp *qp, const struct sr_packet *packet)
 {
 	enum sr_incoming incoming = qp->resp.incoming;
 
@@ -395,7 +388,7 @@ void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet)
 	resp->nak_sent = false;
 	if (resp->reply == SR_REPLY_NAK)
 		resp->reply = SR_REPLY_NONE; /* what it would have asked for is here */
-	if (!in_order(qp, packet))
+	if (!sr_responder_in_order(qp, packet))
 		refuse_invalid(qp);
 	else if (packet->kind & SR_PKT_SEND)
 		receive_send(qp, packet);
@@ -442,8 +435,7 @@ static int build_read_response(struct sr_qp *qp, const struct sr_resource *res, 
 	sr_rc_finish(frame, at, length);
 	frame->stable = false;
 	if (length) {
-		char *from = sr_mr_translate(qp->nic, qp->pd, res->rkey, res->va + offset, length,
-					     IBV_ACCESS_REMOTE_READ);
+		char *from = remote(qp, res->rkey, res->va + offset, length, IBV_ACCESS_REMOTE_READ);
 
 		if (!from)
 			return -1;

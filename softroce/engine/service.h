@@ -17,6 +17,8 @@ struct sr_swqe;
 struct sr_service {
 	enum ibv_qp_type type;
 	uint8_t opcode_class; /* upper three bits of the BTH opcode (IBTA vol. 1, 9.2.1) */
+	bool anyone;	      /* packets come from anywhere, not from one peer only */
+	bool survives;	      /* a failed send stops the send queue only (SQE), not the queue pair */
 	/* Checks one work request and fills in what depends on the service. Negative errno refuses it. */
 	int (*post)(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe);
 	/* One packet of this class for this queue pair; the header is parsed and the peer's address checked. */
@@ -35,7 +37,7 @@ struct sr_service {
 	void (*reset)(struct sr_qp *qp);
 };
 
-extern const struct sr_service sr_service_rc;
+extern const struct sr_service sr_service_rc, sr_service_uc, sr_service_ud;
 
 /* By queue pair type; NULL when the service is not offered. */
 const struct sr_service *sr_service_by_type(enum ibv_qp_type type);

@@ -34,7 +34,7 @@ static char *next_run(const struct sr_pd *pd, struct sr_sge_list list, struct sr
 	left = sge->length - pos->offset;
 	if (*length > left)
 		*length = left;
-	p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, *length, access);
+	p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, *length, SR_ACCESS_LOCAL | access, 0);
 	pos->offset += *length;
 	pos->bytes += *length;
 	return p;
@@ -48,7 +48,7 @@ int sr_sge_gather(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge
 	/* Nearly always the packet lies within one entry. */
 	if (pos->index < list.n && length && length <= list.sge[pos->index].length - pos->offset) {
 		const struct ibv_sge *sge = &list.sge[pos->index];
-		char *p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, length, 0);
+		char *p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, length, SR_ACCESS_LOCAL, 0);
 
 		if (!p)
 			return -EFAULT;
@@ -98,8 +98,8 @@ int sr_sge_check_writable(const struct sr_pd *pd, struct sr_sge_list list)
 	for (uint32_t i = 0; i < list.n; i++) {
 		const struct ibv_sge *sge = &list.sge[i];
 
-		if (sge->length &&
-		    !sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr, sge->length, IBV_ACCESS_LOCAL_WRITE))
+		if (sge->length && !sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr, sge->length,
+						    SR_ACCESS_LOCAL | IBV_ACCESS_LOCAL_WRITE, 0))
 			return -EFAULT;
 	}
 	return 0;

@@ -39,4 +39,18 @@ static inline void *sr_table_find(const struct sr_table *table, uint32_t id)
 	return i < table->n && table->slot[i].id == id ? table->slot[i].object : NULL;
 }
 
+/* What lies in the number's slot, whatever the random bits. */
+static inline void *sr_table_find_index(const struct sr_table *table, uint32_t id)
+{
+	uint32_t i = id & ((1u << table->index_bits) - 1);
+
+	return i < table->n ? table->slot[i].object : NULL;
+}
+
+/* Gives the object in the number's slot this number. */
+static inline void sr_table_rename(struct sr_table *table, uint32_t id)
+{
+	table->slot[id & ((1u << table->index_bits) - 1)].id = id;
+}
+
 #endif

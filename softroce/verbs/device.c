@@ -110,12 +110,16 @@ static void context_fill(struct sr_context *context)
 	verbs->query_device_ex = sr_query_device_ex;
 	verbs->create_cq_ex = sr_cq_create_ex;
 	verbs->create_qp_ex = sr_qp_create_ex;
+	verbs->create_srq_ex = sr_srq_create_ex;
 	ibv->device = &context->device->dev;
 	ibv->ops.poll_cq = sr_cq_poll_verb;
 	ibv->ops.req_notify_cq = sr_cq_notify_verb;
 	ibv->ops.post_srq_recv = sr_srq_post_verb;
 	ibv->ops.post_send = sr_qp_post_send_verb;
 	ibv->ops.post_recv = sr_qp_post_recv_verb;
+	ibv->ops.alloc_mw = sr_mw_alloc_verb;
+	ibv->ops.dealloc_mw = sr_mw_dealloc_verb;
+	ibv->ops.bind_mw = sr_mw_bind_verb;
 	ibv->cmd_fd = -1;
 	ibv->async_fd = context->async.fd;
 	ibv->num_comp_vectors = get_nprocs();

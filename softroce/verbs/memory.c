@@ -130,7 +130,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	struct sr_vmr *mr;
 	int err;
 
-	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND))
+	if (access & IBV_ACCESS_ON_DEMAND)
 		return sr_fail(EOPNOTSUPP);
 	/* Optional flags ask for speed, not for behaviour (relaxed ordering): whoever cannot do them ignores them. */
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE;

@@ -42,6 +42,11 @@ struct sr_vmr {
 	size_t map_len;
 };
 
+struct sr_vmw {
+	struct ibv_mw mw; /* first */
+	struct sr_mr *engine;
+};
+
 struct sr_vcq {
 	union {
 		struct ibv_cq cq; /* first */
@@ -110,6 +115,10 @@ int sr_srq_post_verb(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 int sr_qp_post_send_verb(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sr_qp_post_recv_verb(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *sr_qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_mw *sr_mw_alloc_verb(struct ibv_pd *pd, enum ibv_mw_type type);
+int sr_mw_dealloc_verb(struct ibv_mw *mw);
+int sr_mw_bind_verb(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+struct ibv_srq *sr_srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int sr_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t len);

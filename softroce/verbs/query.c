@@ -22,8 +22,8 @@ static int device_fill(struct sr_context *context, struct ibv_device_attr *attr)
 	sr_nic_query_device(context->adapter->nic, attr);
 	sr_context_leave(context);
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", HAWSER_VERSION);
-	/* No vendor has number 0: programs that know vendors take the device for an unknown one. */
-	attr->vendor_id = 0;
+	/* Of no vendor, as the kernel's software NIC says too; 0 would read as a device that does not know. */
+	attr->vendor_id = 0xffffff;
 	attr->vendor_part_id = 0;
 	attr->node_guid = sr_guid_of(context->device->gid);
 	attr->sys_image_guid = attr->node_guid;

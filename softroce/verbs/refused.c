@@ -34,29 +34,7 @@ int ibv_dofork_range(void *base, size_t size)
 	return 0;
 }
 
-/* ---- datagrams and multicast ---- */
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	return sr_fail(EOPNOTSUPP);
-}
-
-int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
-			struct ibv_ah_attr *ah_attr)
-{
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
-{
-	return sr_fail(EOPNOTSUPP);
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	return EINVAL; /* none was ever made */
-}
+/* ---- multicast ---- */
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

@@ -13,7 +13,12 @@
 #define OPS_KNOWN                                                                                                      \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |                        \
 	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                 \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                     \
+	 IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_UC                                                                                                         \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |                        \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
 struct built {
 	struct ibv_send_wr wr;
@@ -101,6 +106,36 @@ static void wr_send(struct ibv_qp_ex *ex)
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
 	begin(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
+static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct built *built = current(builder_of(ex));
+
+	if (!built)
+		return;
+	built->wr.wr.ud.ah = ah;
+	built->wr.wr.ud.remote_qpn = qpn;
+	built->wr.wr.ud.remote_qkey = qkey;
 }
 
 static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
@@ -210,7 +245,9 @@ int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
 
-	if (ops & ~(uint64_t)OPS_KNOWN)
+	enum ibv_qp_type type = qp->qp.qp_type;
+
+	if (ops & ~(uint64_t)(type == IBV_QPT_UD ? OPS_UD : type == IBV_QPT_UC ? OPS_UC : OPS_KNOWN))
 		return EOPNOTSUPP;
 	qp->builder = calloc(1, sizeof(*qp->builder));
 	if (!qp->builder)
@@ -226,6 +263,10 @@ int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops)
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_atomic_cmp_swp = wr_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_fetch_add;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_set_ud_addr = set_ud_addr;
 	ex->wr_set_sge = set_sge;
 	ex->wr_set_sge_list = set_sge_list;
 	ex->wr_set_inline_data = set_inline;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The protocol engine's tests: each a program over the in-memory wire in virtual time.
-add_library(engine_pair STATIC engine_pair.c)
+add_library(engine_pair STATIC engine_pair.c engine_lone.c)
 target_link_libraries(engine_pair PUBLIC softroce_engine Threads::Threads)
 function(engine_test name)
   add_executable(${name} ${name}.c)
@@ -9,7 +9,7 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;${ARGN}" TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair)
+foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window)
   engine_test(test_engine_${name} one-thread)
 endforeach()
 engine_test(test_engine_cq)

@@ -2,8 +2,8 @@
 /*
  * fuzz_packet.c - packets from a hostile but connected peer, against a whole engine
  *
- * The NIC has queue pairs with receives posted and with sends, reads and atomics under way, and memory regions that
- * end at unmapped pages, beside memory that is not registered and must never change. The input is a list of packets:
+ * The NIC has queue pairs of every service with receives posted and with sends, reads and atomics under way, memory
+ * regions that end at unmapped pages and a bound window, beside memory that is not registered and must never change. The input is a list of packets:
  *	0	queue pair (and, rarely, another number)
  *	1	opcode
  *	2	distance of the PSN from what the queue pair expects, signed
@@ -18,7 +18,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define QPS 4
+#define QPS 6
+#define QP_UC 4
+#define QP_UD 5
+#define QKEY 0x11223344u
 #define REGION 16384u
 #define CANARY 0xa5
 
@@ -28,7 +31,7 @@ struct bed {
 	struct sr_nic *nic;
 	struct sr_pd *pd;
 	struct sr_cq *cq;
-	struct sr_mr *mr, *read_only;
+	struct sr_mr *mr, *read_only, *window;
 	struct sr_srq *srq;
 	struct sr_qp *qp[QPS];
 	uint64_t now;
@@ -72,7 +75,8 @@ static void modify(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int ma
 		.port_num = 1,
 		.qp_access_flags = i == 2 ? IBV_ACCESS_REMOTE_READ : 15,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.dgid.raw = { 1 } },
-		.path_mtu = (enum ibv_mtu)(1 + i),
+		.path_mtu = (enum ibv_mtu)(1 + i % 4),
+		.qkey = QKEY,
 		.dest_qp_num = 7,
 		.rq_psn = 0xfffffe,
 		.sq_psn = 0xfffff0,
@@ -89,6 +93,14 @@ static void modify(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int ma
 
 static void connect(struct bed *b, struct sr_qp *qp, unsigned i)
 {
+	if (i == QP_UC || i == QP_UD) {
+		modify(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+		       (i == QP_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS), i);
+		modify(b, qp, IBV_QPS_RTR, i == QP_UD ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		       i);
+		modify(b, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN, i);
+		return;
+	}
 	modify(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, i);
 	modify(b, qp, IBV_QPS_RTR,
 	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -112,12 +124,29 @@ static void post_work(struct bed *b, struct sr_qp *qp)
 		if (sr_qp_post_recv(qp, &recv, &bad_recv))
 			sr_srq_post(b->srq, &recv, &bad_recv);
 	}
+	if (qp == b->qp[QP_UC] || qp == b->qp[QP_UD])
+		return;
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		wr.opcode = ops[i];
 		list.length = ops[i] == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : 3000;
 		if (sr_qp_post_send(qp, b->now, &wr, &bad))
 			abort();
 	}
+}
+
+/* The window shows the region's last bytes to queue pair 0 only. */
+static void bind_window(struct bed *b)
+{
+	struct ibv_mw public = { .type = IBV_MW_TYPE_2 };
+	struct ibv_mr of = { .lkey = sr_mr_lkey(b->mr) };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = { &public, ibv_inc_rkey(sr_mr_rkey(b->window)),
+			     { &of, (uintptr_t)region + REGION - 64, 64, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ } },
+	}, *bad;
+
+	if (sr_qp_post_send(b->qp[0], b->now, &wr, &bad))
+		abort();
 }
 
 static void open_bed(struct bed *b)
@@ -132,12 +161,13 @@ static void open_bed(struct bed *b)
 	b->nic = sr_nic_create(&config, &err);
 	b->pd = sr_pd_create(b->nic, &err);
 	b->cq = sr_cq_create(b->nic, 64, NULL, &err);
-	b->mr = sr_mr_create(b->pd, region, REGION, (uintptr_t)region, 15, &err);
+	b->mr = sr_mr_create(b->pd, region, REGION, (uintptr_t)region, 15 | IBV_ACCESS_MW_BIND, &err);
 	b->read_only = sr_mr_create(b->pd, region, 100, 0, IBV_ACCESS_REMOTE_READ, &err);
+	b->window = sr_mw_create(b->pd, IBV_MW_TYPE_2, &err);
 	b->srq = sr_srq_create(b->pd, &srq, NULL, &err);
 	for (unsigned i = 0; i < QPS; i++) {
 		struct sr_qp_init init = {
-			.type = IBV_QPT_RC,
+			.type = i == QP_UC ? IBV_QPT_UC : i == QP_UD ? IBV_QPT_UD : IBV_QPT_RC,
 			.send_cq = b->cq,
 			.recv_cq = b->cq,
 			.srq = i == 3 ? b->srq : NULL,
@@ -150,6 +180,7 @@ static void open_bed(struct bed *b)
 		connect(b, b->qp[i], i);
 		post_work(b, b->qp[i]);
 	}
+	bind_window(b);
 	sr_nic_progress(b->nic, b->now, 0);
 }
 
@@ -157,11 +188,20 @@ static void open_bed(struct bed *b)
 static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags, uint32_t len)
 {
 	struct sr_reth reth;
+	struct sr_deth deth = { htobe32(QKEY), htobe32(9) };
+	uint32_t key = htobe32(sr_mr_rkey(b->window));
 
-	if (!(flags & 1) || len < sizeof(struct sr_bth) + sizeof(reth))
+	if (qp == b->qp[QP_UD] && (flags & 1) && len >= sizeof(struct sr_bth) + sizeof(deth))
+		memcpy(packet + sizeof(struct sr_bth), &deth, sizeof(deth));
+	if ((flags & 1) && (packet[0] == SR_OP_SEND_LAST_INV || packet[0] == SR_OP_SEND_ONLY_INV) &&
+	    len >= sizeof(struct sr_bth) + SR_IMM_LEN) {
+		memcpy(packet + sizeof(struct sr_bth), &key, sizeof(key));
+		return;
+	}
+	if (qp == b->qp[QP_UD] || !(flags & 1) || len < sizeof(struct sr_bth) + sizeof(reth))
 		return;
 	memcpy(&reth, packet + sizeof(struct sr_bth), sizeof(reth));
-	reth.rkey = htobe32(sr_mr_rkey(flags & 2 ? b->read_only : b->mr));
+	reth.rkey = htobe32(sr_mr_rkey(flags & 2 ? b->read_only : reth.rkey & 1 ? b->window : b->mr));
 	if (flags & 4)
 		reth.va = htobe64((flags & 2 ? 0 : (uintptr_t)region) + (be64toh(reth.va) & 0x7fff));
 	if (flags & 8)

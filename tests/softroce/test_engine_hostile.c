@@ -74,10 +74,22 @@ static void dropped(void)
 	craft(packet, SR_OP_ACK, qpn, psn, true, 0);
 	DROPPED(dropped_bad_header, 12);
 	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256; opcode++) { /* other services, and none */
+		unsigned class = opcode >> SR_OPCODE_CLASS_SHIFT, op = opcode & 0x1f;
+
+		if ((class == SR_CLASS_RC && (op == SR_OP_SEND_LAST_INV || op == SR_OP_SEND_ONLY_INV)) ||
+		    (class == SR_CLASS_UC && op <= SR_OP_WRITE_ONLY_IMM) ||
+		    (class == SR_CLASS_UD && (op == SR_OP_SEND_ONLY || op == SR_OP_SEND_ONLY_IMM)))
+			continue;
 		craft(packet, (uint8_t)opcode, qpn, psn, true, 0);
 		DROPPED(dropped_bad_header, 64);
 	}
 	seen = 0;
+	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM; op++) { /* another service's, for a reliable connection */
+		craft(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
+		DROPPED(dropped_no_qp, 64);
+	}
+	craft(packet, SR_OP_OF(SR_CLASS_UD, SR_OP_SEND_ONLY), qpn, psn, true, 0);
+	DROPPED(dropped_no_qp, 64);
 	for (uint32_t bit = 0; bit < 24; bit++) {
 		craft(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
 		DROPPED(dropped_no_qp, 16);

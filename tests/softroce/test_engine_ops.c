@@ -169,10 +169,12 @@ static void refusals(struct pair *p)
 	wr.opcode = IBV_WR_RDMA_READ;
 	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
 	wr.send_flags = 0;
-	for (enum ibv_wr_opcode op = IBV_WR_LOCAL_INV; op <= IBV_WR_TSO; op++) {
-		wr.opcode = op;
-		CHECK_EQ(post(p, 0, &wr), -EINVAL);
-	}
+	wr.opcode = IBV_WR_TSO;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	wr.opcode = IBV_WR_LOCAL_INV; /* work on windows has no buffers */
+	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	wr.opcode = IBV_WR_BIND_MW;
+	CHECK_EQ(post(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	list[0].length = 4;
 	CHECK_EQ(post(p, 0, &wr), -EINVAL);

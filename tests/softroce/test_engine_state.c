@@ -380,7 +380,7 @@ static void communication_established(void)
 static void creation(struct pair *p)
 {
 	struct end *end = &p->end[0];
-	struct sr_qp_init init = { .type = IBV_QPT_UD, .send_cq = end->scq, .recv_cq = end->rcq };
+	struct sr_qp_init init = { .type = IBV_QPT_XRC_SEND, .send_cq = end->scq, .recv_cq = end->rcq };
 	struct sr_qp *qp;
 	int err;
 

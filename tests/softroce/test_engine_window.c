@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows: what they grant, to whom, until when; binding and invalidating in the order of the send queue. */
+#include "tests/softroce/engine_pair.h"
+#include <errno.h>
+#include <string.h>
+
+#define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct bed {
+	struct pair p;
+	struct sr_mr *mw; /* of end 1 */
+	struct ibv_mw public;
+	struct ibv_mr region;
+};
+
+static void open_bed(struct bed *b, enum ibv_mw_type type)
+{
+	struct options opt = default_options;
+	int err;
+
+	memset(b, 0, sizeof(*b));
+	opt.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND; /* nothing from afar but through a window */
+	pair_open(&b->p, &opt);
+	pair_connect(&b->p, IBV_QPS_RTS);
+	b->mw = sr_mw_create(b->p.end[1].pd, type, &err);
+	CHECK_EQ(err, 0);
+	b->public.type = type;
+	b->region.lkey = sr_mr_lkey(b->p.end[1].mr);
+}
+
+/* Posts at end 1; the status of the work request. */
+static enum ibv_wc_status bind(struct bed *b, uint32_t rkey, size_t offset, uint64_t length, unsigned access)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 40,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = { &b->public, rkey, { &b->region, address(&b->p.end[1], offset), length, access } },
+	};
+	struct ibv_wc wc;
+
+	CHECK_EQ(post(&b->p, 1, &wr), 0);
+	CHECK(wait_cq(&b->p, b->p.end[1].scq, &wc, 1000000000));
+	CHECK_EQ(wc.wr_id, 40);
+	if (wc.status == IBV_WC_SUCCESS)
+		CHECK_EQ(wc.opcode, IBV_WC_BIND_MW);
+	return wc.status;
+}
+
+/* End 0 writes 64 bytes at end 1. */
+static enum ibv_wc_status write_at(struct bed *b, uint64_t address, uint32_t rkey)
+{
+	struct ibv_sge list = sge(&b->p.end[0], 0, 64);
+	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = address;
+	wr.wr.rdma.rkey = rkey;
+	CHECK_EQ(post(&b->p, 0, &wr), 0);
+	CHECK(wait_cq(&b->p, b->p.end[0].scq, &wc, 10000000000));
+	return wc.status;
+}
+
+static void grants(enum ibv_mw_type type)
+{
+	struct bed b;
+	uint32_t rkey;
+
+	open_bed(&b, type);
+	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
+	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(sr_mr_rkey(b.mw), rkey);
+	memset(b.p.end[0].buf, 0x77, 64);
+	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(b.p.end[1].buf[1199], 0x77);
+	CHECK_EQ(b.p.end[1].buf[1135], 0);
+	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), -EBUSY); /* a window is bound to it */
+	CHECK_EQ(sr_mw_destroy(b.mw), 0);
+	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1136), rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
+	pair_close(&b.p);
+}
+
+/* One wrong access each, by the connection that the answer ends. */
+static void denies(void)
+{
+	for (int i = 0; i < 5; i++) {
+		struct bed b;
+		uint32_t rkey, old;
+		uint64_t at;
+
+		open_bed(&b, IBV_MW_TYPE_1);
+		old = sr_mr_rkey(b.mw);
+		rkey = ibv_inc_rkey(old);
+		at = address(&b.p.end[1], 1000);
+		if (i != 1)
+			CHECK_EQ(bind(&b, rkey, 1000, 200, i ? REMOTE : IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
+		if (i == 2) /* of type 1: bound again elsewhere, under a new key */
+			CHECK_EQ(bind(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE), IBV_WC_SUCCESS);
+		if (i == 3)
+			at += 137; /* one byte too far */
+		if (i == 4)
+			at -= 1;
+		CHECK_EQ(write_at(&b, at, i == 2 ? rkey : i == 1 ? old : rkey), IBV_WC_REM_ACCESS_ERR);
+		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->dropped_bad_key, 1);
+		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->refused_request, 1);
+		pair_close(&b.p);
+	}
+}
+
+/* A window gives no right to use its key for buffers of one's own. */
+static void not_local(void)
+{
+	struct ibv_sge list;
+	struct ibv_send_wr wr;
+	struct bed b;
+	uint32_t rkey;
+
+	open_bed(&b, IBV_MW_TYPE_1);
+	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
+	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	list = sge(&b.p.end[1], 1000, 8);
+	list.lkey = rkey;
+	wr = send_wr(IBV_WR_SEND, 3, &list, 1);
+	CHECK_EQ(post(&b.p, 1, &wr), 0);
+	expect_status(&b.p, b.p.end[1].scq, 3, IBV_WC_LOC_PROT_ERR);
+	pair_close(&b.p);
+}
+
+static void bad_binds(void)
+{
+	static const struct {
+		enum ibv_mw_type type;
+		size_t offset;
+		uint64_t length;
+		unsigned access;
+		uint32_t key_flip;
+	} bad[] = {
+		{ IBV_MW_TYPE_1, (1 << 20) - 100, 101, REMOTE, 0 },
+		{ IBV_MW_TYPE_1, 1000, UINT64_MAX - 50, REMOTE, 0 },
+		{ IBV_MW_TYPE_1, 1000, 100, REMOTE | IBV_ACCESS_ZERO_BASED, 0 },
+		{ IBV_MW_TYPE_1, 1000, 100, REMOTE | IBV_ACCESS_ON_DEMAND, 0 },
+		{ IBV_MW_TYPE_1, 1000, 100, REMOTE, 1u << 31 },
+		{ IBV_MW_TYPE_2, 1000, 0, REMOTE, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct bed b;
+		uint32_t rkey;
+
+		open_bed(&b, bad[i].type);
+		rkey = ibv_inc_rkey(sr_mr_rkey(b.mw)) ^ bad[i].key_flip;
+		CHECK_EQ(bind(&b, rkey, bad[i].offset, bad[i].length, bad[i].access), IBV_WC_MW_BIND_ERR);
+		CHECK_EQ(sr_qp_state(b.p.end[1].qp), IBV_QPS_ERR);
+		CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0); /* nothing was bound */
+		pair_close(&b.p);
+	}
+}
+
+/* Type 2: bound once, for one queue pair, until somebody of it invalidates it. */
+static void type_two(void)
+{
+	struct ibv_send_wr wr = { .wr_id = 8, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge list;
+	struct ibv_wc wc;
+	struct bed b;
+	uint32_t rkey;
+
+	open_bed(&b, IBV_MW_TYPE_2);
+	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
+	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
+	CHECK_EQ(write_at(&b, 136, rkey), IBV_WC_SUCCESS);
+	wr.invalidate_rkey = rkey;
+	CHECK_EQ(post(&b.p, 1, &wr), 0);
+	wc = expect_status(&b.p, b.p.end[1].scq, 8, IBV_WC_SUCCESS);
+	CHECK_EQ(wc.opcode, IBV_WC_LOCAL_INV);
+	/* Bound again, and this time the peer ends it with its last message. */
+	rkey = ibv_inc_rkey(rkey);
+	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(post_recv(&b.p.end[1], 9, 0, 3000), 0);
+	list = sge(&b.p.end[0], 0, 3000);
+	wr = send_wr(IBV_WR_SEND_WITH_INV, 2, &list, 1);
+	wr.invalidate_rkey = rkey;
+	CHECK_EQ(post(&b.p, 0, &wr), 0);
+	expect_status(&b.p, b.p.end[0].scq, 2, IBV_WC_SUCCESS);
+	wc = expect_status(&b.p, b.p.end[1].rcq, 9, IBV_WC_SUCCESS);
+	CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
+	CHECK_EQ(wc.invalidated_rkey, rkey);
+	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_REM_ACCESS_ERR);
+	pair_close(&b.p);
+}
+
+/* Another queue pair of the same protection domain may not use a type 2 window, nor invalidate it. */
+static void only_its_queue_pair(bool invalidate)
+{
+	struct sr_qp *other[2];
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge list;
+	struct bed b;
+	uint32_t rkey;
+	int err;
+
+	open_bed(&b, IBV_MW_TYPE_2);
+	for (int e = 0; e < 2; e++)
+		other[e] = pair_new_qp(&b.p, e, &err);
+	for (int e = 0; e < 2; e++)
+		pair_to_state(&b.p, e, other[e], sr_qp_num(other[!e]), IBV_QPS_RTS);
+	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
+	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	list = sge(&b.p.end[0], 0, 64);
+	wr = send_wr(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_RDMA_WRITE, 5, &list, 1);
+	if (invalidate) {
+		list = sge(&b.p.end[1], 0, 100);
+		CHECK_EQ(sr_qp_post_recv(other[1], &(struct ibv_recv_wr){ .sg_list = &list, .num_sge = 1 },
+					 &(struct ibv_recv_wr *){ NULL }), 0);
+		list = sge(&b.p.end[0], 0, 64);
+		wr.invalidate_rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = address(&b.p.end[1], 1000);
+		wr.wr.rdma.rkey = rkey;
+	}
+	CHECK_EQ(sr_qp_post_send(other[0], sr_memwire_now(b.p.mw), &wr, &bad), 0);
+	expect_status(&b.p, b.p.end[0].scq, 5, IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	pair_close(&b.p);
+}
+
+/* Window work between sends, on a wire that loses: done once, in order, and completed behind what precedes it. */
+static void in_order(void)
+{
+	struct ibv_send_wr wr[3];
+	struct ibv_sge list;
+	struct bed b;
+
+	open_bed(&b, IBV_MW_TYPE_2);
+	sr_memwire_faults(b.p.end[1].port)->tx.drop_ppm = 100000;
+	list = sge(&b.p.end[1], 0, 5000);
+	for (uint32_t i = 0; i < 50; i++) {
+		uint32_t rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
+		struct ibv_send_wr *bad;
+
+		wr[0] = send_wr(IBV_WR_SEND, 10 * i, &list, 1);
+		wr[1] = (struct ibv_send_wr){
+			.wr_id = 10 * i + 1,
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = IBV_SEND_SIGNALED,
+			.bind_mw = { &b.public, rkey, { &b.region, address(&b.p.end[1], 0), 100, REMOTE } },
+		};
+		wr[2] = (struct ibv_send_wr){
+			.wr_id = 10 * i + 2, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+			.invalidate_rkey = rkey,
+		};
+		wr[0].next = &wr[1];
+		wr[1].next = &wr[2];
+		CHECK_EQ(post_recv(&b.p.end[0], i, 0, 5000), 0);
+		CHECK_EQ(sr_qp_post_send(b.p.end[1].qp, sr_memwire_now(b.p.mw), wr, &bad), 0);
+		for (uint32_t k = 0; k < 3; k++)
+			expect_status(&b.p, b.p.end[1].scq, 10 * i + k, IBV_WC_SUCCESS);
+		expect_status(&b.p, b.p.end[0].rcq, i, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
+	pair_close(&b.p);
+}
+
+int main(void)
+{
+	grants(IBV_MW_TYPE_1);
+	grants(IBV_MW_TYPE_2);
+	denies();
+	not_local();
+	bad_binds();
+	type_two();
+	only_its_queue_pair(false);
+	only_its_queue_pair(true);
+	in_order();
+	return 0;
+}
