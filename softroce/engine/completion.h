@@ -20,6 +20,7 @@ struct sr_received {
 	bool solicited;
 	__be32 imm;	 /* or the key that was invalidated */
 	uint32_t src_qp; /* of a datagram; a connection knows its peer */
+	uint8_t sl;
 };
 
 /* Takes the next receive for the message that begins; false when none is posted. It becomes qp->resp.rwqe. */

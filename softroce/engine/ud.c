@@ -97,13 +97,6 @@ static void put_ipv4(uint8_t *ip, const struct sr_path *path, uint32_t len)
 	put16(ip + 10, ~(sum + (sum >> 16)));
 }
 
-static bool is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(gid, prefix, sizeof(prefix));
-}
-
 /* The 40 bytes before the payload. */
 static void put_grh(uint8_t grh[GRH_LEN], const struct sr_packet *packet, uint32_t headers)
 {
@@ -111,7 +104,7 @@ static void put_grh(uint8_t grh[GRH_LEN], const struct sr_packet *packet, uint32
 	const struct sr_path *path = packet->path;
 
 	memset(grh, 0, GRH_LEN);
-	if (is_ipv4(path->dst)) {
+	if (sr_gid_is_ipv4(path->dst)) {
 		put_ipv4(grh + IPV4_AT, path, len);
 		return;
 	}

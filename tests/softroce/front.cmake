@@ -57,6 +57,19 @@ foreign_test(send_bw_srq        93 "^ 4096 +1000 " ib_send_bw -n 500 -s 4096 --u
 foreign_test(read_bw            94 "^ 65536 +300 " ib_read_bw -n 300)
 foreign_test(atomic_bw          95 "^ 8 +1000 " ib_atomic_bw -n 1000)
 foreign_test(atomic_bw_swap     96 "^ 8 +1000 " ib_atomic_bw -n 1000 -A CMP_AND_SWAP)
+foreign_test(write_bw_uc        97 "^ 65536 +500 " ib_write_bw -c UC -n 500)
+foreign_test(write_lat_uc       98 "^ 64 +200 " ib_write_lat -c UC -n 200 -s 64)
+# All receives of a datagram test are posted before it begins: nothing may be lost for want of one.
+foreign_test(send_bw_ud         99 "^ 1024 +500 " ib_send_bw -c UD -n 500 -s 1024)
+foreign_test(send_bw_ud_srq    100 "^ 4096 +800 " ib_send_bw -c UD --use-srq -n 400 -s 4096 -q 2)
+foreign_test(send_bw_ud_both   101 "^ 2048 +400 " ib_send_bw -c UD -n 400 -s 2048 -b -e)
+foreign_test(send_lat_ud       102 "^ 1024 +200 " ib_send_lat -c UD -n 200 -s 1024)
+foreign_test(send_lat          103 "^ 64 +200 " ib_send_lat -n 200 -s 64)
+foreign_test(read_lat          104 "^ 64 +200 " ib_read_lat -n 200 -s 64)
+foreign_test(atomic_lat        105 "^ 8 +200 " ib_atomic_lat -n 200)
+foreign_test(ud_pingpong       106 "1000 iters" ibv_ud_pingpong -n 1000)
+foreign_test(ud_pingpong_events 107 "200 iters" ibv_ud_pingpong -e -n 200 -s 4000)
+foreign_test(uc_pingpong       108 "1000 iters" ibv_uc_pingpong -n 1000)
 add_test(NAME softroce.devinfo COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/devinfo.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.capture
@@ -65,3 +78,41 @@ add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAK
 set_tests_properties(softroce.capture softroce.netns PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
+
+# What stands on verbs, and on it whole stacks.
+function(upper_test name number pattern server_option client_option)
+  add_test(NAME softroce.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/upper.sh ${CMAKE_BINARY_DIR} ${number} ${pattern}
+    ${server_option} ${client_option} ${ARGN})
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
+endfunction()
+
+upper_test(ucx_tag_lat        110 "^Final: +1000 " -p -p ucx_perftest -t tag_lat -n 1000 -s 64)
+upper_test(ucx_tag_bw         111 "^Final: +200 " -p -p ucx_perftest -t tag_bw -n 200 -s 1048576)
+upper_test(ucx_put_bw         112 "^Final: +500 " -p -p ucx_perftest -t ucp_put_bw -n 500 -s 65536)
+upper_test(ucx_get            113 "^Final: +500 " -p -p ucx_perftest -t ucp_get -n 500 -s 65536)
+upper_test(ucx_atomic         114 "^Final: +500 " -p -p ucx_perftest -t ucp_fadd -n 500 -s 8)
+upper_test(ucx_ud             115 "^Final: +1000 " -p -p ucx_perftest -d soft0:1 -x ud_verbs -t am_lat -n 1000 -s 32)
+# With -c every byte is checked. Reliable messages over datagrams; connected endpoints need the connection manager.
+upper_test(fabric_pingpong    116 "^64k +100 " -B -P fi_pingpong -p "verbs$<SEMICOLON>ofi_rxd" -e rdm -c -I 100 -S 65536)
+add_test(NAME softroce.mpi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpi.sh ${CMAKE_BINARY_DIR})
+add_test(NAME softroce.conformance COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance.py
+  ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/conformance.md)
+set_tests_properties(softroce.mpi softroce.conformance PROPERTIES
+  LABELS "softroce;foreign" TIMEOUT 300 SKIP_RETURN_CODE 77)
+
+# Every size of every perftest program, and every fabtest size: for the long hunt.
+function(long_test name number pattern)
+  foreign_test(${name} ${number} ${pattern} ${ARGN})
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign;long")
+endfunction()
+long_test(long_send_bw        130 "^ 8388608 +100 " ib_send_bw -a -n 100)
+long_test(long_read_bw        131 "^ 8388608 +100 " ib_read_bw -a -n 100)
+long_test(long_write_bw       132 "^ 8388608 +100 " ib_write_bw -a -n 100 -q 4)
+long_test(long_write_lat      133 "^ 8388608 +100 " ib_write_lat -a -n 100)
+long_test(long_send_lat       134 "^ 8388608 +100 " ib_send_lat -a -n 100)
+long_test(long_read_lat       135 "^ 8388608 +100 " ib_read_lat -a -n 100)
+long_test(long_send_bw_ud     136 "^ 4096 +500 " ib_send_bw -c UD -a -n 500)
+long_test(long_send_lat_ud    137 "^ 4096 +500 " ib_send_lat -c UD -a -n 500)
+long_test(long_send_bw_uc     138 "^ 8388608 +100 " ib_send_bw -c UC -a -n 100)
+upper_test(long_fabric        139 "^1.5m +100 " -B -P fi_pingpong -p "verbs$<SEMICOLON>ofi_rxd" -e rdm -c -I 100 -S all)
+set_tests_properties(softroce.long_fabric PROPERTIES LABELS "softroce;foreign;long")

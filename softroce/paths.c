@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * paths.c - the few files that programs look for beside libibverbs, for devices that the kernel does not know
+ *
+ * A library of its own (libsoftroce_paths.so, preloaded by softroce-run) that stands before the C library's functions
+ * and answers for the devices of SOFTROCE_DEVICES; every other path passes through. UCX needs these:
+ *
+ *   /dev/infiniband/<device>                                   a device file that may be read and written: /dev/null
+ *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
+ *   /sys/class/infiniband/<device>/ports/1/gid_attrs/ndevs/<i>  the network interface
+ *
+ * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and the C library's do
+ * not.
+ */
+#include "softroce/netif.h"
+#include "softroce/settings.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEV "/dev/infiniband/"
+#define SYS "/sys/class/infiniband/"
+#define GID_ATTRS "/ports/1/gid_attrs/"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct sr_device_spec specs[SR_DEVICES_MAX];
+static int count;
+
+static void complaint_ignore(void *user, const char *line)
+{
+	/* libsoftroce says it. */
+}
+
+static void specs_read(void)
+{
+	count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_ignore, NULL);
+}
+
+/* The device that the path below `prefix` begins with; *rest is what follows its name. */
+static const struct sr_device_spec *device_of(const char *path, const char *prefix, const char **rest)
+{
+	size_t n = strlen(prefix);
+
+	if (!path || strncmp(path, prefix, n))
+		return NULL;
+	pthread_once(&once, specs_read);
+	for (int i = 0; i < count; i++) {
+		size_t len = strlen(specs[i].name);
+
+		*rest = path + n + len;
+		if (!strncmp(path + n, specs[i].name, len) && (!**rest || **rest == '/'))
+			return &specs[i];
+	}
+	return NULL;
+}
+
+/* The path to use in its place. */
+static const char *path_map(const char *path)
+{
+	const char *rest;
+
+	return device_of(path, DEV, &rest) && !*rest ? "/dev/null" : path;
+}
+
+static void interface_name(const struct sr_device_spec *spec, char *text, size_t size)
+{
+	struct sr_netif link;
+	uint8_t first[16];
+
+	memcpy(first, spec->gid, sizeof(first));
+	first[15] |= spec->kind == SR_DEVICE_SUBNET; /* any address of it will do */
+	if (sr_netif_read(&link, spec, first))
+		snprintf(text, size, "\n");
+	else
+		snprintf(text, size, "%s\n", link.ifname);
+}
+
+/* The text of a file that is not there; false for all other paths. */
+static bool text_of(const char *path, char *text, size_t size)
+{
+	const struct sr_device_spec *spec;
+	const char *rest;
+
+	spec = device_of(path, SYS, &rest);
+	if (!spec || strncmp(rest, GID_ATTRS, strlen(GID_ATTRS)))
+		return false;
+	rest += strlen(GID_ATTRS);
+	if (!strcmp(rest, "types/0"))
+		snprintf(text, size, "RoCE v2\n");
+	else if (!strcmp(rest, "ndevs/0"))
+		interface_name(spec, text, size);
+	else
+		return false;
+	return true;
+}
+
+/* A descriptor from which the text can be read, or -1. */
+static int text_open(const char *text)
+{
+	int fd = memfd_create("softroce", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || lseek(fd, 0, SEEK_SET)) {
+		close(fd);
+		errno = EIO;
+		return -1;
+	}
+	return fd;
+}
+
+/* The C library's function of this name. */
+#define NEXT(name)                                                                                                     \
+	({                                                                                                             \
+		static __typeof__(name) *_Atomic next;                                                                 \
+		__typeof__(name) *to = next;                                                                           \
+		if (!to)                                                                                               \
+			next = to = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                                       \
+		to;                                                                                                    \
+	})
+
+#define OPEN(name)                                                                                                     \
+	__attribute__((visibility("default"))) int name(const char *path, int flags, ...)                              \
+	{                                                                                                              \
+		char text[IFNAMSIZ + 16];                                                                              \
+		mode_t mode = 0;                                                                                       \
+		va_list args;                                                                                          \
+                                                                                                                       \
+		va_start(args, flags);                                                                                 \
+		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
+			mode = va_arg(args, mode_t);                                                                   \
+		va_end(args);                                                                                          \
+		if (text_of(path, text, sizeof(text)))                                                                 \
+			return text_open(text);                                                                        \
+		return NEXT(name)(path_map(path), flags, mode);                                                        \
+	}
+
+#define FOPEN(name)                                                                                                    \
+	__attribute__((visibility("default"))) FILE *name(const char *path, const char *how)                           \
+	{                                                                                                              \
+		char text[IFNAMSIZ + 16];                                                                              \
+		int fd;                                                                                                \
+                                                                                                                       \
+		if (!text_of(path, text, sizeof(text)))                                                                \
+			return NEXT(name)(path_map(path), how);                                                        \
+		fd = text_open(text);                                                                                  \
+		return fd < 0 ? NULL : fdopen(fd, "r");                                                                \
+	}
+
+OPEN(open)
+OPEN(open64)
+FOPEN(fopen)
+FOPEN(fopen64)
+
+__attribute__((visibility("default"))) int stat(const char *path, struct stat *st)
+{
+	return NEXT(stat)(path_map(path), st);
+}
+
+__attribute__((visibility("default"))) int stat64(const char *path, struct stat64 *st)
+{
+	return NEXT(stat64)(path_map(path), st);
+}
+
+__attribute__((visibility("default"))) int access(const char *path, int mode)
+{
+	char text[IFNAMSIZ + 16];
+
+	if (text_of(path, text, sizeof(text)))
+		return mode & (W_OK | X_OK) ? (errno = EACCES, -1) : 0;
+	return NEXT(access)(path_map(path), mode);
+}
