@@ -9,11 +9,14 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;${ARGN}" TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window)
+foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window mutated)
   engine_test(test_engine_${name} one-thread)
 endforeach()
 engine_test(test_engine_cq)
 engine_test(test_engine_mr)
+
+add_test(NAME softroce.million_mutated COMMAND test_engine_mutated 1000000 7)
+set_tests_properties(softroce.million_mutated PROPERTIES LABELS "softroce;long" TIMEOUT 300)
 
 hawser_fuzzer(packet softroce_engine)
 
