@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all install demo check check-long lab lab-long bench coverage clean help
+.PHONY: all install deb demo check check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -12,6 +12,9 @@ PREFIX ?= /usr/local
 install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)
 	@cmake --install build --prefix $(DESTDIR)$(PREFIX) >/dev/null
 	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/softroce-run"
+
+deb: all ## the software NIC alone as a Debian package, in build/
+	@scripts/deb build build
 
 demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin; a cable is cut
 	@scripts/install-deps demo

@@ -97,7 +97,9 @@ upper_test(fabric_pingpong    116 "^64k +100 " -B -P fi_pingpong -p "verbs$<SEMI
 add_test(NAME softroce.mpi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpi.sh ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.conformance COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance.py
   ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/conformance.md)
-set_tests_properties(softroce.mpi softroce.conformance PROPERTIES
+add_test(NAME softroce.deb
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/deb.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+set_tests_properties(softroce.mpi softroce.conformance softroce.deb PROPERTIES
   LABELS "softroce;foreign" TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # Every size of every perftest program, and every fabtest size: for the long hunt.
