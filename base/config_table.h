@@ -69,8 +69,9 @@ X(SIZE, ib_ar_threshold, "NCCL_IB_AR_THRESHOLD", 8192, 0, INT64_C(1) << 40, "", 
   "On fabrics with adaptive routing: payloads above this many bytes are written apart from their notification.")
 X(INT, ib_adaptive_routing, "NCCL_IB_ADAPTIVE_ROUTING", -1, -2, 1, "", NOW, QUEUE_PAIR,
   "The fabric may reorder packets of a queue pair: 1 yes, 0 no, -1 = yes on InfiniBand, no on RoCE (-2 is the same).")
-X(INT, ib_qps_per_connection, "NCCL_IB_QPS_PER_CONNECTION", 1, 1, 16, "", LATER, QUEUE_PAIR,
-  "Queue pairs per path.")
+X(INT, ib_qps_per_connection, "NCCL_IB_QPS_PER_CONNECTION", 1, 1, 128, "", NOW, QUEUE_PAIR,
+  "Queue pairs per connection and device, which take turns message by message; 8 at most, all devices of a connection together, "
+  "and the standby counts. Must be the same at both ends.")
 
 /* What maxComms is computed from. */
 X(INT, expected_channels, "HA_NCCL_EXPECTED_CHANNELS", 16, 1, 1024, "", NOW, BUDGET,

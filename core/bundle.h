@@ -107,6 +107,8 @@ struct ha_bundle {
 	uint64_t peer_ring;  /* address of the peer's ring memory */
 	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
 	uint16_t weight[HA_MAX_RAILS]; /* parts per 1024; 0: not for data as long as another has some */
+	uint8_t lead[HA_MAX_RAILS];    /* rails on one device take turns, message by message: the first of them */
+	bool turns;		       /* there are such */
 	struct ha_ctx *ctx;
 	struct ha_rail rail[HA_MAX_RAILS];
 	/* Below: set-up, driver and close only. */

@@ -40,10 +40,12 @@ static uint32_t promise(void)
 static void budget(struct ha_device *dev)
 {
 	const struct ha_config *config = &dev->ctx->config;
+	int qps = config->ib_qps_per_connection;
 	struct ha_budget b = {
 		.max_qp = dev->topo->attr.max_qp,
 		.max_cqe = dev->topo->attr.max_cqe,
-		.channels = config->expected_channels,
+		/* Each channel has that many queue pairs, and work in flight on each. */
+		.channels = config->expected_channels * (qps < 1 ? 1 : qps > HA_MAX_RAILS ? HA_MAX_RAILS : qps),
 		.wr = config->wr_per_conn,
 		.recvs = config->max_recvs,
 	};

@@ -526,13 +526,14 @@ void ha_failover_launch(struct ha_bundle *b)
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_WORD, memory_order_relaxed);
 	}
 	b->ndata = b->nrails;
+	ha_policy_turns(b);
 	ha_share_rails(b);
 	for (unsigned i = 0; i < b->ndata; i++) {
 		b->weight[i] = b->share[i];
 		b->keyed |= (uint8_t)(1u << i);
 		ha_life_begun(b, &b->rail[i], now);
 	}
-	if (b->flags & HA_FLAG_DUAL_PATH && b->ndata == 1) {
+	if (b->flags & HA_FLAG_DUAL_PATH) {
 		struct ha_rail *r = &b->rail[b->nrails++];
 
 		r->index = b->ndata;
@@ -540,7 +541,7 @@ void ha_failover_launch(struct ha_bundle *b)
 		b->ctl[r->index].acked = true;
 	}
 	ha_roles_update(b, now);
-	if (b->ndata == 1 && b->nrails == 1)
+	if (b->nrails == b->ndata && ha_policy_one_device(b, b->active))
 		say_unprotected(b);
 	b->due = 0;
 }

@@ -18,17 +18,33 @@ static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
 	return dev >= ctx->ndevices && dev < ctx->ndevices + n ? &ctx->fused.device[dev - ctx->ndevices] : NULL;
 }
 
+/* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
+static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
+{
+	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection, list[HA_MAX_RAILS] = { first };
+
+	if (each <= 1 || devices < 1 || devices > HA_MAX_RAILS)
+		return; /* what makes no sense is refused where the rails are opened */
+	if (each > HA_MAX_RAILS / devices)
+		each = HA_MAX_RAILS / devices;
+	memcpy(list + 1, opts->more, (size_t)opts->nmore * sizeof(list[0]));
+	opts->nmore = devices * each - 1;
+	for (int i = 1; i <= opts->nmore; i++)
+		opts->more[i - 1] = list[i / each];
+}
+
 int ha_fused_resolve(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts)
 {
 	const struct ha_fused *f = find(ctx, *dev);
 
-	if (*dev >= 0 && *dev < ctx->ndevices)
-		return 0;
-	if (!f)
+	if (!f && (*dev < 0 || *dev >= ctx->ndevices))
 		return -EINVAL;
-	*dev = f->member[0];
-	opts->nmore = f->n - 1;
-	memcpy(opts->more, f->member + 1, (size_t)opts->nmore * sizeof(opts->more[0]));
+	if (f) {
+		*dev = f->member[0];
+		opts->nmore = f->n - 1;
+		memcpy(opts->more, f->member + 1, (size_t)opts->nmore * sizeof(opts->more[0]));
+	}
+	multiply(ctx, *dev, opts);
 	return 0;
 }
 

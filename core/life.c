@@ -8,6 +8,7 @@
 #include "core/failover.h"
 #include "core/guard.h"
 #include "core/journal.h"
+#include "core/policy.h"
 #include "core/rail.h"
 #include "core/stream.h"
 #include "topo/device.h"
@@ -71,7 +72,7 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 
 	if (!config->enable_backup)
 		return offers;
-	if (b->nrails == 1 && b->rail[0].dev->has_second)
+	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
 		offers |= HA_FLAG_DUAL_PATH;
 	return offers | HA_FLAG_LIVES;
 }
@@ -130,6 +131,20 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct
 		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
 }
 
+/* Rails that share a device here do so there. */
+static bool same_turns(const struct ha_bundle *b, const struct ha_msg_hello *peer)
+{
+	for (unsigned i = 1; i < b->nrails && i < peer->nrails; i++) {
+		const struct ha_wire_rail *one = &peer->rail[i - 1], *two = &peer->rail[i];
+		bool there = !memcmp(one->qp.gid, two->qp.gid, sizeof(one->qp.gid)) && one->qp.lid == two->qp.lid &&
+			     !strncmp(one->name, two->name, sizeof(one->name));
+
+		if ((b->rail[i].dev == b->rail[i - 1].dev) != there)
+			return false;
+	}
+	return true;
+}
+
 /* Both ends compute the same from the two messages. */
 static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
 {
@@ -151,6 +166,11 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 			continue;
 		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA",
 			 ha_device_name(b->rail[i].dev), ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
+		return -EPROTO;
+	}
+	if (!same_turns(b, peer)) {
+		snprintf(why, why_size, "queue pairs lie on the devices in another way there; set NCCL_IB_QPS_PER_CONNECTION, "
+			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
 		return -EPROTO;
 	}
 	b->version = version;

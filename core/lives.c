@@ -51,7 +51,7 @@ uint64_t ha_patience_ns(const struct ha_ctx *ctx)
 
 static void tell_protection(struct ha_bundle *b)
 {
-	bool now = (b->active & (b->active - 1)) != 0;
+	bool now = !ha_policy_one_device(b, b->active);
 	const struct ha_rail *r = &b->rail[b->first], *other = NULL;
 	char text[160];
 
@@ -63,9 +63,9 @@ static void tell_protection(struct ha_bundle *b)
 		return;
 	}
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && i != b->first && !other)
+		if (b->active >> i & 1 && b->rail[i].dev != r->dev && !other)
 			other = &b->rail[i];
-	snprintf(text, sizeof(text), b->ndata > 1 ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
+	snprintf(text, sizeof(text), b->nrails == b->ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
 		 ha_device_name(other->dev));
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
 }
@@ -92,10 +92,18 @@ void ha_roles_update(struct ha_bundle *b, uint64_t now)
 	(void)now;
 }
 
+static bool standby_carries(const struct ha_bundle *b)
+{
+	for (unsigned i = b->ndata; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->weight[i])
+			return true;
+	return false;
+}
+
 /* A rail is back: does it carry its share again, or does it become the standby? */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
-	bool back = b->ctx->config.enable_failback || b->ndata > 1, first_life = !b->ctl[r->index].proven;
+	bool back = b->ctx->config.enable_failback || !standby_carries(b), first_life = !b->ctl[r->index].proven;
 	unsigned i = r->index;
 
 	if (first_life || !b->share[i] || !back || b->weight[i] == b->share[i])

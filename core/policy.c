@@ -18,10 +18,61 @@ void ha_policy_update(struct ha_bundle *b)
 			b->first = (uint8_t)i;
 	}
 	b->polled |= b->active & (uint8_t)(1u << b->first);
-	b->stripe_min = weighted > 1 ? HA_STRIPE_MIN : UINT64_MAX;
+	b->stripe_min = weighted > 1 ? b->turns ? 0 : HA_STRIPE_MIN : UINT64_MAX;
 }
 
-unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size)
+bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
+{
+	const struct ha_device *first = rails ? b->rail[__builtin_ctz(rails)].dev : NULL;
+
+	for (; rails; rails &= rails - 1)
+		if (b->rail[__builtin_ctz(rails)].dev != first)
+			return false;
+	return true;
+}
+
+void ha_policy_turns(struct ha_bundle *b)
+{
+	b->turns = false;
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
+		unsigned lead = 0;
+
+		while (lead < i && (i >= b->ndata || b->rail[lead].dev != b->rail[i].dev))
+			lead++;
+		b->lead[i] = (uint8_t)lead;
+		b->turns |= lead < i;
+	}
+}
+
+/* Of rails that share a device, the one whose turn it is. */
+static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t idx)
+{
+	unsigned chosen = 0;
+
+	for (unsigned lead = 0; lead < b->nrails; lead++) {
+		unsigned group = 0;
+
+		for (unsigned i = lead; i < b->nrails; i++)
+			group |= b->lead[i] == lead ? mask & 1u << i : 0;
+		if (!group)
+			continue;
+		for (unsigned skip = (unsigned)(idx % (unsigned)__builtin_popcount(group)); skip; skip--)
+			group &= group - 1;
+		chosen |= group & -group;
+	}
+	return chosen;
+}
+
+/* Of `mask`, the rail on the device of the heaviest one. */
+static unsigned heaviest(const struct ha_bundle *b, unsigned mask)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (mask >> i & 1 && b->lead[i] == b->lead[b->first])
+			return 1u << i;
+	return 1u << b->first;
+}
+
+unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 {
 	unsigned mask = 0;
 	struct ha_range range;
@@ -31,6 +82,10 @@ unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t size)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->weight[i])
 			mask |= 1u << i;
+	if (b->turns)
+		mask = take_turns(b, mask, idx);
+	if (size < HA_STRIPE_MIN)
+		return heaviest(b, mask);
 	/* A share that rounds to nothing would be an empty write: leave that rail out. */
 	for (unsigned i = 0; i < b->nrails; i++) {
 		range = mask >> i & 1 ? ha_policy_range(b->weight, mask, i, size) : (struct ha_range){ 0, 1 };

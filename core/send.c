@@ -247,7 +247,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 
-	st.mask = keyed(s, &st, ha_policy_mask(&s->b, largest(slot)));
+	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = keyed(s, &st, s->b.active);
 		st.mask &= -st.mask;

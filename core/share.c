@@ -47,24 +47,43 @@ void ha_share_out(const uint32_t *part, unsigned n, uint16_t *share)
 	}
 }
 
-static void by_speed(struct ha_bundle *b)
+/* Device by device, each part is for all of its rails: they take turns. */
+static void share_devices(struct ha_bundle *b, const uint32_t *part)
 {
-	uint32_t speed[HA_MAX_RAILS];
+	uint16_t share[HA_MAX_RAILS];
+	unsigned n = 0;
 
 	for (unsigned i = 0; i < b->ndata; i++)
-		speed[i] = b->rail[i].dev->topo->speed_mbps > 0 ? (uint32_t)b->rail[i].dev->topo->speed_mbps : 0;
-	ha_share_out(speed, b->ndata, b->share);
+		n += b->lead[i] == i;
+	ha_share_out(part, n, share);
+	n = 0;
+	for (unsigned i = 0; i < b->ndata; i++)
+		b->share[i] = b->lead[i] == i ? share[n++] : b->share[b->lead[i]];
+}
+
+static void by_speed(struct ha_bundle *b)
+{
+	uint32_t speed[HA_MAX_RAILS] = { 0 };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < b->ndata; i++)
+		if (b->lead[i] == i)
+			speed[n++] = b->rail[i].dev->topo->speed_mbps > 0 ? (uint32_t)b->rail[i].dev->topo->speed_mbps : 0;
+	share_devices(b, speed);
 }
 
 /* As the operator says. False: of these rails none would have any. */
 static bool by_weights(struct ha_bundle *b, const struct ha_weights *weights)
 {
 	uint32_t part[HA_MAX_RAILS] = { 0 }, all = 0;
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < b->ndata && i < weights->n; i++)
+	for (unsigned i = 0; i < b->ndata; i++)
+		n += b->lead[i] == i;
+	for (unsigned i = 0; i < n && i < weights->n; i++)
 		all += part[i] = weights->of[i];
 	if (all)
-		ha_share_out(part, b->ndata, b->share);
+		share_devices(b, part);
 	return all;
 }
 
@@ -76,7 +95,7 @@ void ha_share_rails(struct ha_bundle *b)
 	if (policy == HA_POLICY_AUTO)
 		policy = ctx->weights.n ? HA_POLICY_STATIC : HA_POLICY_TOPOLOGY;
 	if (policy == HA_POLICY_PRIMARY)
-		ha_share_out((uint32_t[HA_MAX_RAILS]){ 1 }, b->ndata, b->share);
+		share_devices(b, (uint32_t[HA_MAX_RAILS]){ 1 });
 	else if (policy != HA_POLICY_STATIC || !by_weights(b, &ctx->weights))
 		by_speed(b);
 }

@@ -212,8 +212,8 @@ static void what_has_no_effect_yet_says_so(void)
 	struct ha_config c;
 
 	lines_catch();
-	LOAD(&c, "NCCL_IB_QPS_PER_CONNECTION=2");
-	CHECK(lines_contain("NCCL_IB_QPS_PER_CONNECTION=2 is understood, but has no effect in version"));
+	LOAD(&c, "MPIB_MODE=1");
+	CHECK(lines_contain("MPIB_MODE=1 is understood, but has no effect in version"));
 }
 
 static void misspelt_names_are_told(void)

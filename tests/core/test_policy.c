@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHECK(x)                                                                     \
 	do {                                                                         \
@@ -29,7 +30,7 @@ static void rails(unsigned n, const uint16_t *weight, unsigned active)
 /* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number of stripes. */
 static unsigned covers(uint64_t size)
 {
-	unsigned mask = ha_policy_mask(&b, size), n = 0;
+	unsigned mask = ha_policy_mask(&b, 0, size), n = 0;
 	uint64_t at = 0;
 
 	CHECK(mask && (mask & ~b.active) == 0);
@@ -53,10 +54,10 @@ static void test_small_on_one_rail(void)
 {
 	rails(3, (uint16_t[]){ 300, 424, 300 }, 7);
 	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_STRIPE_MIN - 1) == 1);
-	CHECK(ha_policy_mask(&b, 8) == 2); /* the heaviest */
+	CHECK(ha_policy_mask(&b, 0, 8) == 2); /* the heaviest */
 	b.active = 5;
 	ha_policy_update(&b);
-	CHECK(ha_policy_mask(&b, 8) == 1);
+	CHECK(ha_policy_mask(&b, 0, 8) == 1);
 }
 
 static void test_every_size_and_weight(void)
@@ -87,17 +88,48 @@ static void test_shares_follow_weights(void)
 	CHECK(covers(1 << 20) == 2);
 	CHECK(ha_policy_range(b.weight, 3, 0, 1 << 20).length == 768 << 10);
 	rails(2, (uint16_t[]){ 1024, 0 }, 3);
-	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 1 << 20) == 1);
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
 	b.active = 2;
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
-	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 1 << 20) == 2);
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
 	rails(2, (uint16_t[]){ 1, 1023 }, 3);
 	CHECK(covers(HA_STRIPE_MIN) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
 	CHECK(covers(5ull << 30) == 2);
 }
 
+/* Two rails on one device and three on another: one of each carries a stripe, and all have their turn. */
+static void test_turns(void)
+{
+	static struct ha_device *const first = (struct ha_device *)&b, *const second = (struct ha_device *)(&b + 1);
+	unsigned used = 0, small = 0;
+
+	b.ndata = 5;
+	for (unsigned i = 0; i < 5; i++)
+		b.rail[i].dev = i < 2 ? first : second;
+	ha_policy_turns(&b);
+	CHECK(b.turns && b.lead[1] == 0 && b.lead[2] == 2 && b.lead[4] == 2);
+	rails(5, (uint16_t[]){ 256, 256, 768, 768, 768 }, 31);
+	for (uint64_t idx = 0; idx < 6; idx++) {
+		unsigned mask = ha_policy_mask(&b, idx, 1 << 20);
+
+		CHECK(mask == (1u << idx % 2 | 4u << idx % 3));
+		CHECK(ha_policy_range(b.weight, mask, (unsigned)__builtin_ctz(mask), 1 << 20).length == 256 << 10);
+		used |= mask;
+		mask = ha_policy_mask(&b, idx, 8);
+		CHECK(mask == 4u << idx % 3); /* on the heavier device alone */
+		small |= mask;
+	}
+	CHECK(used == 31 && small == 28);
+	b.active = 31 & ~8u; /* one of the three fails: the other two take turns */
+	ha_policy_update(&b);
+	CHECK(ha_policy_mask(&b, 0, 8) == 4 && ha_policy_mask(&b, 1, 8) == 16 && ha_policy_mask(&b, 2, 8) == 4);
+	CHECK(!ha_policy_one_device(&b, 31) && ha_policy_one_device(&b, 28) && ha_policy_one_device(&b, 0));
+	memset(&b, 0, sizeof(b));
+}
+
 int main(void)
 {
+	test_turns();
 	test_small_on_one_rail();
 	test_every_size_and_weight();
 	test_shares_follow_weights();

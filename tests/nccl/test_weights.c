@@ -15,6 +15,7 @@ static const struct setting {
 	const char *policy, *weights; /* NULL: not set */
 	double part[2];
 	const char *warning; /* NULL: none */
+	const char *qps;
 } settings[] = {
 	{ NULL, NULL, { 0.5, 0.5 }, NULL },
 	{ NULL, "512,512", { 0.5, 0.5 }, NULL },
@@ -26,6 +27,8 @@ static const struct setting {
 	{ "primary", "512,512", { 1, 0 }, NULL },
 	{ "topology", "1024,0", { 0.5, 0.5 }, NULL },
 	{ NULL, "much,more", { 0.5, 0.5 }, "HA_NCCL_WEIGHTS=much,more" },
+	{ NULL, "768,256", { 0.75, 0.25 }, NULL, "3" },
+	{ NULL, NULL, { 0.5, 0.5 }, NULL, "100" },
 };
 
 static uint64_t sent_by(const char *device)
@@ -56,6 +59,8 @@ static void use(const struct setting *s)
 		setenv("HA_NCCL_POLICY", s->policy, 1);
 	if (s->weights)
 		setenv("HA_NCCL_WEIGHTS", s->weights, 1);
+	if (s->qps)
+		setenv("NCCL_IB_QPS_PER_CONNECTION", s->qps, 1);
 	rig_open(&rig, 1, NULL);
 	CHECK(!s->warning || rig_logged(s->warning), "nonsense is taken without a word");
 	CHECK(s->warning || !rig_warnings(), "%s", rig_last_warning());
@@ -67,8 +72,8 @@ static void use(const struct setting *s)
 		rig_exchange(&rig, &pair, MESSAGE);
 	after[0] = sent_by("soft0") - before[0], after[1] = sent_by("soft1") - before[1];
 	all = (double)(after[0] + after[1]);
-	printf("policy %-8s weights %-9s: %.4f and %.4f of %.0f bytes on the wire\n", s->policy ? s->policy : "-",
-	       s->weights ? s->weights : "-", (double)after[0] / all, (double)after[1] / all, all);
+	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f bytes on the wire\n", s->policy ? s->policy : "-",
+	       s->weights ? s->weights : "-", s->qps ? s->qps : "1", (double)after[0] / all, (double)after[1] / all, all);
 	for (int i = 0; i < 2; i++)
 		CHECK((double)after[i] / all > s->part[i] - 0.01 && (double)after[i] / all < s->part[i] + 0.01,
 		      "soft%d sent %.4f of it, not %.4f", i, (double)after[i] / all, s->part[i]);
