@@ -182,7 +182,12 @@ static void doorbell(struct sim_world *w, struct sim_fault *f)
 
 static void hold(struct sim_world *w, struct sim_fault *f)
 {
-	device(w, f)->knobs.hold_until = sim_now(w) + f->len;
+	struct sim_device *dev = device(w, f);
+	uint64_t until = sim_now(w) + f->len;
+
+	/* What a dead one has shown is in the host's memory. */
+	if (!dev->dead && dev->knobs.hold_until < until)
+		dev->knobs.hold_until = until;
 }
 
 static void break_qps(struct sim_world *w, struct sim_fault *f)

@@ -35,6 +35,12 @@ static enum sim_effect effect(const struct sim_fault *f)
 	return sim_fault_classes[f->class].effect;
 }
 
+/* Its device is gone for good. */
+static bool mortal(const struct sim_fault *f)
+{
+	return effect(f) == SIM_DEATH || effect(f) == SIM_DYING;
+}
+
 static unsigned host_of(const struct sim_conn_spec *c, unsigned end)
 {
 	return end ? 1 - c->from : c->from;
@@ -241,8 +247,7 @@ static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec 
 static bool death_in(const struct sim_scenario *sc, const struct span *dark)
 {
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && (effect(&sc->fault[i]) == SIM_DEATH || effect(&sc->fault[i]) == SIM_DYING) &&
-		    outage(&sc->fault[i]).from < dark->to)
+		if (!sc->fault[i].off && mortal(&sc->fault[i]) && outage(&sc->fault[i]).from < dark->to)
 			return true;
 	return false;
 }
@@ -306,6 +311,42 @@ static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const stru
 	return last;
 }
 
+/* Data may come to this device: it is a rail's, or may be the standby's. */
+static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
+			const struct sim_fault *f)
+{
+	if (f->host != host_of(c, 1))
+		return false;
+	for (unsigned i = 0; i < p->nrails; i++)
+		if (f->dev == c->rail[1][i])
+			return true;
+	return p->standby;
+}
+
+/*
+ * From when on (ns from the start) a dying device may take with it what it has acknowledged and the host has not seen: data that
+ * it has not placed, or completions that it holds back. SIM_NEVER: it takes nothing.
+ */
+static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_fault *death)
+{
+	struct span d = outage(death);
+	uint64_t since = SIM_NEVER;
+
+	if (!strcmp(sim_fault_classes[death->class].name, "kill-acked"))
+		return d.from;
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		struct span h = outage(f);
+		uint64_t both = later(h.from, d.from);
+
+		if (f->off || effect(f) != SIM_HELD || f->host != death->host || f->dev != death->dev || both >= h.to)
+			continue;
+		if (effect(death) == SIM_DYING || covers(h, d.from))
+			since = sooner(since, both);
+	}
+	return since;
+}
+
 static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_fault *f,
 		       struct sim_promise *p)
 {
@@ -326,11 +367,10 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_DYING:
 		if (!p->lives && on_data_device(sc, c, p, f))
 			p->unprotected = sooner(p->unprotected, s.from);
-		if ((effect(f) == SIM_DEATH || effect(f) == SIM_DYING) && on_asked_device(c, f))
+		if (mortal(f) && on_asked_device(c, f))
 			p->not_opened = sooner(p->not_opened, s.from);
-		if (!strcmp(sim_fault_classes[f->class].name, "kill-acked") && f->host == host_of(c, 1) &&
-		    !sc->host[0].ack_memory && !sc->host[1].ack_memory)
-			p->not_placed = sooner(p->not_placed, s.from);
+		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory && !sc->host[1].ack_memory)
+			p->not_placed = sooner(p->not_placed, takes_along(sc, f));
 		return;
 	default:
 		return;

@@ -23,7 +23,7 @@ struct sim_promise {
 	uint64_t unprotected;  /* a path breaks, and nothing covers it */
 	uint64_t dark;	       /* no path for longer than the patience */
 	uint64_t no_socket;    /* the sockets are lost, and then, or before, every path had trouble once */
-	uint64_t not_placed;   /* a NIC acknowledged what it has not placed, and the sender believes the NIC */
+	uint64_t not_placed;   /* a NIC dies with what it has acknowledged and not shown, and the sender believes the NIC */
 	uint64_t not_opened;   /* what a connection that is being made does not survive */
 	uint64_t peer_gone[2]; /* the host at the sender's or receiver's end dies or leaves */
 };

@@ -703,6 +703,9 @@ void sim_device_kill(struct sim_device *dev)
 {
 	if (dev->dead)
 		return;
+	if (now(dev->host) < dev->knobs.hold_until)
+		sim_device_forget_completions(dev);
+	dev->knobs.hold_until = 0;
 	sr_memwire_kill(dev->port);
 	dev->dead = true;
 }

@@ -18,7 +18,7 @@ struct sim_verbs;
 
 /* What a scenario may want to be done to a device's completions and posts. All zero is a sound device. */
 struct sim_knobs {
-	uint64_t hold_until;  /* completions are not handed out before */
+	uint64_t hold_until;  /* completions are not handed out before; one that dies earlier takes them with it */
 	uint32_t lose;	      /* so many completions vanish from now on */
 	uint32_t die_at_post; /* so many work requests more, then the device dies in the middle of its doorbell; 0 =
 				 never */
@@ -75,7 +75,7 @@ int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices, 
 /* The NICs stay on the wire, which destroys them; objects of ours that are left are freed. */
 void sim_verbs_destroy(struct sim_verbs *v);
 
-/* The device is gone: DEVICE_FATAL, and nothing works any more. */
+/* The device is gone: DEVICE_FATAL, and nothing works any more. Completions that it holds back are lost with it. */
 void sim_device_kill(struct sim_device *dev);
 /* Completions that nobody has fetched are lost with it. */
 void sim_device_forget_completions(struct sim_device *dev);

@@ -7,6 +7,7 @@
  */
 #include "sim/faults.h"
 #include "sim/hunt.h"
+#include "sim/promise.h"
 #include "tests/base/check.h"
 #include "tests/sim/plain.h"
 
@@ -208,6 +209,52 @@ static void roles_differ(uint64_t key)
 	must_hold(&sc, "the two ends differ about roles");
 }
 
+/* A receiver's NIC dies with completions that it holds back, of data that it has acknowledged (seed 1004617). With
+ * HA_NCCL_ACK=nic that is lost for good, and an error is excused from the death on; with memory nothing is. */
+static void dies_with_completions(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].think_ns = 50 * US;
+	add_fault(&sc, "completion-delay", 1, 300 * US + key * 10 * US, 50 * MS);
+	add_fault(&sc, key % 3 ? "kill" : "doorbell", 1, 800 * US + key * 10 * US, 0);
+	sc.fault[1].amount = 1 + key % 6;
+	must_hold(&sc, "dies with completions");
+	sc.host[key % 2].ack_memory = true;
+	must_hold(&sc, "dies with completions, ACK=memory");
+}
+
+/* The excuse is that fault's, in that mode, from that moment on, and no other's. */
+static void excuse_is_narrow(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_promise p;
+
+	plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	add_fault(&sc, "completion-delay", 1, 1 * MS, 10 * MS);
+	add_fault(&sc, key % 2 ? "kill" : "doorbell", 1, 5 * MS, 0);
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.not_placed == 5 * MS);
+	sc.host[key / 2 % 2].ack_memory = true;
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
+	sc.host[key / 2 % 2].ack_memory = false;
+	sc.fault[1].at = 11 * MS; /* all was shown by then */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
+	sc.fault[1].at = 5 * MS;
+	sc.fault[0].dev = 1; /* another device held its completions */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
+	sc.fault[0].dev = 0;
+	sc.fault[0].host = sc.fault[1].host = 0; /* the sender's */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -216,7 +263,8 @@ int main(void)
 		flush_after_farewell,	 memory_knows,
 		back_offs_agree,	 dark_hurries,
 		up_at_one_end,		 nobody_else_wakes,
-		roles_differ,
+		roles_differ,		 dies_with_completions,
+		excuse_is_narrow,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
