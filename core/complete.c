@@ -29,13 +29,17 @@ static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b
 		       imm);
 }
 
+/* A portion of receives is given back. The next one may be smaller: more connections share the queue, or fewer. */
 static void refill(struct ha_rail *r)
 {
+	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_debt - HA_REFILL;
 	struct ibv_recv_wr *bad;
 
 	/* A full or failed queue is no news here: what is missing shows as the peer's receiver-not-ready retries. */
-	if (!r->hot->post_srq_recv(r->dev->srq, r->dev->refill, &bad))
-		r->rq_debt -= HA_REFILL;
+	if (r->hot->post_srq_recv(r->dev->srq, ha_device_refill(r->dev, portion), &bad))
+		return;
+	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
+	r->rq_debt = r->rq_base + left;
 }
 
 static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)

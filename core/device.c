@@ -127,6 +127,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, RECV_DEPTH_MIN), max_wr);
 	dev->srq_depth =
 		(uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
+	atomic_init(&dev->portion, HA_REFILL);
 	for (int i = 0; i < HA_REFILL; i++)
 		dev->refill[i].next = i + 1 < HA_REFILL ? &dev->refill[i + 1] : NULL;
 }
@@ -208,19 +209,43 @@ void ha_device_close(struct ha_device *dev)
 	pthread_mutex_destroy(&dev->lock);
 }
 
-static bool post_refill(struct ha_device *dev)
+static bool post_refill(struct ha_device *dev, uint32_t n)
 {
 	struct ibv_recv_wr *bad;
 
-	return dev->hot.post_srq_recv(dev->srq, dev->refill, &bad) == 0;
+	return dev->hot.post_srq_recv(dev->srq, ha_device_refill(dev, n), &bad) == 0;
+}
+
+/*
+ * What connections hold back must never be all that there is, or the queue is dry for good: each waits for an immediate that
+ * finds no receive. A portion p is for at most depth / (4 p) connections, which hold back less than depth / 4 together.
+ * Whoever took a larger portion when there were fewer keeps it for a while: those with twice the portion are at most half as
+ * many, so all of them hold back less than three quarters.
+ */
+static void set_portion(struct ha_device *dev)
+{
+	uint32_t p = HA_REFILL;
+
+	while (p > 1 && dev->receivers * p > dev->srq_depth / 4)
+		p /= 2;
+	atomic_store_explicit(&dev->portion, p, memory_order_relaxed);
 }
 
 void ha_device_promise(struct ha_device *dev)
 {
+	uint32_t n;
+
 	pthread_mutex_lock(&dev->lock);
+	dev->receivers++;
+	set_portion(dev);
 	dev->srq_promised += promise();
-	while (dev->srq_posted < dev->srq_promised && dev->srq_posted + HA_REFILL <= dev->srq_depth && post_refill(dev))
-		dev->srq_posted += HA_REFILL;
+	while (dev->srq_posted < dev->srq_promised && dev->srq_posted < dev->srq_depth) {
+		n = dev->srq_depth - dev->srq_posted;
+		n = n < HA_REFILL ? n : HA_REFILL;
+		if (!post_refill(dev, n))
+			break;
+		dev->srq_posted += n;
+	}
 	if (dev->srq_posted < dev->srq_promised)
 		HA_TRACE(dev->name, "%u receives are shared by connections that may want %u at once", dev->srq_posted,
 			 dev->srq_promised);
@@ -231,6 +256,8 @@ void ha_device_unpromise(struct ha_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev->srq_promised -= promise();
+	dev->receivers--;
+	set_portion(dev);
 	pthread_mutex_unlock(&dev->lock);
 }
 

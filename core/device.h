@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define HA_REFILL 32 /* receives given back to the shared queue at once */
+#define HA_REFILL 32 /* receives given back to the shared queue at once, where it is long enough */
 
 struct ha_topo_device;
 struct ha_mr_cache;
@@ -33,11 +33,13 @@ struct ha_device {
 	bool up;	    /* under lock; active and with an address */
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
-	pthread_mutex_t lock; /* open, srq_promised, srq_posted */
+	pthread_mutex_t lock; /* open, srq_promised, srq_posted, receivers */
 	bool open;
 	uint32_t srq_depth;
 	uint32_t srq_promised; /* receives that connections may consume at once, all together */
 	uint32_t srq_posted;   /* put into the queue for them; never shrinks, because nobody can take a receive back */
+	uint32_t receivers;    /* connections that promised */
+	_Atomic uint32_t portion; /* receives that each gives back at once: HA_REFILL, or a power of two below */
 	uint32_t send_depth;   /* work requests in the send queue of a sending connection's rail */
 	uint32_t recv_depth;   /* of a receiving one's */
 	atomic_bool relaxed;   /* register memory with relaxed ordering, until the device refuses it */
@@ -56,6 +58,17 @@ void ha_device_close(struct ha_device *dev);
  * wrong. */
 void ha_device_promise(struct ha_device *dev);
 void ha_device_unpromise(struct ha_device *dev);
+/* How many receives a connection may consume before it gives them back: 1 to HA_REFILL. From any thread. */
+static inline uint32_t ha_device_portion(const struct ha_device *dev)
+{
+	/* Relaxed: an older value is as good for a moment. */
+	return atomic_load_explicit(&dev->portion, memory_order_relaxed);
+}
+/* That many as a chain. */
+static inline struct ibv_recv_wr *ha_device_refill(struct ha_device *dev, uint32_t n)
+{
+	return &dev->refill[HA_REFILL - n];
+}
 /* Give n consumed receives back, off the hot path. */
 void ha_device_repay(struct ha_device *dev, uint32_t n);
 

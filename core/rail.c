@@ -130,6 +130,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
 	if (!b->is_send)
 		ha_device_promise(dev);
+	r->rq_base = r->rq_debt = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
 		return failed(b, r, "bring the queue pair to INIT", err, "is NCCL_IB_PKEY right?");
@@ -350,8 +351,8 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 			r->rq_debt += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
 		total += n;
 	}
-	ha_device_repay(r->dev, r->rq_debt);
-	r->rq_debt = 0;
+	ha_device_repay(r->dev, r->rq_debt - r->rq_base);
+	r->rq_debt = r->rq_base;
 	if (!b->is_send)
 		ha_device_unpromise(r->dev);
 }

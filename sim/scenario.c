@@ -46,8 +46,7 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 		sc->ndevices[sr_rng_below(rng, 2)] = (unsigned)between(rng, 1, SIM_DEVICES_MAX);
 	sc->limits = (struct sim_limits){
 		.max_qp_wr = chance(rng, 70) ? 8192 : (int)between(rng, 64, 512),
-		/* Each connection may keep 31 receives back, so fewer could run dry for good. */
-		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 32 * (SIM_CONNS_MAX + 1), 1024),
+		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 4, 1024),
 		.max_qp = 4096,
 		.mtu = (enum ibv_mtu)between(rng, IBV_MTU_256, IBV_MTU_4096),
 		.inflight = chance(rng, 50) ? 0 : (uint32_t)between(rng, 4, 128),

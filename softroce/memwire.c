@@ -187,12 +187,17 @@ static uint64_t at_least(uint64_t *latest, uint64_t when, bool may_overtake)
 	return when;
 }
 
-/* One copy of a packet through the receiver's faults. */
-static void arrive(struct sr_memwire *mw, struct event *e, uint64_t when, bool overtakes)
+/* One copy of a packet through the receiver's faults. What a NIC sends to itself meets none: it never leaves it. */
+static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when, bool overtakes)
 {
+	struct sr_memwire *mw = from->mw;
 	struct sr_memwire_port *to = find_route(mw, e->path.src);
 	struct sr_verdict v;
 
+	if (to == from) {
+		push(mw, e, when);
+		return;
+	}
 	v = to ? sr_faults_decide(&to->faults.rx, &mw->rng) : (struct sr_verdict){ 0 };
 	if (!v.copies) {
 		free_event(mw, e);
@@ -214,7 +219,9 @@ static void arrive(struct sr_memwire *mw, struct event *e, uint64_t when, bool o
 /* A packet has been cut loose at the sender: bandwidth, latency, and the sender's faults. */
 static void depart(struct sr_memwire_port *from, struct event *e)
 {
+	static const struct sr_fault_dir none;
 	struct sr_memwire *mw = from->mw;
+	bool inside = find_route(mw, e->path.src) == from;
 	struct sr_verdict v;
 	uint64_t when = from->tx_free > mw->now ? from->tx_free : mw->now;
 
@@ -222,7 +229,7 @@ static void depart(struct sr_memwire_port *from, struct event *e)
 		when += (uint64_t)(e->len + FRAMING) * 1000 / from->link.bytes_per_us;
 	from->tx_free = when;
 	when += from->link.latency_ns;
-	v = sr_faults_decide(&from->faults.tx, &mw->rng);
+	v = sr_faults_decide(inside ? &none : &from->faults.tx, &mw->rng);
 	if (!v.copies || (mw->tap && !mw->tap(mw->tap_arg, from, e->packet, &e->len))) {
 		free_event(mw, e);
 		return;
@@ -234,10 +241,10 @@ static void depart(struct sr_memwire_port *from, struct event *e)
 			copy->path = e->path;
 			copy->len = e->len;
 			memcpy(copy->packet, e->packet, e->len);
-			arrive(mw, copy, when + v.delay2_ns, true);
+			arrive(from, copy, when + v.delay2_ns, true);
 		}
 	}
-	arrive(mw, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered), v.reordered);
+	arrive(from, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered || inside), v.reordered);
 }
 
 static void turn_round(struct sr_path *to, const struct sr_path *from)

@@ -255,6 +255,22 @@ static void excuse_is_narrow(uint64_t key)
 	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
 }
 
+/* Connections share a receive queue that the device limits to fewer entries than each of them would hold back. */
+static void short_shared_queue(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	plain(&sc, key);
+	sc.limits.max_srq_wr = (int)(4 + key * 4);
+	sc.nconns = 8;
+	sc.conn[0].messages = 40;
+	for (unsigned i = 1; i < sc.nconns; i++) {
+		sc.conn[i] = sc.conn[0];
+		sc.conn[i].key += i;
+	}
+	must_hold(&sc, "a short shared receive queue");
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -264,7 +280,7 @@ int main(void)
 		back_offs_agree,	 dark_hurries,
 		up_at_one_end,		 nobody_else_wakes,
 		roles_differ,		 dies_with_completions,
-		excuse_is_narrow,
+		excuse_is_narrow,	 short_shared_queue,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

@@ -194,6 +194,31 @@ static void wire(void)
 	CHECK_EQ(steps[0], steps[1]);
 }
 
+/* A queue pair connected to itself: what never leaves the NIC meets none of the link's faults. */
+static void inside(void)
+{
+	const struct sr_fault_dir bad = { .drop_ppm = 300000, .reorder_ppm = SR_PPM, .reorder_ns = 9000000, .delay_ns = 9000000 };
+	struct options opt = default_options;
+	struct ibv_send_wr wr;
+	struct ibv_sge list;
+	struct pair p;
+	uint64_t start;
+
+	opt.psn[1] = opt.psn[0];
+	pair_open(&p, &opt);
+	p.end[1].gid = p.end[0].gid; /* where the transition to RTR looks for the peer */
+	pair_to_state(&p, 0, p.end[0].qp, sr_qp_num(p.end[0].qp), IBV_QPS_RTS);
+	*sr_memwire_faults(p.end[0].port) = (struct sr_faults){ .tx = bad, .rx = bad };
+	list = sge(&p.end[0], 0, 64);
+	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
+	aim(&wr, &p.end[0], 4096);
+	start = sr_memwire_now(p.mw);
+	CHECK_EQ(post(&p, 0, &wr), 0);
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
+	CHECK(sr_memwire_now(p.mw) - start < 1000000);
+	pair_close(&p);
+}
+
 /* Many queue pairs share the NIC: with equal work they finish at about the same time, whatever the budget of a call. */
 static void fairness(void)
 {
@@ -239,6 +264,7 @@ int main(void)
 	faults();
 	scheduled_calls();
 	wire();
+	inside();
 	fairness();
 	return 0;
 }
