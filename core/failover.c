@@ -162,7 +162,7 @@ static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
 static bool impossible(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_rail *m)
 {
-	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER)
+	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER || m->header.type == HA_MSG_RAIL_BACK)
 		return m->epoch > r->epoch;
 	if (m->header.type == HA_MSG_RAIL_KEYS || m->header.type == HA_MSG_RAIL_KEYS_ACK)
 		return false;
@@ -214,6 +214,10 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	case HA_MSG_RAIL_ANSWER:
 		ha_life_answered(b, r, &m->life.end);
 		break;
+	case HA_MSG_RAIL_BACK:
+		if (b->is_send)
+			ha_life_hurry(b, r);
+		break;
 	case HA_MSG_RAIL_KEYS:
 		on_keys(b, r, &m->keys);
 		break;
@@ -241,12 +245,23 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 			}
 }
 
+/* The sender alone decides when to try again, and sees nothing of a receiver's port. */
+static void say_back(struct ha_bundle *b, const struct ha_rail *r)
+{
+	if (b->is_send || r->state != HA_RAIL_DOWN)
+		return;
+	b->ctl[r->index].say |= HA_SAY(RAIL_BACK);
+	b->due = 0;
+}
+
 void ha_failover_device_back(struct ha_device *dev)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev || !b->rail[i].dev)
+			if (b->rail[i].dev == dev || !b->rail[i].dev) {
 				ha_life_hurry(b, &b->rail[i]);
+				say_back(b, &b->rail[i]);
+			}
 }
 
 static const char *wish_text(enum ha_event_cause cause)

@@ -47,6 +47,7 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 		[HA_MSG_RAIL_KEYS] = sizeof(struct ha_msg_keys),
 		[HA_MSG_RAIL_KEYS_ACK] = sizeof(struct ha_msg_keys_ack),
 		[HA_MSG_ABORT] = sizeof(struct ha_msg_cause),
+		[HA_MSG_RAIL_BACK] = sizeof(struct ha_msg_rail),
 	};
 	const uint32_t base = offsetof(struct ha_msg_hello, rail);
 

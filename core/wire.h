@@ -77,6 +77,7 @@ enum ha_msg_type {
 	HA_MSG_RAIL_KEYS,     /* receiver: keys of this rail's device for receives that are announced already */
 	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
 	HA_MSG_ABORT,	      /* either: this connection has ended with an error */
+	HA_MSG_RAIL_BACK,     /* receiver: my port is back, so offer the next life now; a hint, never repeated */
 	HA_MSG_TYPES
 };
 
@@ -138,7 +139,7 @@ struct ha_msg_bye {
 };
 static_assert(sizeof(struct ha_msg_bye) == 24, "wire layout");
 
-/* How every message about a rail begins; RAIL_ACK is nothing more. ABORT: rail and epoch are 0. */
+/* How every message about a rail begins; RAIL_ACK and RAIL_BACK are nothing more. ABORT: rail and epoch are 0. */
 struct ha_msg_rail {
 	struct ha_msg_header header;
 	uint64_t nonce;

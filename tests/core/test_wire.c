@@ -90,7 +90,7 @@ static void rails(void)
 {
 	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
 	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)), { .base = 10, .head = 10 + HA_SLOTS } };
-	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack));
+	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack)), back = RAIL(HA_MSG_RAIL_BACK, sizeof(back));
 	struct ha_msg_life offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
 				     { .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" } };
 	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
@@ -98,6 +98,7 @@ static void rails(void)
 	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
 	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), 0);
 	CHECK_INT(ha_wire_check_message(&ack, sizeof(ack)), 0);
+	CHECK_INT(ha_wire_check_message(&back, sizeof(back)), 0);
 	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), 0);
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), 0);
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys) - 8), -EPROTO);

@@ -215,11 +215,11 @@ static void dies_with_completions(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].think_ns = 50 * US;
-	add_fault(&sc, "completion-delay", 1, 300 * US + key * 10 * US, 50 * MS);
-	add_fault(&sc, key % 3 ? "kill" : "doorbell", 1, 800 * US + key * 10 * US, 0);
+	sim_plain_fault(&sc, "completion-delay", 1, 300 * US + key * 10 * US, 50 * MS);
+	sim_plain_fault(&sc, key % 3 ? "kill" : "doorbell", 1, 800 * US + key * 10 * US, 0);
 	sc.fault[1].amount = 1 + key % 6;
 	must_hold(&sc, "dies with completions");
 	sc.host[key % 2].ack_memory = true;
@@ -232,10 +232,10 @@ static void excuse_is_narrow(uint64_t key)
 	struct sim_scenario sc;
 	struct sim_promise p;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
-	add_fault(&sc, "completion-delay", 1, 1 * MS, 10 * MS);
-	add_fault(&sc, key % 2 ? "kill" : "doorbell", 1, 5 * MS, 0);
+	sim_plain_fault(&sc, "completion-delay", 1, 1 * MS, 10 * MS);
+	sim_plain_fault(&sc, key % 2 ? "kill" : "doorbell", 1, 5 * MS, 0);
 	sim_promise_make(&sc, 0, &p);
 	CHECK(p.not_placed == 5 * MS);
 	sc.host[key / 2 % 2].ack_memory = true;
@@ -260,7 +260,7 @@ static void short_shared_queue(uint64_t key)
 {
 	struct sim_scenario sc;
 
-	plain(&sc, key);
+	sim_plain(&sc, key);
 	sc.limits.max_srq_wr = (int)(4 + key * 4);
 	sc.nconns = 8;
 	sc.conn[0].messages = 40;
@@ -269,6 +269,54 @@ static void short_shared_queue(uint64_t key)
 		sc.conn[i].key += i;
 	}
 	must_hold(&sc, "a short shared receive queue");
+}
+
+/* The receiver's port comes back while the sender, which sees nothing of it, waits half a minute for its next try. */
+static void port_back_at_the_receiver(uint64_t key)
+{
+	const uint64_t back = UINT64_C(36500) * MS + key / 3 * 750 * MS;
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	if (key % 3)
+		return; /* a long story each */
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].stays = true;
+	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
+	sc.fault[0].dev = key % 2; /* a path that carried data, a standby */
+	sim_run_apart(&sc, SIM_SOUND, &r);
+	must_hold(&sc, "a port that is back at the receiver");
+	if (r.ns > back + 3000 * MS) {
+		fprintf(stderr, "a port that is back at the receiver, key %llu: whole %.1f s later\n", (unsigned long long)key,
+			(double)(r.ns - back) / 1e9);
+		exit(1);
+	}
+}
+
+/* A process dies with control messages unread: its kernel resets the socket, and the rails are gone with it. The log says whose
+ * fault it was. */
+static void dies_with_messages_unread(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+	char *text = NULL;
+	size_t size;
+	FILE *log;
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 1 + key / 2 % 2;
+	sc.conn[0].messages = 2000;
+	sim_plain_fault(&sc, "stall", key % 2, 2 * MS, 20 * MS);
+	sim_plain_fault(&sc, "cut", !(key % 2), 3 * MS, 1000 * MS);
+	sim_plain_fault(&sc, "exit", key % 2, 8 * MS + key * 100 * US, 0);
+	must_hold(&sc, "a process that dies with messages unread");
+	sim_world_run(&sc, SIM_SOUND, false, &r);
+	log = open_memstream(&text, &size);
+	sim_world_print_log(log);
+	fclose(log);
+	CHECK(strstr(text, "socket is lost: Connection reset") && strstr(text, "process or machine is gone"));
+	free(text);
 }
 
 int main(void)
@@ -281,6 +329,8 @@ int main(void)
 		up_at_one_end,		 nobody_else_wakes,
 		roles_differ,		 dies_with_completions,
 		excuse_is_narrow,	 short_shared_queue,
+		port_back_at_the_receiver,
+		dies_with_messages_unread,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
