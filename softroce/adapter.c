@@ -39,6 +39,7 @@ static void adapter_reset(struct sr_adapter *adapter)
 	adapter->contexts = NULL;
 	adapter->wake_at = 0;
 	adapter->stop = adapter->dead = adapter->link_told = false;
+	adapter->deferred = 0;
 	atomic_init(&adapter->wanted, 0);
 	atomic_init(&adapter->polled_at, 0);
 	adapter->kick = adapter->watch = -1;
@@ -281,6 +282,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 	memcpy(config.gid, adapter->link.gid, sizeof(config.gid));
 	adapter->faults = (struct sr_faults){ 0 };
 	adapter->stop = adapter->dead = false;
+	adapter->deferred = 0;
 	adapter->nic = sr_nic_create(&config, &err);
 	if (!adapter->nic)
 		return err;
@@ -362,8 +364,9 @@ bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life)
 void sr_adapter_leave(struct sr_adapter *adapter)
 {
 	uint64_t wake_at = adapter->wake_at;
-	bool kick = wake_at && (sr_nic_deadline(adapter->nic) < wake_at || sr_udp_deadline(adapter->udp) < wake_at ||
-				sr_udp_blocked(adapter->udp));
+	bool kick = wake_at && !adapter->deferred &&
+		    (sr_nic_deadline(adapter->nic) < wake_at || sr_udp_deadline(adapter->udp) < wake_at ||
+		     sr_udp_blocked(adapter->udp));
 
 	if (kick)
 		adapter->wake_at = 0; /* once is enough */
@@ -376,6 +379,7 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
 {
 	int work = sr_udp_receive(adapter->udp, adapter->nic, now);
 
+	adapter->deferred = 0;
 	work += sr_udp_run(adapter->udp, adapter->nic, now);
 	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
 }

@@ -36,6 +36,7 @@ struct sr_adapter {
 	struct sr_context *contexts; /* of verbs/device.c, for port and device events */
 	uint64_t wake_at;	     /* when the sleeping worker will wake by itself; 0 while it is awake */
 	bool stop, dead, link_told;
+	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */
 
 	atomic_int wanted;	  /* threads waiting for the lock: the worker lets them go first */
 	atomic_ullong polled_at;  /* when an application last looked at an empty completion queue, ns */

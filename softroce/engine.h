@@ -179,6 +179,8 @@ struct sr_qp_init {
 struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err); /* writes the granted cap back */
 int sr_qp_destroy(struct sr_qp *qp);
 uint32_t sr_qp_num(const struct sr_qp *qp);
+/* Packets of a reliable connection that were sent and are not acknowledged yet. */
+uint32_t sr_qp_inflight(const struct sr_qp *qp);
 enum ibv_qp_state sr_qp_state(const struct sr_qp *qp);
 int sr_qp_modify(struct sr_qp *qp, uint64_t now, const struct ibv_qp_attr *attr, int mask);
 void sr_qp_query(const struct sr_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);

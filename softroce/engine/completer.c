@@ -61,7 +61,8 @@ static void complete_tail(struct sr_qp *qp)
 
 void sr_completer_locals(struct sr_qp *qp)
 {
-	while (qp->sq.tail != qp->sq.cur && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
+	/* Up to the head: after a rewind the tail may have passed what is being sent. */
+	while (qp->sq.tail != qp->sq.head && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
 		sr_complete_send(qp, IBV_WC_SUCCESS);
 }
 

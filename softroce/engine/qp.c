@@ -2,6 +2,7 @@
 /* qp.c - queue pairs: create, destroy, query, post */
 #include "softroce/engine/qp.h"
 #include "softroce/engine/completion.h"
+#include "softroce/engine/psn.h"
 #include "softroce/engine/qp_state.h"
 #include "softroce/engine/service.h"
 #include <errno.h>
@@ -152,6 +153,11 @@ int sr_qp_destroy(struct sr_qp *qp)
 uint32_t sr_qp_num(const struct sr_qp *qp)
 {
 	return qp->qpn;
+}
+
+uint32_t sr_qp_inflight(const struct sr_qp *qp)
+{
+	return sr_psn_add(qp->req.next_psn, -qp->req.una_psn);
 }
 
 enum ibv_qp_state sr_qp_state(const struct sr_qp *qp)

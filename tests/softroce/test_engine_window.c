@@ -13,12 +13,13 @@ struct bed {
 	struct ibv_mr region;
 };
 
-static void open_bed(struct bed *b, enum ibv_mw_type type)
+static void open_bed_of(struct bed *b, enum ibv_mw_type type, uint32_t max_wr)
 {
 	struct options opt = default_options;
 	int err;
 
 	memset(b, 0, sizeof(*b));
+	opt.max_wr = max_wr;
 	opt.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND; /* nothing from afar but through a window */
 	pair_open(&b->p, &opt);
 	pair_connect(&b->p, IBV_QPS_RTS);
@@ -26,6 +27,11 @@ static void open_bed(struct bed *b, enum ibv_mw_type type)
 	CHECK_EQ(err, 0);
 	b->public.type = type;
 	b->region.lkey = sr_mr_lkey(b->p.end[1].mr);
+}
+
+static void open_bed(struct bed *b, enum ibv_mw_type type)
+{
+	open_bed_of(b, type, default_options.max_wr);
 }
 
 /* Posts at end 1; the status of the work request. */
@@ -226,17 +232,24 @@ static void only_its_queue_pair(bool invalidate)
 	pair_close(&b.p);
 }
 
-/* Window work between sends, on a wire that loses: done once, in order, and completed behind what precedes it. */
-static void in_order(void)
+/*
+ * Window work between sends, on a wire that loses and answers late: done once, in order, and completed behind what
+ * precedes it. In a queue of four places each comes to lie where work on a window has lain before, and an answer that
+ * arrives when the sender has gone back must complete what it covers and nothing behind it.
+ */
+static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 {
+	static const struct sr_memwire_link narrow = { .latency_ns = 2000, .bytes_per_us = 12500, .backlog_ns = 1000 };
 	struct ibv_send_wr wr[3];
 	struct ibv_sge list;
 	struct bed b;
 
-	open_bed(&b, IBV_MW_TYPE_2);
-	sr_memwire_faults(b.p.end[1].port)->tx.drop_ppm = 100000;
-	list = sge(&b.p.end[1], 0, 5000);
-	for (uint32_t i = 0; i < 50; i++) {
+	open_bed_of(&b, IBV_MW_TYPE_2, max_wr);
+	sr_memwire_faults(b.p.end[1].port)->tx.drop_ppm = late ? 0 : 100000;
+	sr_memwire_faults(b.p.end[0].port)->tx.delay_ns = late;
+	sr_memwire_set_link(b.p.end[1].port, &narrow);
+	list = sge(&b.p.end[1], 0, length);
+	for (uint32_t i = 0; i < (late ? 5 : 50); i++) {
 		uint32_t rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
 		struct ibv_send_wr *bad;
 
@@ -253,12 +266,13 @@ static void in_order(void)
 		};
 		wr[0].next = &wr[1];
 		wr[1].next = &wr[2];
-		CHECK_EQ(post_recv(&b.p.end[0], i, 0, 5000), 0);
+		CHECK_EQ(post_recv(&b.p.end[0], i, 0, length), 0);
 		CHECK_EQ(sr_qp_post_send(b.p.end[1].qp, sr_memwire_now(b.p.mw), wr, &bad), 0);
 		for (uint32_t k = 0; k < 3; k++)
 			expect_status(&b.p, b.p.end[1].scq, 10 * i + k, IBV_WC_SUCCESS);
 		expect_status(&b.p, b.p.end[0].rcq, i, IBV_WC_SUCCESS);
 	}
+	CHECK(sr_cq_empty(b.p.end[1].scq));
 	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
 	pair_close(&b.p);
 }
@@ -273,6 +287,11 @@ int main(void)
 	type_two();
 	only_its_queue_pair(false);
 	only_its_queue_pair(true);
-	in_order();
+	in_order(128, 0, 5000);
+	in_order(4, 0, 5000);
+	/* Longer than the sender waits before it goes back; and more than the wire takes at once, so it is found in the
+	 * middle of that. */
+	for (uint64_t late = 4150000; late < 4210000; late += 1500)
+		in_order(4, late, 250000);
 	return 0;
 }
