@@ -104,6 +104,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ctx->service.epoll = -1;
 	pthread_mutex_init(&ctx->drive, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
+	ha_reaper_open(ctx);
 	ctx->own_barrier = !ha_guard_init();
 	err = take_params(ctx, params);
 	if (!err)
@@ -149,6 +150,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 {
 	ha_service_stop(ctx);
 	close_connections(ctx);
+	ha_reaper_close(ctx);
 	while (ctx->leaving)
 		ha_stream_part(ctx->leaving);
 	for (int i = 0; i < ctx->nports; i++) {

@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "core/fused.h"
 #include "core/oob.h"
+#include "core/reaper.h"
 #include "core/service.h"
 #include "core/share.h"
 
@@ -43,6 +44,7 @@ struct ha_ctx {
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;
+	struct ha_reaper reaper;
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;

@@ -312,7 +312,7 @@ void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
 	else if (k->slow == HA_SLOW_CONNECT)
 		err = ha_rail_connect(b, r, &k->offered);
 	else
-		ha_rail_close(b, r);
+		ha_rail_bury(b, r);
 	if (!err && b->flushable && k->slow != HA_SLOW_CLOSE && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	pthread_mutex_unlock(&b->mr_lock);

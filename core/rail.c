@@ -276,16 +276,6 @@ int ha_rail_mtu_bytes(const struct ha_rail *r)
 
 /* ---- flush ---- */
 
-static void destroy_flush(struct ha_bundle *b, struct ha_rail *r)
-{
-	if (r->flush_qp)
-		verbs(b)->destroy_qp(verbs(b), r->flush_qp);
-	if (r->flush_cq)
-		verbs(b)->destroy_cq(verbs(b), r->flush_cq);
-	r->flush_qp = NULL;
-	r->flush_cq = NULL;
-}
-
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ibv_qp_init_attr init = {
@@ -357,19 +347,48 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 		ha_device_unpromise(r->dev);
 }
 
-void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
+static void destroy_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
 {
-	destroy_flush(b, r);
-	if (r->qp) {
+	if (qp)
+		verbs(b)->destroy_qp(verbs(b), qp);
+	if (cq)
+		verbs(b)->destroy_cq(verbs(b), cq);
+}
+
+/* A queue pair in RESET takes and sends nothing; what it is made of may go at leisure. */
+static void bury_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) || !ha_reaper_take(b->ctx, qp, cq))
+		destroy_pair(b, qp, cq);
+}
+
+static void close_by(struct ha_bundle *b, struct ha_rail *r,
+		     void (*end)(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq))
+{
+	if (r->flush_qp || r->flush_cq)
+		end(b, r->flush_qp, r->flush_cq);
+	r->flush_qp = NULL;
+	r->flush_cq = NULL;
+	if (r->qp)
 		settle_receives(b, r);
-		verbs(b)->destroy_qp(verbs(b), r->qp);
-	}
-	if (r->cq)
-		verbs(b)->destroy_cq(verbs(b), r->cq);
+	if (r->qp || r->cq)
+		end(b, r->qp, r->cq);
 	if (r->ring_mr)
 		verbs(b)->dereg_mr(verbs(b), r->ring_mr);
 	r->qp = NULL;
 	r->cq = NULL;
 	r->ring_mr = NULL;
 	r->connected = false;
+}
+
+void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
+{
+	close_by(b, r, destroy_pair);
+}
+
+void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r)
+{
+	close_by(b, r, bury_pair);
 }

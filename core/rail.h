@@ -13,6 +13,9 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer);
 /* In any state, also one that was never opened. Gives the receives back that it has consumed. */
 void ha_rail_close(struct ha_bundle *b, struct ha_rail *r);
+/* The same for a life that failed, under ctx->drive: nothing of it reaches memory any more when this returns, but what may take the
+ * kernel seconds is left to the reaper. */
+void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r);
 /* The loop-back queue pair of a receiver that must flush GPU memory; nothing to do if there is one. */
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r);
 

@@ -79,6 +79,11 @@ class Job:
                     {k: v for k, v in self.states().items() if v != "protected"}, self.last_words()))
             time.sleep(0.05)
 
+    def wait_measuring(self, limit=120):
+        """Until rank 0's progress line (one a second) counts measured iterations."""
+        self.lab.wait(lambda: "bytes, iteration " in self.ranks[0].output or self.ranks[0].ended.is_set(),
+                      "nothing is being measured: " + self.last_words(), limit)
+
     def states(self):
         """The last word of each connection end about its protection."""
         last = {}
@@ -113,10 +118,15 @@ class Job:
 
     # ---- the end ----
 
-    def end(self, limit=DONE_LIMIT):
-        """Ends traffic; waits for all ranks; takes report, timeline and logs home. True when all ended well."""
+    def stop(self):
+        """Tells traffic to end, once: rank 0 dies of a second SIGINT."""
         if self.traffic:
             self.ranks[0].kill(2)
+        self.traffic = False
+
+    def end(self, limit=DONE_LIMIT):
+        """Ends traffic; waits for all ranks; takes report, timeline and logs home. True when all ended well."""
+        self.stop()
         try:
             self.status = [rank.wait(limit) for rank in self.ranks]
         finally:

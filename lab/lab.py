@@ -57,7 +57,7 @@ class Lab:
         job = self.perf(operation, "-b", size, "-e", size, *options, traffic=True, **more)
         if job.protection:
             job.wait_protected()
-        time.sleep(1)
+        job.wait_measuring()
         return job
 
     def wind_up(self):

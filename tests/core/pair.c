@@ -17,8 +17,13 @@ static void die(const char *what, int err)
 
 void pair_open(struct pair *p, int nmore)
 {
+	pair_open_over(p, nmore, NULL);
+}
+
+void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
+{
 	static struct ha_config config;
-	struct ha_ctx_params params = { .config = &config };
+	struct ha_ctx_params params = { .config = &config, .verbs = verbs };
 	struct ha_comm_opts opts = { .traffic_class = -1, .nmore = nmore };
 	char handle[HA_HANDLE_MAX] = { 0 };
 	int err;

@@ -16,6 +16,8 @@ struct pair {
 
 /* A context from the environment, and one connection from device 0 to device 0 with nmore further rails (devices 1, 2, ...). */
 void pair_open(struct pair *p, int nmore);
+/* The same over another table of verbs. */
+void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs);
 void pair_close(struct pair *p);
 /* Page-aligned zeroed memory; lives to the end of the process. */
 void *pair_alloc(size_t size);

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""perftest and the examples of libibverbs between softroce and the kernel's NIC, each as server and as client.
+
+    a  rail0 rdma_rxe ======== softroce rail0  b
+
+Writes, reads, sends, atomics, and shared receive queues, in both directions; all must end well.
+"""
+import time
+
+import soft
+
+SET = "standard"
+PROGRAMS = ("ib_write_bw -F -s 65536 -n 200", "ib_write_lat -F -s 8 -n 200", "ib_read_bw -F -s 65536 -n 200",
+            "ib_send_bw -F -s 65536 -n 200", "ib_send_lat -F -s 64 -n 200", "ib_atomic_bw -F -n 200",
+            "ib_write_bw -F -s 1048576 -n 20 -b", "ibv_rc_pingpong -g 1 -n 200 -s 65536", "ibv_rc_pingpong -g 1 -n 100 -s 1000000")
+
+
+def run(lab):
+    soft.on(lab, lab.b)
+    try:
+        for program in PROGRAMS:
+            for server, client in ((lab.a, lab.b), (lab.b, lab.a)):
+                both(lab, program, server, client)
+    finally:
+        soft.off(lab, lab.b)
+
+
+def line(lab, program, machine):
+    kernel = machine is lab.a
+    if program.startswith("ibv_"):
+        program = program.replace("-g 1", "-g 1" if kernel else "-g 0") + " -m 4096"
+    return "%s %s -d %s" % ("exec" if kernel else "exec env " + soft.RUN, program, "rxe0" if kernel else "soft0")
+
+
+def both(lab, program, server, client):
+    s = server.start_command(line(lab, program, server))
+    time.sleep(2)
+    c = client.start_command(line(lab, program, client) + " " + server.address(-1))
+    try:
+        status = [c.wait(60), s.wait(60)]
+    except Exception as hung:
+        c.kill(9)
+        s.kill(9)
+        status = str(hung)
+    well = status == [0, 0]
+    figures = [w for w in c.output.splitlines() if w.strip()[:1].isdigit()]
+    lab.must(well, "%s, %s serves %s: %s" % (program, server.name, client.name, figures[-1:] if well else
+                                             "%s; client: %s; server: %s" % (status, c.output[-400:], s.output[-400:])))
