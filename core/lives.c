@@ -3,7 +3,7 @@
  * lives.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
  *
  * The sender offers, as soon as the receiver has acknowledged the end of the life before; the receiver answers; three pings
- * with their pongs make the rail UP at the sender, the first ping does at the receiver. A life that does not get that far is
+ * with their pongs make the rail UP at the sender, the third ping does at the receiver. A life that does not get that far is
  * closed like any other. There is no last try: a rail that stays away is asked again, more and more rarely.
  */
 #include "base/clock.h"
@@ -487,7 +487,8 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	ha_life_pings(b, r, now);
-	if (k->ping_answered && r->state == HA_RAIL_JOIN)
+	/* Each ping but the first says that the pong before it has arrived. */
+	if ((uint32_t)k->ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
 		up(b, r, now);
 	else
 		look_again(b, k, now);

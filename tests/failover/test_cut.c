@@ -5,6 +5,8 @@
  */
 #include "tests/failover/duel.h"
 
+#include <unistd.h>
+
 /* Acknowledgements that stay away are noticed after about half a second. */
 #define QUICK .env = { "HA_NCCL_QP_TIMEOUT=12" }
 
@@ -55,6 +57,26 @@ static void cut_standby(void)
 	HOLDS(&d, !duel_events(&d, SENDER, EVENT("suspected"), "\"rail\":0"), "rail 0 was left");
 	duel_heal(&d, RECEIVER, 1);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 2);
+	duel_close(&d);
+}
+
+/* The standby works in one direction only. The pings of each new life arrive, their pongs do not: nobody calls that recovered. */
+static void half_standby(void)
+{
+	struct duel d;
+
+	duel_open(&d, &plain);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_blackhole(&d, RECEIVER, 1, true);
+	duel_await_events(&d, SENDER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
+	duel_await_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
+	usleep(1500000); /* some lives are offered meanwhile */
+	duel_flow(&d, 20);
+	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), NULL), "the receiver believes in it");
+	HOLDS(&d, !duel_events(&d, SENDER, EVENT("recovered"), NULL), "the sender believes in it");
+	duel_heal(&d, RECEIVER, 1);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 2);
+	duel_await_events(&d, RECEIVER, EVENT("protected"), NULL, 2);
 	duel_close(&d);
 }
 
@@ -125,6 +147,7 @@ static const struct duel_test tests[] = {
 	{ "cut_sender", cut_sender },
 	{ "cut_receiver", cut_receiver },
 	{ "cut_standby", cut_standby },
+	{ "half_standby", half_standby },
 	{ "kill_sender", kill_sender },
 	{ "kill_receiver", kill_receiver },
 	{ "blackhole_sender_tx", blackhole_sender_tx },
