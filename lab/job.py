@@ -167,6 +167,21 @@ class Job:
                 e["cause"] if e["cause"] != "none" else "", e.get("text", "")))
         return "\n".join(lines) + "\n"
 
+    def disorder(self):
+        """Ends of lives that were told in another order than suspected, fenced, failed over (experiment D)."""
+        order, seen, wrong = ("suspected", "fenced", "failed_over"), {}, []
+        for e in sorted(self.events(), key=lambda e: (e["machine"], e["pid"], e["number"])):
+            if e["event"] in order[:2]:
+                key = (e["machine"], e["pid"], e["connection"], e["rail"], e["epoch"])
+                step = order.index(e["event"])
+                if step != seen.get(key, -1) + 1:
+                    wrong.append(key + (e["event"],))
+                seen[key] = step
+            elif e["event"] == "failed_over" and not any(
+                    k[:4] == (e["machine"], e["pid"], e["connection"], e["rail"]) and v >= 1 for k, v in seen.items()):
+                wrong.append((e["machine"], e["connection"], e["rail"], "failed over before it was fenced"))
+        return wrong
+
     @property
     def wrong(self):
         """Elements that were not what they should be, in everything that was verified."""
@@ -188,4 +203,17 @@ class Job:
                     before = max(before, length)
                 elif at <= begin + window_ns:
                     around = max(around, length)
-        return {"pause_ms": around / 1e6, "peace_ms": before / 1e6}
+        return {"pause_ms": around / 1e6, "peace_ms": before / 1e6, "still_ms": self.lab.stood_still(fault_ns, fault_ns + window_ns),
+                **self.parts(fault_ns, window_ns)}
+
+    def parts(self, fault_ns, window_ns):
+        """When, after the fault, the first end suspected, the last had fenced, the last had failed over, ms."""
+        found = {}
+        for e in self.events():
+            if fault_ns <= e["host_ns"] <= fault_ns + window_ns:
+                ms = (e["host_ns"] - fault_ns) / 1e6
+                if e["event"] == "suspected":
+                    found.setdefault("detected_ms", ms)
+                elif e["event"] in ("fenced", "failed_over"):
+                    found[e["event"] + "_ms"] = ms
+        return found

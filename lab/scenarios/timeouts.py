@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which time-out, how many retries, which RTO: false alarms against the time to recover (experiment B).
+
+    a  rail0 ==(netem)== rail0  b   timeout 12, 14, 16 x retry_cnt 5, 7 x RTO 1000, 2000 ms: first 5 s of 3 % loss with
+       rail1 ----------- rail1      10 ms of delay, in which every suspicion is a false one; then a silent cut
+       mgmt  ----------- mgmt
+
+Nothing is wrong in any of them. The samples are for lab/plot.
+"""
+import time
+
+SET = "long"
+LOSS_S = 5
+
+
+def run(lab):
+    for timeout in (12, 14, 16):
+        for retries in (5, 7):
+            for rto in (1000, 2000):
+                cell(lab, timeout, retries, rto)
+
+
+def cell(lab, timeout, retries, rto):
+    job = lab.traffic("sendrecv", "16K", HA_NCCL_FORCE_IB_TIMEOUT=timeout, HA_NCCL_QP_RETRY_CNT=retries, HA_NCCL_RTO_MS=rto)
+    for machine in lab.machines:
+        lab.hurt(machine, "netem", job.primary(lab.a), "loss 3% delay 10ms")
+    time.sleep(LOSS_S)
+    for machine in lab.machines:
+        for rail in range(lab.rails):
+            machine.netem(rail, None)
+    false, told = len(lab.false_alarms(job)), len(job.events(event="suspected"))
+    job.wait_protected()
+    at = lab.hurt(lab.a, "netem", job.primary(lab.a), "loss 100%")
+    job.wait_moved(at)
+    took = (job.last("failed_over") - at) / 1e6
+    still = lab.stood_still(at, job.last("failed_over"))
+    for rail in range(lab.rails):
+        lab.a.netem(rail, None)
+    lab.survived(job)
+    lab.sample("grid", {"timeout": timeout, "retry_cnt": retries, "rto_ms": rto, "false_alarms": false, "suspected": told,
+                        "window_ms": 4.096e-3 * 2 ** timeout * retries, "recovered_ms": took, "still_ms": still})
