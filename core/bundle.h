@@ -54,7 +54,7 @@ struct ha_rail {
 	uint32_t sq_posted;  /* work requests ever posted, modulo 2^32 */
 	uint32_t sq_retired; /* of them, known to be out of the send queue */
 	uint32_t sq_depth;
-	uint32_t rq_debt;      /* receives consumed from the device's shared queue and not yet given back, plus rq_base */
+	uint32_t rq_debt;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
 	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
 	uint32_t ring_lkey;    /* of ours */
 	uint32_t max_inline;
@@ -68,9 +68,9 @@ struct ha_rail {
 	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once but for its variable fields. */
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	/* Below: set-up only. */
+	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
-	uint32_t rq_base; /* HA_REFILL less the portion of the debt that is given back at once, so that HA_REFILL ends every portion */
+	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	bool connected; /* flush queue pairs may be made; under mr_lock */
 	struct ha_address self; /* our end's address in this life */
 	struct ibv_mr *ring_mr;

@@ -217,10 +217,10 @@ static bool post_refill(struct ha_device *dev, uint32_t n)
 }
 
 /*
- * What connections hold back must never be all that there is, or the queue is dry for good: each waits for an immediate that
- * finds no receive. A portion p is for at most depth / (4 p) connections, which hold back less than depth / 4 together.
- * Whoever took a larger portion when there were fewer keeps it for a while: those with twice the portion are at most half as
- * many, so all of them hold back less than three quarters.
+ * What connections hold back must never be all that there is, or the queue is dry for good: each waits for an immediate
+ * that finds no receive. A portion p is for at most depth / (4 p) connections, which hold back less than depth / 4
+ * together. Whoever took a larger portion when there were fewer keeps it for a while: those with twice the portion are
+ * at most half as many, so all of them hold back less than three quarters.
  */
 static void set_portion(struct ha_device *dev)
 {

@@ -48,7 +48,7 @@ static uint64_t load(const char *p)
 	return v;
 }
 
-/* Whole words from the first that `product` stands for: how many bytes, in blocks of 64, are right? Most of a run's time. */
+/* From the word that `product` stands for: how many bytes, in blocks of 64, are right? Most of a run's time. */
 static uint32_t payload_equal(const char *is, uint64_t product, uint32_t len)
 {
 	uint32_t i;

@@ -324,8 +324,8 @@ static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spe
 }
 
 /*
- * From when on (ns from the start) a dying device may take with it what it has acknowledged and the host has not seen: data that
- * it has not placed, or completions that it holds back. SIM_NEVER: it takes nothing.
+ * From when on (ns from the start) a dying device may take with it what it has acknowledged and the host has not seen:
+ * data that it has not placed, or completions that it holds back. SIM_NEVER: it takes nothing.
  */
 static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_fault *death)
 {
@@ -414,6 +414,36 @@ bool sim_promise_survives(const struct sim_promise *p)
 {
 	return p->unprotected == SIM_NEVER && p->dark == SIM_NEVER && p->no_socket == SIM_NEVER && p->not_placed == SIM_NEVER &&
 	       p->peer_gone[0] == SIM_NEVER && p->peer_gone[1] == SIM_NEVER;
+}
+
+/* When packets of this device may be lost because of this fault. */
+static struct span lossy(const struct sim_fault *f)
+{
+	const char *name = sim_fault_classes[f->class].name;
+
+	if (!strcmp(name, "loss") || !strcmp(name, "ack-loss"))
+		return (struct span){ f->at, f->at + f->len };
+	return effect(f) == SIM_HELD ? (struct span){ 0, 0 } : outage(f);
+}
+
+bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, uint64_t closed, uint64_t now)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));
+	bool lost = false, no_socket = false;
+	struct sim_promise p;
+
+	sim_promise_make(sc, conn, &p);
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		struct span s = lossy(f);
+
+		if (f->off)
+			continue;
+		no_socket |= effect(f) == SIM_SOCKETS_LOST && f->at <= now;
+		lost |= (on_data_device(sc, c, &p, f) || p.standby) && s.from <= closed + MS && s.to > since;
+	}
+	return lost && no_socket;
 }
 
 unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_t *until)

@@ -128,6 +128,8 @@ static const char *excuse(const struct sim_side *s)
 		return "sockets and paths had trouble";
 	if (now >= p->not_placed)
 		return "acknowledged, not placed";
+	if (peer->closed_at && sim_promise_farewell_lost(&s->conn->world->sc, s->conn->index, peer->closed_at, now))
+		return "the farewell and the last acknowledgement were lost";
 	return NULL;
 }
 
@@ -631,6 +633,7 @@ static bool close_side(struct sim_side *s)
 		ha_close_listen(c->listen);
 	if (s->end)
 		c->listen = NULL;
+	s->closed_at = s->error ? 0 : sim_elapsed(c->world);
 	revoke(s);
 	return true;
 }

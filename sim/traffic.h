@@ -46,7 +46,8 @@ struct sim_side {
 	struct sim_op *trying; /* the sender's: ready, but its receive is not there yet */
 	unsigned trying_member;
 	uint64_t close_at, rest_until, moved_at; /* moved_at: when something happened to this end last */
-	uint64_t up_at; /* 0 = not yet */
+	uint64_t up_at;	    /* 0 = not yet */
+	uint64_t closed_at; /* ns from the start, in order; 0 = it has not */
 	int error;
 	bool kept; /* a request ended with it, so every other call must say the same */
 };

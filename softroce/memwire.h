@@ -3,9 +3,9 @@
  * memwire.h - a network in memory with virtual time: many NICs, one thread, and the same run for the same seed
  *
  * Every NIC hangs on a port. A packet leaves its port when the bytes before it have left (bandwidth), then travels the
- * port's latency, then meets the faults of the sender's tx and the receiver's rx direction; what a NIC sends to itself meets
- * none, for it never leaves it. Time jumps from one thing that happens to the next: an arrival, a NIC's timer, or a call that
- * somebody asked for with sr_memwire_at().
+ * port's latency, then meets the faults of the sender's tx and the receiver's rx direction; what a NIC sends to itself
+ * meets none, for it never leaves it. Time jumps from one thing that happens to the next: an arrival, a NIC's timer, or
+ * a call that somebody asked for with sr_memwire_at().
  */
 #ifndef SOFTROCE_MEMWIRE_H
 #define SOFTROCE_MEMWIRE_H

@@ -319,6 +319,25 @@ static void dies_with_messages_unread(uint64_t key)
 	free(text);
 }
 
+/* The receiver has everything and closes; its farewell is lost with the sockets, and its NIC's last acknowledgement on the way
+ * (seed 40024497). The sender cannot know that all arrived, and may say so; but only then. */
+static void farewell_lost(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	sim_plain(&sc, key);
+	sc.host[0].backup = key % 2;
+	sim_plain_fault(&sc, "ack-loss", 1, 0, 20 * MS);
+	sc.fault[0].amount = 300000;
+	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
+	must_hold(&sc, "a farewell that is lost");
+	CHECK(sim_promise_farewell_lost(&sc, 0, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 1 * MS, 500 * US));  /* the sockets were still there */
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 60 * MS, 61 * MS)); /* the acknowledgement was repeated long ago */
+	sc.fault[0].dev = 1;
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 1 * MS, 2 * MS)); /* another device's packets */
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -330,7 +349,7 @@ int main(void)
 		roles_differ,		 dies_with_completions,
 		excuse_is_narrow,	 short_shared_queue,
 		port_back_at_the_receiver,
-		dies_with_messages_unread,
+		dies_with_messages_unread, farewell_lost,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

@@ -197,7 +197,9 @@ static void wire(void)
 /* A queue pair connected to itself: what never leaves the NIC meets none of the link's faults. */
 static void inside(void)
 {
-	const struct sr_fault_dir bad = { .drop_ppm = 300000, .reorder_ppm = SR_PPM, .reorder_ns = 9000000, .delay_ns = 9000000 };
+	const struct sr_fault_dir bad = {
+		.drop_ppm = 300000, .reorder_ppm = SR_PPM, .reorder_ns = 9000000, .delay_ns = 9000000
+	};
 	struct options opt = default_options;
 	struct ibv_send_wr wr;
 	struct ibv_sge list;
