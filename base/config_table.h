@@ -97,21 +97,21 @@ X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 3, "auto|primary|static|topology", NOW, 
 X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", NOW, RAILS,
   "Weights of the rails of a fused device, in the order of its members: a list of numbers from 0 to 1024, e.g. 512,512. "
   "A rail with 0 carries data only while no other can.")
-X(INT, mpib_mode, "MPIB_MODE", 0, 0, 1, "", LATER, RAILS,
-  "0 = rails are chosen by topology, 1 = by the hints of an agent.")
-X(STR, mpib_hca_sout, "MPIB_HCA_SOUT", 0, 0, 0, "", LATER, RAILS,
-  "The scale-out NIC; set together with MPIB_HCA_SUP it selects the fused mode.")
-X(STR, mpib_hca_sup, "MPIB_HCA_SUP", 0, 0, 0, "", LATER, RAILS,
-  "The scale-up NIC.")
-X(INT, mpib_sout_qp, "MPIB_SOUT_QP", 2, 1, 64, "", LATER, RAILS,
-  "Queue pairs on the scale-out NIC.")
-X(INT, mpib_sup_qp, "MPIB_SUP_QP", 4, 1, 64, "", LATER, RAILS,
-  "Queue pairs on the scale-up NIC.")
-X(INT, mpib_cts_signal_interval, "MPIB_CTS_SIGNAL_INTERVAL", 128, 1, 256, "", LATER, RAILS,
+X(INT, mpib_mode, "MPIB_MODE", 0, 0, 1, "", NOW, RAILS,
+  "MPIB: 0 = within an island all data goes over SUP, between islands over SOUT; 1 = over SOUT, until an agent's hint says otherwise.")
+X(STR, mpib_hca_sout, "MPIB_HCA_SOUT", 0, 0, 0, "", NOW, RAILS,
+  "The scale-out NIC, device or device:port; set together with MPIB_HCA_SUP it selects MPIB: one device of two unequal NICs.")
+X(STR, mpib_hca_sup, "MPIB_HCA_SUP", 0, 0, 0, "", NOW, RAILS,
+  "The scale-up NIC, device or device:port.")
+X(INT, mpib_sout_qp, "MPIB_SOUT_QP", 2, 1, 64, "", NOW, RAILS,
+  "MPIB: queue pairs on the scale-out NIC, which take turns; 8 at most together with MPIB_SUP_QP. The same at both ends.")
+X(INT, mpib_sup_qp, "MPIB_SUP_QP", 4, 1, 64, "", NOW, RAILS,
+  "MPIB: queue pairs on the scale-up NIC, which take turns. The same at both ends.")
+X(INT, mpib_cts_signal_interval, "MPIB_CTS_SIGNAL_INTERVAL", 128, 1, 256, "", NOW, RAILS,
   "Every how many clear-to-send writes one asks for a completion.")
-X(INT, mpib_island_prefix_len, "MPIB_ISLAND_PREFIX_LEN", 24, 0, 128, "", LATER, RAILS,
+X(INT, mpib_island_prefix_len, "MPIB_ISLAND_PREFIX_LEN", 24, 0, 128, "", NOW, RAILS,
   "Two hosts whose control addresses share this many bits are in one island.")
-X(STR, mpib_oob_if, "MPIB_OOB_IF", 0, 0, 0, "", LATER, RAILS,
+X(STR, mpib_oob_if, "MPIB_OOB_IF", 0, 0, 0, "", NOW, RAILS,
   "The control interface in fused mode. Wins over NCCL_SOCKET_IFNAME.")
 
 /* Devices and addresses. */

@@ -151,11 +151,17 @@ static int refuse(struct ha_pending *p, int err, const char *text)
 	return err && err != -EAGAIN ? err : HA_PENDING_REFUSE_OUT;
 }
 
-/* The one whose queue pair the handle names, or another. */
-static int take_bundle(struct ha_pending *p)
+/* The one whose queue pair the handle names, or another. MPIB's peers of the same island have more rails than the spare. */
+static int take_bundle(struct ha_pending *p, unsigned nrails)
 {
 	struct ha_listen *l = p->listen;
+	struct ha_comm_opts opts = l->opts;
+	int dev = l->dev;
 
+	if (l->ctx->mpib.on && nrails > (unsigned)l->opts.nmore + 1) {
+		ha_mpib_rails(&l->ctx->mpib, true, &dev, &opts);
+		return ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
+	}
 	p->bundle = l->spare;
 	l->spare = NULL;
 	return p->bundle ? 0 : ha_bundle_new(l->ctx, false, l->dev, &l->opts, &p->bundle);
@@ -180,7 +186,7 @@ int ha_accept_hello_in(struct ha_pending *p)
 	p->stranger = false;
 	p->listen->strangers--;
 	p->deadline = ha_clock_now(p->ctx->clock) + (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
-	err = take_bundle(p);
+	err = take_bundle(p, m->hello.nrails);
 	if (err) {
 		p->explained = true;
 		return refuse(p, err, strerror(-err));
@@ -261,7 +267,7 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	int err;
 
 	*out = NULL;
-	err = ha_fused_resolve(ctx, &dev, &all);
+	err = ha_fused_resolve(ctx, &dev, NULL, &all);
 	if (err)
 		return err;
 	l = calloc(1, sizeof(*l));

@@ -32,7 +32,7 @@ static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
-	k->beat_mark = err ? r->sq_posted - HA_CTS_SIGNAL : r->sq_posted;
+	k->beat_mark = err ? r->sq_posted - (b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal) : r->sq_posted;
 	k->beat_sent_at = now;
 }
 

@@ -213,7 +213,7 @@ struct ha_recv {
 	uint64_t head;	   /* absolute index of the next receive */
 	uint64_t done;	   /* every receive below has arrived whole; BYE tells it */
 	unsigned superseded; /* optional receives that were called complete because their data had been used (fence.c) */
-	uint32_t cts_unsignalled;
+	uint32_t cts_unsignalled, cts_signal; /* one in cts_signal asks for a completion */
 	uint32_t flush_busy; /* mask of flush[] in use */
 	struct ha_request flush[HA_FLUSHES];
 	struct ha_recv_slot slot[HA_SLOTS];
@@ -253,7 +253,7 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
  * it was posted. Receives have 0. */
 enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER };
 
-#define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain */
+#define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has its own */
 
 static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
 {

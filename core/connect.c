@@ -177,6 +177,7 @@ static void name_listener(const struct ha_wire_addr *a, char *name, size_t size)
 static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle)
 {
 	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	struct ha_wire_handle h;
 	const char *why;
 	struct ha_pending *p;
 	int err = ha_wire_check_handle(handle, &why);
@@ -185,13 +186,14 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 		HA_WARN(NULL, "cannot connect with this handle: %s", why);
 		return err;
 	}
-	err = ha_fused_resolve(ctx, &dev, &all);
+	memcpy(&h, handle, sizeof(h));
+	err = ha_fused_resolve(ctx, &dev, &h.oob, &all);
 	if (err)
 		return err;
 	p = ha_pending_new(ctx, HA_PENDING_START, (uint64_t)ctx->config.connect_timeout_ms);
 	if (!p)
 		return -ENOMEM;
-	memcpy(&p->handle, handle, sizeof(p->handle));
+	p->handle = h;
 	p->key = handle;
 	p->dev = dev;
 	p->opts = all;

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 {
@@ -44,6 +45,8 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	ctx->oob_net = params->oob_net;
 	ctx->soft_oob = params->oob != NULL;
 	if (!ctx->oob) {
+		if (ha_mpib_wanted(&ctx->config) && ctx->config.mpib_oob_if[0])
+			memcpy(ctx->config.socket_ifname, ctx->config.mpib_oob_if, sizeof(ctx->config.socket_ifname));
 		err = ha_oob_tcp_open(&ctx->config, &ctx->own_tcp);
 		if (err)
 			return err;
@@ -109,6 +112,8 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	err = take_params(ctx, params);
 	if (!err)
 		err = discover(ctx);
+	if (!err)
+		err = ha_mpib_open(ctx);
 	if (!err) {
 		ha_journal_open(ctx);
 		err = ha_service_open(ctx);

@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "core/core.h"
 #include "core/fused.h"
+#include "core/mpib.h"
 #include "core/oob.h"
 #include "core/reaper.h"
 #include "core/service.h"
@@ -40,6 +41,7 @@ struct ha_ctx {
 	int ndevices; /* reported to NCCL */
 	int nports;   /* of devices[]: with those that were not usable at the start and may come up as standbys */
 	struct ha_fused_list fused;
+	struct ha_mpib mpib;
 	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */

@@ -14,7 +14,6 @@
 #define MAX_MSG (1u << 30) /* bytes of one work request; the port's limit may be smaller */
 #define SRQ_DEPTH_MIN 256
 #define SEND_DEPTH_MIN 64
-#define RECV_DEPTH_MIN (4 * HA_CTS_SIGNAL) /* clear-to-sends ask for a completion only every so often */
 
 static int min_int(int a, int b)
 {
@@ -109,7 +108,7 @@ struct ha_address ha_device_address(struct ha_device *dev)
 void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index)
 {
 	const struct ha_config *config = &ctx->config;
-	int max_wr = topo->attr.max_qp_wr;
+	int max_wr = topo->attr.max_qp_wr, cts_signal = HA_CTS_SIGNAL;
 
 	memset(dev, 0, sizeof(*dev));
 	dev->ctx = ctx;
@@ -124,7 +123,10 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
 	budget(dev);
 	dev->send_depth = (uint32_t)min_int(max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
-	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, RECV_DEPTH_MIN), max_wr);
+	/* Clear-to-sends ask for a completion only every so often. */
+	if (ha_mpib_wanted(config))
+		cts_signal = config->mpib_cts_signal_interval;
+	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, 4 * cts_signal), max_wr);
 	dev->srq_depth =
 		(uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
 	atomic_init(&dev->portion, HA_REFILL);

@@ -33,10 +33,17 @@ static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *o
 		opts->more[i - 1] = list[i / each];
 }
 
-int ha_fused_resolve(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts)
+int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts)
 {
 	const struct ha_fused *f = find(ctx, *dev);
 
+	if (ctx->mpib.on) {
+		if (*dev)
+			return -EINVAL;
+		/* A listener does not know who will come: SUP's rails are made when it does. */
+		ha_mpib_rails(&ctx->mpib, peer ? ha_mpib_uses_sup(ctx, peer) : ctx->config.mpib_mode, dev, opts);
+		return 0;
+	}
 	if (!f && (*dev < 0 || *dev >= ctx->ndevices))
 		return -EINVAL;
 	if (f) {
@@ -113,16 +120,17 @@ static int find_or_add(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 	memcpy(f->member, devs, (size_t)n * sizeof(*devs));
 	atomic_store_explicit(&list->n, count + 1, memory_order_release);
 	*dev = ctx->ndevices + count;
-	HA_INFO(f->name, "device %d, fused of %d", *dev, n);
+	if (!ha_mpib_wanted(&ctx->config))
+		HA_INFO(f->name, "device %d, fused of %d", *dev, n);
 	return 0;
 }
 
 int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 {
-	int err = check(ctx, devs, n);
+	int err = ctx->mpib.on ? -EPERM : check(ctx, devs, n);
 
 	if (err)
-		return err;
+		return err; /* the two of MPIB are fused already */
 	if (n == 1) {
 		*dev = devs[0];
 		return 0;
@@ -137,7 +145,7 @@ int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 
 int ha_ctx_ndevices(const struct ha_ctx *ctx)
 {
-	return ctx->ndevices;
+	return ctx->mpib.on ? 1 : ctx->ndevices;
 }
 
 /* One more member: together they are as fast as all, and can do what each can. */
@@ -158,9 +166,9 @@ static void add_member(struct ha_dev_props *all, const struct ha_dev_props *one)
 
 int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
 {
-	const struct ha_fused *f = find(ctx, dev);
+	const struct ha_fused *f = find(ctx, ctx->mpib.on && !dev ? ctx->ndevices : dev);
 
-	if (!f && (dev < 0 || dev >= ctx->ndevices))
+	if ((!f && (dev < 0 || dev >= ctx->ndevices)) || (ctx->mpib.on && dev))
 		return -EINVAL;
 	ha_device_props(&ctx->devices[f ? f->member[0] : dev], props);
 	props->nmembers = f ? f->n : 1;

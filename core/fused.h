@@ -9,6 +9,7 @@
 #define HA_CORE_FUSED_H
 
 #include "core/core.h"
+#include "core/wire.h"
 
 #include <stdatomic.h>
 
@@ -25,8 +26,9 @@ struct ha_fused_list {
 	atomic_int n;
 };
 
-/* The port of rail 0, and the further ones in opts: what `*dev` stands for. -EINVAL: there is no such device. */
-int ha_fused_resolve(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts);
+/* The port of rail 0, and the further ones in opts: what `*dev` stands for towards the listener at `peer` (NULL: towards anybody).
+ * -EINVAL: there is no such device. */
+int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts);
 void ha_fused_free(struct ha_fused_list *list);
 
 #endif

@@ -18,6 +18,8 @@ struct ha_oob_conn; /* of the implementation: a listener or a stream */
 
 struct ha_oob_ops {
 	const char *name;
+	/* This host's address, the port apart. NULL: it has none to tell. */
+	void (*local)(void *net, struct ha_wire_addr *addr);
 	/* A listener that peers reach at *addr. */
 	int (*listen)(void *net, struct ha_oob_conn **listener, struct ha_wire_addr *addr);
 	int (*accept)(struct ha_oob_conn *listener, struct ha_oob_conn **conn);

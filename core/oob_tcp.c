@@ -104,6 +104,15 @@ static int conn_new(int fd, bool listener, struct ha_oob_conn **conn)
 	return 0;
 }
 
+static void tcp_local(void *net, struct ha_wire_addr *addr)
+{
+	const struct ha_oob_tcp *tcp = net;
+	union address a;
+
+	memcpy(&a, &tcp->local.addr, sizeof(a));
+	to_wire(&a, addr);
+}
+
 static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_addr *addr)
 {
 	const struct ha_oob_tcp *tcp = net;
@@ -214,6 +223,7 @@ static void tcp_peer(struct ha_oob_conn *conn, char name[HA_OOB_NAME_MAX])
 
 const struct ha_oob_ops ha_oob_tcp_ops = {
 	.name = "TCP",
+	.local = tcp_local,
 	.listen = tcp_listen,
 	.accept = tcp_accept,
 	.connect = tcp_connect,

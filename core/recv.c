@@ -6,6 +6,7 @@
  * immediates alone (complete.c). The slot remembers what was posted until it is used again, so that the entries can be written
  * a second time after a fault, with the keys of that time.
  */
+#include "core/ctx.h"
 #include "core/device.h"
 #include "core/failover.h"
 #include "core/guard.h"
@@ -19,6 +20,7 @@
 
 void ha_recv_prepare(struct ha_recv *c)
 {
+	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval : HA_CTS_SIGNAL;
 	for (unsigned e = 0; e < HA_SLOTS; e++)
 		c->slot[e].req = (struct ha_request){ .kind = HA_REQ_RECV, .entry = (uint8_t)e, .bundle = &c->b };
 	for (unsigned e = 0; e < HA_FLUSHES; e++)
@@ -44,7 +46,7 @@ static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *
 {
 	struct ibv_send_wr *bad;
 	unsigned entry = slot->req.entry;
-	bool signalled = ++c->cts_unsignalled == HA_CTS_SIGNAL;
+	bool signalled = ++c->cts_unsignalled == c->cts_signal;
 	int err;
 
 	r->sge.addr = (uintptr_t)staged_cts(c, entry);

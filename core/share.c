@@ -92,6 +92,13 @@ void ha_share_rails(struct ha_bundle *b)
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
+	if (policy == HA_POLICY_AUTO && ctx->mpib.on) {
+		uint32_t part[2];
+
+		ha_mpib_parts(b, part);
+		share_devices(b, part);
+		return;
+	}
 	if (policy == HA_POLICY_AUTO)
 		policy = ctx->weights.n ? HA_POLICY_STATIC : HA_POLICY_TOPOLOGY;
 	if (policy == HA_POLICY_PRIMARY)

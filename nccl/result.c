@@ -19,6 +19,7 @@ ncclResult_t ha_result_failure(int err)
 	case EPROTO: /* a handle or message that is not ours: the ranks do not run the same plugin */
 	case EBADMSG:
 	case EPROTONOSUPPORT:
+	case EPERM: /* makeVDevice where MPIB fuses */
 		return ncclInvalidUsage;
 	case EPIPE:
 	case EIO:

@@ -207,15 +207,6 @@ static void the_forced_timeout_wins(void)
 	CHECK_INT(ha_config_timeout(&c), 16); /* nonsense forces nothing */
 }
 
-static void what_has_no_effect_yet_says_so(void)
-{
-	struct ha_config c;
-
-	lines_catch();
-	LOAD(&c, "MPIB_MODE=1");
-	CHECK(lines_contain("MPIB_MODE=1 is understood, but has no effect in version"));
-}
-
 static void misspelt_names_are_told(void)
 {
 	struct ha_config c;
@@ -287,7 +278,6 @@ int main(int argc, char **argv)
 	the_rto_exceeds_twice_the_window();
 	the_soft_timeout_in_force_exceeds_twice_the_window();
 	the_forced_timeout_wins();
-	what_has_no_effect_yet_says_so();
 	misspelt_names_are_told();
 	the_page_is_current(argv[1]);
 	return 0;

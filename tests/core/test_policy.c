@@ -127,8 +127,31 @@ static void test_turns(void)
 	memset(&b, 0, sizeof(b));
 }
 
+/* The table of the MPIB design: SUP's part of 1 MiB, by parts per 1024. */
+static void test_mpib_examples(void)
+{
+	static const struct {
+		unsigned sup_bw, mask;
+		uint64_t sup, sout;
+	} examples[] = {
+		{ 0, 1, 0, 1048576 },	    { 256, 3, 262144, 786432 }, { 512, 3, 524288, 524288 },
+		{ 768, 3, 786432, 262144 }, { 1024, 2, 1048576, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
+		unsigned mask;
+
+		rails(2, (uint16_t[]){ (uint16_t)(1024 - examples[i].sup_bw), (uint16_t)examples[i].sup_bw }, 3);
+		mask = ha_policy_mask(&b, 0, 1 << 20);
+		CHECK(mask == examples[i].mask);
+		CHECK(!(mask & 1) || ha_policy_range(b.weight, mask, 0, 1 << 20).length == examples[i].sout);
+		CHECK(!(mask & 2) || ha_policy_range(b.weight, mask, 1, 1 << 20).length == examples[i].sup);
+	}
+}
+
 int main(void)
 {
+	test_mpib_examples();
 	test_turns();
 	test_small_on_one_rail();
 	test_every_size_and_weight();

@@ -24,10 +24,10 @@
 #define LINES 512
 static struct {
 	pthread_mutex_t lock;
-	char line[LINES][512]; /* a ring of the last lines */
+	char line[LINES][1024]; /* a ring of the last lines */
 	unsigned n;
 	int warnings;
-	char warning[512]; /* the last of them */
+	char warning[1024]; /* the last of them */
 } kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void rig_fail(const char *file, int line, const char *what, const char *format, ...)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What each member of a fused device sends, counted by the NICs themselves, is in the proportion of the weights: within 1 %. */
 #include "tests/nccl/rig.h"
-
-#include "softroce/control.h"
+#include "tests/nccl/sent.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -31,22 +30,6 @@ static const struct setting {
 	{ NULL, NULL, { 0.5, 0.5 }, NULL, "100" },
 };
 
-static uint64_t sent_by(const char *device)
-{
-	char selector[64];
-	struct sr_control_entry *list;
-	uint64_t bytes;
-	int n;
-
-	snprintf(selector, sizeof(selector), "%s:%d", device, (int)getpid());
-	list = sr_control_list(selector, &n);
-	CHECK(list && n == 1, "%d devices are called %s", n, selector);
-	CHECK(!sr_control_refresh(list), "its counters are not there");
-	bytes = list->page.counters.sent_bytes;
-	free(list);
-	return bytes;
-}
-
 static void use(const struct setting *s)
 {
 	struct rig rig;
@@ -67,10 +50,10 @@ static void use(const struct setting *s)
 	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
 	rig_exchange(&rig, &pair, MESSAGE);
-	before[0] = sent_by("soft0"), before[1] = sent_by("soft1");
+	before[0] = rig_sent_by("soft0"), before[1] = rig_sent_by("soft1");
 	for (int i = 0; i < MESSAGES; i++)
 		rig_exchange(&rig, &pair, MESSAGE);
-	after[0] = sent_by("soft0") - before[0], after[1] = sent_by("soft1") - before[1];
+	after[0] = rig_sent_by("soft0") - before[0], after[1] = rig_sent_by("soft1") - before[1];
 	all = (double)(after[0] + after[1]);
 	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f bytes on the wire\n", s->policy ? s->policy : "-",
 	       s->weights ? s->weights : "-", s->qps ? s->qps : "1", (double)after[0] / all, (double)after[1] / all, all);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections with several data rails: MPIB's two NICs, and several queue pairs on one NIC with a standby on another. */
+#include "tests/failover/duel.h"
+
+#include <stdio.h>
+
+/* SUP carries everything; without it SOUT does; when it is back it has its share again. */
+static void mpib(void)
+{
+	const struct duel_setup setup = { .env = { "MPIB_HCA_SOUT=soft0", "MPIB_HCA_SUP=soft1" } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	for (int end = 0; end < ENDS; end++) {
+		duel_cut(&d, end, 1);
+		for (int rail = 2; rail < 6; rail++) {
+			char which[16];
+
+			snprintf(which, sizeof(which), "\"rail\":%d,", rail);
+			duel_await_events(&d, SENDER, EVENT("failed_over"), which, 1 + end);
+		}
+		duel_flow(&d, 30);
+		duel_heal(&d, end, 1);
+		duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":5,", 1 + end);
+		duel_flow(&d, 30);
+	}
+	duel_cut(&d, RECEIVER, 0); /* nobody needs SOUT now */
+	duel_flow(&d, 30);
+	duel_kill(&d, SENDER, 1); /* and nobody has SUP */
+	duel_heal(&d, RECEIVER, 0);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
+static void queue_pairs(void)
+{
+	const struct duel_setup setup = { .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_cut(&d, SENDER, 0);
+	for (int rail = 0; rail < 3; rail++) {
+		char which[16];
+
+		snprintf(which, sizeof(which), "\"rail\":%d,", rail);
+		duel_await_events(&d, SENDER, EVENT("failed_over"), which, 1);
+	}
+	duel_flow(&d, 30);
+	duel_heal(&d, SENDER, 0);
+	duel_await_events(&d, SENDER, EVENT("recovered"), "\"rail\":2,", 1);
+	duel_cut(&d, RECEIVER, 1);
+	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":3,", 1);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct duel_test tests[] = { { "mpib", mpib }, { "queue_pairs", queue_pairs } };
+
+	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
