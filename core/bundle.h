@@ -24,6 +24,8 @@
 #include <stdatomic.h>
 
 struct ha_device;
+struct ha_letter;
+struct ha_peer;
 struct ha_stream;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
@@ -125,6 +127,7 @@ struct ha_bundle {
 	char doom_text[160];
 	bool protected;	     /* and that has been told */
 	uint64_t due;	     /* when the driver must look again */
+	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
 	uint64_t dark_since; /* no rail is up; 0 = one is */
 	uint64_t word_told;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
@@ -136,6 +139,15 @@ struct ha_bundle {
 	bool abort_due;	     /* ABORT must be said */
 	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
 	bool reset;		  /* its end was a reset: the peer is dead if no rail answers either */
+	uint64_t peer_context;	 /* which process the peer is, as far as it told */
+	struct ha_peer *peer;	 /* NULL: this connection talks for itself (peer.h) */
+	struct ha_bundle *next_by_ring;
+	struct ha_letter *inbox; /* what it has brought (inbox.h), under ctx->drive */
+	unsigned letters;	 /* how many */
+	uint64_t for_another;	 /* the next message is for the connection with this ring; 0 = for this one */
+	bool bye;		 /* among it BYE, */
+	uint64_t bye_done;	 /* which says this */
+	int stream_error;	 /* how it has ended, not acted on yet; 0 = it has not */
 	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
 	struct ha_mr *mrs; /* registered on this connection, under mr_lock */
 	pthread_mutex_t mr_lock;

@@ -31,14 +31,14 @@ enum ha_fence_stage {
 	HA_FENCE_START, /* suspected; not yet begun */
 	HA_FENCE_QUIET, /* receiver: until nothing has come for a moment */
 	HA_FENCE_DRAIN, /* in error; until everything is accounted for */
-	HA_FENCE_CLOSE, /* the queue pair can go */
-	HA_FENCE_OVER,	/* it is gone */
+	HA_FENCE_CLOSE, /* only destroying the queue pair ends it for certain */
+	HA_FENCE_OVER,	/* nothing of it reaches memory any more */
 };
 
 #define HA_PONGS 3 /* answers over the rail itself that prove a life */
 
 /* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held. */
-enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CLOSE, HA_SLOW_DONE };
+enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CLOSE, HA_SLOW_TIDY, HA_SLOW_DONE };
 
 enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 
@@ -65,6 +65,7 @@ struct ha_control {
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
 
 	uint32_t say;	    /* messages due now, HA_SAY() */
+	uint32_t said;	    /* of this life, at least once */
 	uint64_t repeat_at; /* RAIL_FENCED or RAIL_OFFER once more; 0 = nothing to repeat */
 	uint32_t repeats;
 	uint32_t mails_out; /* mails posted on this rail in this life */
@@ -76,6 +77,7 @@ struct ha_control {
 	uint64_t replayed_requests, replayed_bytes;
 	uint64_t registration_ns; /* spent for this rail's failure */
 
+	uint64_t tidy_at; /* its queue pair, in error and drained, is still there; destroyed then. 0 = there is none */
 	uint64_t retry_at; /* sender: not before */
 	unsigned attempts; /* lives that were offered and did not come up */
 	unsigned flaps;	   /* short lives in a row */

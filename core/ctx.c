@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "core/accept.h"
 #include "core/device.h"
 #include "core/events.h"
@@ -109,6 +110,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	pthread_mutex_init(&ctx->lock, NULL);
 	ha_reaper_open(ctx);
 	ctx->own_barrier = !ha_guard_init();
+	ctx->id = ha_random_u64();
 	err = take_params(ctx, params);
 	if (!err)
 		err = discover(ctx);

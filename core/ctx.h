@@ -21,10 +21,12 @@
 #include "core/share.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct ha_device;
 struct ha_journal;
 struct ha_oob_tcp;
+struct ha_peer;
 struct ha_pending;
 struct ha_topo;
 
@@ -52,6 +54,11 @@ struct ha_ctx {
 	pthread_mutex_t drive;
 	struct ha_pending *driven;  /* connections in the making, by next_driven */
 	struct ha_bundle *bundles;  /* connections that are up */
+	uint64_t due;		    /* when the first of them is; UINT64_MAX: none */
+	atomic_bool called;	    /* an owner has asked for the driver since */
+	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
+	struct ha_peer *peers;	    /* the processes that they lead to */
+	uint64_t id;		    /* what peers know this context by; random */
 	struct ha_stream *leaving;  /* streams of connections that are closed, until the farewell has arrived */
 	uint64_t strangers_since;   /* start of the interval in which knocks of strangers are counted */
 	unsigned strangers_logged, strangers_silent; /* in it: lines written and left out */

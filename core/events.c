@@ -82,7 +82,7 @@ static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_
 		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||
 		    (cq && (b->rail[i].cq == cq || b->rail[i].flush_cq == cq)))
 			b->ctl[i].wish = HA_CAUSE_QUEUE_ERROR;
-	b->due = 0;
+	ha_due_now(b);
 }
 
 static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
@@ -93,7 +93,7 @@ static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
 		if (b->rail[i].qp == qp)
 			/* Release: what was taken before is in the completion queue. */
 			atomic_store_explicit(&b->ctl[i].last_receive, true, memory_order_release);
-	b->due = 0;
+	ha_due_now(b);
 }
 
 static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)

@@ -29,7 +29,7 @@ void ha_bundle_drive_soon(struct ha_bundle *b);
 /* Ready for its owner: say whether it is protected, bring the standby up. */
 void ha_failover_launch(struct ha_bundle *b);
 /* Part of a round: everything that is due. Returns when the next is, ns on the context's clock. */
-uint64_t ha_failover_round(struct ha_ctx *ctx, uint64_t now);
+uint64_t ha_failover_round(struct ha_ctx *ctx);
 /* Take the next message from the stream or a rail; the bundle is taken. */
 void ha_failover_message(struct ha_bundle *b, const union ha_message *m);
 /* Events of devices: whoever has a rail on it. */
@@ -47,8 +47,10 @@ void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
-/* failover.c: look again at `at` at the latest. */
+/* failover.c: look again at `at` at the latest; while the bundle is taken. */
 void ha_due(struct ha_bundle *b, uint64_t at);
+/* failover.c: look in the next round, or in this one if it has not come so far. */
+void ha_due_now(struct ha_bundle *b);
 /* lives.c: nothing of the epoch before counts any more. */
 void ha_life_reset(struct ha_control *k);
 /* lives.c: it carries data from here on. */
@@ -65,6 +67,8 @@ void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
 void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* lives.c: slow verbs, while the bundle is not taken. */
 void ha_life_slow(struct ha_bundle *b, struct ha_rail *r);
+/* lives.c: destroy what is left of a life that is over, if anything; slow too. */
+void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r);
 void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
 void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
 /* lives.c: the epoch is closed at this end: when may the next begin? */

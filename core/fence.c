@@ -6,7 +6,9 @@
  * is unseen for ever, and ends the connection if the sender has released it. So a receiver first waits until nothing comes
  * any more (going to error may flush a receive whose data the NIC has acknowledged), then both ends put the queue pair
  * into error, wait for a marker behind everything that was posted and for the event that no receive will be taken
- * any more, and only then destroy it: drivers remove a destroyed queue pair's entries from its completion queue.
+ * any more. A queue pair that is in error and has accounted for all its work takes and sends nothing, so it is destroyed later,
+ * when nothing waits for this thread (lives.c). Never before: drivers remove a destroyed queue pair's entries from its completion
+ * queue. One that does not account for its work, or whose device is gone, must be destroyed for the fence to be over.
  */
 #include "base/clock.h"
 #include "core/ctx.h"
@@ -21,6 +23,7 @@
 #define QUIET_NS 100000u    /* a receiver has heard nothing for so long */
 #define LOOK_NS 20000u	    /* between two looks at a draining queue */
 #define EVENT_NS 5000000u   /* drivers that never say that the last receive was taken */
+#define TIDY_NS (100 * HA_NS_PER_MS) /* from the end of a fence until its queue pair goes */
 #define FENCE_NS 1000000000u /* a NIC that does not account for its work: destroying the queue pair ends it as well */
 
 static bool device_gone(const struct ha_rail *r)
@@ -33,8 +36,8 @@ static void doubt_receives(struct ha_recv *c)
 {
 	bool any = false;
 
-	for (unsigned e = 0; e < HA_SLOTS; e++) {
-		struct ha_recv_slot *slot = &c->slot[e];
+	for (uint64_t idx = c->done; idx < c->head; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
 		if (slot->busy & HA_SLOT_WIRE && slot->busy & HA_SLOT_OPTIONAL) {
 			slot->busy |= HA_SLOT_DOUBT;
@@ -104,7 +107,8 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 	k->marked = true;
 }
 
-static bool drained(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+/* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
+static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	bool receives_over = b->is_send || atomic_load_explicit(&k->last_receive, memory_order_acquire) ||
@@ -112,13 +116,18 @@ static bool drained(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	/* A life that never carried anything, and a device that is gone, have nothing to account for. */
 	if (HA_MUTATION(SKIP_DRAIN))
-		return true;
+		return HA_FENCE_CLOSE;
 	if (!r->qp || !k->working || device_gone(r)) {
 		ha_rail_poll(b, r);
-		return true;
+		return HA_FENCE_CLOSE;
 	}
 	post_marker(b, r);
-	return (ha_rail_poll(b, r) == 0 && k->drained && receives_over) || now >= k->fence_until;
+	/* The marker is in error, so the queue pair is. */
+	if (ha_rail_poll(b, r) < b->poll_max && k->drained && receives_over) {
+		k->tidy_at = now + TIDY_NS;
+		return HA_FENCE_OVER;
+	}
+	return now >= k->fence_until ? HA_FENCE_CLOSE : HA_FENCE_DRAIN;
 }
 
 static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
@@ -176,7 +185,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (k->working)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FENCED, .cause = k->cause, .bundle = b,
 							      .rail = r },
-				  "%.3f ms after the suspicion", (double)(now - k->suspected_at) / 1e6);
+				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->suspected_at) / 1000));
 	if (!HA_MUTATION(STATE_EARLY))
 		ha_reconcile_state(b, &k->state);
 	k->fenced = true;
@@ -195,14 +204,15 @@ void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			k->stage = HA_FENCE_OVER;
 	}
 	if (k->stage == HA_FENCE_QUIET) {
-		if (r->cq && ha_rail_poll(b, r) && now < k->fence_until)
-			k->quiet_until = b->is_send ? now : now + QUIET_NS;
+		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence_until)
+			k->quiet_until = now + QUIET_NS;
 		if (now >= k->quiet_until || device_gone(r))
 			to_error(b, r);
 	}
-	if (k->stage == HA_FENCE_DRAIN && drained(b, r, now)) {
-		k->stage = HA_FENCE_CLOSE;
-		k->slow = HA_SLOW_CLOSE;
+	if (k->stage == HA_FENCE_DRAIN) {
+		k->stage = drain(b, r, now);
+		if (k->stage == HA_FENCE_CLOSE)
+			k->slow = HA_SLOW_CLOSE;
 	}
 	if (k->stage == HA_FENCE_CLOSE && k->slow == HA_SLOW_DONE) {
 		k->slow = HA_SLOW_NONE;

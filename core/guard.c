@@ -41,19 +41,29 @@ enum ha_entry ha_bundle_enter_slow(struct ha_bundle *b)
 	/* The driver is inside for some microseconds, mostly; "not now" costs the caller a round of its own. */
 	for (int i = 0; atomic_load_explicit(&b->attention, memory_order_seq_cst) & HA_ATTN_HELD; i++) {
 		ha_bundle_leave(b);
-		if (i == SPINS)
+		if (i == SPINS) {
+			sched_yield(); /* the driver may be waiting for this very processor */
 			return HA_NOT_NOW;
+		}
 		cpu_relax();
 		ha_guard_in(b);
 	}
 	return HA_ENTERED_LOOK;
 }
 
-bool ha_bundle_take(struct ha_bundle *b)
+void ha_bundle_claim(struct ha_bundle *b)
 {
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_HELD, memory_order_seq_cst);
-	if (!b->own_barrier)
+}
+
+void ha_guard_barrier(const struct ha_ctx *ctx)
+{
+	if (!ctx->own_barrier)
 		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+bool ha_bundle_claimed(struct ha_bundle *b)
+{
 	for (int i = 0; i < SPINS + YIELDS; i++) {
 		if (!atomic_load_explicit(&b->inside, memory_order_seq_cst))
 			return true;

@@ -36,7 +36,7 @@ static inline void ha_guard_in(struct ha_bundle *b)
 
 static inline void ha_bundle_leave(struct ha_bundle *b)
 {
-	/* Release: pairs with ha_bundle_take's acquire; what the owner did inside is visible to the driver. */
+	/* Release: pairs with ha_bundle_claimed's acquire; what the owner did inside is visible to the driver. */
 	atomic_store_explicit(&b->inside, false, memory_order_release);
 }
 
@@ -44,7 +44,7 @@ static inline void ha_bundle_leave(struct ha_bundle *b)
 static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
 {
 	ha_guard_in(b);
-	/* Pairs with ha_bundle_give's release: what the driver did is visible to the owner; and with ha_bundle_take. */
+	/* Pairs with ha_bundle_give's release: what the driver did is visible to the owner; and with ha_bundle_claim. */
 	if (__builtin_expect(atomic_load_explicit(&b->attention, memory_order_seq_cst) == 0, true))
 		return HA_ENTERED;
 	return ha_bundle_enter_slow(b);
@@ -57,8 +57,14 @@ static inline int ha_bundle_shut(const struct ha_bundle *b)
 	return atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_ERROR ? b->error : 0;
 }
 
-/* Driver only, under ctx->drive. False: the owner is inside and does not come out at once; try again soon. */
-bool ha_bundle_take(struct ha_bundle *b);
+/*
+ * Driver only, under ctx->drive. Claim as many as there is work for, then one barrier for all of them, then ask of each:
+ * true, and it is the driver's until it gives it back; or false, and it has been given back already: the owner is inside
+ * and does not come out at once, try again soon.
+ */
+void ha_bundle_claim(struct ha_bundle *b);
+void ha_guard_barrier(const struct ha_ctx *ctx);
+bool ha_bundle_claimed(struct ha_bundle *b);
 void ha_bundle_give(struct ha_bundle *b);
 
 #endif

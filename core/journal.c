@@ -34,6 +34,16 @@ struct ha_journal {
 	char host[64];
 	uint64_t due; /* when the totals are taken over again; under ctx->drive */
 	atomic_bool stale; /* an event has changed what the page sums up */
+	atomic_bool hold;  /* events wait in the queue until the driver has time */
+	struct told *queue, **queue_end;
+};
+
+/* What has happened, and is not told yet. */
+struct told {
+	struct told *next;
+	struct ha_event e;
+	struct ha_status_event record;
+	char text[];
 };
 
 /* ---- the log ---- */
@@ -168,6 +178,14 @@ static uint64_t wall_now(const struct ha_ctx *ctx)
 	return (uint64_t)ts.tv_sec * HA_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+static void copy_text(char *to, size_t size, const char *from)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = 0;
+}
+
 static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, const char *text, struct ha_status_event *r)
 {
 	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
@@ -184,12 +202,65 @@ static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, cons
 	r->rail = e->rail ? e->rail->index : -1;
 	r->epoch = e->rail ? e->rail->epoch : 0;
 	if (e->bundle)
-		snprintf(r->connection, sizeof(r->connection), "%s", e->bundle->name);
+		copy_text(r->connection, sizeof(r->connection), e->bundle->name);
 	if (dev)
-		snprintf(r->device, sizeof(r->device), "%.*s", HA_STATUS_NAME - 1, dev->name);
+		copy_text(r->device, HA_STATUS_NAME, dev->name);
 	if (e->rail)
-		snprintf(r->peer_device, sizeof(r->peer_device), "%.23s", e->rail->peer.name);
-	snprintf(r->text, sizeof(r->text), "%s", text);
+		copy_text(r->peer_device, sizeof(r->peer_device), e->rail->peer.name);
+	copy_text(r->text, sizeof(r->text), text);
+}
+
+/* Under j->lock. */
+static void tell(struct ha_journal *j, const struct ha_event *e, const struct ha_status_event *record, const char *text)
+{
+	log_event(e, record, text);
+	if (j->wanted)
+		write_line(j, record, text);
+	ha_status_event(&j->status, e, record);
+}
+
+/* Under j->lock. */
+static bool tell_first(struct ha_journal *j)
+{
+	struct told *t = j->queue;
+
+	if (!t)
+		return false;
+	j->queue = t->next;
+	if (!j->queue)
+		j->queue_end = &j->queue;
+	tell(j, &t->e, &t->record, t->text);
+	free(t);
+	return true;
+}
+
+/* One at a time, so that a thread with news never waits for many. */
+static void tell_queue(struct ha_journal *j)
+{
+	bool more;
+
+	do {
+		pthread_mutex_lock(&j->lock);
+		more = tell_first(j);
+		pthread_mutex_unlock(&j->lock);
+	} while (more);
+}
+
+/* Under j->lock. */
+static bool enqueue(struct ha_journal *j, const struct ha_event *e, const struct ha_status_event *record, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct told *t = malloc(sizeof(*t) + size);
+
+	if (!t)
+		return false;
+	t->next = NULL;
+	t->e = *e;
+	t->record = *record;
+	memcpy(t->text, text, size);
+	*j->queue_end = t;
+	j->queue_end = &t->next;
+	return true;
 }
 
 void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
@@ -197,19 +268,44 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 	const char *text = e->text ? e->text : "";
 	struct ha_journal *j = ctx->journal;
 	struct ha_status_event record;
+	bool hold;
 
 	fill_record(ctx, e, text, &record);
-	log_event(e, &record, text);
-	if (!j)
+	if (!j) {
+		log_event(e, &record, text);
 		return;
+	}
+	/* Who hears of the end of a connection may end the process. */
+	hold = e->kind != HA_EVENT_LOST && atomic_load_explicit(&j->hold, memory_order_relaxed);
 	pthread_mutex_lock(&j->lock);
 	record.number = j->status.totals.next_event++;
-	if (j->wanted)
-		write_line(j, &record, text);
-	ha_status_event(&j->status, e, &record);
-	pthread_mutex_unlock(&j->lock);
-	if (j->status.file.page && !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
+	if ((hold || j->queue) && enqueue(j, e, &record, text)) {
+		pthread_mutex_unlock(&j->lock);
+		if (!hold)
+			tell_queue(j);
+	} else {
+		tell(j, e, &record, text);
+		pthread_mutex_unlock(&j->lock);
+	}
+	if (!hold && j->status.file.page && !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
 		ha_service_wake(ctx);
+}
+
+void ha_journal_hold(struct ha_ctx *ctx)
+{
+	if (ctx->journal)
+		atomic_store_explicit(&ctx->journal->hold, true, memory_order_relaxed);
+}
+
+void ha_journal_release(struct ha_ctx *ctx)
+{
+	struct ha_journal *j = ctx->journal;
+
+	if (!j || !atomic_load_explicit(&j->hold, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&j->hold, false, memory_order_relaxed);
+	atomic_store_explicit(&j->stale, true, memory_order_relaxed);
+	tell_queue(j);
 }
 
 void ha_journal_eventf(struct ha_ctx *ctx, const struct ha_event *event, const char *fmt, ...)
@@ -232,6 +328,7 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind)
 
 	if (!j)
 		return 0;
+	tell_queue(j);
 	pthread_mutex_lock(&j->lock);
 	n = j->status.totals.events[kind];
 	pthread_mutex_unlock(&j->lock);
@@ -244,6 +341,7 @@ void ha_journal_forget(struct ha_bundle *b)
 
 	if (!j)
 		return;
+	tell_queue(j); /* the queue knows the bundle */
 	pthread_mutex_lock(&j->lock);
 	ha_status_forget(&j->status, b);
 	pthread_mutex_unlock(&j->lock);
@@ -254,7 +352,7 @@ uint64_t ha_journal_round(struct ha_ctx *ctx, uint64_t now)
 {
 	struct ha_journal *j = ctx->journal;
 
-	if (!j || !j->status.file.page)
+	if (!j || !j->status.file.page || atomic_load_explicit(&j->hold, memory_order_relaxed))
 		return UINT64_MAX;
 	if (now >= j->due || atomic_load_explicit(&j->stale, memory_order_relaxed)) {
 		atomic_store_explicit(&j->stale, false, memory_order_relaxed);
@@ -276,6 +374,8 @@ void ha_journal_open(struct ha_ctx *ctx)
 	}
 	pthread_mutex_init(&j->lock, NULL);
 	atomic_init(&j->stale, false);
+	atomic_init(&j->hold, false);
+	j->queue_end = &j->queue;
 	gethostname(j->host, sizeof(j->host) - 1);
 	open_file(j, &ctx->config);
 	ha_status_open(&j->status, ctx);
@@ -289,6 +389,7 @@ void ha_journal_close(struct ha_ctx *ctx)
 	if (!j)
 		return;
 	ctx->journal = NULL;
+	tell_queue(j);
 	ha_status_close(&j->status);
 	if (j->fd >= 0)
 		close(j->fd);

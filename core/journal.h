@@ -46,6 +46,14 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *event);
 void ha_journal_eventf(struct ha_ctx *ctx, const struct ha_event *event, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
+/*
+ * Many events may come at once, when what they tell of is urgent: between these two they are only noted, with their times, and told
+ * when the driver has released them. But a LOST, with all that came before it, at once. hold: any thread. release: part of
+ * a round, under ctx->drive.
+ */
+void ha_journal_hold(struct ha_ctx *ctx);
+void ha_journal_release(struct ha_ctx *ctx);
+
 /* Events of this kind so far. Any thread. */
 uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind);
 

@@ -6,9 +6,10 @@
 #include "core/ctx.h"
 #include "core/device.h"
 #include "core/failover.h"
-#include "core/guard.h"
+#include "core/inbox.h"
 #include "core/journal.h"
 #include "core/policy.h"
+#include "core/peer.h"
 #include "core/rail.h"
 #include "core/stream.h"
 #include "topo/device.h"
@@ -74,7 +75,7 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 		return offers;
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
 		offers |= HA_FLAG_DUAL_PATH;
-	return offers | HA_FLAG_LIVES;
+	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS;
 }
 
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
@@ -126,6 +127,7 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct
 	hello->nrails = b->nrails;
 	hello->slots = HA_SLOTS;
 	hello->pid = (uint32_t)getpid();
+	hello->context = b->ctx->id;
 	gethostname(hello->host, sizeof(hello->host) - 1);
 	for (unsigned i = 0; i < b->nrails; i++)
 		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
@@ -173,6 +175,7 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
 		return -EPROTO;
 	}
+	b->peer_context = peer->context;
 	b->version = version;
 	b->flags = b->offers & peer->flags;
 	b->flags |= (b->offers | peer->flags) & HA_FLAG_ACK_MEMORY;
@@ -242,38 +245,58 @@ static void stream_ended(struct ha_bundle *b, int err)
 
 static void on_bye(struct ha_bundle *b, uint64_t done)
 {
-	if (b->farewell)
-		return;
 	b->farewell = true;
 	b->peer_done = done;
 	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
+/* Only notes what there is: the bundle is not taken. */
+static void hear(void *arg, const union ha_message *m)
+{
+	struct ha_bundle *b = arg, *whose = b;
+
+	if (b->for_another)
+		whose = b->flags & HA_FLAG_TRAINS ? ha_peer_find(b->ctx, b->for_another) : NULL;
+	b->for_another = 0;
+	if (m->header.type == HA_MSG_FOR) {
+		b->for_another = m->about.ring;
+	} else if (m->header.type == HA_MSG_BYE && !b->bye && whose == b) {
+		b->bye = true;
+		b->bye_done = m->bye.done;
+		ha_due_now(b);
+	} else if (m->header.type >= HA_MSG_RAIL_DOWN && whose) {
+		ha_inbox_put(whose, m);
+	} /* else it is late, for a connection that is closed, or from a newer version */
+}
+
 static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 {
 	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
-	const union ha_message *m;
 	int err;
 
-	/* The owner is inside and does not come out: the socket still has what it has, and asks again. */
-	if (b->stream->deaf || !ha_bundle_take(b))
+	if (b->stream->deaf || b->stream_error)
 		return;
 	err = ha_stream_flush(b->stream);
-	while ((err == 0 || err == -EAGAIN) && (err = ha_stream_get(b->stream, &m)) == 0) {
-		b->due = 0;
-		if (m->header.type == HA_MSG_BYE)
-			on_bye(b, m->bye.done);
-		else if (m->header.type >= HA_MSG_RAIL_DOWN)
-			ha_failover_message(b, m);
-		/* else it is late, or from a newer version */
+	if (!err || err == -EAGAIN)
+		err = ha_stream_hear(b->stream, hear, b);
+	if (err && err != -EAGAIN) {
+		b->stream_error = err;
+		ha_due_now(b);
 	}
-	if (err != -EAGAIN) {
-		stream_ended(b, err);
-		b->due = 0;
-	}
-	ha_bundle_give(b);
 	(void)ctx;
+}
+
+void ha_bundle_hear(struct ha_bundle *b)
+{
+	int err = b->stream_error;
+
+	ha_inbox_read(b);
+	if (b->bye && !b->farewell)
+		on_bye(b, b->bye_done);
+	b->stream_error = 0;
+	if (err)
+		stream_ended(b, err);
 }
 
 void ha_bundles_poll(struct ha_ctx *ctx)
@@ -317,6 +340,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 		b->next->pprev = &b->next;
 	b->pprev = &ctx->bundles;
 	ctx->bundles = b;
+	ha_peer_join(b);
 	say_launched(b);
 	ha_failover_launch(b);
 }
@@ -328,6 +352,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 	*b->pprev = b->next;
 	if (b->next)
 		b->next->pprev = b->pprev;
+	ha_peer_leave(b);
 	if (b->stream && !b->stream->deaf)
 		ha_watch_remove(b->ctx, &b->stream->watch);
 }
@@ -365,6 +390,7 @@ void ha_bundle_free(struct ha_bundle *b)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		ha_rail_close(b, &b->rail[i]);
 	ha_bundle_free_mrs(b);
+	ha_inbox_drop(b);
 	if (b->ring)
 		munmap(b->ring, b->ring_size);
 	pthread_mutex_destroy(&b->mr_lock);

@@ -167,7 +167,7 @@ void ha_life_reset(struct ha_control *k)
 	k->told = k->marked = k->drained = k->fenced = k->acked = k->peer_fenced = k->working = k->local = false;
 	k->has_offer = false;
 	atomic_store_explicit(&k->last_receive, false, memory_order_relaxed);
-	k->say = 0;
+	k->say = k->said = 0;
 	k->repeat_at = 0;
 	k->repeats = 0;
 	k->mails_out = k->mails_in = 0;
@@ -219,7 +219,7 @@ void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r)
 	/* A rail that keeps flapping waits as long as it has been told to. */
 	if (k->flaps < 3 || !b->active) {
 		k->retry_at = 0;
-		b->due = 0;
+		ha_due_now(b);
 	}
 }
 
@@ -300,11 +300,29 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 	return err;
 }
 
+static void close_rail(struct ha_bundle *b, struct ha_rail *r)
+{
+	ha_rail_bury(b, r);
+	b->ctl[r->index].tidy_at = 0;
+}
+
+void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
+{
+	pthread_mutex_lock(&b->mr_lock);
+	close_rail(b, r);
+	pthread_mutex_unlock(&b->mr_lock);
+}
+
 void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	int err = 0;
 
+	if (k->slow == HA_SLOW_TIDY) {
+		ha_life_tidy(b, r);
+		k->slow = HA_SLOW_NONE;
+		return;
+	}
 	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
 	pthread_mutex_lock(&b->mr_lock);
 	if (k->slow == HA_SLOW_OPEN)
@@ -312,7 +330,7 @@ void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
 	else if (k->slow == HA_SLOW_CONNECT)
 		err = ha_rail_connect(b, r, &k->offered);
 	else
-		ha_rail_bury(b, r);
+		close_rail(b, r);
 	if (!err && b->flushable && k->slow != HA_SLOW_CLOSE && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	pthread_mutex_unlock(&b->mr_lock);
@@ -372,6 +390,10 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	wanted = b->is_send ? k->acked && now >= k->retry_at : k->has_offer;
+	if (wanted && k->tidy_at) {
+		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
+		return;
+	}
 	if (wanted && k->slow == HA_SLOW_NONE && !prepare_open(b, r))
 		not_opened(b, r, now);
 	else if (b->is_send && k->acked)

@@ -138,11 +138,12 @@ static int round_locked(struct ha_ctx *ctx)
 	next = ha_pending_drive(ctx);
 	if (ctx->service.muted_until && ctx->service.muted_until < next)
 		next = ctx->service.muted_until;
-	drive = ha_failover_round(ctx, now);
+	drive = ha_failover_round(ctx);
 	leave = ha_streams_leaving(ctx, now);
 	next = drive < next ? drive : next;
 	next = leave < next ? leave : next;
 	refresh = ha_journal_round(ctx, now);
+	ctx->service.busy = drive <= ha_clock_now(ctx->clock);
 	timeout = to_timeout(now, refresh < next ? refresh : next);
 	return ctx->soft_oob && (timeout < 0 || timeout > SOFT_POLL_MS) ? SOFT_POLL_MS : timeout;
 }
@@ -177,10 +178,12 @@ static void *service_main(void *arg)
 
 	while (!stop) {
 		/* Only to sleep: what is ready is asked for again under the lock. */
-		if (awake)
-			sched_yield();
-		else
+		if (awake) {
+			if (!ctx->service.busy)
+				sched_yield();
+		} else {
 			(void)epoll_wait(ctx->service.epoll, &any, 1, timeout);
+		}
 		pthread_mutex_lock(&ctx->drive);
 		timeout = round_locked(ctx);
 		awake = stay_awake(ctx);

@@ -37,6 +37,7 @@ struct ha_service {
 	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive */
 	uint64_t rounds;      /* so far. Under ctx->drive */
 	bool worked;	      /* something happened in this round. Under ctx->drive */
+	bool busy;	      /* more work is due already. Its own */
 	int awake;	      /* rounds without work still to come before the thread sleeps. Its own */
 };
 

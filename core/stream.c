@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define HEAR_BYTES 16384 /* read at once */
+
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream)
 {
@@ -41,22 +43,50 @@ int ha_stream_connected(struct ha_stream *s)
 	return err;
 }
 
+bool ha_stream_busy(const struct ha_stream *s)
+{
+	return s->out_sent < s->out_len || s->mute;
+}
+
+/* What does not go at once is kept. */
+int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
+{
+	ssize_t n = 0;
+	size_t sent;
+
+	if (ha_stream_busy(s))
+		return -EBUSY;
+	for (sent = 0; sent < size && n != -EAGAIN; sent += n > 0 ? (size_t)n : 0) {
+		n = s->ctx->oob->send(s->conn, (const char *)bytes + sent, size - sent);
+		n = n ? n : -EAGAIN;
+		if (n < 0 && n != -EAGAIN)
+			return (int)n;
+	}
+	if (sent == size)
+		return 0;
+	free(s->out);
+	s->out_len = s->out_sent = 0;
+	s->out = malloc(size - sent);
+	s->mute = !s->out && sent; /* the rest of a message that has begun cannot be left out */
+	if (!s->out)
+		return -ENOMEM;
+	s->out_len = (uint32_t)(size - sent);
+	memcpy(s->out, (const char *)bytes + sent, s->out_len);
+	ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
+	return -EAGAIN;
+}
+
 int ha_stream_put(struct ha_stream *s, const void *message)
 {
 	const struct ha_msg_header *header = message;
 
-	if (s->out_sent < s->out_len)
-		return -EBUSY;
-	memcpy(&s->out, message, header->length);
-	s->out_len = header->length;
-	s->out_sent = 0;
-	return ha_stream_flush(s);
+	return ha_stream_put_all(s, message, header->length);
 }
 
 int ha_stream_flush(struct ha_stream *s)
 {
 	while (s->out_sent < s->out_len) {
-		ssize_t n = s->ctx->oob->send(s->conn, (char *)&s->out + s->out_sent, s->out_len - s->out_sent);
+		ssize_t n = s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
 
 		if (n == -EAGAIN || n == 0) {
 			ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
@@ -107,6 +137,50 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message)
 	return 0;
 }
 
+/* Bytes [0, size) follow those in s->in. How many of them were taken: up to the end of the next message, or all. */
+static ssize_t piece(struct ha_stream *s, const uint8_t *bytes, size_t size)
+{
+	size_t taken = 0;
+
+	while (taken < size && (s->in_len < sizeof(s->in.header) || s->in_len < s->in.header.length)) {
+		size_t want = s->in_len < sizeof(s->in.header) ? sizeof(s->in.header) : s->in.header.length;
+		size_t n = want - s->in_len < size - taken ? want - s->in_len : size - taken;
+
+		memcpy((char *)&s->in + s->in_len, bytes + taken, n);
+		s->in_len += (uint32_t)n;
+		taken += n;
+		if (s->in_len == sizeof(s->in.header) && ha_wire_check_header(&s->in.header))
+			return -EPROTO;
+	}
+	return (ssize_t)taken;
+}
+
+int ha_stream_hear(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg)
+{
+	uint8_t bytes[HEAR_BYTES];
+	ssize_t got, n;
+
+	if (s->taken)
+		s->in_len = 0;
+	s->taken = false;
+	for (;;) {
+		got = s->ctx->oob->recv(s->conn, bytes, sizeof(bytes));
+		if (got <= 0)
+			return got ? (int)got : -EPIPE;
+		for (ssize_t at = 0; at < got; at += n) {
+			n = piece(s, bytes + at, (size_t)(got - at));
+			if (n < 0)
+				return (int)n;
+			if (s->in_len < sizeof(s->in.header) || s->in_len < s->in.header.length)
+				continue;
+			if (ha_wire_check_message(&s->in, s->in_len))
+				return -EPROTO;
+			take(arg, &s->in);
+			s->in_len = 0;
+		}
+	}
+}
+
 uint32_t ha_stream_heard(const struct ha_stream *s)
 {
 	return s->taken ? 0 : s->in_len;
@@ -118,6 +192,7 @@ void ha_stream_close(struct ha_stream *s)
 		return;
 	ha_watch_remove(s->ctx, &s->watch);
 	s->ctx->oob->close(s->conn);
+	free(s->out);
 	free(s);
 }
 

@@ -20,6 +20,7 @@ union ha_message {
 	struct ha_msg_life life;
 	struct ha_msg_keys keys;
 	struct ha_msg_keys_ack keys_ack;
+	struct ha_msg_for about;
 };
 
 struct ha_stream {
@@ -30,10 +31,12 @@ struct ha_stream {
 	uint32_t in_len;
 	uint32_t out_len, out_sent;
 	bool deaf;  /* nothing more is read from it */
+	bool mute;  /* nothing more can be written to it */
 	uint64_t leave_at; /* it only waits for its farewell to arrive, until then */
 	struct ha_stream *next, **pprev; /* in ctx->leaving */
 	bool taken; /* the message in `in` has been handed out */
-	union ha_message in, out;
+	union ha_message in;
+	uint8_t *out; /* what the socket has not taken yet; allocated only then */
 };
 
 /* Takes conn, also on failure. connecting: it is still on its way to being connected. */
@@ -44,9 +47,16 @@ int ha_stream_connected(struct ha_stream *s);
 /* Send message->header.length bytes; nothing else may be on its way out. -EAGAIN: flush on. */
 int ha_stream_put(struct ha_stream *s, const void *message);
 int ha_stream_flush(struct ha_stream *s);
+/* The same of several messages, one behind the other. */
+int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size);
+/* Is something still on its way out? */
+bool ha_stream_busy(const struct ha_stream *s);
 /* The next message, checked, valid until the next call. -EAGAIN: not whole yet. -EPROTO: it is garbage. -EPIPE: the
  * peer ended the stream. Other errors are the connection's. */
 int ha_stream_get(struct ha_stream *s, const union ha_message **message);
+/* All that is there, a message at a time, checked; many of them by one call of recv. For streams whose messages are nobody else's to
+ * read. -EAGAIN: no more now; other errors as above. */
+int ha_stream_hear(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg);
 /* Bytes of the next message so far; a knock that says nothing has none. */
 uint32_t ha_stream_heard(const struct ha_stream *s);
 /* NULL is fine. Under ctx->drive, or when nobody can be in a round. */

@@ -3,8 +3,10 @@
  * talk.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
  *
  * A message is made anew from the state of its rail each time that it goes out, so there is no queue and nothing stale.
- * It goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may the
- * network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
+ * What the end of a life needs is said first on a socket, together with what other connections to the same process have to
+ * say (peer.h), since a device that is lost has all of its connections talk at once. Everything else, and everything that is said
+ * again, goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may
+ * the network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
  *
  * Over a rail a message is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and
  * whole. Nobody is interrupted by it: owners look at the board when their polls are fruitless, drivers in every round.
@@ -14,13 +16,15 @@
 #include "core/device.h"
 #include "core/failover.h"
 #include "core/mutation.h"
+#include "core/peer.h"
 #include "core/rail.h"
 #include "core/stream.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define REPEAT_NS (20 * HA_NS_PER_MS) /* then twice as long each time, up to */
+#define REPEAT_FIRST_NS (10 * HA_NS_PER_MS) /* for the first time, then */
+#define REPEAT_NS (20 * HA_NS_PER_MS) /* and then twice as long each time, up to */
 #define REPEAT_MAX_NS HA_NS_PER_S
 #define BLOCKED_NS HA_NS_PER_MS /* no carrier took it: the next try */
 
@@ -190,6 +194,15 @@ static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 	return about < b->nrails && b->active >> about & 1 ? &b->rail[about] : NULL;
 }
 
+/* What every connection of a lost device has to say, and says for the first time in this life. */
+static bool goes_by_train(const struct ha_control *k, enum ha_msg_type type)
+{
+	const uint32_t types = HA_SAY(RAIL_DOWN) | HA_SAY(RAIL_FENCED) | HA_SAY(RAIL_ACK) | HA_SAY(RAIL_KEYS) |
+			       HA_SAY(RAIL_KEYS_ACK);
+
+	return types & ~k->said & 1u << type;
+}
+
 /* Over a rail and over the socket, whichever are there. False: nobody took it. */
 static bool send_message(struct ha_bundle *b, unsigned about, const union ha_message *m, bool *on_socket)
 {
@@ -234,10 +247,10 @@ static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	if (!k->repeat_at) {
-		k->repeat_at = now + REPEAT_NS;
+		k->repeat_at = now + REPEAT_FIRST_NS;
 	} else if (now >= k->repeat_at) {
 		k->say |= say;
-		pause = REPEAT_NS << (k->repeats < 10 ? ++k->repeats : 10);
+		pause = REPEAT_NS << (k->repeats < 10 ? k->repeats++ : 10);
 		k->repeat_at = now + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
 	}
 	ha_due(b, k->repeat_at);
@@ -256,10 +269,12 @@ static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		make_message(b, r, type, &m);
 		if (HA_MUTATION(FORGET_KEYS) && type == HA_MSG_RAIL_KEYS)
 			k->say &= ~(1u << type);
-		else if (send_message(b, r->index, &m, &on_socket))
+		else if ((goes_by_train(k, type) && ha_peer_say(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
+			k->said |= 1u << type;
 			k->say &= ~(1u << type);
-		else
+		} else {
 			ha_due(b, now + BLOCKED_NS);
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 		[HA_MSG_RAIL_KEYS_ACK] = sizeof(struct ha_msg_keys_ack),
 		[HA_MSG_ABORT] = sizeof(struct ha_msg_cause),
 		[HA_MSG_RAIL_BACK] = sizeof(struct ha_msg_rail),
+		[HA_MSG_FOR] = sizeof(struct ha_msg_for),
 	};
 	const uint32_t base = offsetof(struct ha_msg_hello, rail);
 
@@ -113,7 +114,7 @@ int ha_wire_check_message(const void *message, size_t length)
 
 	if (length < sizeof(*header) || ha_wire_check_header(header) || header->length != length)
 		return -EPROTO;
-	if (header->type >= HA_MSG_RAIL_DOWN)
+	if (header->type >= HA_MSG_RAIL_DOWN && header->type < HA_MSG_FOR)
 		return check_rail(message);
 	switch (header->type) {
 	case HA_MSG_HELLO:

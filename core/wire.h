@@ -25,6 +25,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structur
 #define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
 #define HA_FLAG_LIVES 2u      /* its rails can end and begin again: the epoch protocol */
 #define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's word; one wish is enough */
+#define HA_FLAG_TRAINS 8u     /* a socket of this end takes control messages for its other connections too */
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {
@@ -78,6 +79,7 @@ enum ha_msg_type {
 	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
 	HA_MSG_ABORT,	      /* either: this connection has ended with an error */
 	HA_MSG_RAIL_BACK,     /* receiver: my port is back, so offer the next life now; a hint, never repeated */
+	HA_MSG_FOR,	      /* either: the next message on this socket is for another of your connections */
 	HA_MSG_TYPES
 };
 
@@ -116,9 +118,10 @@ struct ha_msg_hello {
 	uint16_t slots; /* entries in the rings; both ends must agree */
 	uint32_t pid;
 	char host[32];
+	uint64_t context; /* random; connections of one process have the same */
 	struct ha_wire_rail rail[HA_MAX_RAILS]; /* only nrails of them are sent */
 };
-static_assert(offsetof(struct ha_msg_hello, rail) == 80, "wire layout");
+static_assert(offsetof(struct ha_msg_hello, rail) == 88, "wire layout");
 
 struct ha_msg_refuse {
 	struct ha_msg_header header;
@@ -201,6 +204,14 @@ struct ha_msg_keys_ack {
 	struct ha_msg_rail rail;
 	uint64_t next; /* the keys of every receive below are known */
 };
+
+/* The next message on this socket is for that connection of the hearer whose ring memory lies at `ring`: the ring_addr that it
+ * told in its HELLO or WELCOME. */
+struct ha_msg_for {
+	struct ha_msg_header header;
+	uint64_t ring;
+};
+static_assert(sizeof(struct ha_msg_for) == 24, "wire layout");
 
 #define HA_MSG_MAX (sizeof(struct ha_msg_hello))
 

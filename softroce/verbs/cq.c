@@ -5,8 +5,10 @@
 
 #include <stdlib.h>
 
-/* After so many polls in a row that found nothing, every further one offers the core to whoever waits for it. */
+/* After so many polls in a row by one thread that found nothing, every further one offers the core to whoever waits for it. */
 #define IDLE_POLLS 32
+
+static __thread char self; /* its address is the thread's name */
 
 /* ---- the hot path ---- */
 
@@ -33,6 +35,10 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	int found;
 
 	if (sr_cq_empty(cq->engine)) {
+		if (cq->poller != &self) { /* another thread looks in now and then: it does not wait for anything */
+			cq->poller = &self;
+			cq->idle = 0;
+		}
 		if (++cq->idle > IDLE_POLLS)
 			sr_idle_pause();
 		if (!poll_progress(cq))

@@ -57,6 +57,7 @@ struct sr_vcq {
 	struct sr_channel *channel;
 	uint32_t comp_events, async_events; /* taken by the application; under the queue's lock */
 	unsigned idle;			    /* polls in a row that found nothing; a hint, races are harmless */
+	const void *poller;		    /* the thread that made them; a hint too */
 	struct ibv_wc wc;		    /* the current one of start_poll() */
 };
 

@@ -250,7 +250,7 @@ static void cut(void)
 /* The listener's answers to whoever is not a peer. */
 static void strangers(void)
 {
-	struct ha_msg_header half = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, 160, 0 };
+	struct ha_msg_header half = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, 168, 0 };
 	struct ha_msg_bye bye = { { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(bye), 0 }, 0 };
 	struct ha_wire_handle h;
 	struct ha_oob_conn *s[5];
