@@ -53,7 +53,8 @@ static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct 
 	for (unsigned i = 0; i < c->b.nrails; i++) {
 		struct ha_rail *r = &c->b.rail[i];
 
-		if (!ha_rail_flush_cq(r) || (r->state != HA_RAIL_UP && r->state != HA_RAIL_FENCING))
+		/* A standby on whose device the buffer is not registered can have brought nothing into it. */
+		if (!ha_rail_flush_cq(r) || !mr->rkey[i] || (r->state != HA_RAIL_UP && r->state != HA_RAIL_FENCING))
 			continue;
 		/* The end of a fence answers in the place of a rail that cannot: what it had written has left it then. */
 		q->pending |= 1u << i;

@@ -10,8 +10,8 @@ import time
 import soft
 
 SET = "standard"
-PROGRAMS = ("ib_write_bw -F -s 65536 -n 200", "ib_write_lat -F -s 8 -n 200", "ib_read_bw -F -s 65536 -n 200",
-            "ib_send_bw -F -s 65536 -n 200", "ib_send_lat -F -s 64 -n 200", "ib_atomic_bw -F -n 200",
+PROGRAMS = ("ib_write_bw -F -s 65536 -n 200", "ib_write_lat -F -s 8 -n 200", "ib_read_bw -F -s 65536 -n 200 -o 16",
+            "ib_send_bw -F -s 65536 -n 200", "ib_send_lat -F -s 64 -n 200", "ib_atomic_bw -F -n 200 -o 16",
             "ib_write_bw -F -s 1048576 -n 20 -b", "ibv_rc_pingpong -g 1 -n 200 -s 65536", "ibv_rc_pingpong -g 1 -n 100 -s 1000000")
 
 
