@@ -10,8 +10,8 @@ all: ## build everything into build/
 
 PREFIX ?= /usr/local
 install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)
-	@cmake --install build --prefix $(DESTDIR)$(PREFIX) >/dev/null
-	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/softroce-run"
+	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) >/dev/null
+	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/ha-agent, bin/softroce-run"
 
 deb: all ## the software NIC alone as a Debian package, in build/
 	@scripts/deb build build

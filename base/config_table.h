@@ -114,6 +114,13 @@ X(INT, mpib_island_prefix_len, "MPIB_ISLAND_PREFIX_LEN", 24, 0, 128, "", NOW, RA
 X(STR, mpib_oob_if, "MPIB_OOB_IF", 0, 0, 0, "", NOW, RAILS,
   "The control interface in fused mode. Wins over NCCL_SOCKET_IFNAME.")
 
+X(STR, agent_socket, "HA_NCCL_AGENT_SOCKET", 0, 0, 0, "/tmp/mpib/agent.sock", NOW, RAILS,
+  "Where ha-agent listens for registrations; its control socket for `ha agent` lies beside it.")
+X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/tmp/mpib/hints", NOW, RAILS,
+  "The file of 4112 bytes in which ha-agent gives its hints.")
+X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", LATER, RAILS,
+  "Milliseconds that the agent's heart, which beats every 100 ms, may stand still before its hints are no longer believed.")
+
 /* Devices and addresses. */
 X(STR, verbs, "HA_NCCL_VERBS", 0, 0, 0, "system", NOW, DEVICES,
   "Where RDMA devices come from: system (libibverbs.so.1), soft (the software NIC beside the plugin), or the path of "

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/congestion.h"
+
+#include "base/clock.h"
+#include "include/mpib_agent_iface.h"
+
+#define LOSS 10 /* marks that one lost packet is worth */
+
+static uint64_t rate(uint64_t events, uint64_t span)
+{
+	return span ? (uint64_t)((double)events * (double)HA_NS_PER_S / (double)span) : 0;
+}
+
+void ha_trouble_update(struct ha_trouble *t, const struct ha_port *p)
+{
+	const uint64_t *d = p->delta;
+
+	t->per_second = rate(d[HA_PORT_ECN] + d[HA_PORT_CNP] + d[HA_PORT_PAUSES] +
+				     LOSS * (d[HA_PORT_DISCARDS] + d[HA_PORT_RETRANSMITS]),
+			     p->span);
+	t->high = t->per_second >= HA_CONGESTION_HIGH ? t->high + 1 : 0;
+	t->low = t->per_second <= HA_CONGESTION_LOW ? t->low + 1 : 0;
+	if (t->high >= HA_CONGESTION_ON)
+		t->congested = true;
+	else if (t->low >= HA_CONGESTION_OFF)
+		t->congested = false;
+}
+
+uint32_t ha_share_rest(const struct ha_share_ports *at)
+{
+	uint64_t sout = at->sout ? at->sout->mbps : 0, sup = at->sup ? at->sup->mbps : 0;
+
+	return sout && sup && at->sup->up ? (uint32_t)(MPIB_HINT_MAX_BW * sup / (sup + sout)) : 0;
+}
+
+void ha_share_begin(struct ha_share *share, uint32_t value)
+{
+	share->wanted = share->written = value;
+	share->known = true;
+}
+
+static uint32_t toward(uint32_t from, uint32_t to, uint32_t most)
+{
+	if (from < to)
+		return to - from > most ? from + most : to;
+	return from - to > most ? from - most : to;
+}
+
+static uint32_t want(uint32_t now, uint32_t rest, bool sout, bool sup)
+{
+	if (sout && sup)
+		return now;
+	if (sup)
+		return now / 4 ? now - now / 4 : 0;
+	if (sout) /* a share that is higher already, since SOUT had no link, stays */
+		return now > HA_CONGESTION_MOST ? now : toward(now, HA_CONGESTION_MOST, HA_CONGESTION_SHIFT);
+	return toward(now, rest, HA_CONGESTION_CREEP);
+}
+
+uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)
+{
+	bool sout_up = !at->sout || at->sout->up, sup_up = at->sup && at->sup->up;
+	uint32_t rest = ha_share_rest(at), difference;
+
+	if (!share->known)
+		ha_share_begin(share, rest);
+	if (!sup_up && sout_up)
+		share->wanted = 0;
+	else if (sup_up && !sout_up)
+		share->wanted = MPIB_HINT_MAX_BW;
+	else if (sup_up)
+		share->wanted = want(share->wanted, rest, at->sout_trouble && at->sout_trouble->congested,
+				     at->sup_trouble && at->sup_trouble->congested);
+	difference = share->wanted > share->written ? share->wanted - share->written : share->written - share->wanted;
+	if (difference >= HA_CONGESTION_STEP || share->wanted == rest || !share->wanted ||
+	    share->wanted == MPIB_HINT_MAX_BW)
+		share->written = share->wanted;
+	return share->written;
+}

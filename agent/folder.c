@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int parent(const char *file, char *dir, size_t size, const char **name)
+{
+	const char *slash = strrchr(file, '/');
+	int len = slash ? (int)(slash - file) : 1;
+
+	*name = slash ? slash + 1 : file;
+	if (!**name)
+		return -EISDIR;
+	if (snprintf(dir, size, "%.*s", len ? len : 1, slash ? (len ? file : "/") : ".") >= (int)size)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int ha_folder_open(struct ha_folder *folder, const char *file, const char **name)
+{
+	struct stat st;
+	int err = parent(file, folder->path, sizeof(folder->path), name);
+
+	folder->fd = -1;
+	if (err)
+		return err;
+	if (mkdir(folder->path, 0755) && errno != EEXIST)
+		return -errno;
+	folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder->fd < 0)
+		return -errno;
+	if (fstat(folder->fd, &st) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) {
+		ha_folder_close(folder);
+		return -EPERM;
+	}
+	return 0;
+}
+
+void ha_folder_close(struct ha_folder *folder)
+{
+	if (folder->fd >= 0)
+		close(folder->fd);
+	folder->fd = -1;
+}
+
+int ha_folder_lock(const struct ha_folder *folder)
+{
+	if (!flock(folder->fd, LOCK_EX | LOCK_NB))
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+static void temporary(const char *name, char *temp, size_t size)
+{
+	snprintf(temp, size, ".%.60s.new", name);
+}
+
+static int bind_at(int fd, const struct ha_folder *folder, const char *name, mode_t mode)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	char temp[80];
+
+	temporary(name, temp, sizeof(temp));
+	unlinkat(folder->fd, temp, 0);
+	/* There is no bindat(2); this is the same, and short enough for any path. */
+	snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", folder->fd, temp);
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || fchmodat(folder->fd, temp, mode, 0) ||
+	    listen(fd, SOMAXCONN) || renameat(folder->fd, temp, folder->fd, name))
+		return -errno;
+	return 0;
+}
+
+int ha_folder_listen(const struct ha_folder *folder, const char *name, mode_t mode)
+{
+	int err, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	err = bind_at(fd, folder, name, mode);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int write_all(int fd, mode_t mode, const void *data, size_t size)
+{
+	if (fchmod(fd, mode))
+		return -errno;
+	for (size_t at = 0; at < size;) {
+		ssize_t n = write(fd, (const char *)data + at, size - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		at += (size_t)n;
+	}
+	return 0;
+}
+
+int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data, size_t size)
+{
+	char temp[80];
+	int fd, err;
+
+	temporary(name, temp, sizeof(temp));
+	unlinkat(folder->fd, temp, 0);
+	fd = openat(folder->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, mode, data, size);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(folder->fd, temp, folder->fd, name))
+		err = -errno;
+	if (err)
+		unlinkat(folder->fd, temp, 0);
+	return err;
+}
+
+ino_t ha_folder_inode(const struct ha_folder *folder, const char *name)
+{
+	struct stat st;
+
+	return fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : st.st_ino;
+}
+
+bool ha_folder_holds(const struct ha_folder *folder, const char *name, ino_t inode)
+{
+	struct stat ours, now;
+
+	return !fstat(folder->fd, &ours) && !lstat(folder->path, &now) && ours.st_ino == now.st_ino &&
+	       ours.st_dev == now.st_dev && ha_folder_inode(folder, name) == inode;
+}

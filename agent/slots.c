@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/slots.h"
+
+#include "base/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ha_registration {
+	struct ha_owner *owner;
+	uint32_t conn_id;
+	unsigned slot;
+	struct ha_registration *next;	     /* in its bucket */
+	struct ha_registration *of_owner;    /* the owner's next */
+	struct ha_registration **owner_link; /* what points to us in the owner's list */
+};
+
+/* ---- slots ---- */
+
+static void put(struct ha_slots *s, unsigned at)
+{
+	struct ha_slot *slot = &s->slot[at];
+
+	mpib_hint_put(&s->shm->entries[at], slot->value, slot->src, slot->dst);
+	s->writes++;
+}
+
+void ha_slots_write(struct ha_slots *s, unsigned at, uint32_t value)
+{
+	if (value > MPIB_HINT_MAX_BW)
+		value = MPIB_HINT_MAX_BW;
+	if (s->slot[at].value == value)
+		return;
+	s->slot[at].value = value;
+	put(s, at);
+}
+
+static void release(struct ha_slots *s, unsigned at)
+{
+	memset(&s->slot[at], 0, sizeof(s->slot[at]));
+	s->used--;
+	put(s, at);
+}
+
+static int find(const struct ha_slots *s, uint32_t src, uint32_t dst)
+{
+	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
+		if (s->slot[i].src == src && s->slot[i].dst == dst)
+			return i;
+	return -1;
+}
+
+void ha_slots_open(struct ha_slots *s, struct mpib_hint_shm *shm, uint64_t now)
+{
+	memset(s, 0, sizeof(*s));
+	s->shm = shm;
+	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
+		const struct mpib_hint_entry *e = &shm->entries[i];
+		struct ha_slot *slot = &s->slot[i];
+		bool wanted = (e->src_ip || e->dst_ip) && find(s, e->src_ip, e->dst_ip) < 0;
+
+		if (wanted) {
+			slot->src = e->src_ip;
+			slot->dst = e->dst_ip;
+			slot->value = e->sup_bw <= MPIB_HINT_MAX_BW ? e->sup_bw : 0;
+			slot->keep_until = now + HA_SLOTS_GRACE_NS;
+			slot->inherited = true;
+			s->used++;
+		}
+		if (e->seq & 1 || e->sup_bw != slot->value || e->src_ip != slot->src || e->dst_ip != slot->dst)
+			put(s, i); /* its writer died over it, or it is nonsense */
+	}
+}
+
+void ha_slots_close(struct ha_slots *s)
+{
+	struct ha_owner *owner;
+
+	for (unsigned i = 0; i < HA_SLOTS_BUCKETS; i++)
+		while (s->bucket[i]) {
+			struct ha_registration *r = s->bucket[i];
+
+			s->bucket[i] = r->next;
+			free(r);
+		}
+	while ((owner = s->owners) != NULL) {
+		s->owners = owner->next;
+		free(owner);
+	}
+}
+
+void ha_slots_expire(struct ha_slots *s, uint64_t now)
+{
+	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
+		if (ha_slot_used(&s->slot[i]) && !s->slot[i].refs && now >= s->slot[i].keep_until)
+			release(s, i);
+}
+
+/* ---- registrations ---- */
+
+static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner *owner, uint32_t conn_id)
+{
+	uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + conn_id * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &s->bucket[(h ^ h >> 32) % HA_SLOTS_BUCKETS];
+}
+
+/* What points to the registration; to NULL: there is none. */
+static struct ha_registration **lookup(struct ha_slots *s, const struct ha_owner *owner, uint32_t conn_id)
+{
+	struct ha_registration **link = bucket(s, owner, conn_id);
+
+	while (*link && ((*link)->owner != owner || (*link)->conn_id != conn_id))
+		link = &(*link)->next;
+	return link;
+}
+
+static void drop(struct ha_slots *s, struct ha_registration **link)
+{
+	struct ha_registration *r = *link;
+
+	*link = r->next;
+	*r->owner_link = r->of_owner;
+	if (r->of_owner)
+		r->of_owner->owner_link = r->owner_link;
+	if (!--s->slot[r->slot].refs)
+		release(s, r->slot);
+	s->nregistrations--;
+	free(r);
+}
+
+static bool add(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id, unsigned at)
+{
+	struct ha_registration **link = bucket(s, owner, conn_id), *r;
+
+	r = s->nregistrations < HA_SLOTS_REGISTRATIONS ? calloc(1, sizeof(*r)) : NULL;
+	if (!r)
+		return false;
+	r->owner = owner;
+	r->conn_id = conn_id;
+	r->slot = at;
+	r->next = *link;
+	*link = r;
+	r->of_owner = owner->registrations;
+	r->owner_link = &owner->registrations;
+	if (r->of_owner)
+		r->of_owner->owner_link = &r->of_owner;
+	owner->registrations = r;
+	s->nregistrations++;
+	s->slot[at].refs++;
+	return true;
+}
+
+/* The flow's slot, a new one if it has none. */
+static int claim(struct ha_slots *s, const struct mpib_register *m)
+{
+	int at = find(s, m->sout_src_ip, m->sout_dst_ip);
+
+	if (at < 0) {
+		at = find(s, 0, 0);
+		if (at < 0)
+			return -1;
+		memset(&s->slot[at], 0, sizeof(s->slot[at]));
+		s->used++;
+		s->slot[at].src = m->sout_src_ip;
+		s->slot[at].dst = m->sout_dst_ip;
+	}
+	s->slot[at].sup_src = m->sup_src_ip;
+	s->slot[at].sup_dst = m->sup_dst_ip;
+	return at;
+}
+
+/* A flow that got its first registration: the hint is there before the answer. */
+static void greet(struct ha_slots *s, unsigned at)
+{
+	struct ha_slot *slot = &s->slot[at];
+	uint32_t value = s->advise ? s->advise(s->user, at) : 0;
+
+	slot->inherited = false;
+	slot->value = value <= MPIB_HINT_MAX_BW ? value : MPIB_HINT_MAX_BW;
+	put(s, at);
+}
+
+uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner, const struct mpib_register *m, uint32_t *slot)
+{
+	const struct ha_registration *known = *lookup(s, owner, m->conn_id);
+	int at;
+
+	*slot = MPIB_NO_SLOT;
+	if (!m->sout_src_ip || !m->sout_dst_ip)
+		return MPIB_STATUS_INVALID;
+	if (known) {
+		const struct ha_slot *has = &s->slot[known->slot];
+
+		if (has->src != m->sout_src_ip || has->dst != m->sout_dst_ip)
+			return MPIB_STATUS_INVALID;
+		*slot = known->slot;
+		return MPIB_STATUS_OK;
+	}
+	at = claim(s, m);
+	if (at < 0)
+		return MPIB_STATUS_NO_SLOT;
+	if (!add(s, owner, m->conn_id, (unsigned)at)) {
+		if (!s->slot[at].refs && !s->slot[at].inherited)
+			release(s, (unsigned)at);
+		return MPIB_STATUS_NO_SLOT;
+	}
+	if (s->slot[at].refs == 1)
+		greet(s, (unsigned)at);
+	*slot = (uint32_t)at;
+	return MPIB_STATUS_OK;
+}
+
+uint32_t ha_slots_deregister(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id)
+{
+	struct ha_registration **link = lookup(s, owner, conn_id);
+
+	if (!*link)
+		return MPIB_STATUS_INVALID;
+	drop(s, link);
+	return MPIB_STATUS_OK;
+}
+
+/* ---- owners ---- */
+
+struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
+{
+	uint64_t start = pid > 0 ? ha_process_start(pid) : 0;
+	struct ha_owner *owner = NULL;
+
+	if (!start)
+		pid = 0; /* in another namespace, or it has ended already: its socket is all we know of it */
+	for (owner = s->owners; pid && owner; owner = owner->next)
+		if (owner->pid == pid && owner->start == start)
+			break;
+	if (!pid || !owner) {
+		owner = calloc(1, sizeof(*owner));
+		if (!owner)
+			return NULL;
+		owner->pid = pid;
+		owner->start = start;
+		owner->next = s->owners;
+		s->owners = owner;
+		s->nowners++;
+	}
+	owner->uid = uid;
+	owner->sockets++;
+	return owner;
+}
+
+static void forget(struct ha_slots *s, struct ha_owner *owner)
+{
+	struct ha_owner **link = &s->owners;
+
+	while (owner->registrations) {
+		drop(s, lookup(s, owner, owner->registrations->conn_id));
+		s->reclaimed++;
+	}
+	while (*link != owner)
+		link = &(*link)->next;
+	*link = owner->next;
+	if (s->sweep == owner)
+		s->sweep = owner->next;
+	s->nowners--;
+	free(owner);
+}
+
+void ha_owner_hang_up(struct ha_slots *s, struct ha_owner *owner)
+{
+	if (--owner->sockets)
+		return;
+	if (!owner->pid || !owner->registrations)
+		forget(s, owner);
+}
+
+void ha_owner_sweep(struct ha_slots *s, unsigned most)
+{
+	struct ha_owner *owner = s->sweep ? s->sweep : s->owners, *next;
+
+	if (!ha_process_start(getpid()))
+		return; /* no /proc, or no descriptor left: we know nothing */
+	for (; owner && most; owner = next, most--) {
+		next = owner->next;
+		if (!owner->pid || ha_process_start(owner->pid) == owner->start)
+			continue;
+		/* A child may still hold its socket; that one is closed by whoever holds it, and is nobody's now. */
+		while (owner->registrations) {
+			drop(s, lookup(s, owner, owner->registrations->conn_id));
+			s->reclaimed++;
+		}
+		owner->pid = 0;
+		if (!owner->sockets)
+			forget(s, owner);
+	}
+	s->sweep = owner;
+}
+
+bool ha_slots_consistent(const struct ha_slots *s)
+{
+	unsigned refs[MPIB_HINT_MAX_ENTRIES] = { 0 }, n = 0, used = 0, owned = 0, owners = 0;
+
+	for (unsigned i = 0; i < HA_SLOTS_BUCKETS; i++)
+		for (const struct ha_registration *r = s->bucket[i]; r; r = r->next, n++)
+			refs[r->slot]++;
+	for (const struct ha_owner *o = s->owners; o; o = o->next, owners++)
+		for (const struct ha_registration *r = o->registrations; r; r = r->of_owner, owned++)
+			if (r->owner != o || *r->owner_link != r)
+				return false;
+	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
+		const struct mpib_hint_entry *e = &s->shm->entries[i];
+		const struct ha_slot *slot = &s->slot[i];
+
+		used += ha_slot_used(slot);
+		if (slot->refs != refs[i] || (slot->refs && !ha_slot_used(slot)) || e->seq & 1 || e->sup_bw != slot->value ||
+		    e->src_ip != slot->src || e->dst_ip != slot->dst || slot->value > MPIB_HINT_MAX_BW)
+			return false;
+		if (ha_slot_used(slot) && find(s, slot->src, slot->dst) != i)
+			return false;
+	}
+	return n == s->nregistrations && n == owned && used == s->used && owners == s->nowners;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The plugin's two halves (core/hints.h, core/agent_client.h) against a living agent that is killed, stopped, replaced and
+ * restarted while four threads read hints as fast as they can. Each share that they get must be the one that was set for the
+ * flow; with the agent gone or hanging they must come to get none, and with it back they must get them again.
+ */
+#include "base/clock.h"
+#include "core/agent_client.h"
+#include "core/hints.h"
+#include "tests/agent/rig.h"
+#include "tests/base/check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define FLOWS 64
+#define READERS 4
+#define STALE_MS 1000
+
+static struct ha_hints hints;
+static struct ha_agent_client client;
+static struct ha_agent_flow flow[FLOWS];
+static atomic_ulong got[HA_HINT_KINDS];
+static atomic_bool stop;
+
+/* As the rules say that the test gives the agent. */
+static uint32_t share_of(unsigned f)
+{
+	return f % 2 ? 700 : 300;
+}
+
+static void *read_for_ever(void *arg)
+{
+	unsigned long kinds[HA_HINT_KINDS] = { 0 };
+
+	for (unsigned i = 0; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
+		unsigned f = i % FLOWS;
+		uint32_t slot = atomic_load_explicit(&flow[f].slot, memory_order_relaxed), bw = 0;
+		enum ha_hint hint = ha_hints_read(&hints, slot, flow[f].sout_src, flow[f].sout_dst, &bw);
+
+		CHECK(hint != HA_HINT_OK || bw == share_of(f));
+		kinds[hint]++;
+		if (i % 256 == 255)
+			for (int k = 0; k < HA_HINT_KINDS; k++) {
+				atomic_fetch_add_explicit(&got[k], kinds[k], memory_order_relaxed);
+				kinds[k] = 0;
+			}
+	}
+	return NULL;
+}
+
+/* The driver's part, for so long. */
+static void drive(unsigned ms)
+{
+	uint64_t until = ha_clock_now(&ha_clock_live) + ms * HA_NS_PER_MS, now;
+
+	while ((now = ha_clock_now(&ha_clock_live)) < until) {
+		ha_agent_round(&client, now);
+		ha_hints_look(&hints, now);
+		rig_sleep(5);
+	}
+}
+
+static unsigned long fresh(enum ha_hint kind)
+{
+	return atomic_exchange_explicit(&got[kind], 0, memory_order_relaxed);
+}
+
+static bool all_have_advice(void)
+{
+	for (unsigned f = 0; f < FLOWS; f++) {
+		uint32_t bw;
+
+		if (ha_hints_read(&hints, atomic_load(&flow[f].slot), flow[f].sout_src, flow[f].sout_dst, &bw))
+			return false;
+	}
+	return true;
+}
+
+static void await_advice(void)
+{
+	for (int i = 0; i < 600 && !all_have_advice(); i++)
+		drive(50);
+	CHECK(all_have_advice());
+}
+
+static void await_none(void)
+{
+	for (int i = 0; i < 600; i++) {
+		drive(50);
+		fresh(HA_HINT_OK);
+		rig_sleep(20);
+		if (!fresh(HA_HINT_OK))
+			return;
+	}
+	CHECK(!"readers still get advice");
+}
+
+static void start(struct rig *r)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "static:%s/flows", r->top);
+	rig_start(r, "--policy", path, NULL);
+}
+
+static void rules_write(const struct rig *r)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/flows", r->top);
+	file = fopen(path, "we");
+	CHECK(file);
+	for (unsigned f = 0; f < FLOWS; f++)
+		fprintf(file, "10.0.0.%u 10.1.0.%u %u\n", f, f, share_of(f));
+	fclose(file);
+}
+
+static void a_short_outage_is_not_felt(struct rig *r)
+{
+	uint32_t before[FLOWS];
+
+	for (unsigned f = 0; f < FLOWS; f++)
+		before[f] = atomic_load(&flow[f].slot);
+	for (int i = 0; i < 5; i++) {
+		rig_stop(r, i % 2 ? SIGTERM : SIGKILL);
+		start(r);
+		await_advice();
+	}
+	for (unsigned f = 0; f < FLOWS; f++)
+		CHECK_INT(atomic_load(&flow[f].slot), before[f]);
+	for (int i = 0; i < 1000 && rig_number(r, "registered_connections") != FLOWS; i++)
+		drive(20);
+	CHECK_INT(rig_number(r, "registered_connections"), FLOWS);
+	CHECK_INT(rig_number(r, "slots_used"), FLOWS);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t reader[READERS];
+	struct rig r;
+
+	CHECK(argc >= 2);
+	rig_program = argv[1];
+	rig_make(&r);
+	rules_write(&r);
+	start(&r);
+	CHECK(!ha_hints_open(&hints, r.hints, STALE_MS * HA_NS_PER_MS));
+	CHECK(!ha_agent_client_open(&client, r.socket));
+	for (unsigned f = 0; f < FLOWS; f++) {
+		flow[f].sout_src = rig_flow_src(f);
+		flow[f].sout_dst = rig_flow_dst(f);
+		ha_agent_add(&client, &flow[f]);
+	}
+	for (int i = 0; i < READERS; i++)
+		CHECK(!pthread_create(&reader[i], NULL, read_for_ever, NULL));
+	await_advice();
+	a_short_outage_is_not_felt(&r);
+	/* Gone for long. */
+	rig_stop(&r, SIGKILL);
+	await_none();
+	CHECK_INT(hints.state, HA_HINTS_STALE);
+	start(&r);
+	await_advice();
+	/* It hangs. */
+	CHECK(!kill(r.agent, SIGSTOP));
+	await_none();
+	CHECK(!kill(r.agent, SIGCONT));
+	await_advice();
+	/* Its files are removed under it. */
+	CHECK(!unlink(r.hints));
+	await_none();
+	await_advice();
+	atomic_store(&stop, true);
+	for (int i = 0; i < READERS; i++)
+		pthread_join(reader[i], NULL);
+	ha_agent_client_close(&client);
+	ha_hints_close(&hints);
+	rig_remove(&r);
+	return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ha agent: what ha-agent tells the plugins of this host, and telling it otherwise by hand. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "include/mpib_agent_iface.h"
+#include "tools/ha.h"
+
+#define HEART_MS 300	  /* that a heart is listened to */
+#define PATIENCE_SECONDS 5 /* for an answer of the agent */
+
+static int usage(FILE *out)
+{
+	fprintf(out, "usage: ha agent show                            the hints, as plugins read them; works without the agent\n"
+		     "       ha agent dump                            all that the agent knows, as JSON\n"
+		     "       ha agent set SOURCE DESTINATION SHARE    SUP's share of these flows, parts per 1024\n"
+		     "       ha agent unset SOURCE DESTINATION        back to the agent's policy\n"
+		     "SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any. The more exact rule\n"
+		     "wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS say where it is.\n"
+		     "Exit status 1: there is no agent, or it refuses; 2: called wrongly.\n");
+	return out == stdout ? 0 : 2;
+}
+
+/* ---- the file of hints ---- */
+
+static int hints_read(const char *path, struct mpib_hint_shm *shm)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0) {
+		fprintf(stderr, "ha agent: %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	n = pread(fd, shm, sizeof(*shm), 0);
+	close(fd);
+	if (n == (ssize_t)sizeof(*shm) && shm->header.magic == MPIB_HINT_MAGIC &&
+	    shm->header.max_entries == MPIB_HINT_MAX_ENTRIES)
+		return 0;
+	fprintf(stderr, "ha agent: %s holds no hints\n", path);
+	return 1;
+}
+
+static const char *heart_text(uint32_t before, uint32_t after)
+{
+	if (before != after)
+		return "beats: plugins follow the hints";
+	return after ? "stands still: plugins choose by topology" : "there is none: this agent is not hawser's";
+}
+
+static int show(const char *path)
+{
+	struct timespec listen = { 0, HEART_MS * 1000000L };
+	char src[INET_ADDRSTRLEN], dst[INET_ADDRSTRLEN];
+	struct mpib_hint_shm shm;
+	unsigned listed = 0;
+	uint32_t before;
+
+	if (hints_read(path, &shm))
+		return 1;
+	before = shm.header.beat;
+	nanosleep(&listen, NULL);
+	if (hints_read(path, &shm))
+		return 1;
+	printf("%s: the agent's heart %s\n", path, heart_text(before, shm.header.beat));
+	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
+		const struct mpib_hint_entry *e = &shm.entries[i];
+
+		if (!e->src_ip && !e->dst_ip)
+			continue;
+		if (!listed++)
+			printf("%4s  %-15s  %-15s  %5s\n", "slot", "source", "destination", "share");
+		inet_ntop(AF_INET, &e->src_ip, src, sizeof(src));
+		inet_ntop(AF_INET, &e->dst_ip, dst, sizeof(dst));
+		printf("%4d  %-15s  %-15s  %5u%s\n", i, src, dst, e->sup_bw, e->seq & 1 ? "  (being written)" : "");
+	}
+	if (!listed)
+		printf("no flow is registered\n");
+	return fflush(stdout) || ferror(stdout) ? 1 : 0;
+}
+
+/* ---- the agent ---- */
+
+static int dial(const char *socket_path, char *path, size_t size)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct timeval patience = { PATIENCE_SECONDS, 0 };
+	const char *slash = strrchr(socket_path, '/');
+	int fd;
+
+	snprintf(path, size, "%.*scontrol", slash ? (int)(slash - socket_path) + 1 : 0, socket_path);
+	if (strlen(path) >= sizeof(to.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(to.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	    !connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The answer without its first line goes to stdout. */
+static int hear(int fd)
+{
+	char first[256] = "", data[4096];
+	size_t have = 0, rest;
+	char *end = NULL;
+	ssize_t n;
+
+	while (!end && have < sizeof(first) - 1 && (n = read(fd, first + have, sizeof(first) - 1 - have)) > 0) {
+		have += (size_t)n;
+		first[have] = 0;
+		end = strchr(first, '\n');
+	}
+	if (!end) {
+		fprintf(stderr, "ha agent: the agent does not answer; it hangs, or you are neither root nor its user\n");
+		return 1;
+	}
+	*end = 0;
+	if (strcmp(first, "ok")) {
+		fprintf(stderr, "ha agent: %s\n", strncmp(first, "error: ", 7) ? first : first + 7);
+		return 1;
+	}
+	rest = have - (size_t)(end + 1 - first);
+	fwrite(end + 1, 1, rest, stdout);
+	while ((n = read(fd, data, sizeof(data))) > 0)
+		fwrite(data, 1, (size_t)n, stdout);
+	return n < 0 || fflush(stdout) || ferror(stdout) ? 1 : 0;
+}
+
+static int ask(const char *socket_path, int argc, char **argv)
+{
+	char path[600], line[256];
+	int fd, rc, used = 0;
+
+	for (int i = 0; i < argc; i++)
+		if (used < (int)sizeof(line))
+			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", argv[i], i < argc - 1 ? " " : "\n");
+	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
+		return usage(stderr);
+	fd = dial(socket_path, path, sizeof(path));
+	if (fd < 0) {
+		fprintf(stderr, "ha agent: %s: %s; is ha-agent running?\n", path, strerror(errno));
+		return 1;
+	}
+	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? hear(fd) : 1;
+	close(fd);
+	return rc;
+}
+
+int ha_cmd_agent(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int words;
+	} commands[] = { { "dump", 1 }, { "set", 4 }, { "unset", 3 } };
+	struct ha_config config;
+
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return usage(stdout);
+	ha_config_load_env(&config);
+	if (argc == 2 && !strcmp(argv[1], "show"))
+		return show(config.agent_hints);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (argc - 1 == commands[i].words && !strcmp(argv[1], commands[i].name))
+			return ask(config.agent_socket, argc - 1, argv + 1);
+	return usage(stderr);
+}
