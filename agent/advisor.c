@@ -165,7 +165,8 @@ static const char *file_open(struct ha_advisor *a, const char *file)
 	return wrong;
 }
 
-const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy, const char *sysfs, uint64_t now)
+const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy, const char *sysfs,
+			    uint64_t now)
 {
 	memset(a, 0, sizeof(*a));
 	a->slots = slots;

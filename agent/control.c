@@ -129,8 +129,9 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 
 	if (fd < 0)
 		return;
-	call = !ha_users_peer(fd, &peer) && ha_users_rule(peer.uid) && c->ncalls < HA_CONTROL_MOST ? calloc(1, sizeof(*call)) :
-												      NULL;
+	call = NULL;
+	if (!ha_users_peer(fd, &peer) && ha_users_rule(peer.uid) && c->ncalls < HA_CONTROL_MOST)
+		call = calloc(1, sizeof(*call));
 	if (!call) {
 		close(fd);
 		return;

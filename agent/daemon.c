@@ -65,8 +65,8 @@ const char *ha_daemon_rule(struct ha_daemon *d, const struct ha_rule *rule, bool
 	ha_advisor_rules_changed(&d->advisor);
 	err = rules_save(d);
 	if (err)
-		HA_WARN("agent", "the rules cannot be kept in %s/%s: %s; they are in force until the agent ends", d->folder.path,
-			HA_AGENT_RULES, strerror(-err));
+		HA_WARN("agent", "the rules cannot be kept in %s/%s: %s; they are in force until the agent ends",
+			d->folder.path, HA_AGENT_RULES, strerror(-err));
 	return NULL;
 }
 
@@ -227,7 +227,9 @@ static void files_limit(struct ha_daemon *d)
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return;
 	if (limit.rlim_cur < d->options.most + SPARE_FILES) {
-		d->options.most = limit.rlim_cur > 2 * SPARE_FILES ? (unsigned)limit.rlim_cur - SPARE_FILES : SPARE_FILES;
+		d->options.most = SPARE_FILES;
+		if (limit.rlim_cur > 2 * SPARE_FILES)
+			d->options.most = (unsigned)limit.rlim_cur - SPARE_FILES;
 		HA_WARN("agent", "the limit of open files allows %u registration sockets", d->options.most);
 	}
 }
@@ -280,7 +282,8 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 		ha_daemon_close(d);
 		return err;
 	}
-	HA_INFO("agent", "registration at %s, hints at %s (%s, %u flows), policy %s, metrics on port %u", options->socket,
+	HA_INFO("agent", "registration at %s, hints at %s (%s, %u flows), policy %s, metrics on port %u",
+		options->socket,
 		options->hints, d->page.inherited ? "taken over" : "new", d->slots.used,
 		ha_advisor_policy_text(d->advisor.policy), d->http.port);
 	return 0;

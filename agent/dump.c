@@ -25,8 +25,9 @@ static json_t *slot_json(const struct ha_daemon *d, unsigned at)
 	const struct ha_slot *slot = &d->slots.slot[at];
 
 	return json_pack("{si, so, so, so, so, si, si, ss}", "slot", (int)at, "sout_source", address(slot->src),
-			 "sout_destination", address(slot->dst), "sup_source", address(slot->sup_src), "sup_destination",
-			 address(slot->sup_dst), "connections", (int)slot->refs, "share", (int)slot->value, "from",
+			 "sout_destination", address(slot->dst), "sup_source", address(slot->sup_src),
+			 "sup_destination", address(slot->sup_dst), "connections", (int)slot->refs, "share",
+			 (int)slot->value, "from",
 			 ha_advisor_source(&d->advisor, at));
 }
 
@@ -47,8 +48,9 @@ static json_t *ports_json(const struct ha_daemon *d)
 	for (unsigned i = 0; i < d->advisor.ports.n; i++) {
 		const struct ha_port *p = &d->advisor.ports.port[i];
 		const struct ha_trouble *t = &d->advisor.trouble[i];
-		json_t *one = json_pack("{ss, si, ss, sb, sI, sI, sb}", "device", p->device, "port", p->number, "interface",
-					p->interface, "up", p->up, "mbps", (json_int_t)p->mbps, "troubles_per_second",
+		json_t *one = json_pack("{ss, si, ss, sb, sI, sI, sb}", "device", p->device, "port", p->number,
+					"interface", p->interface, "up", p->up, "mbps", (json_int_t)p->mbps,
+					"troubles_per_second",
 					(json_int_t)t->per_second, "congested", t->congested);
 
 		for (int c = 0; c < HA_PORT_COUNTERS; c++)
@@ -116,8 +118,9 @@ static void numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 void ha_dump(const struct ha_daemon *d, FILE *out)
 {
 	struct number n[NUMBERS];
-	json_t *all = json_pack("{ss, si, ss, ss, ss, ss, si}", "version", HAWSER_VERSION, "pid", (int)getpid(), "policy",
-				ha_advisor_policy_text(d->advisor.policy), "socket", d->options.socket, "hints",
+	json_t *all = json_pack("{ss, si, ss, ss, ss, ss, si}", "version", HAWSER_VERSION, "pid", (int)getpid(),
+				"policy", ha_advisor_policy_text(d->advisor.policy), "socket", d->options.socket,
+				"hints",
 				d->options.hints, "metrics", d->options.metrics, "metrics_port", (int)d->http.port);
 	json_t *counts = json_object();
 
@@ -157,8 +160,8 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 	}
 	head(out, "port_up", "gauge", "The port has a link.");
 	for (unsigned i = 0; i < ports->n; i++)
-		fprintf(out, "hawser_agent_port_up{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n", ports->port[i].device,
-			ports->port[i].number, ports->port[i].interface, ports->port[i].up);
+		fprintf(out, "hawser_agent_port_up{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
+			ports->port[i].device, ports->port[i].number, ports->port[i].interface, ports->port[i].up);
 	head(out, "port_congested", "gauge", "The port counts as congested.");
 	for (unsigned i = 0; i < ports->n; i++)
 		fprintf(out, "hawser_agent_port_congested{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
@@ -177,7 +180,8 @@ static void slots_print(const struct ha_daemon *d, FILE *out)
 			continue;
 		inet_ntop(AF_INET, &slot->src, src, sizeof(src));
 		inet_ntop(AF_INET, &slot->dst, dst, sizeof(dst));
-		fprintf(out, "hawser_agent_share{slot=\"%u\",source=\"%s\",destination=\"%s\",from=\"%s\"} %u\n", i, src, dst,
+		fprintf(out, "hawser_agent_share{slot=\"%u\",source=\"%s\",destination=\"%s\",from=\"%s\"} %u\n", i,
+			src, dst,
 			ha_advisor_source(&d->advisor, i), slot->value);
 	}
 }

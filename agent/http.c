@@ -54,7 +54,8 @@ static enum MHD_Result metrics(const struct ha_daemon *d, struct MHD_Connection 
 	return reply(c, MHD_HTTP_OK, text, len, TYPE);
 }
 
-static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url, const char *method,
+			     const char *version,
 			     const char *upload, size_t *upload_size, void **state)
 {
 	static int seen;

@@ -12,17 +12,19 @@
 
 static int usage(FILE *out)
 {
-	fprintf(out, "usage: ha-agent [OPTIONS]   tells the plugins of this host how to share traffic between SOUT and SUP\n"
-		     "  -s, --socket=PATH     of registration (HA_NCCL_AGENT_SOCKET, " MPIB_AGENT_SOCK_PATH ")\n"
-		     "  -f, --hints=PATH      the file of hints (HA_NCCL_AGENT_HINTS, " MPIB_HINT_SHM_PATH ")\n"
-		     "  -p, --policy=POLICY   manual: what `ha agent set` says (the default); static:FILE: rules in a file;\n"
-		     "                        congestion: by the counters of the ports\n"
-		     "  -u, --users=LIST      who else may register: names or numbers, * = everybody (default: nobody)\n"
-		     "  -m, --metrics=WHERE   ADDRESS:PORT of the OpenMetrics, or none (default: 127.0.0.1:9840)\n"
-		     "  -i, --interval=MS     between two looks at the counters or the file (500; 10 to 60000)\n"
-		     "  -c, --connections=N   processes' sockets at once (4096)\n"
-		     "      --sysfs=ROOT      stands for / when counters are read\n"
-		     "Rules set by hand come first whatever the policy. SIGHUP: look now. Exit status 1: it cannot run here, 2: called wrongly.\n");
+	fprintf(out,
+		"usage: ha-agent [OPTIONS]   tells the plugins of this host how to share traffic between SOUT and SUP\n"
+		"  -s, --socket=PATH     of registration (HA_NCCL_AGENT_SOCKET, " MPIB_AGENT_SOCK_PATH ")\n"
+		"  -f, --hints=PATH      the file of hints (HA_NCCL_AGENT_HINTS, " MPIB_HINT_SHM_PATH ")\n"
+		"  -p, --policy=POLICY   manual: what `ha agent set` says (default); static:FILE: rules in a file;\n"
+		"                        congestion: by the counters of the ports\n"
+		"  -u, --users=LIST      who else may register: names or numbers, * = everybody (default: nobody)\n"
+		"  -m, --metrics=WHERE   ADDRESS:PORT of the OpenMetrics, or none (default: 127.0.0.1:9840)\n"
+		"  -i, --interval=MS     between two looks at the counters or the file (500; 10 to 60000)\n"
+		"  -c, --connections=N   processes' sockets at once (4096)\n"
+		"      --sysfs=ROOT      stands for / when counters are read\n"
+		"Rules set by hand come first whatever the policy. SIGHUP: look now.\n"
+		"Exit status 1: it cannot run here, 2: called wrongly.\n");
 	return out == stdout ? 0 : 2;
 }
 

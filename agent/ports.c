@@ -171,7 +171,8 @@ static uint64_t read_speed(const struct ha_ports *ports, const struct ha_port *p
 	long mbps;
 
 	/* "100 Gb/sec (4X EDR)" */
-	if (*p->device && ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate", p->device,
+	if (*p->device && ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate",
+					p->device,
 					p->number) > 0) {
 		gbps = strtod(text, NULL);
 		if (gbps > 0 && gbps < 1e6)

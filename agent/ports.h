@@ -3,8 +3,8 @@
  * ports.h - the ports of this host that flows leave by, and what their counters say
  *
  * A port is found by its IPv4 address: as a GID of an RDMA device (which names the network interface too), else as the
- * address of a network interface. Counters are summed from every source that exists; drivers name theirs differently, and
- * the table in ports.c has the names that we know.
+ * address of a network interface. Counters are summed from every source that exists; drivers name theirs differently,
+ * and the table in ports.c has the names that we know.
  */
 #ifndef HA_AGENT_PORTS_H
 #define HA_AGENT_PORTS_H

@@ -97,8 +97,8 @@ static void conn_ready(struct ha_watch *watch, uint32_t events)
 		}
 	}
 	if (n > 0 && ha_session_feed(&c->session, r->slots, c->owner, &r->counts, data, (size_t)n) != n) {
-		HA_INFO("agent", "process %d (user %u) does not speak the protocol of registration; hung up", (int)c->owner->pid,
-			(unsigned)c->owner->uid);
+		HA_INFO("agent", "process %d (user %u) does not speak the protocol of registration; hung up",
+			(int)c->owner->pid, (unsigned)c->owner->uid);
 		hang_up(c, true);
 		return;
 	}
@@ -208,8 +208,8 @@ int ha_registrar_relisten(struct ha_registrar *r, int fd)
 	return err;
 }
 
-int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_slots *slots, const struct ha_users *users,
-		      int fd, unsigned most)
+int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_slots *slots,
+		      const struct ha_users *users, int fd, unsigned most)
 {
 	*r = (struct ha_registrar){ .listener.fd = -1, .loop = loop, .slots = slots, .users = users, .most = most };
 	return ha_registrar_relisten(r, fd);

@@ -2,8 +2,9 @@
 /*
  * registrar.h - the registration socket and everybody who is connected to it
  *
- * A peer that leaves a message half said, or does not take its answers, for HA_REGISTRAR_PATIENCE_NS is hung up on; so is one
- * that we do not know, and one more than we have room for. What it had registered stays until its process ends.
+ * A peer that leaves a message half said, or does not take its answers, for HA_REGISTRAR_PATIENCE_NS is hung up on;
+ * so is one that we do not know, and one more than we have room for. What it had registered stays until its process
+ * ends.
  */
 #ifndef HA_AGENT_REGISTRAR_H
 #define HA_AGENT_REGISTRAR_H
@@ -30,8 +31,8 @@ struct ha_registrar {
 };
 
 /* fd: a listening socket, ours from now on. most: sockets at once. */
-int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_slots *slots, const struct ha_users *users,
-		      int fd, unsigned most);
+int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_slots *slots,
+		      const struct ha_users *users, int fd, unsigned most);
 /* Another listening socket in place of the first. */
 int ha_registrar_relisten(struct ha_registrar *r, int fd);
 void ha_registrar_close(struct ha_registrar *r);

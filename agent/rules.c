@@ -179,7 +179,8 @@ static void end_print(uint32_t address, unsigned len, FILE *out)
 	if (!len)
 		fputs("* ", out);
 	else
-		fprintf(out, "%u.%u.%u.%u/%u ", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255, len);
+		fprintf(out, "%u.%u.%u.%u/%u ", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255,
+			len);
 }
 
 void ha_rules_print(const struct ha_rules *rules, FILE *out)

@@ -63,7 +63,8 @@ static int missing(const struct ha_session *x, struct mpib_msg_header *h)
 	return (int)(h->length - x->in_len);
 }
 
-ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner, struct ha_session_counts *counts,
+ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
+			struct ha_session_counts *counts,
 			const uint8_t *data, size_t len)
 {
 	struct mpib_msg_header h = { 0 };

@@ -312,7 +312,8 @@ bool ha_slots_consistent(const struct ha_slots *s)
 		const struct ha_slot *slot = &s->slot[i];
 
 		used += ha_slot_used(slot);
-		if (slot->refs != refs[i] || (slot->refs && !ha_slot_used(slot)) || e->seq & 1 || e->sup_bw != slot->value ||
+		if (slot->refs != refs[i] || (slot->refs && !ha_slot_used(slot)) || e->seq & 1 ||
+		    e->sup_bw != slot->value ||
 		    e->src_ip != slot->src || e->dst_ip != slot->dst || slot->value > MPIB_HINT_MAX_BW)
 			return false;
 		if (ha_slot_used(slot) && find(s, slot->src, slot->dst) != i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A flow is on one of three lists: waiting (to be asked for, or asked), held (it has its slot), refused (asked again every
- * RETRY_NS). The agent answers in the order of the questions, so answers name nobody.
+ * A flow is on one of three lists: waiting (to be asked for, or asked), held (it has its slot), refused (asked again
+ * every RETRY_NS). The agent answers in the order of the questions, so answers name nobody.
  */
 #include "core/agent_client.h"
 
@@ -184,7 +184,9 @@ static void dial(struct ha_agent_client *c, uint64_t now)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof(to))) {
 		/* EAGAIN: its queue is full, it may hang. */
-		hang_up(c, now, errno == EAGAIN ? HA_AGENT_HANGS : errno == EACCES ? HA_AGENT_REFUSED : HA_AGENT_ABSENT);
+		enum ha_agent_state why = errno == EACCES ? HA_AGENT_REFUSED : HA_AGENT_ABSENT;
+
+		hang_up(c, now, errno == EAGAIN ? HA_AGENT_HANGS : why);
 		return;
 	}
 	c->answered = false;

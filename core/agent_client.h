@@ -22,8 +22,8 @@ TAILQ_HEAD(ha_agent_flows, ha_agent_flow);
 
 /* A connection's flow; lives in the connection, from add to remove. Addresses in network byte order. */
 struct ha_agent_flow {
-	/* What ha_hints_read wants; MPIB_NO_SLOT until the agent has given one. Any thread reads it, relaxed: entries say
-	 * themselves whose they are. */
+	/* What ha_hints_read wants; MPIB_NO_SLOT until the agent has given one. Any thread reads it, relaxed: entries
+	 * say themselves whose they are. */
 	_Atomic uint32_t slot;
 	uint32_t sout_src, sout_dst, sup_src, sup_dst;
 	uint32_t conn_id;

@@ -2,12 +2,13 @@
 /*
  * hints.h - the agent's hints, as a reader sees them that must not be hurt by the agent
  *
- * ha_hints_read is for the data path, from any thread: a few loads from memory, no system call, no lock, a bounded number
- * of attempts. Whatever is wrong, it says what, and the caller takes the weights it would have without an agent.
+ * ha_hints_read is for the data path, from any thread: a few loads from memory, no system call, no lock, a bounded
+ * number of attempts. Whatever is wrong, it says what, and the caller takes the weights it would have without an agent.
  *
- * ha_hints_look is the driver's, every 100 ms or so: it finds the file, judges it and watches the agent's heart. Readers
- * see its verdict as one pointer, which is NULL unless the hints may be believed. A file that another takes the place of
- * stays mapped until ha_hints_close, because a reader may be in it; there are HA_HINTS_FILES of them at most.
+ * ha_hints_look is the driver's, every 100 ms or so: it finds the file, judges it and watches the agent's heart.
+ * Readers see its verdict as one pointer, which is NULL unless the hints may be believed. A file that another takes
+ * the place of stays mapped until ha_hints_close, because a reader may be in it; there are HA_HINTS_FILES of them at
+ * most.
  *
  * What it does not protect against: the file's owner, whom we trust (root or our own user), making the file shorter.
  */
@@ -68,8 +69,8 @@ const char *ha_hints_state_text(enum ha_hints_state state);
 const char *ha_hint_text(enum ha_hint hint);
 
 /*
- * The share of SUP for the flow src to dst (IPv4 addresses in network byte order) that registered as `slot`; MPIB_NO_SLOT
- * is none. *sup_bw is written with HA_HINT_OK only, and is at most MPIB_HINT_MAX_BW.
+ * The share of SUP for the flow src to dst (IPv4 addresses in network byte order) that registered as `slot`;
+ * MPIB_NO_SLOT is none. *sup_bw is written with HA_HINT_OK only, and is at most MPIB_HINT_MAX_BW.
  */
 static inline enum ha_hint ha_hints_read(const struct ha_hints *h, uint32_t slot, uint32_t src, uint32_t dst,
 					 uint32_t *sup_bw)

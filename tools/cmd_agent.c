@@ -21,13 +21,15 @@
 
 static int usage(FILE *out)
 {
-	fprintf(out, "usage: ha agent show                            the hints, as plugins read them; works without the agent\n"
-		     "       ha agent dump                            all that the agent knows, as JSON\n"
-		     "       ha agent set SOURCE DESTINATION SHARE    SUP's share of these flows, parts per 1024\n"
-		     "       ha agent unset SOURCE DESTINATION        back to the agent's policy\n"
-		     "SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any. The more exact rule\n"
-		     "wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS say where it is.\n"
-		     "Exit status 1: there is no agent, or it refuses; 2: called wrongly.\n");
+	fprintf(out,
+		"usage: ha agent show                          the hints, as plugins read them; needs no agent\n"
+		"       ha agent dump                          all that the agent knows, as JSON\n"
+		"       ha agent set SOURCE DESTINATION SHARE  SUP's share of these flows, parts per 1024\n"
+		"       ha agent unset SOURCE DESTINATION      back to the agent's policy\n"
+		"SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any.\n"
+		"The more exact rule wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and\n"
+		"HA_NCCL_AGENT_HINTS say where it is.\n"
+		"Exit status 1: there is no agent, or it refuses; 2: called wrongly.\n");
 	return out == stdout ? 0 : 2;
 }
 
@@ -129,7 +131,7 @@ static int hear(int fd)
 		end = strchr(first, '\n');
 	}
 	if (!end) {
-		fprintf(stderr, "ha agent: the agent does not answer; it hangs, or you are neither root nor its user\n");
+		fprintf(stderr, "ha agent: the agent does not answer; it hangs, or you are not its user\n");
 		return 1;
 	}
 	*end = 0;
@@ -151,7 +153,8 @@ static int ask(const char *socket_path, int argc, char **argv)
 
 	for (int i = 0; i < argc; i++)
 		if (used < (int)sizeof(line))
-			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", argv[i], i < argc - 1 ? " " : "\n");
+			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", argv[i],
+					 i < argc - 1 ? " " : "\n");
 	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
 		return usage(stderr);
 	fd = dial(socket_path, path, sizeof(path));

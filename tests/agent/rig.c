@@ -185,7 +185,8 @@ uint32_t rig_flow_dst(unsigned flow)
 uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot)
 {
 	struct mpib_register m = {
-		{ MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_REGISTER, 0 }, conn_id, rig_flow_src(flow), rig_flow_dst(flow), 0, 0
+		{ MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_REGISTER, 0 }, conn_id, rig_flow_src(flow), rig_flow_dst(flow), 0,
+		0
 	};
 	struct mpib_register_response answer;
 

@@ -21,7 +21,8 @@ static void client(const struct rig *r, unsigned n)
 
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
 		random = random * 1664525u + 1013904223u;
-		CHECK_INT(rig_register(fd, (uint32_t)getpid() << 16 | i, 1 + (random >> 8) % FLOWS, &slot), MPIB_STATUS_OK);
+		CHECK_INT(rig_register(fd, (uint32_t)getpid() << 16 | i, 1 + (random >> 8) % FLOWS, &slot),
+			  MPIB_STATUS_OK);
 	}
 	if (n % 3 == 0)
 		for (unsigned i = 0; i < CONNECTIONS; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plugin's two halves (core/hints.h, core/agent_client.h) against a living agent that is killed, stopped, replaced and
- * restarted while four threads read hints as fast as they can. Each share that they get must be the one that was set for the
- * flow; with the agent gone or hanging they must come to get none, and with it back they must get them again.
+ * The plugin's two halves (core/hints.h, core/agent_client.h) against a living agent that is killed, stopped,
+ * replaced and restarted while four threads read hints as fast as they can. Each share that they get must be the one
+ * that was set for the flow; with the agent gone or hanging they must come to get none, and with it back they must
+ * get them again.
  */
 #include "base/clock.h"
 #include "core/agent_client.h"
@@ -140,6 +141,7 @@ static void a_short_outage_is_not_felt(struct rig *r)
 int main(int argc, char **argv)
 {
 	pthread_t reader[READERS];
+	unsigned files;
 	struct rig r;
 
 	CHECK(argc >= 2);
@@ -169,9 +171,13 @@ int main(int argc, char **argv)
 	await_none();
 	CHECK(!kill(r.agent, SIGCONT));
 	await_advice();
-	/* Its files are removed under it. */
+	/* Its file is removed under it: it makes another, and readers move there. */
+	files = hints.nfiles;
 	CHECK(!unlink(r.hints));
-	await_none();
+	rig_await(&r, "restored", 1);
+	for (int i = 0; i < 600 && hints.nfiles == files; i++)
+		drive(50);
+	CHECK_INT(hints.nfiles, files + 1);
 	await_advice();
 	atomic_store(&stop, true);
 	for (int i = 0; i < READERS; i++)

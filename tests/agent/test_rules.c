@@ -91,7 +91,8 @@ static void mistakes(void)
 
 static void what_is_printed_is_understood(void)
 {
-	static const char text[] = "* * 1\n10.0.0.0/8 * 2\n10.1.0.0/16 10.2.3.4/32 3\n128.0.0.0/1 255.255.255.255/32 1024\n";
+	static const char text[] = "* * 1\n10.0.0.0/8 * 2\n10.1.0.0/16 10.2.3.4/32 3\n"
+				   "128.0.0.0/1 255.255.255.255/32 1024\n";
 	struct ha_rules rules = { 0 };
 	char why[128], *printed = NULL;
 	size_t len = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots and who holds them: shared by connections of a flow, 256 of them, freed by the last, by the end of a process; and
- * what a former agent left. */
+/* Slots and who holds them: shared by connections of a flow, 256 of them, freed by the last, by the end of a process;
+ * and what a former agent left. */
 #include "agent/slots.h"
 
 #include "tests/base/check.h"
@@ -26,7 +26,8 @@ static void fresh(void)
 
 static struct mpib_register flow(uint32_t conn_id, uint32_t n)
 {
-	return (struct mpib_register){ .conn_id = conn_id, .sout_src_ip = 0x0a000000 + n, .sout_dst_ip = 0x0b000000 + n };
+	return (struct mpib_register){ .conn_id = conn_id, .sout_src_ip = 0x0a000000 + n,
+				      .sout_dst_ip = 0x0b000000 + n };
 }
 
 static uint32_t add(struct ha_owner *owner, uint32_t conn_id, uint32_t n, uint32_t *slot)

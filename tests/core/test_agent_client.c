@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plugin's side of the registration against an agent that this program plays: one that answers, is absent, hangs, dies,
- * refuses, talks nonsense. Time is the test's own; no call of the client may wait. */
+/* The plugin's side of the registration against an agent that this program plays: one that answers, is absent, hangs,
+ * dies, refuses, talks nonsense. Time is the test's own; no call of the client may wait. */
 #include "core/agent_client.h"
 
 #include "base/clock.h"
@@ -91,7 +91,8 @@ static int converse(uint32_t status)
 
 static void add(int i)
 {
-	flow[i] = (struct ha_agent_flow){ .sout_src = 0x0a, .sout_dst = 0x0b + (uint32_t)i, .sup_src = 1, .sup_dst = 2 };
+	flow[i] = (struct ha_agent_flow){ .sout_src = 0x0a, .sout_dst = 0x0b + (uint32_t)i, .sup_src = 1,
+					 .sup_dst = 2 };
 	ha_agent_add(&c, &flow[i]);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fail-safe contract of the hints: whatever an agent does or is, a reader gets an answer at once, and never a share that
- * no living agent has given for this flow. */
+/* The fail-safe contract of the hints: whatever an agent does or is, a reader gets an answer at once, and never a
+ * share that no living agent has given for this flow. */
 #include "core/hints.h"
 
 #include "base/clock.h"
