@@ -151,7 +151,8 @@ static void ended(struct sim_side *s, int err, const char *call)
 			  "connection %u, %s (%u of %u messages done): %s says %s, and nothing excuses it",
 			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call,
 			  strerror(-err));
-	if (s->bundle)
+	/* A buffer that cannot be registered ends nothing: what was posted before is the core's until the close. */
+	if (s->bundle && strcmp(call, "reg_mr") != 0)
 		disown(s);
 	to_close(s, dice(s, 30000000));
 }
@@ -166,6 +167,7 @@ static bool post_receive(struct sim_side *s)
 	size_t sizes[HA_MAX_RECVS];
 	struct sim_buffer before[HA_MAX_RECVS], *buf[HA_MAX_RECVS];
 	struct sim_message m;
+	const char *call = "reg_mr";
 	struct sim_op *op;
 	int err = 0;
 
@@ -188,14 +190,16 @@ static bool post_receive(struct sim_side *s)
 		sizes[i] = m.posted[i];
 		err = register_buffer(s, op, i);
 	}
-	if (!err)
+	if (!err) {
+		call = "irecv";
 		err = ha_irecv(recv_of(s), (int)m.n, data, sizes, m.tag, op->mr, m.optional, &op->req);
+	}
 	if (err || !op->req)
 		give_back(s, op);
 	for (unsigned i = 0; !err && !op->req && i < m.n; i++)
 		sim_buffer_refused(buf[i], &before[i]);
 	if (err)
-		ended(s, err, "irecv");
+		ended(s, err, call);
 	if (err || !op->req)
 		return err != 0;
 	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index, s->next, m.n, m.expect[0],
@@ -309,8 +313,11 @@ static bool post_send(struct sim_side *s)
 	op = prepare_send(s, &m, &err);
 	if (!op)
 		return false;
-	if (!err)
-		err = ha_isend(send_of(s), op->buf[0]->data, c->head.sent[m], c->head.tag[m], op->mr[0], &op->req);
+	if (err) {
+		ended(s, err, "reg_mr");
+		return true;
+	}
+	err = ha_isend(send_of(s), op->buf[0]->data, c->head.sent[m], c->head.tag[m], op->mr[0], &op->req);
 	if (err)
 		ended(s, err, "isend");
 	else if (op->req)

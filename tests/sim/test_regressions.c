@@ -338,6 +338,27 @@ static void farewell_lost(uint64_t key)
 	CHECK(!sim_promise_farewell_lost(&sc, 0, 1 * MS, 2 * MS)); /* another device's packets */
 }
 
+/* Without failover a buffer cannot be registered on a device that has just died: NCCL hears an error from that call, while the
+ * other rail still brings data for what was posted before. That is the connection's until it is closed (seed 60088082). */
+static void registration_refused(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	sim_plain(&sc, key);
+	sc.host[1].backup = false;
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
+	sc.conn[0].rail[0][1] = sc.conn[0].rail[1][1] = 1;
+	sc.conn[0].messages = 200;
+	sc.conn[0].window = 8;
+	sc.conn[0].max_size = 600; /* on the first rail alone */
+	sc.conn[0].group_max = 4;
+	sc.conn[0].reg_each = true;
+	sim_plain_fault(&sc, "kill", 1, 600 * US + key * 30 * US, 0);
+	sc.fault[0].dev = 1;
+	must_hold(&sc, "a registration that is refused");
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -350,6 +371,7 @@ int main(void)
 		excuse_is_narrow,	 short_shared_queue,
 		port_back_at_the_receiver,
 		dies_with_messages_unread, farewell_lost,
+		registration_refused,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
