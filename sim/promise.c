@@ -426,11 +426,11 @@ static struct span lossy(const struct sim_fault *f)
 	return effect(f) == SIM_HELD ? (struct span){ 0, 0 } : outage(f);
 }
 
-bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, uint64_t closed, uint64_t now)
+bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
 	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));
-	bool lost = false, no_socket = false;
+	bool lost = !end && (sc->host[0].ack_memory || sc->host[1].ack_memory), no_socket = false;
 	struct sim_promise p;
 
 	sim_promise_make(sc, conn, &p);

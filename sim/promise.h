@@ -32,10 +32,11 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 /* Nothing excuses an error after the connection is up. */
 bool sim_promise_survives(const struct sim_promise *p);
 /*
- * An end has closed in order, at `closed` (ns from the start), and the other one fails at `now`: may the farewell have been
- * lost with the sockets, and the NIC's last acknowledgement with a packet? Then nobody is left to say that all arrived.
+ * The other end has closed in order, at `closed` (ns from the start), and this one (0 = the sender) fails at `now`: may the
+ * farewell have been lost with the sockets, and the NIC's last acknowledgement with a packet, or the receiver's last word
+ * (HA_NCCL_ACK=memory) with its queue pair? Then nobody is left to say that all arrived.
  */
-bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, uint64_t closed, uint64_t now);
+bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now);
 /*
  * Which rails must be up when everything is over (mask), and until when at the latest (ns from the start): a rail that has
  * failed often is asked again after half a minute. 0: nothing is promised.

@@ -128,7 +128,8 @@ static const char *excuse(const struct sim_side *s)
 		return "sockets and paths had trouble";
 	if (now >= p->not_placed)
 		return "acknowledged, not placed";
-	if (peer->closed_at && sim_promise_farewell_lost(&s->conn->world->sc, s->conn->index, peer->closed_at, now))
+	if (peer->closed_at &&
+	    sim_promise_farewell_lost(&s->conn->world->sc, s->conn->index, s->end, peer->closed_at, now))
 		return "the farewell and the last acknowledgement were lost";
 	return NULL;
 }

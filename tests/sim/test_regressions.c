@@ -331,11 +331,27 @@ static void farewell_lost(uint64_t key)
 	sc.fault[0].amount = 300000;
 	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
 	must_hold(&sc, "a farewell that is lost");
-	CHECK(sim_promise_farewell_lost(&sc, 0, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 1 * MS, 500 * US));  /* the sockets were still there */
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 60 * MS, 61 * MS)); /* the acknowledgement was repeated long ago */
+	CHECK(sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 500 * US));  /* the sockets were still there */
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 60 * MS, 61 * MS)); /* the acknowledgement was repeated long ago */
 	sc.fault[0].dev = 1;
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 1 * MS, 2 * MS)); /* another device's packets */
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* another device's packets */
+}
+
+/* The same with HA_NCCL_ACK=memory, where it is the receiver's last word that goes with its queue pair (seed 80062311). */
+static void last_word_lost(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	sim_plain(&sc, key);
+	sc.host[key % 2].ack_memory = true;
+	sc.conn[0].messages = 3;
+	sim_plain_fault(&sc, "oob-silence", 1, 150 * US + key * 10 * US, 0);
+	must_hold(&sc, "a last word that is lost");
+	CHECK(sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* a receiver waits for no word */
+	sc.host[key % 2].ack_memory = false;
+	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
 }
 
 /* Without failover a buffer cannot be registered on a device that has just died: NCCL hears an error from that call, while the
@@ -371,7 +387,7 @@ int main(void)
 		excuse_is_narrow,	 short_shared_queue,
 		port_back_at_the_receiver,
 		dies_with_messages_unread, farewell_lost,
-		registration_refused,
+		registration_refused,	 last_word_lost,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
