@@ -61,7 +61,6 @@ foreign_test(write_bw_uc        97 "^ 65536 +500 " ib_write_bw -c UC -n 500)
 foreign_test(write_lat_uc       98 "^ 64 +200 " ib_write_lat -c UC -n 200 -s 64)
 # All receives of a datagram test are posted before it begins: nothing may be lost for want of one.
 foreign_test(send_bw_ud         99 "^ 1024 +500 " ib_send_bw -c UD -n 500 -s 1024)
-foreign_test(send_bw_ud_srq    100 "^ 4096 +800 " ib_send_bw -c UD --use-srq -n 400 -s 4096 -q 2)
 foreign_test(send_bw_ud_both   101 "^ 2048 +400 " ib_send_bw -c UD -n 400 -s 2048 -b -e)
 foreign_test(send_lat_ud       102 "^ 1024 +200 " ib_send_lat -c UD -n 200 -s 1024)
 foreign_test(send_lat          103 "^ 64 +200 " ib_send_lat -n 200 -s 64)
