@@ -221,7 +221,7 @@ void rig_close(struct rig *rig)
 	rig->plugin.library = NULL;
 }
 
-void rig_pair_connect(struct rig *rig, struct rig_pair *pair)
+void rig_pair_connect(struct rig *rig, struct rig_pair *pair, int dev)
 {
 	struct rig_deadline deadline = rig_deadline("connect and accept");
 	const struct ha_plugin_abi *abi = rig->plugin.abi;
@@ -229,7 +229,7 @@ void rig_pair_connect(struct rig *rig, struct rig_pair *pair)
 	pair->send = pair->recv = NULL;
 	while (!pair->send || !pair->recv) {
 		if (!pair->send)
-			OK(abi->connect(&rig->plugin, pair->dev, pair->handle, &pair->send));
+			OK(abi->connect(&rig->plugin, dev, pair->handle, &pair->send));
 		if (!pair->recv)
 			OK(abi->accept(&rig->plugin, pair->listen, &pair->recv));
 		rig_pause(&deadline);
@@ -244,10 +244,9 @@ void rig_pair_open(struct rig *rig, struct rig_pair *pair)
 void rig_pair_open_on(struct rig *rig, struct rig_pair *pair, int dev)
 {
 	memset(pair, 0, sizeof(*pair));
-	pair->dev = dev;
 	OK(rig->plugin.abi->listen(&rig->plugin, dev, pair->handle, &pair->listen));
 	CHECK(pair->listen, "listen gave no comm");
-	rig_pair_connect(rig, pair);
+	rig_pair_connect(rig, pair, dev);
 }
 
 void rig_pair_close(struct rig *rig, struct rig_pair *pair)

@@ -42,7 +42,6 @@ struct rig {
 struct rig_pair {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
 	void *listen, *send, *recv;
-	int dev;
 };
 
 /* Takes the version from argv, loads and initialises the plugin over the software NIC. */
@@ -57,8 +56,8 @@ void rig_close(struct rig *rig);
 
 void rig_pair_open(struct rig *rig, struct rig_pair *pair);
 void rig_pair_open_on(struct rig *rig, struct rig_pair *pair, int dev);
-/* From a listener's handle: drives connect and accept until both ends are there. */
-void rig_pair_connect(struct rig *rig, struct rig_pair *pair);
+/* From a listener's handle: drives connect on `dev` and accept until both ends are there. */
+void rig_pair_connect(struct rig *rig, struct rig_pair *pair, int dev);
 void rig_pair_close(struct rig *rig, struct rig_pair *pair);
 
 void *rig_reg(struct rig *rig, void *comm, void *data, size_t size);

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	rig_pair_close(&rig, &pair);
 	/* An end with one port and an end with two use what both have. */
 	OK(rig.plugin.abi->listen(&rig.plugin, dev, pair.handle, &pair.listen));
-	rig_pair_connect(&rig, &pair);
+	rig_pair_connect(&rig, &pair, 0);
 	rig_exchange(&rig, &pair, 1 << 20);
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);

@@ -153,7 +153,7 @@ static void strangers_knock(void)
 		CHECK(!pair.recv, "a stranger was accepted");
 	}
 	close(fd[4]);
-	rig_pair_connect(&rig, &pair);
+	rig_pair_connect(&rig, &pair, 0);
 	rig_exchange(&rig, &pair, 5000);
 	rig_pair_close(&rig, &pair);
 	for (int i = 0; i < 3; i++)

@@ -38,7 +38,7 @@ static void wrong_nonce(struct rig *rig)
 		rig_pause(&deadline);
 	}
 	CHECK(rig_warnings() > warned, "a refusal without a line in the log");
-	rig_pair_connect(rig, &pair);
+	rig_pair_connect(rig, &pair, 0);
 	rig_exchange(rig, &pair, 1000);
 	rig_pair_close(rig, &pair);
 }
