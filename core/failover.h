@@ -39,6 +39,15 @@ void ha_failover_device_back(struct ha_device *dev);
 
 /* ---- parts ---- */
 
+/* failover.c: what devices and other connections have said of this one's rails since the last step. */
+void ha_wishes_take(struct ha_bundle *b);
+/* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues. */
+void ha_farewell_step(struct ha_bundle *b, uint64_t now);
+/* ending.c: every rail is fenced before the first error reaches the application: nothing may write into what it then reuses. */
+void ha_doom_step(struct ha_bundle *b);
+/* ending.c: no rail is up: how long may that go on? */
+void ha_dark_step(struct ha_bundle *b, uint64_t now);
+
 /* fence.c: one step of the end of a life. */
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* reconcile.c: what this end has, once it is fenced. */
@@ -47,9 +56,9 @@ void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
-/* failover.c: look again at `at` at the latest; while the bundle is taken. */
+/* drive.c: look again at `at` at the latest; while the bundle is taken. */
 void ha_due(struct ha_bundle *b, uint64_t at);
-/* failover.c: look in the next round, or in this one if it has not come so far. */
+/* drive.c: look in the next round, or in this one if it has not come so far. */
 void ha_due_now(struct ha_bundle *b);
 /* lives.c: nothing of the epoch before counts any more. */
 void ha_life_reset(struct ha_control *k);
