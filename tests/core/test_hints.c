@@ -339,7 +339,7 @@ static void no_reader_sees_a_mixture(void)
 
 	begin();
 	CHECK(!pthread_create(&writer, NULL, write_for_ever, NULL));
-	for (int i = 0; i < 300000 || (i < 300000000 && !kinds[HA_HINT_FOREIGN]); i++) {
+	for (int i = 0; i < 300000 || (i < 300000000 && !(kinds[HA_HINT_OK] && kinds[HA_HINT_FOREIGN])); i++) {
 		enum ha_hint hint = get(3, &bw);
 
 		kinds[hint]++;
