@@ -12,10 +12,29 @@
 #define UDP_LEN 8u
 #define POLY 0xedb88320u /* CRC-32 with its bits reflected: bit 31 is x^0 */
 
+#ifdef __x86_64__
+/* isa-l's widest variant leaves the upper halves of the vector registers dirty, and every SSE instruction behind it then
+ * waits until the CRC is there: a fifth of the time that a packet takes. */
+__attribute__((target("avx"))) static void vectors_clean(void)
+{
+	__builtin_ia32_vzeroupper();
+}
+
+static uint32_t crc32_wide(uint32_t crc, const void *data, size_t len)
+{
+	crc = crc32_gzip_refl(crc, data, len);
+	if (__builtin_cpu_supports("avx"))
+		vectors_clean();
+	return crc;
+}
+#else
+#define crc32_wide crc32_gzip_refl
+#endif
+
 /* isa-l inverts on entry and exit, as zlib does, so a running value is also a final one. */
 static uint32_t crc32_more(uint32_t crc, const void *data, size_t len)
 {
-	return crc32_gzip_refl(crc, data, len);
+	return crc32_wide(crc, data, len);
 }
 
 static bool is_ip4(const uint8_t gid[16])
