@@ -91,9 +91,10 @@ X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
   "1 = do not read back behind data that was received into GPU memory.")
 
 /* Several rails with weights. */
-X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 3, "auto|primary|static|topology", NOW, RAILS,
+X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 4, "auto|primary|static|topology|agent", NOW, RAILS,
   "How a connection on a fused device shares its data out: all on the first rail (primary), as HA_NCCL_WEIGHTS says (static), "
-  "or by the speeds of the ports (topology). auto = static when HA_NCCL_WEIGHTS is set, else topology.")
+  "by the speeds of the ports (topology), or as ha-agent's hints say, on devices of two members (agent; by the speeds where there is no hint to follow). "
+  "auto = static when HA_NCCL_WEIGHTS is set, else topology; with MPIB, what MPIB_MODE says.")
 X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", NOW, RAILS,
   "Weights of the rails of a fused device, in the order of its members: a list of numbers from 0 to 1024, e.g. 512,512. "
   "A rail with 0 carries data only while no other can.")
@@ -118,7 +119,7 @@ X(STR, agent_socket, "HA_NCCL_AGENT_SOCKET", 0, 0, 0, "/tmp/mpib/agent.sock", NO
   "Where ha-agent listens for registrations; its control socket for `ha agent` lies beside it.")
 X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/tmp/mpib/hints", NOW, RAILS,
   "The file of 4112 bytes in which ha-agent gives its hints.")
-X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", LATER, RAILS,
+X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", NOW, RAILS,
   "Milliseconds that the agent's heart, which beats every 100 ms, may stand still before its hints are no longer believed.")
 
 /* Devices and addresses. */

@@ -13,6 +13,7 @@
 #define HA_CORE_BUNDLE_H
 
 #include "core/address.h"
+#include "core/advice.h"
 #include "core/control.h"
 #include "core/core.h"
 #include "core/rto.h"
@@ -112,6 +113,7 @@ struct ha_bundle {
 	uint16_t weight[HA_MAX_RAILS]; /* parts per 1024; 0: not for data as long as another has some */
 	uint8_t lead[HA_MAX_RAILS];    /* rails on one device take turns, message by message: the first of them */
 	bool turns;		       /* there are such */
+	bool moves;		       /* the shares of its data rails change while it runs */
 	struct ha_ctx *ctx;
 	struct ha_rail rail[HA_MAX_RAILS];
 	/* Below: set-up, driver and close only. */
@@ -133,6 +135,7 @@ struct ha_bundle {
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	unsigned next_mail;  /* rail that carries the next message */
 	struct ha_rto rto;
+	struct ha_advised advised;
 	bool farewell;	     /* the peer said BYE */
 	uint64_t farewell_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;  /* with it: how far the peer got */

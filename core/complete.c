@@ -236,8 +236,15 @@ static inline void finish(struct ha_request *req, int *sizes)
 __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 {
 	b->idle_polls = 0;
-	for (unsigned rails = b->active & ~(unsigned)b->polled; rails; rails &= rails - 1)
-		poll_rail(b, &b->rail[__builtin_ctz(rails)], b->poll_max);
+	for (unsigned rails = b->active & ~(unsigned)b->polled; rails; rails &= rails - 1) {
+		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
+		uint32_t debt = r->rq_debt;
+
+		poll_rail(b, r, b->poll_max);
+		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
+		if (r->rq_debt != debt)
+			b->polled |= (uint8_t)(rails & -rails);
+	}
 	if (ha_mail_waiting(b))
 		ha_bundle_drive_soon(b);
 	return ha_ctx_self_driven(b->ctx);

@@ -117,6 +117,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	if (!err)
 		err = ha_mpib_open(ctx);
 	if (!err) {
+		ha_advice_open(ctx, params->hints);
 		ha_journal_open(ctx);
 		err = ha_service_open(ctx);
 	}
@@ -165,6 +166,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 		ha_device_close(&ctx->devices[i]);
 	}
 	ha_service_close(ctx);
+	ha_advice_close(ctx);
 	ha_journal_close(ctx);
 	if (ctx->topo)
 		ha_topo_release(ctx->topo);

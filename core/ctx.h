@@ -12,6 +12,7 @@
 #define HA_CORE_CTX_H
 
 #include "base/config.h"
+#include "core/advice.h"
 #include "core/core.h"
 #include "core/fused.h"
 #include "core/mpib.h"
@@ -45,6 +46,7 @@ struct ha_ctx {
 	struct ha_fused_list fused;
 	struct ha_mpib mpib;
 	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
+	struct ha_advice advice;
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;

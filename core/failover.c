@@ -162,7 +162,7 @@ void ha_failover_launch(struct ha_bundle *b)
 		r->state = HA_RAIL_DOWN;
 		b->ctl[r->index].acked = true;
 	}
-	ha_roles_update(b, now);
+	ha_roles_update(b);
 	if (b->nrails == b->ndata && ha_policy_one_device(b, b->active))
 		say_unprotected(b);
 	ha_due_now(b);

@@ -83,7 +83,7 @@ void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wi
 /* lives.c: the epoch is closed at this end: when may the next begin? */
 void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* lives.c: the mask of up rails has changed: who carries what, is anybody left? */
-void ha_roles_update(struct ha_bundle *b, uint64_t now);
+void ha_roles_update(struct ha_bundle *b);
 /* lives.c: ns for which a connection without any rail goes on trying: HA_NCCL_MAX_RETRIES. */
 uint64_t ha_patience_ns(const struct ha_ctx *ctx);
 /* beat.c: one look at a rail that is up: does it move, does it answer? */

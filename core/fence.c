@@ -76,7 +76,7 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (!b->is_send)
 		doubt_receives((struct ha_recv *)b);
 	tell_siblings(b, r);
-	ha_roles_update(b, now);
+	ha_roles_update(b);
 }
 
 static void to_error(struct ha_bundle *b, struct ha_rail *r)

@@ -343,10 +343,12 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	ha_peer_join(b);
 	say_launched(b);
 	ha_failover_launch(b);
+	ha_advice_join(b);
 }
 
 void ha_bundle_retire(struct ha_bundle *b)
 {
+	ha_advice_leave(b);
 	ha_journal_forget(b);
 	atomic_store(&b->closing, true);
 	*b->pprev = b->next;

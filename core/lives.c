@@ -78,7 +78,7 @@ static bool any_weight(const struct ha_bundle *b)
 	return false;
 }
 
-void ha_roles_update(struct ha_bundle *b, uint64_t now)
+void ha_roles_update(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!(b->active >> i & 1))
@@ -89,7 +89,6 @@ void ha_roles_update(struct ha_bundle *b, uint64_t now)
 			b->weight[i] = b->share[i] ? b->share[i] : 1024;
 	ha_policy_update(b);
 	tell_protection(b);
-	(void)now;
 }
 
 static bool standby_carries(const struct ha_bundle *b)
@@ -153,7 +152,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (!first || r->index < b->ndata)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
 				  "it was down for %.3f s", (double)(now - k->suspected_at) / 1e9);
-	ha_roles_update(b, now);
+	ha_roles_update(b);
 	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */
 }

@@ -10,7 +10,8 @@ void ha_policy_update(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		if (!(b->active >> i & 1))
 			continue;
-		if (b->weight[i]) {
+		/* What moves may have had weight a moment ago, and may have some for the next message. */
+		if (b->weight[i] || (b->moves && i < b->ndata)) {
 			weighted++;
 			b->polled |= (uint8_t)(1u << i);
 		}

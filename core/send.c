@@ -241,12 +241,25 @@ static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned
 	return with;
 }
 
+/* The agent's hint may be another for each message. */
+static void take_advice(struct ha_send *s)
+{
+	const struct ha_advised *d = &s->b.advised;
+	uint32_t slot = atomic_load_explicit(&d->flow.slot, memory_order_relaxed), sup_bw = 0;
+	enum ha_hint hint = ha_hints_read(&s->b.ctx->advice.hints, slot, d->flow.sout_src, d->flow.sout_dst, &sup_bw);
+
+	if (unlikely(hint != d->hint || sup_bw != d->sup_bw))
+		ha_advice_follow(s, hint, sup_bw);
+}
+
 /* Everything that is not one buffer in one work request. -EAGAIN = not enough room in a send queue, or keys are missing. */
 static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 
+	if (s->b.advised.on)
+		take_advice(s);
 	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = keyed(s, &st, s->b.active);

@@ -125,7 +125,7 @@ static int to_timeout(uint64_t now, uint64_t next)
 /* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
 static int round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, drive, leave, refresh, now = ha_clock_now(ctx->clock);
+	uint64_t next, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
 	int timeout;
 
 	ctx->service.rounds++;
@@ -140,8 +140,10 @@ static int round_locked(struct ha_ctx *ctx)
 		next = ctx->service.muted_until;
 	drive = ha_failover_round(ctx);
 	leave = ha_streams_leaving(ctx, now);
+	advice = ha_advice_round(ctx, now);
 	next = drive < next ? drive : next;
 	next = leave < next ? leave : next;
+	next = advice < next ? advice : next;
 	refresh = ha_journal_round(ctx, now);
 	ctx->service.busy = drive <= ha_clock_now(ctx->clock);
 	timeout = to_timeout(now, refresh < next ? refresh : next);

@@ -4,6 +4,8 @@
 #include "core/bundle.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/failover.h"
+#include "core/policy.h"
 #include "topo/device.h"
 
 #include <errno.h>
@@ -92,7 +94,8 @@ void ha_share_rails(struct ha_bundle *b)
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
-	if (policy == HA_POLICY_AUTO && ctx->mpib.on) {
+	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && ha_advice_wanted(ctx);
+	if (ctx->mpib.on && (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
 		uint32_t part[2];
 
 		ha_mpib_parts(b, part);
@@ -105,4 +108,13 @@ void ha_share_rails(struct ha_bundle *b)
 		share_devices(b, (uint32_t[HA_MAX_RAILS]){ 1 });
 	else if (policy != HA_POLICY_STATIC || !by_weights(b, &ctx->weights))
 		by_speed(b);
+}
+
+void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS])
+{
+	for (unsigned i = 0; i < b->ndata; i++) {
+		b->share[i] = share[i];
+		b->weight[i] = b->active >> i & 1 ? share[i] : 0;
+	}
+	ha_roles_update(b);
 }

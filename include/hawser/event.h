@@ -20,7 +20,8 @@
 	X(FAILED_BACK, "failed_back")	  /* it carries its old share again */ \
 	X(LOST, "lost")			  /* the connection ends with an error */ \
 	X(DEVICE, "device")		  /* the device, port or a queue spoke */ \
-	X(PEER_CLOSED, "peer_closed")	  /* the peer has closed its end in order */
+	X(PEER_CLOSED, "peer_closed")	  /* the peer has closed its end in order */ \
+	X(ADVICE, "advice")		  /* an agent's hints are followed, or not any more; the cause says which */
 
 #define HA_EVENT_CAUSES(X) \
 	X(NONE, "none") \
@@ -44,7 +45,11 @@
 	X(STANDBY_FAILED, "standby_failed") /* it could not be brought up */ \
 	X(RAIL_LOST, "rail_lost")	    /* one of the rails is down */ \
 	X(RETRIES, "retries")		    /* HA_NCCL_MAX_RETRIES used up */ \
-	X(PROTOCOL, "protocol")		    /* the peer broke it */
+	X(PROTOCOL, "protocol")		    /* the peer broke it */ \
+	X(FOLLOWED, "followed")		    /* the agent's hints */ \
+	X(NO_AGENT, "no_agent")		    /* there is no file of hints, or one that is not to be trusted */ \
+	X(AGENT_STALE, "agent_stale")	    /* the agent's heart stands still */ \
+	X(BAD_HINT, "bad_hint")		    /* none, torn, out of range, or of another flow */
 
 enum ha_event_kind {
 #define X(name, text) HA_EVENT_##name,
