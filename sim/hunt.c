@@ -128,7 +128,7 @@ static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation, str
 	for (unsigned i = 0; i < sc->nconns; i++) {
 		struct sim_scenario s = *sc;
 
-		s.conns_off |= 1u << i;
+		s.conns_off |= UINT64_C(1) << i;
 		any |= !(sc->conns_off >> i & 1) && try(sc, &s, mutation, result);
 	}
 	return any;
@@ -182,7 +182,7 @@ void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hun
 	if (off)
 		fprintf(out, " --without-faults 0x%x", off);
 	if (sc->conns_off)
-		fprintf(out, " --without-connections 0x%x", sc->conns_off);
+		fprintf(out, " --without-connections 0x%llx", (unsigned long long)sc->conns_off);
 	if (sc->message_cap != UINT32_MAX)
 		fprintf(out, " --messages %u", sc->message_cap);
 	fprintf(out, "\n");

@@ -193,8 +193,9 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	memset(sc, 0, sizeof(*sc));
 	sc->seed = seed;
 	sc->message_cap = UINT32_MAX;
+	sc->service_ns = 1000 * US;
 	make_hosts(sc, &rng);
-	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4) : (unsigned)between(&rng, 1, SIM_CONNS_MAX);
+	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4) : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
 	for (unsigned i = 0; i < sc->nconns; i++) {
 		rng = stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);

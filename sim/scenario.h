@@ -13,7 +13,8 @@
 
 #include <stdio.h>
 
-#define SIM_CONNS_MAX 12
+#define SIM_CONNS_MAX 64
+#define SIM_CONNS_DRAWN 12 /* by a seed; tests write out more */
 #define SIM_FAULTS_MAX 32
 #define SIM_WINDOW_MAX 32 /* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
 
@@ -64,11 +65,12 @@ struct sim_scenario {
 	uint32_t oob_piece;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */
 	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
+	uint64_t service_ns; /* between two of the driver's: 20 us and up to so much more */
 	unsigned nconns, nfaults;
 	struct sim_conn_spec conn[SIM_CONNS_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];
 	/* Shrinking. */
-	uint32_t conns_off;   /* mask */
+	uint64_t conns_off;   /* mask */
 	uint32_t message_cap; /* per connection */
 };
 

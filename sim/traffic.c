@@ -23,11 +23,12 @@ static bool side_round(struct sim_side *s)
 bool sim_traffic_round(struct sim_host *h)
 {
 	struct sim_world *w = h->world;
-	unsigned first = (unsigned)sr_rng_below(&h->rng, SIM_CONNS_MAX);
+	unsigned n = w->sc.nconns > SIM_CONNS_DRAWN ? w->sc.nconns : SIM_CONNS_DRAWN;
+	unsigned first = (unsigned)sr_rng_below(&h->rng, n);
 	bool moved = false;
 
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++) {
-		struct sim_conn *c = w->conn[(first + i) % SIM_CONNS_MAX];
+	for (unsigned i = 0; i < n; i++) {
+		struct sim_conn *c = w->conn[(first + i) % n];
 
 		for (unsigned end = 0; c && end < 2 && !sim_over(w); end++)
 			if (c->side[end].host == h)
@@ -38,7 +39,7 @@ bool sim_traffic_round(struct sim_host *h)
 
 void sim_traffic_drop(struct sim_host *h)
 {
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++) {
+	for (unsigned i = 0; i < h->world->sc.nconns; i++) {
 		struct sim_conn *c = h->world->conn[i];
 
 		for (unsigned end = 0; c && end < 2; end++)
@@ -52,7 +53,7 @@ void sim_traffic_drop(struct sim_host *h)
 
 bool sim_traffic_done(const struct sim_world *w)
 {
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++)
+	for (unsigned i = 0; i < w->sc.nconns; i++)
 		for (unsigned end = 0; w->conn[i] && end < 2; end++)
 			if (w->conn[i]->side[end].phase != SIM_CLOSED)
 				return false;

@@ -47,7 +47,7 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 	size_t at = 0;
 
 	text[0] = 0;
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++)
+	for (unsigned i = 0; i < w->sc.nconns; i++)
 		for (unsigned end = 0; w->conn[i] && end < 2 && at < size; end++) {
 			const struct sim_side *s = &w->conn[i]->side[end];
 
@@ -103,7 +103,7 @@ static void look_at(struct sim_conn *c)
 
 void sim_traffic_watch(struct sim_world *w)
 {
-	for (unsigned i = 0; i < SIM_CONNS_MAX && !sim_over(w); i++)
+	for (unsigned i = 0; i < w->sc.nconns && !sim_over(w); i++)
 		if (w->conn[i])
 			look_at(w->conn[i]);
 }

@@ -151,7 +151,7 @@ static void on_placing(void *user, struct sim_device *dev, void *to, const void 
 	struct sim_host *h = user;
 	struct sim_world *w = h->world;
 
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++)
+	for (unsigned i = 0; i < w->sc.nconns; i++)
 		for (unsigned end = 0; w->conn[i] && end < 2; end++)
 			if (w->conn[i]->side[end].host == h &&
 			    sim_arena_placing(&w->conn[i]->side[end].arena, w, to, from, len))
@@ -209,7 +209,7 @@ static void stray_write(struct sim_world *w)
 {
 	struct sim_arena *a = NULL;
 
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++)
+	for (unsigned i = 0; i < w->sc.nconns; i++)
 		if (w->conn[i] && w->conn[i]->side[1].arena.free)
 			a = &w->conn[i]->side[1].arena;
 	if (a && w->mutate_at && --w->mutate_at == 0)
@@ -231,6 +231,16 @@ static uint64_t next_gap(struct sim_host *h, bool moved)
 	return h->gap * 2 < most ? h->gap * 2 : most;
 }
 
+/* When the last rail's work went on elsewhere. */
+static void look_at_failovers(struct sim_host *h)
+{
+	uint64_t n = ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+
+	if (n != h->failovers)
+		h->world->result.moved_over_ns = sim_elapsed(h->world);
+	h->failovers = n;
+}
+
 /* The NCCL thread of a host takes a turn, and asks for its next. */
 static void host_turn(void *arg)
 {
@@ -250,7 +260,8 @@ static void host_turn(void *arg)
 	h->gap = next_gap(h, sim_traffic_round(h));
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
-		h->next_service = now + 20000 + sr_rng_below(&h->rng, 1000000);
+		h->next_service = now + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
+		look_at_failovers(h);
 	}
 	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);
 }
@@ -406,7 +417,7 @@ static void world_close(struct sim_world *w)
 		check_left(w, &w->host[i]);
 	if (w->oob.open)
 		sim_found(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
-	for (unsigned i = 0; i < SIM_CONNS_MAX; i++)
+	for (unsigned i = 0; i < w->sc.nconns; i++)
 		sim_conn_free(w->conn[i]);
 	sim_oob_fini(&w->oob);
 	w->result.ns = w->wire ? sim_elapsed(w) : 0;

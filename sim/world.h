@@ -47,6 +47,7 @@ struct sim_result {
 	uint64_t hash; /* of everything that happened */
 	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
 	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
+	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
 	uint64_t pace[SIM_PACE_MAX]; /* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
 };
 
@@ -67,7 +68,7 @@ struct sim_host {
 	struct ha_ctx *ctx;
 	struct ha_config config;
 	struct sr_rng rng;
-	uint64_t gap, moved_at, stalled_until, next_service;
+	uint64_t gap, moved_at, stalled_until, next_service, failovers;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */
 	unsigned nundo;

@@ -47,7 +47,8 @@ struct job {
 	struct sim_hunt hunt;
 	bool one, verbose;
 	uint64_t seed;
-	uint32_t without_faults, without_conns, messages;
+	uint32_t without_faults, messages;
+	uint64_t without_conns;
 };
 
 static void usage_print(FILE *out)
@@ -132,7 +133,7 @@ static int option_take(struct job *job, int opt)
 		job->without_faults = (uint32_t)strtoul(optarg, NULL, 0);
 		return 0;
 	case OPT_NO_CONNS:
-		job->without_conns = (uint32_t)strtoul(optarg, NULL, 0);
+		job->without_conns = strtoull(optarg, NULL, 0);
 		return 0;
 	case OPT_MESSAGES:
 		job->messages = (uint32_t)strtoul(optarg, NULL, 0);

@@ -23,6 +23,7 @@ void sim_plain(struct sim_scenario *sc, uint64_t key)
 	sc->keepalive_ns = UINT64_C(3000) * MS;
 	sc->gap_min_ns = 500;
 	sc->gap_max_ns = 50 * US;
+	sc->service_ns = MS;
 	sc->message_cap = UINT32_MAX;
 	for (unsigned h = 0; h < 2; h++)
 		sc->host[h] = (struct sim_host_spec){
