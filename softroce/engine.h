@@ -174,6 +174,7 @@ struct sr_qp_init {
 	struct sr_srq *srq; /* or NULL */
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
+	bool gsi; /* UD: the general service interface, which has the number 1; one per NIC, -EBUSY when there is one */
 	void *user;
 };
 struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err); /* writes the granted cap back */

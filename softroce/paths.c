@@ -9,26 +9,38 @@
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/ndevs/<i>  the network interface
  *
+ * and librdmacm these:
+ *
+ *   /sys/class/misc/rdma_cm/abi_version                        "4"
+ *   /dev/infiniband/rdma_cm                                    the kernel's connection manager: softroce's (cm/)
+ *
  * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and the C library's do
  * not.
  */
+#include "softroce/cm/command.h"
 #include "softroce/netif.h"
 #include "softroce/settings.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/rdma_user_cm.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define DEV "/dev/infiniband/"
 #define SYS "/sys/class/infiniband/"
 #define GID_ATTRS "/ports/1/gid_attrs/"
+#define CM_DEV DEV "rdma_cm"
+#define CM_ABI "/sys/class/misc/rdma_cm/abi_version"
+#define CM_FDS 65536 /* descriptors that may be the connection manager's */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sr_device_spec specs[SR_DEVICES_MAX];
@@ -89,6 +101,10 @@ static bool text_of(const char *path, char *text, size_t size)
 	const struct sr_device_spec *spec;
 	const char *rest;
 
+	if (path && !strcmp(path, CM_ABI)) {
+		snprintf(text, size, "%d\n", RDMA_USER_CM_ABI_VERSION);
+		return true;
+	}
 	spec = device_of(path, SYS, &rest);
 	if (!spec || strncmp(rest, GID_ATTRS, strlen(GID_ATTRS)))
 		return false;
@@ -127,6 +143,65 @@ static int text_open(const char *text)
 		to;                                                                                                    \
 	})
 
+/* ---- the connection manager's descriptors ---- */
+
+static atomic_uchar cm_fds[CM_FDS / 8];
+
+static bool cm_has(int fd)
+{
+	return fd >= 0 && fd < CM_FDS &&
+	       (atomic_load_explicit(&cm_fds[fd / 8], memory_order_relaxed) >> fd % 8 & 1);
+}
+
+/* libsoftroce's function of this name; NULL in a program that runs without it. */
+#define OURS(name) ((__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
+
+static int cm_open(void)
+{
+	__typeof__(softroce_cm_open) *to = OURS(softroce_cm_open);
+	int fd = to ? to() : (errno = ENOENT, -1);
+
+	if (fd >= CM_FDS) {
+		OURS(softroce_cm_close)(fd);
+		errno = EMFILE;
+		return -1;
+	}
+	if (fd >= 0)
+		atomic_fetch_or(&cm_fds[fd / 8], 1u << fd % 8);
+	return fd;
+}
+
+/* As the kernel's device looks, when it has one: librdmacm compares the number with what netlink says. */
+static int cm_stat(struct stat *st)
+{
+	if (NEXT(stat)(CM_DEV, st)) {
+		memset(st, 0, sizeof(*st));
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(10, 255);
+	}
+	return 0;
+}
+
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *data, size_t len)
+{
+	return cm_has(fd) ? OURS(softroce_cm_write)(fd, data, len) : NEXT(write)(fd, data, len);
+}
+
+__attribute__((visibility("default"))) int close(int fd)
+{
+	if (!cm_has(fd))
+		return NEXT(close)(fd);
+	atomic_fetch_and(&cm_fds[fd / 8], ~(1u << fd % 8));
+	return OURS(softroce_cm_close)(fd);
+}
+
+__attribute__((visibility("default"))) int fstat(int fd, struct stat *st)
+{
+	return cm_has(fd) ? cm_stat(st) : NEXT(fstat)(fd, st);
+}
+
+/* ---- paths ---- */
+
 #define OPEN(name)                                                                                                     \
 	__attribute__((visibility("default"))) int name(const char *path, int flags, ...)                              \
 	{                                                                                                              \
@@ -140,6 +215,8 @@ static int text_open(const char *text)
 		va_end(args);                                                                                          \
 		if (text_of(path, text, sizeof(text)))                                                                 \
 			return text_open(text);                                                                        \
+		if (path && !strcmp(path, CM_DEV))                                                                     \
+			return cm_open();                                                                              \
 		return NEXT(name)(path_map(path), flags, mode);                                                        \
 	}
 

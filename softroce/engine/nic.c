@@ -157,7 +157,7 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 		return;
 	}
 	nic->counters.rcvd_bytes += packet.payload_len;
-	qp = sr_table_find(&nic->qps, packet.qpn);
+	qp = packet.qpn == SR_QPN_GSI ? nic->gsi : sr_table_find(&nic->qps, packet.qpn);
 	if (!qp || qp->state < IBV_QPS_RTR || qp->service->opcode_class != packet.opcode >> SR_OPCODE_CLASS_SHIFT) {
 		nic->counters.dropped_no_qp++;
 		return;

@@ -14,10 +14,13 @@
 #include "softroce/engine/timer.h"
 #include <string.h>
 
+#define SR_QPN_GSI 1u
 #define SR_QPN_INDEX_BITS 14u /* 16384 queue pairs, 10 random bits in a QPN */
 #define SR_KEY_INDEX_BITS 18u /* 262144 memory regions, 14 random bits in a key */
 #define SR_DEFAULT_INFLIGHT 256u
 #define SR_QUANTUM 16u /* packets a queue pair may send before the next one's turn */
+
+struct sr_qp;
 
 struct sr_nic {
 	struct sr_nic_config config;
@@ -28,6 +31,7 @@ struct sr_nic {
 	struct sr_link active;	/* queue pairs with something to send, next one first */
 	struct sr_link all_qps; /* every queue pair */
 	struct sr_link cqs, srqs, pds;
+	struct sr_qp *gsi; /* queue pair 1, or NULL */
 	uint64_t now; /* of the current call, ns */
 	bool link_up, dead;
 	bool wire_full;	  /* the wire has refused a packet since sr_nic_progress() began */

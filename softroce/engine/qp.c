@@ -27,6 +27,8 @@ static int check_init(const struct sr_pd *pd, const struct sr_qp_init *init)
 		return -EIO;
 	if (!sr_service_by_type(init->type))
 		return -EOPNOTSUPP;
+	if (init->gsi && (init->type != IBV_QPT_UD || pd->nic->gsi))
+		return init->type != IBV_QPT_UD ? -EINVAL : -EBUSY;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->nic != pd->nic || init->recv_cq->nic != pd->nic)
 		return -EINVAL;
 	if (cap->max_send_wr > SR_MAX_WR || cap->max_send_sge > SR_MAX_SGE || cap->max_inline_data > SR_MAX_INLINE)
@@ -36,13 +38,15 @@ static int check_init(const struct sr_pd *pd, const struct sr_qp_init *init)
 	return cap->max_recv_wr > SR_MAX_WR || cap->max_recv_sge > SR_MAX_SGE ? -EINVAL : 0;
 }
 
-static int init_sq(struct sr_sq *sq, const struct ibv_qp_cap *cap, enum ibv_qp_type type)
+static int init_sq(struct sr_sq *sq, struct ibv_qp_cap *cap, enum ibv_qp_type type)
 {
 	size_t payload = cap->max_send_sge * sizeof(struct ibv_sge);
 	uint32_t size = 1;
 
 	if (payload < cap->max_inline_data)
 		payload = cap->max_inline_data;
+	else if (payload <= SR_MAX_INLINE)
+		cap->max_inline_data = (uint32_t)payload; /* a slot has the room, and there are programs that count on it */
 	if (type == IBV_QPT_UD)
 		payload = ((payload + 7) & ~(size_t)7) + sizeof(struct sr_ud_dest);
 	while (size < cap->max_send_wr)
@@ -82,6 +86,15 @@ static void init_window(struct sr_qp *qp)
 		qp->ack_mask = qp->ack_mask * 2 + 1;
 }
 
+static int number_give(struct sr_qp *qp, bool gsi)
+{
+	if (!gsi)
+		return sr_table_add(&qp->nic->qps, qp, &qp->nic->rng, &qp->qpn);
+	qp->qpn = SR_QPN_GSI;
+	qp->nic->gsi = qp;
+	return 0;
+}
+
 struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
 {
 	struct sr_nic *nic = pd->nic;
@@ -112,10 +125,11 @@ struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
 	*err = init_queues(qp);
 	if (*err)
 		goto free_qp;
+	init->cap = qp->cap;
 	*err = sr_timers_reserve(&nic->timers);
 	if (*err)
 		goto free_qp;
-	*err = sr_table_add(&nic->qps, qp, &nic->rng, &qp->qpn);
+	*err = number_give(qp, init->gsi);
 	if (*err)
 		goto release_timer;
 	sr_list_init(&qp->active_link);
@@ -138,7 +152,10 @@ int sr_qp_destroy(struct sr_qp *qp)
 {
 	sr_qp_reset(qp);
 	sr_timers_release(&qp->nic->timers, &qp->timer);
-	sr_table_remove(&qp->nic->qps, qp->qpn);
+	if (qp == qp->nic->gsi)
+		qp->nic->gsi = NULL;
+	else
+		sr_table_remove(&qp->nic->qps, qp->qpn);
 	sr_list_remove(&qp->active_link);
 	sr_list_remove(&qp->all_link);
 	if (qp->srq)

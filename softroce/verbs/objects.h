@@ -123,6 +123,8 @@ struct ibv_srq *sr_srq_create_ex(struct ibv_context *context, struct ibv_srq_ini
 int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int sr_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t len);
+/* A datagram queue pair with the number 1, where messages of the connection manager go; a device has one. */
+struct ibv_qp *sr_qp_create_gsi(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /* ibv_wr_*(): give the queue pair its functions, and take them away. */
 int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops);
 void sr_wr_builder_destroy(struct sr_vqp *qp);

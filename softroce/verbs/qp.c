@@ -92,7 +92,7 @@ static void qp_fill(struct sr_vqp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->qp.qp_num = sr_qp_num(qp->engine);
 }
 
-static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool gsi)
 {
 	struct sr_qp_init init = {
 		.type = attr->qp_type,
@@ -101,6 +101,7 @@ static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_ini
 		.srq = attr->srq ? ((struct sr_vsrq *)attr->srq)->engine : NULL,
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all,
+		.gsi = gsi,
 		.user = qp,
 	};
 	int err = -EIO;
@@ -118,7 +119,7 @@ static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_ini
 	return qp->engine ? 0 : err < 0 ? err : -err;
 }
 
-static struct sr_vqp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+static struct sr_vqp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool gsi)
 {
 	struct sr_vqp *qp = calloc(1, sizeof(*qp));
 	int err;
@@ -128,7 +129,7 @@ static struct sr_vqp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a
 	qp->context = sr_context_of(pd->context);
 	pthread_mutex_init(&qp->qp.mutex, NULL);
 	pthread_cond_init(&qp->qp.cond, NULL);
-	err = engine_create(qp, pd, attr);
+	err = engine_create(qp, pd, attr, gsi);
 	if (err) {
 		free(qp);
 		return sr_fail(err);
@@ -136,17 +137,27 @@ static struct sr_vqp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a
 	return qp;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *plain_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool gsi)
 {
 	struct ibv_qp_init_attr_ex ex = { 0 };
 	struct sr_vqp *qp;
 
 	memcpy(&ex, attr, sizeof(*attr)); /* the extended struct begins with the same fields */
-	qp = qp_create(pd, &ex);
+	qp = qp_create(pd, &ex, gsi);
 	if (!qp)
 		return NULL;
 	attr->cap = ex.cap;
 	return &qp->qp;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	return plain_create(pd, attr, false);
+}
+
+struct ibv_qp *sr_qp_create_gsi(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	return plain_create(pd, attr, true);
 }
 
 struct ibv_qp *sr_qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -159,7 +170,7 @@ struct ibv_qp *sr_qp_create_ex(struct ibv_context *context, struct ibv_qp_init_a
 		return sr_fail(EINVAL);
 	if ((attr->comp_mask & ~known) || ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return sr_fail(EOPNOTSUPP);
-	qp = qp_create(attr->pd, attr);
+	qp = qp_create(attr->pd, attr, false);
 	if (!qp)
 		return NULL;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {

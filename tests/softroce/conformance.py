@@ -18,7 +18,7 @@ INSTALLED = "/usr/share/doc/rdma-core/tests"
 WHY = [
     (r"^test_(mlx5|efa)", r".", "a vendor's driver interface"),
     (r"^test_cuda", r".", "needs a GPU's driver"),
-    (r"^test_rdmacm", r".", "librdmacm speaks to the kernel's connection manager only"),
+    (r"^test_rdmacm", r".", "the suite gives both ends the address of one network interface; here each process has its own"),
     (r"^test_odp", r".", "no on-demand paging: nothing is pinned, so there is nothing to fault in"),
     (r"^test_parent_domain", r".", "no parent domains: no doorbells or buffers that a program could own"),
     (r"^test_shared_pd", r".", "import of another process's objects goes through the kernel device"),

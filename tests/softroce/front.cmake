@@ -12,6 +12,8 @@ endfunction()
 
 front_test(test_front_events)
 front_test(test_front_faults)
+front_test(test_front_cm)
+target_sources(test_front_cm PRIVATE ${CMAKE_SOURCE_DIR}/softroce/cm/mad.c)
 front_test(test_front_devices)
 front_test(test_front_fork)
 front_test(test_front_wr)
@@ -31,6 +33,11 @@ set_tests_properties(softroce.test_front_dropin softroce.symbols PROPERTIES
   LABELS softroce SKIP_RETURN_CODE 77)
 
 hawser_fuzzer(devices softroce_front)
+hawser_fuzzer(cm softroce_front)
+if(TARGET fuzz_cm) # the manager without its ports
+  target_sources(fuzz_cm PRIVATE ${CMAKE_SOURCE_DIR}/softroce/cm/connect.c ${CMAKE_SOURCE_DIR}/softroce/cm/mad.c
+    ${CMAKE_SOURCE_DIR}/softroce/cm/manager.c)
+endif()
 
 # Programs that nobody here wrote. The label `foreign` keeps them out of sanitizer builds: their own objects are not
 # instrumented, and what they leak or race with is theirs.
@@ -69,6 +76,24 @@ foreign_test(atomic_lat        105 "^ 8 +200 " ib_atomic_lat -n 200)
 foreign_test(ud_pingpong       106 "1000 iters" ibv_ud_pingpong -n 1000)
 foreign_test(ud_pingpong_events 107 "200 iters" ibv_ud_pingpong -e -n 200 -s 4000)
 foreign_test(uc_pingpong       108 "1000 iters" ibv_uc_pingpong -n 1000)
+
+# What connects through librdmacm, whose kernel device softroce takes the place of.
+function(cm_test name number pattern server client)
+  add_test(NAME softroce.cm_${name}
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cm.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${server} ${client})
+  set_tests_properties(softroce.cm_${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()
+cm_test(rping       151 "ping data: rdma-ping-99:" "rping -s -v -V -C 100" "rping -c -v -V -C 100 -a ADDRESS")
+cm_test(rping_large 152 "ping data: rdma-ping-19:" "rping -s -V -C 20 -S 60000" "rping -c -v -V -C 20 -S 60000 -a ADDRESS")
+cm_test(udaddy      153 "return status 0" "udaddy -c 4 -C 20" "udaddy -c 4 -C 20 -s ADDRESS")
+cm_test(ucmatose    154 "return status 0" "ucmatose -c 8 -C 20 -S 5000" "ucmatose -c 8 -C 20 -S 5000 -s ADDRESS")
+cm_test(client      155 "rdma_client: end 0" rdma_server "rdma_client -s ADDRESS")
+cm_test(xclient     156 "rdma_xclient: end 0" rdma_xserver "rdma_xclient -s ADDRESS")
+cm_test(write_bw    157 "^ 65536 +500 " "ib_write_bw -R -d soft0 -n 500" "ib_write_bw -R -d soft0 -n 500 ADDRESS")
+cm_test(send_lat_ud 158 "^ 64 +200 " "ib_send_lat -R -c UD -d soft0 -n 200 -s 64"
+  "ib_send_lat -R -c UD -d soft0 -n 200 -s 64 ADDRESS")
+cm_test(read_bw     159 "^ 65536 +1200 " "ib_read_bw -R -d soft0 -n 300 -q 4" "ib_read_bw -R -d soft0 -n 300 -q 4 ADDRESS")
+
 add_test(NAME softroce.devinfo COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/devinfo.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.capture

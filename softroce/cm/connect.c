@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connect.c - what passes between two connection managers (IBTA vol. 1, 12.9 and 12.11)
+ *
+ *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP        or <- REJ at any time before RTU
+ *   datagrams:  SIDR_REQ ->   <- SIDR_REP
+ *
+ * Whoever waits for an answer repeats what he sent. In front of a request's private data stands whom it is for, by IP
+ * address (annex A11).
+ */
+#include "softroce/cm/manager.h"
+#include "softroce/devices.h"
+#include "softroce/udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPEAT_NS 500000000ull
+#define TRIES 20	/* of REQ, REP and SIDR_REQ, or until the peer says that it needs longer (MRA) */
+#define TRIES_LEAVING 6 /* of DREQ */
+#define ACK_TIMEOUT 14	/* of the connections: 67 ms; 4.096 us * 2^n */
+#define CM_TIMEOUT 20	/* of their managers: 4.3 s */
+#define IP_HEADER 36u	/* annex A11.6: version, IP version, port, both addresses */
+#define RATE_100_GBPS 16
+#define EARLY_MAX 16
+#define EARLY_NS 50000000ull
+
+/* ---- sending ---- */
+
+static void send_now(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	sr_mad_encode(mad, id->sent);
+	sr_cm_port_send(id->port, id->gid, id->sent);
+	id->due = 0;
+}
+
+static void send_and_repeat(struct sr_cm_id *id, const struct sr_mad *mad, unsigned tries)
+{
+	struct sr_cm_port *ports;
+
+	send_now(id, mad);
+	id->tries = tries;
+	id->due = sr_now() + REPEAT_NS;
+	sr_cm_ports(&ports); /* wakes the thread, which knows of no such time yet */
+}
+
+static struct sr_mad message(const struct sr_cm_id *id, enum sr_mad_type type)
+{
+	return (struct sr_mad){ .type = type, .tid = id->tid, .local_id = id->local_id, .remote_id = id->remote_id };
+}
+
+static void data_put(struct sr_mad *mad, unsigned at, const void *data, unsigned len)
+{
+	unsigned room = sr_mad_room(mad->type) - at;
+
+	if (len)
+		memcpy(mad->data + at, data, len < room ? len : room);
+}
+
+static uint64_t service_of(const struct sr_cm_id *id, uint16_t port)
+{
+	return (uint64_t)id->ps << 16 | port;
+}
+
+/* The address a request is from and the one it is for. */
+static void ip_header_put(const struct sr_cm_id *id, uint8_t data[IP_HEADER])
+{
+	uint16_t port = htons(sr_cm_portnum(&id->src));
+	bool ipv4 = sr_gid_ipv4(id->gid);
+	uint8_t gid[16];
+
+	memset(data, 0, IP_HEADER);
+	data[1] = ipv4 ? 0x40 : 0x60;
+	memcpy(data + 2, &port, 2);
+	sr_cm_gid_of(&id->src, gid);
+	memcpy(data + 4 + (ipv4 ? 12 : 0), gid + (ipv4 ? 12 : 0), ipv4 ? 4 : 16);
+	sr_cm_gid_of(&id->dst, gid);
+	memcpy(data + 20 + (ipv4 ? 12 : 0), gid + (ipv4 ? 12 : 0), ipv4 ? 4 : 16);
+}
+
+static void params_take(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	id->qpn = param->qp_num;
+	id->responder_resources = param->responder_resources;
+	id->initiator_depth = param->initiator_depth;
+}
+
+int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	bool datagram = sr_cm_is_datagram(id);
+	struct sr_mad mad = message(id, datagram ? SR_MAD_SIDR_REQ : SR_MAD_REQ);
+
+	if (id->state != SR_CM_RESOLVED || !id->routed)
+		return -EINVAL;
+	if (param->private_data_len > sr_mad_room(mad.type) - IP_HEADER)
+		return -EINVAL;
+	params_take(id, param);
+	id->retry_count = param->retry_count & 7;
+	id->rnr_retry = param->rnr_retry_count & 7;
+	id->mtu = (uint8_t)id->port->mtu;
+	mad.service = service_of(id, sr_cm_portnum(&id->dst));
+	mad.pkey = 0xffff;
+	mad.guid = be64toh(id->port->guid);
+	mad.qpn = id->qpn;
+	mad.psn = id->psn;
+	mad.responder_resources = id->responder_resources;
+	mad.initiator_depth = id->initiator_depth;
+	mad.remote_timeout = mad.local_timeout = CM_TIMEOUT;
+	mad.max_retries = 15;
+	mad.transport = id->qp_type == IBV_QPT_UC;
+	mad.flow_control = param->flow_control & 1;
+	mad.retry_count = id->retry_count;
+	mad.rnr_retry = id->rnr_retry;
+	mad.mtu = id->mtu;
+	mad.srq = param->srq & 1;
+	mad.tclass = id->tos;
+	mad.hops = 64;
+	mad.rate = RATE_100_GBPS;
+	mad.subnet_local = 1;
+	mad.ack_timeout = id->ack_timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+	memcpy(mad.sgid, id->port->gid, 16);
+	memcpy(mad.dgid, id->gid, 16);
+	ip_header_put(id, mad.data);
+	data_put(&mad, IP_HEADER, param->private_data, param->private_data_len);
+	id->state = SR_CM_ASKING;
+	send_and_repeat(id, &mad, TRIES);
+	return 0;
+}
+
+static int confirm(struct sr_cm_id *id)
+{
+	struct sr_mad mad = message(id, SR_MAD_RTU);
+
+	id->state = SR_CM_CONNECTED;
+	send_now(id, &mad);
+	return 0;
+}
+
+static int datagram_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	struct sr_mad mad = message(id, SR_MAD_SIDR_REP);
+
+	mad.qpn = param->qp_num;
+	mad.qkey = param->qkey ? param->qkey : SR_CM_QKEY;
+	mad.service = service_of(id, sr_cm_portnum(&id->src));
+	data_put(&mad, 0, param->private_data, param->private_data_len);
+	id->state = SR_CM_CONNECTED;
+	send_now(id, &mad);
+	return 0;
+}
+
+int sr_cm_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	struct sr_mad mad = message(id, SR_MAD_REP);
+
+	if (id->state == SR_CM_ANSWERED)
+		return confirm(id);
+	if (id->state != SR_CM_ASKED)
+		return -EINVAL;
+	if (sr_cm_is_datagram(id))
+		return datagram_accept(id, param);
+	params_take(id, param);
+	mad.qpn = id->qpn;
+	mad.psn = id->psn;
+	mad.responder_resources = id->responder_resources;
+	mad.initiator_depth = id->initiator_depth;
+	mad.ack_timeout = ACK_TIMEOUT;
+	mad.flow_control = param->flow_control & 1;
+	mad.rnr_retry = param->rnr_retry_count & 7;
+	mad.srq = param->srq & 1;
+	mad.guid = be64toh(id->port->guid);
+	data_put(&mad, 0, param->private_data, param->private_data_len);
+	id->state = SR_CM_REPLIED;
+	send_and_repeat(id, &mad, TRIES);
+	return 0;
+}
+
+static void refuse(struct sr_cm_id *id, unsigned reason, const void *data, unsigned len)
+{
+	bool sidr = sr_cm_is_datagram(id);
+	struct sr_mad mad = message(id, sidr ? SR_MAD_SIDR_REP : SR_MAD_REJ);
+
+	mad.about = id->state == SR_CM_ANSWERED; /* the REP; else the REQ */
+	mad.reason = reason;
+	mad.status = SR_SIDR_REJECT;
+	data_put(&mad, 0, data, len);
+	id->state = SR_CM_ENDED;
+	send_now(id, &mad);
+}
+
+int sr_cm_reject(struct sr_cm_id *id, const void *data, unsigned len)
+{
+	if (id->state != SR_CM_ASKED && id->state != SR_CM_ANSWERED)
+		return -EINVAL;
+	refuse(id, SR_REJ_CONSUMER, data, len);
+	return 0;
+}
+
+static struct sr_mad leaving(const struct sr_cm_id *id)
+{
+	struct sr_mad mad = message(id, SR_MAD_DREQ);
+
+	mad.qpn = id->remote_qpn;
+	return mad;
+}
+
+int sr_cm_disconnect(struct sr_cm_id *id)
+{
+	struct sr_mad mad = leaving(id);
+
+	if (sr_cm_is_datagram(id))
+		return -EINVAL;
+	if (id->state == SR_CM_CONNECTED || id->state == SR_CM_REPLIED) {
+		id->state = SR_CM_LEAVING;
+		send_and_repeat(id, &mad, TRIES_LEAVING);
+		return 0;
+	}
+	return id->state == SR_CM_LEAVING || id->state == SR_CM_ENDED ? 0 : -EINVAL;
+}
+
+void sr_cm_established(struct sr_cm_id *id)
+{
+	if (id->state != SR_CM_REPLIED)
+		return;
+	id->state = SR_CM_CONNECTED;
+	id->due = 0;
+	sr_cm_tell(id, SR_CM_ESTABLISHED, 0);
+}
+
+void sr_cm_goodbye(struct sr_cm_id *id)
+{
+	struct sr_mad mad = leaving(id);
+
+	if (!id->port)
+		return;
+	if (id->state == SR_CM_ASKED || id->state == SR_CM_ANSWERED || id->state == SR_CM_REPLIED)
+		refuse(id, SR_REJ_CONSUMER, NULL, 0);
+	else if (id->state == SR_CM_ASKING && !sr_cm_is_datagram(id))
+		refuse(id, SR_REJ_TIMEOUT, NULL, 0);
+	else if (id->state == SR_CM_CONNECTED && !sr_cm_is_datagram(id))
+		send_now(id, &mad);
+	id->state = SR_CM_ENDED;
+}
+
+/* ---- time ---- */
+
+static void gave_up(struct sr_cm_id *id)
+{
+	bool left = id->state == SR_CM_LEAVING;
+
+	id->due = 0;
+	id->state = SR_CM_ENDED;
+	sr_cm_tell(id, left ? SR_CM_DISCONNECTED : SR_CM_UNREACHABLE, left ? 0 : -ETIMEDOUT);
+}
+
+static uint64_t repeats_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next) {
+		if (id->due && id->due <= now && !--id->tries) {
+			gave_up(id);
+		} else if (id->due && id->due <= now) {
+			sr_cm_port_send(id->port, id->gid, id->sent);
+			id->due = now + REPEAT_NS;
+		}
+		if (id->due && id->due < next)
+			next = id->due;
+	}
+	return next;
+}
+
+/* ---- requests ---- */
+
+static void answer_stranger(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad,
+			    enum sr_mad_type type)
+{
+	struct sr_mad out = { .type = type, .tid = mad->tid, .remote_id = mad->local_id };
+	uint8_t bytes[SR_MAD_LEN];
+
+	out.local_id = type == SR_MAD_DREP ? mad->remote_id : 0;
+	out.reason = SR_REJ_NO_SERVICE;
+	out.status = SR_SIDR_UNSUPPORTED;
+	out.service = mad->service;
+	sr_mad_encode(&out, bytes);
+	sr_cm_port_send(port, gid, bytes);
+}
+
+static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t service)
+{
+	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+		if (id->state == SR_CM_LISTENING && service == service_of(id, sr_cm_portnum(&id->src)) &&
+		    (!id->port || id->port == port))
+			return id;
+	return NULL;
+}
+
+/* Whose request came before, by the peer's name for it. */
+static struct sr_cm_id *known_request(const uint8_t gid[16], const struct sr_mad *mad)
+{
+	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+		if (id->state >= SR_CM_ASKED && id->remote_id == mad->local_id && id->tid == mad->tid &&
+		    sr_cm_is_datagram(id) == (mad->type == SR_MAD_SIDR_REQ) && !memcmp(id->gid, gid, 16))
+			return id;
+	return NULL;
+}
+
+static void request_repeated(struct sr_cm_id *id)
+{
+	struct sr_mad mad = message(id, SR_MAD_MRA);
+	uint8_t bytes[SR_MAD_LEN];
+
+	if (id->state == SR_CM_REPLIED || sr_cm_is_datagram(id)) {
+		if (id->state != SR_CM_ASKED)
+			sr_cm_port_send(id->port, id->gid, id->sent);
+	} else if (id->state == SR_CM_ASKED) {
+		mad.local_timeout = CM_TIMEOUT; /* the program takes its time: the peer shall be patient */
+		sr_mad_encode(&mad, bytes);
+		sr_cm_port_send(id->port, id->gid, bytes);
+	}
+}
+
+/* The peer's view becomes ours: what it can serve is what we may ask. */
+static void request_read(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	id->remote_id = (uint32_t)mad->local_id;
+	id->tid = mad->tid;
+	id->remote_qpn = (uint32_t)mad->qpn;
+	id->remote_psn = (uint32_t)mad->psn;
+	id->responder_resources = (uint8_t)mad->initiator_depth;
+	id->initiator_depth = (uint8_t)mad->responder_resources;
+	id->retry_count = (uint8_t)mad->retry_count;
+	id->rnr_retry = (uint8_t)mad->rnr_retry;
+	id->ack_timeout = (uint8_t)mad->ack_timeout;
+	id->mtu = (uint8_t)(mad->mtu < id->port->mtu ? mad->mtu : id->port->mtu);
+	if (!id->mtu)
+		id->mtu = IBV_MTU_1024;
+}
+
+static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const struct sr_mad *mad, unsigned at)
+{
+	struct rdma_ucm_conn_param *conn = &note->event.param.conn;
+	struct rdma_ucm_ud_param *ud = &note->event.param.ud;
+	unsigned len = mad->data_len - at;
+
+	if (sr_cm_is_datagram(id)) {
+		ud->private_data_len = (uint8_t)len;
+		memcpy(ud->private_data, mad->data + at, len);
+		return;
+	}
+	conn->private_data_len = (uint8_t)len;
+	memcpy(conn->private_data, mad->data + at, len);
+	conn->qp_num = (uint32_t)mad->qpn;
+	conn->srq = (uint8_t)mad->srq;
+	conn->responder_resources = id->responder_resources;
+	conn->initiator_depth = id->initiator_depth;
+	conn->flow_control = (uint8_t)mad->flow_control;
+	conn->retry_count = (uint8_t)mad->retry_count;
+	conn->rnr_retry_count = (uint8_t)mad->rnr_retry;
+}
+
+/*
+ * A request that nobody listens for may be early: programs answer one connection and then begin to listen for the next,
+ * and here nothing takes as long as the kernel's address resolution. So it is put aside for a moment before it is
+ * refused.
+ */
+static struct early {
+	struct sr_cm_port *port; /* NULL: free */
+	uint8_t gid[16];
+	struct sr_mad mad;
+	uint64_t due;
+} early[EARLY_MAX];
+
+/* False: it has been put aside before, or there is no room. */
+static bool put_aside(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad)
+{
+	struct early *free_one = NULL;
+
+	for (unsigned i = 0; i < EARLY_MAX; i++) {
+		if (early[i].port == port && early[i].mad.tid == mad->tid && !memcmp(early[i].gid, gid, 16))
+			return false;
+		if (!early[i].port)
+			free_one = &early[i];
+	}
+	if (!free_one)
+		return false;
+	*free_one = (struct early){ .port = port, .mad = *mad, .due = sr_now() + EARLY_NS };
+	memcpy(free_one->gid, gid, 16);
+	return true;
+}
+
+static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad)
+{
+	struct sr_cm_id *id = known_request(gid, mad), *listener;
+	struct sr_cm_note *note;
+	uint16_t peer_port;
+
+	if (id) {
+		request_repeated(id);
+		return;
+	}
+	listener = listener_of(port, mad->service);
+	if (!listener && put_aside(port, gid, mad))
+		return;
+	if (!listener || mad->data[0] || (mad->type == SR_MAD_REQ && mad->transport > 1)) {
+		answer_stranger(port, gid, mad, mad->type == SR_MAD_REQ ? SR_MAD_REJ : SR_MAD_SIDR_REP);
+		return;
+	}
+	if (listener->waiting >= SR_CM_BACKLOG)
+		return; /* it will be repeated */
+	note = sr_cm_note(listener, SR_CM_CONNECT_REQUEST, 0);
+	id = note ? sr_cm_id_new(listener->channel, 0, listener->ps, listener->qp_type) : NULL;
+	if (!id) {
+		free(note);
+		return;
+	}
+	memcpy(&peer_port, mad->data + 2, 2);
+	memcpy(id->gid, gid, 16);
+	id->port = port;
+	id->state = SR_CM_ASKED;
+	id->routed = true;
+	sr_cm_sockaddr(&id->src, port->gid, sr_cm_portnum(&listener->src));
+	sr_cm_sockaddr(&id->dst, gid, ntohs(peer_port));
+	request_read(id, mad);
+	event_data(note, id, mad, IP_HEADER);
+	note->event.id = id->handle;
+	note->fresh = id;
+	listener->waiting++;
+	sr_cm_push(note);
+}
+
+/* ---- answers ---- */
+
+/* The id that a message is for, by our name for it and the peer's address. */
+static struct sr_cm_id *addressee(const uint8_t gid[16], uint64_t local_id)
+{
+	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+		if (id->local_id == local_id && id->state >= SR_CM_ASKING && !memcmp(id->gid, gid, 16))
+			return id;
+	return NULL;
+}
+
+static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status, const struct sr_mad *mad)
+{
+	struct sr_cm_note *note = sr_cm_note(id, event, status);
+
+	if (!note)
+		return;
+	event_data(note, id, mad, 0);
+	sr_cm_push(note);
+}
+
+static void replied(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	if (id->state == SR_CM_CONNECTED && id->remote_id == mad->local_id) {
+		sr_cm_port_send(id->port, id->gid, id->sent); /* the RTU was lost */
+		return;
+	}
+	if (id->state != SR_CM_ASKING)
+		return;
+	id->remote_id = (uint32_t)mad->local_id;
+	id->remote_qpn = (uint32_t)mad->qpn;
+	id->remote_psn = (uint32_t)mad->psn;
+	id->responder_resources = (uint8_t)mad->initiator_depth;
+	id->initiator_depth = (uint8_t)mad->responder_resources;
+	id->rnr_retry = (uint8_t)mad->rnr_retry;
+	id->state = SR_CM_ANSWERED;
+	id->due = 0;
+	tell_with_data(id, SR_CM_CONNECT_RESPONSE, 0, mad);
+}
+
+static void rejected(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	if (id->state < SR_CM_ASKING || id->state > SR_CM_ANSWERED)
+		return;
+	id->state = SR_CM_ENDED;
+	id->due = 0;
+	tell_with_data(id, SR_CM_REJECTED, (int)mad->reason, mad);
+}
+
+static void left(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	struct sr_mad out = message(id, SR_MAD_DREP);
+	bool ended = id->state == SR_CM_ENDED;
+
+	if (mad->qpn != id->qpn || mad->local_id != id->remote_id || id->state < SR_CM_REPLIED)
+		return;
+	out.tid = mad->tid;
+	id->state = SR_CM_ENDED;
+	send_now(id, &out);
+	if (!ended)
+		sr_cm_tell(id, SR_CM_DISCONNECTED, 0);
+}
+
+static void ah_attr_put(const struct sr_cm_id *id, struct ib_uverbs_ah_attr *attr)
+{
+	memcpy(attr->grh.dgid, id->gid, 16);
+	attr->grh.hop_limit = 64;
+	attr->grh.traffic_class = id->tos;
+	attr->is_global = 1;
+	attr->port_num = 1;
+}
+
+static void datagram_replied(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	struct sr_cm_note *note;
+
+	if (id->state != SR_CM_ASKING || !sr_cm_is_datagram(id))
+		return;
+	id->due = 0;
+	id->state = mad->status ? SR_CM_ENDED : SR_CM_CONNECTED;
+	note = sr_cm_note(id, mad->status ? SR_CM_UNREACHABLE : SR_CM_ESTABLISHED, (int)mad->status);
+	if (!note)
+		return;
+	event_data(note, id, mad, 0);
+	note->event.param.ud.qp_num = (uint32_t)mad->qpn;
+	note->event.param.ud.qkey = (uint32_t)mad->qkey;
+	ah_attr_put(id, &note->event.param.ud.ah_attr);
+	sr_cm_push(note);
+}
+
+/* A message about an id of ours. */
+static void answer(struct sr_cm_id *id, const struct sr_mad *mad)
+{
+	switch (mad->type) {
+	case SR_MAD_REP:
+		replied(id, mad);
+		break;
+	case SR_MAD_RTU:
+		if (id->state == SR_CM_REPLIED && id->remote_id == mad->local_id)
+			sr_cm_established(id);
+		break;
+	case SR_MAD_REJ:
+		rejected(id, mad);
+		break;
+	case SR_MAD_MRA:
+		if (id->due)
+			id->tries = TRIES;
+		break;
+	case SR_MAD_DREQ:
+		left(id, mad);
+		break;
+	case SR_MAD_DREP:
+		if (id->state == SR_CM_LEAVING) {
+			id->state = SR_CM_ENDED;
+			id->due = 0;
+			sr_cm_tell(id, SR_CM_DISCONNECTED, 0);
+		}
+		break;
+	case SR_MAD_SIDR_REP:
+		datagram_replied(id, mad);
+		break;
+	default:
+		break;
+	}
+}
+
+void sr_cm_message(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad)
+{
+	struct sr_cm_id *id;
+
+	if (mad->type == SR_MAD_REQ || mad->type == SR_MAD_SIDR_REQ) {
+		request(port, gid, mad);
+		return;
+	}
+	id = addressee(gid, mad->remote_id);
+	if (id)
+		answer(id, mad);
+	else if (mad->type == SR_MAD_DREQ)
+		answer_stranger(port, gid, mad, SR_MAD_DREP); /* it has been gone for a while */
+}
+
+/* ---- time, once more ---- */
+
+static uint64_t early_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < EARLY_MAX; i++) {
+		if (early[i].port && early[i].due <= now) {
+			request(early[i].port, early[i].gid, &early[i].mad);
+			early[i].port = NULL;
+		}
+		if (early[i].port && early[i].due < next)
+			next = early[i].due;
+	}
+	return next;
+}
+
+uint64_t sr_cm_timers(uint64_t now)
+{
+	uint64_t repeats = repeats_due(now), requests = early_due(now);
+
+	return repeats < requests ? repeats : requests;
+}
+
+void sr_cm_early_forget(void)
+{
+	memset(early, 0, sizeof(early));
+}

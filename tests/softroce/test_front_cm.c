@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection manager by the commands that librdmacm gives the kernel: connections, refusals, datagrams, channels
+ * that close, a wire that loses, and strangers. */
+#include "softroce/cm/command.h"
+#include "softroce/cm/mad.h"
+#include "softroce/cm/manager.h"
+#include "softroce/control.h"
+#include "softroce/rng.h"
+#include "tests/softroce/front_side.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#define PORT 7471
+#define WAIT_MS 60000 /* an outer limit for hangs */
+
+static union ibv_gid gids[2]; /* of soft0 and soft1 */
+
+/* ---- commands ---- */
+
+static int command(int fd, uint32_t number, void *body, size_t len, size_t out)
+{
+	uint8_t bytes[sizeof(struct rdma_ucm_cmd_hdr) + sizeof(struct rdma_ucm_join_mcast) + 512];
+	struct rdma_ucm_cmd_hdr hdr = { number, (uint16_t)len, (uint16_t)out };
+
+	CHECK(len <= sizeof(bytes) - sizeof(hdr));
+	memcpy(bytes, &hdr, sizeof(hdr));
+	memcpy(bytes + sizeof(hdr), body, len);
+	return softroce_cm_write(fd, bytes, sizeof(hdr) + len) == (ssize_t)(sizeof(hdr) + len) ? 0 : -errno;
+}
+
+static uint32_t id_create(int fd, uint64_t uid, uint16_t ps)
+{
+	struct rdma_ucm_create_id_resp resp = { 0 };
+	struct rdma_ucm_create_id cmd = { .uid = uid, .response = (uintptr_t)&resp, .ps = ps,
+					  .qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC };
+
+	CHECK(!command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	return resp.id;
+}
+
+/* Events that the id's program has taken. */
+static uint32_t id_destroy(int fd, uint32_t id)
+{
+	struct rdma_ucm_destroy_id_resp resp = { 0 };
+	struct rdma_ucm_destroy_id cmd = { .response = (uintptr_t)&resp, .id = id };
+
+	CHECK(!command(fd, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	return resp.events_reported;
+}
+
+static struct sockaddr_in6 address(const union ibv_gid *gid, uint16_t port)
+{
+	struct sockaddr_in6 to = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&to;
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	memcpy(&in->sin_addr, gid->raw + 12, 4);
+	return to;
+}
+
+static int id_bind(int fd, uint32_t id, struct sockaddr_in6 to)
+{
+	struct rdma_ucm_bind_ip cmd = { .addr = to, .id = id };
+
+	return command(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), 0);
+}
+
+static int id_listen(int fd, uint32_t id)
+{
+	struct rdma_ucm_listen cmd = { .id = id, .backlog = 8 };
+
+	return command(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
+}
+
+static int event_try(int fd, struct rdma_ucm_event_resp *event)
+{
+	struct rdma_ucm_get_event cmd = { .response = (uintptr_t)event };
+
+	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
+}
+
+/* The next event, which must be this one for that id's program. */
+static struct rdma_ucm_event_resp expect(int fd, enum sr_cm_event what, uint64_t uid)
+{
+	struct rdma_ucm_event_resp event = { 0 };
+	struct pollfd wait = { fd, POLLIN, 0 };
+
+	CHECK(poll(&wait, 1, WAIT_MS) == 1);
+	CHECK(!event_try(fd, &event));
+	if (event.event != what || event.uid != uid)
+		fprintf(stderr, "event %u of %llu, status %d; expected %d of %llu\n", event.event,
+			(unsigned long long)event.uid, (int)event.status, what, (unsigned long long)uid);
+	CHECK(event.event == what && event.uid == uid);
+	return event;
+}
+
+static void nothing_more(int fd)
+{
+	struct rdma_ucm_event_resp event;
+	int flags = fcntl(fd, F_GETFL);
+
+	CHECK(!fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+	CHECK(event_try(fd, &event) == -EAGAIN);
+	CHECK(!fcntl(fd, F_SETFL, flags));
+}
+
+static void id_resolve(int fd, uint32_t id, uint64_t uid, struct sockaddr_in6 to)
+{
+	struct rdma_ucm_resolve_ip addr = { .dst_addr = to, .id = id, .timeout_ms = 2000 };
+	struct rdma_ucm_resolve_route route = { .id = id, .timeout_ms = 2000 };
+
+	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &addr, sizeof(addr), 0));
+	CHECK(!expect(fd, SR_CM_ADDR_RESOLVED, uid).status);
+	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0));
+	CHECK(!expect(fd, SR_CM_ROUTE_RESOLVED, uid).status);
+}
+
+static int id_connect(int fd, uint32_t id, uint32_t qpn, const char *words)
+{
+	struct rdma_ucm_connect cmd = { .id = id, .conn_param = { .qp_num = qpn, .responder_resources = 3,
+		.initiator_depth = 2, .retry_count = 5, .rnr_retry_count = 6, .valid = 1 } };
+
+	cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
+	memcpy(cmd.conn_param.private_data, words, strlen(words) + 1);
+	return command(fd, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), 0);
+}
+
+static int id_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char *words)
+{
+	struct rdma_ucm_accept cmd = { .uid = uid, .id = id, .conn_param = { .qp_num = qpn, .responder_resources = 2,
+		.initiator_depth = 3, .rnr_retry_count = 4, .valid = words != NULL } };
+
+	if (words) {
+		cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
+		memcpy(cmd.conn_param.private_data, words, strlen(words) + 1);
+	}
+	return command(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd), 0);
+}
+
+static int id_disconnect(int fd, uint32_t id)
+{
+	struct rdma_ucm_disconnect cmd = { .id = id };
+
+	return command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0);
+}
+
+static struct ib_uverbs_qp_attr id_attr(int fd, uint32_t id, enum ibv_qp_state state)
+{
+	struct ib_uverbs_qp_attr attr = { 0 };
+	struct rdma_ucm_init_qp_attr cmd = { .response = (uintptr_t)&attr, .id = id, .qp_state = state };
+
+	CHECK(!command(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(attr)));
+	return attr;
+}
+
+static struct rdma_ucm_query_route_resp id_route(int fd, uint32_t id)
+{
+	struct rdma_ucm_query_route_resp resp = { 0 };
+	struct rdma_ucm_query cmd = { .response = (uintptr_t)&resp, .id = id };
+
+	CHECK(!command(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &cmd, sizeof(cmd), sizeof(resp)));
+	return resp;
+}
+
+/* ---- a listener and a connection to it ---- */
+
+struct pair {
+	int server, client; /* channels */
+	uint32_t listener, active, passive;
+};
+
+static int channel_open(void)
+{
+	int fd = softroce_cm_open();
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static struct pair pair_open(uint16_t ps)
+{
+	struct pair p = { .server = channel_open(), .client = channel_open() };
+
+	p.listener = id_create(p.server, 1, ps);
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	p.active = id_create(p.client, 2, ps);
+	return p;
+}
+
+static void pair_close(struct pair *p)
+{
+	CHECK(!softroce_cm_close(p->client) && !softroce_cm_close(p->server));
+	CHECK(softroce_cm_close(p->client) == -1);
+}
+
+/* From soft1 to the listener on soft0, up to the request's arrival. */
+static struct rdma_ucm_event_resp ask(struct pair *p)
+{
+	struct rdma_ucm_event_resp event;
+
+	CHECK(!id_bind(p->client, p->active, address(&gids[1], 0)));
+	id_resolve(p->client, p->active, 2, address(&gids[0], PORT));
+	CHECK(!id_connect(p->client, p->active, 0x111111, "may I?"));
+	event = expect(p->server, SR_CM_CONNECT_REQUEST, 1);
+	p->passive = event.id;
+	return event;
+}
+
+static void connect_both(struct pair *p)
+{
+	struct rdma_ucm_event_resp event = ask(p);
+
+	CHECK(!strcmp((char *)event.param.conn.private_data, "may I?"));
+	CHECK(event.param.conn.responder_resources == 2 && event.param.conn.initiator_depth == 3);
+	CHECK(event.param.conn.qp_num == 0x111111);
+	CHECK(!id_accept(p->server, p->passive, 3, 0x222222, "do"));
+	event = expect(p->client, SR_CM_CONNECT_RESPONSE, 2);
+	CHECK(!strcmp((char *)event.param.conn.private_data, "do"));
+	CHECK(event.param.conn.responder_resources == 3 && event.param.conn.initiator_depth == 2);
+	CHECK(!id_accept(p->client, p->active, 0, 0, NULL));
+	expect(p->server, SR_CM_ESTABLISHED, 3);
+}
+
+static void queue_pairs_fit(const struct pair *p)
+{
+	struct ib_uverbs_qp_attr a = id_attr(p->client, p->active, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr b = id_attr(p->server, p->passive, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr as = id_attr(p->client, p->active, IBV_QPS_RTS);
+	struct ib_uverbs_qp_attr bs = id_attr(p->server, p->passive, IBV_QPS_RTS);
+
+	CHECK(a.dest_qp_num == 0x222222 && b.dest_qp_num == 0x111111);
+	CHECK(a.rq_psn == bs.sq_psn && b.rq_psn == as.sq_psn && a.path_mtu == b.path_mtu);
+	CHECK(!memcmp(a.ah_attr.grh.dgid, &gids[0], 16) && !memcmp(b.ah_attr.grh.dgid, &gids[1], 16));
+	CHECK(a.max_dest_rd_atomic == 3 && as.max_rd_atomic == 2 && b.max_dest_rd_atomic == 2 && bs.max_rd_atomic == 3);
+	CHECK(as.retry_cnt == 5 && bs.retry_cnt == 5 && as.rnr_retry == 4 && bs.rnr_retry == 6);
+	CHECK(id_attr(p->client, p->active, IBV_QPS_INIT).qp_access_flags & IBV_ACCESS_REMOTE_READ);
+}
+
+static void addresses_fit(const struct pair *p)
+{
+	struct rdma_ucm_query_route_resp a = id_route(p->client, p->active), b = id_route(p->server, p->passive);
+
+	CHECK(a.num_paths == 1 && b.num_paths == 1 && a.node_guid && b.node_guid && a.node_guid != b.node_guid);
+	CHECK(!memcmp(&a.src_addr, &b.dst_addr, sizeof(a.src_addr)));
+	CHECK(!memcmp(&a.dst_addr, &b.src_addr, sizeof(a.dst_addr)));
+	CHECK(!memcmp(a.ib_route[0].dgid, &gids[0], 16) && !memcmp(b.ib_route[0].dgid, &gids[1], 16));
+}
+
+static void test_connection(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+
+	connect_both(&p);
+	queue_pairs_fit(&p);
+	addresses_fit(&p);
+	CHECK(!id_disconnect(p.client, p.active));
+	expect(p.client, SR_CM_DISCONNECTED, 2);
+	expect(p.server, SR_CM_DISCONNECTED, 3);
+	CHECK(!id_disconnect(p.server, p.passive)); /* as programs do; there is nothing left to say */
+	nothing_more(p.client);
+	nothing_more(p.server);
+	CHECK(id_destroy(p.client, p.active) == 4 && id_destroy(p.server, p.passive) == 2);
+	CHECK(id_destroy(p.server, p.listener) == 1);
+	pair_close(&p);
+}
+
+/* ---- what does not come about ---- */
+
+static void test_rejected(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+	struct rdma_ucm_reject cmd = { .private_data = "no", .private_data_len = 3 };
+	struct rdma_ucm_event_resp event;
+	uint32_t other = id_create(p.client, 4, RDMA_PS_TCP);
+
+	ask(&p);
+	cmd.id = p.passive;
+	CHECK(!command(p.server, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd), 0));
+	event = expect(p.client, SR_CM_REJECTED, 2);
+	CHECK(event.status == SR_REJ_CONSUMER && !strcmp((char *)event.param.conn.private_data, "no"));
+	id_resolve(p.client, other, 4, address(&gids[0], PORT + 1)); /* where nobody listens */
+	CHECK(!id_connect(p.client, other, 5, ""));
+	CHECK(expect(p.client, SR_CM_REJECTED, 4).status == SR_REJ_NO_SERVICE);
+	pair_close(&p);
+}
+
+/* A request comes before its listener. */
+static void test_early(void)
+{
+	struct pair p = { .server = channel_open(), .client = channel_open() };
+
+	p.active = id_create(p.client, 2, RDMA_PS_TCP);
+	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
+	CHECK(!id_connect(p.client, p.active, 5, ""));
+	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	/* Refused when this took longer than a moment: a busy machine. */
+	if (poll(&(struct pollfd){ p.client, POLLIN, 0 }, 1, 200) == 1)
+		CHECK(expect(p.client, SR_CM_REJECTED, 2).status == SR_REJ_NO_SERVICE);
+	else
+		expect(p.server, SR_CM_CONNECT_REQUEST, 1);
+	pair_close(&p);
+}
+
+static void test_nobody_there(void)
+{
+	int fd = channel_open();
+	uint32_t id = id_create(fd, 2, RDMA_PS_TCP), far = id_create(fd, 3, RDMA_PS_TCP);
+	struct rdma_ucm_resolve_ip cmd = { .id = far };
+	union ibv_gid nobody = gids[0];
+
+	nobody.raw[15] = 250; /* in soft0's subnet */
+	id_resolve(fd, id, 2, address(&nobody, PORT));
+	CHECK(!id_connect(fd, id, 5, ""));
+	CHECK((int)expect(fd, SR_CM_UNREACHABLE, 2).status == -ETIMEDOUT);
+	nobody.raw[12] = 192; /* 192.x: no device leads there */
+	nobody.raw[13] = 0;
+	nobody.raw[14] = 2;
+	cmd.dst_addr = address(&nobody, PORT);
+	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0));
+	CHECK((int)expect(fd, SR_CM_ADDR_ERROR, 3).status == -ENODEV);
+	CHECK(!softroce_cm_close(fd));
+}
+
+/* Who goes without a word says so to the peer all the same. */
+static void test_channels_close(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+	uint32_t second;
+
+	connect_both(&p);
+	CHECK(!softroce_cm_close(p.server));
+	expect(p.client, SR_CM_DISCONNECTED, 2);
+	p.server = channel_open();
+	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	second = id_create(p.client, 5, RDMA_PS_TCP);
+	id_resolve(p.client, second, 5, address(&gids[0], PORT));
+	CHECK(!id_connect(p.client, second, 5, ""));
+	CHECK(poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
+	CHECK(!softroce_cm_close(p.server)); /* with a request that nobody has read */
+	CHECK(expect(p.client, SR_CM_REJECTED, 5).status == SR_REJ_CONSUMER);
+	CHECK(!softroce_cm_close(p.client));
+}
+
+static void test_migrate(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+	struct rdma_ucm_migrate_resp resp = { .events_reported = 99 };
+	struct rdma_ucm_migrate_id cmd = { .response = (uintptr_t)&resp, .fd = (uint32_t)p.server };
+	int to = channel_open();
+
+	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
+	CHECK(!id_connect(p.client, p.active, 0x111111, "may I?"));
+	CHECK(poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
+	cmd.id = p.listener;
+	CHECK(!command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	CHECK(resp.events_reported == 0);
+	nothing_more(p.server);
+	p.passive = expect(to, SR_CM_CONNECT_REQUEST, 1).id;
+	CHECK(id_accept(p.server, p.passive, 3, 7, "") == -ENOENT); /* it went with its listener */
+	CHECK(!id_accept(to, p.passive, 3, 7, ""));
+	expect(p.client, SR_CM_CONNECT_RESPONSE, 2);
+	CHECK(!softroce_cm_close(to));
+	expect(p.client, SR_CM_REJECTED, 2);
+	pair_close(&p);
+}
+
+/* ---- datagrams ---- */
+
+static void test_datagrams(void)
+{
+	struct pair p = pair_open(RDMA_PS_UDP);
+	struct rdma_ucm_event_resp event = ask(&p);
+	struct ib_uverbs_qp_attr attr;
+
+	CHECK(!strcmp((char *)event.param.ud.private_data, "may I?"));
+	attr = id_attr(p.server, p.passive, IBV_QPS_INIT);
+	CHECK(attr.qkey == SR_CM_QKEY && (attr.qp_attr_mask & IBV_QP_QKEY));
+	CHECK(!id_accept(p.server, p.passive, 3, 0x333333, "here"));
+	event = expect(p.client, SR_CM_ESTABLISHED, 2);
+	CHECK(event.param.ud.qp_num == 0x333333 && event.param.ud.qkey == SR_CM_QKEY);
+	CHECK(!strcmp((char *)event.param.ud.private_data, "here"));
+	CHECK(event.param.ud.ah_attr.is_global && !memcmp(event.param.ud.ah_attr.grh.dgid, &gids[0], 16));
+	nothing_more(p.server);
+	pair_close(&p);
+	p = pair_open(RDMA_PS_UDP);
+	ask(&p);
+	id_destroy(p.server, p.passive);
+	CHECK(expect(p.client, SR_CM_UNREACHABLE, 2).status == SR_SIDR_REJECT);
+	pair_close(&p);
+}
+
+/* ---- a wire that loses ---- */
+
+static struct sr_faults wanted;
+
+static void faults_put(struct sr_faults *faults, void *arg)
+{
+	*faults = wanted;
+}
+
+static void faults_set(const char *device, struct sr_faults faults)
+{
+	struct sr_control_entry *list;
+	char selector[64];
+	int n;
+
+	wanted = faults;
+	snprintf(selector, sizeof(selector), "%s:%d", device, (int)getpid());
+	list = sr_control_list(selector, &n);
+	CHECK(list && n == 1 && !sr_control_change(list, faults_put, NULL));
+	free(list);
+}
+
+static void test_loss(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+
+	faults_set("soft0", (struct sr_faults){ .tx = { .drop_ppm = 300000, .dup_ppm = 200000 } });
+	faults_set("soft1", (struct sr_faults){ .tx = { .drop_ppm = 300000, .dup_ppm = 200000 } });
+	for (int i = 0; i < 4; i++) {
+		connect_both(&p);
+		CHECK(!id_disconnect(p.client, p.active));
+		expect(p.client, SR_CM_DISCONNECTED, 2);
+		expect(p.server, SR_CM_DISCONNECTED, 3);
+		nothing_more(p.server);
+		CHECK(id_destroy(p.client, p.active) == 4 && id_destroy(p.server, p.passive) == 2);
+		p.active = id_create(p.client, 2, RDMA_PS_TCP);
+	}
+	faults_set("soft0", (struct sr_faults){ 0 });
+	faults_set("soft1", (struct sr_faults){ 0 });
+	pair_close(&p);
+}
+
+/* ---- strangers ---- */
+
+struct stranger {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+};
+
+static void stranger_open(struct stranger *s)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 64, 1, 1, 1, 300 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = SR_MAD_QKEY };
+	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = gids[0], .hop_limit = 64 } };
+
+	s->context = ibv_open_device(list[1]);
+	ibv_free_device_list(list);
+	s->pd = ibv_alloc_pd(s->context);
+	init.send_cq = init.recv_cq = s->cq = ibv_create_cq(s->context, 64, NULL, NULL, 0);
+	s->qp = ibv_create_qp(s->pd, &init);
+	s->ah = ibv_create_ah(s->pd, &to);
+	CHECK(s->context && s->pd && s->cq && s->qp && s->ah);
+	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+}
+
+static void stranger_close(struct stranger *s)
+{
+	CHECK(!ibv_destroy_ah(s->ah) && !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) && !ibv_dealloc_pd(s->pd));
+	CHECK(!ibv_close_device(s->context));
+}
+
+static void stranger_send(struct stranger *s, const uint8_t *bytes, uint32_t len)
+{
+	struct ibv_sge list = { (uintptr_t)bytes, len, 0 };
+	struct ibv_send_wr *bad, wr = { .sg_list = &list, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+		.wr.ud = { s->ah, 1, SR_MAD_QKEY } };
+	struct ibv_wc wc;
+
+	CHECK(!ibv_post_send(s->qp, &wr, &bad));
+	while (!ibv_poll_cq(s->cq, 1, &wc))
+		;
+	CHECK(wc.status == IBV_WC_SUCCESS);
+}
+
+/* Any message with good and bad numbers, and some bytes of it changed. */
+static uint32_t nonsense(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
+{
+	struct sr_mad mad = { .type = SR_MAD_REQ + sr_rng_below(rng, 9) };
+
+	mad.tid = sr_rng_below(rng, 3);
+	mad.local_id = sr_rng_below(rng, 4);
+	mad.remote_id = sr_rng_below(rng, 4);
+	mad.service = (uint64_t)RDMA_PS_TCP << 16 | (PORT + sr_rng_below(rng, 2));
+	mad.qpn = sr_rng_below(rng, 1u << 24);
+	mad.mtu = sr_rng_below(rng, 16);
+	mad.transport = sr_rng_below(rng, 4);
+	sr_mad_encode(&mad, bytes);
+	for (unsigned n = (unsigned)sr_rng_below(rng, 4); n; n--)
+		bytes[sr_rng_below(rng, SR_MAD_LEN)] = (uint8_t)sr_rng_below(rng, 256);
+	return sr_rng_below(rng, 8) ? SR_MAD_LEN : (uint32_t)sr_rng_below(rng, SR_MAD_LEN);
+}
+
+static void test_strangers(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+	struct sr_rng rng = { .state = 7 };
+	struct rdma_ucm_event_resp event;
+	struct stranger stranger;
+	unsigned requests = 0;
+
+	stranger_open(&stranger);
+	for (int i = 0; i < 5000; i++) {
+		uint8_t bytes[SR_MAD_LEN];
+
+		stranger_send(&stranger, bytes, nonsense(&rng, bytes));
+		if (i % 64 == 0) { /* the listener's program is there */
+			while (poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, 1) == 1) {
+				CHECK(!event_try(p.server, &event) && event.event == SR_CM_CONNECT_REQUEST);
+				id_destroy(p.server, event.id);
+				requests++;
+			}
+		}
+	}
+	CHECK(requests > 0);
+	stranger_close(&stranger);
+	CHECK(!softroce_cm_close(p.server)); /* with whatever is left */
+	p.server = channel_open();
+	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	connect_both(&p);
+	pair_close(&p);
+}
+
+/* ---- commands that make no sense ---- */
+
+static void test_commands(void)
+{
+	int fd = channel_open(), other = channel_open();
+	uint32_t id = id_create(fd, 1, RDMA_PS_TCP), second = id_create(fd, 2, RDMA_PS_TCP);
+	struct rdma_ucm_disconnect cmd = { .id = 99999 };
+	struct rdma_ucm_create_id create = { .ps = 7 };
+	struct rdma_ucm_cmd_hdr hdr = { .cmd = 99 };
+	union ibv_gid far = gids[0];
+	uint8_t tos = 32;
+	struct rdma_ucm_set_option option = { .optval = (uintptr_t)&tos, .id = id, .optname = RDMA_OPTION_ID_TOS, .optlen = 1 };
+
+	far.raw[15] = 99;
+	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
+	cmd.id = id;
+	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -EINVAL);
+	CHECK(command(other, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
+	CHECK(command(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), 0) == -EPROTONOSUPPORT);
+	CHECK(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), 0) == -EOPNOTSUPP);
+	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
+	CHECK(softroce_cm_write(fd, &hdr, 3) == -1 && errno == EINVAL);
+	hdr = (struct rdma_ucm_cmd_hdr){ RDMA_USER_CM_CMD_CREATE_ID, 1000, 0 };
+	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
+	CHECK(id_connect(fd, id, 1, "") == -EINVAL);
+	CHECK(id_bind(fd, id, address(&far, PORT)) == -EADDRNOTAVAIL);
+	CHECK(!id_bind(fd, id, address(&gids[0], PORT)));
+	CHECK(id_bind(fd, id, address(&gids[0], PORT)) == -EINVAL);
+	CHECK(id_bind(fd, second, address(&gids[0], PORT)) == -EADDRINUSE);
+	CHECK(!id_bind(fd, second, address(&gids[1], PORT)));
+	CHECK(!command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0));
+	option.level = RDMA_OPTION_IB;
+	CHECK(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0) == -ENOSYS);
+	nothing_more(fd);
+	CHECK(!softroce_cm_close(fd) && !softroce_cm_close(other) && softroce_cm_close(other) == -1);
+}
+
+static void gids_read(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list && list[0] && list[1]);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_context *context = ibv_open_device(list[i]);
+
+		CHECK(context && !ibv_query_gid(context, 1, 0, &gids[i]) && !ibv_close_device(context));
+	}
+	ibv_free_device_list(list);
+}
+
+int main(void)
+{
+	side_isolate("127.150.0.0/24,127.150.1.0/24");
+	gids_read();
+	test_connection();
+	test_rejected();
+	test_early();
+	test_nobody_there();
+	test_channels_close();
+	test_migrate();
+	test_datagrams();
+	test_loss();
+	test_strangers();
+	test_commands();
+	return 0;
+}
