@@ -18,7 +18,8 @@ struct field {
 	uint16_t member;
 };
 
-#define FIELD(type, byte, shift, bits, name) { SR_MAD_##type, (byte) * 8 + (shift), bits, offsetof(struct sr_mad, name) }
+#define FIELD(type, byte, shift, bits, name)                                                                           \
+	{ SR_MAD_##type, (byte) * 8 + (shift), bits, offsetof(struct sr_mad, name) }
 
 static const struct field fields[] = {
 	FIELD(REQ, 0, 0, 32, local_id),

@@ -548,7 +548,8 @@ static void test_commands(void)
 	struct rdma_ucm_cmd_hdr hdr = { .cmd = 99 };
 	union ibv_gid far = gids[0];
 	uint8_t tos = 32;
-	struct rdma_ucm_set_option option = { .optval = (uintptr_t)&tos, .id = id, .optname = RDMA_OPTION_ID_TOS, .optlen = 1 };
+	struct rdma_ucm_set_option option = { .optval = (uintptr_t)&tos, .id = id, .optname = RDMA_OPTION_ID_TOS,
+		.optlen = 1 };
 
 	far.raw[15] = 99;
 	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
