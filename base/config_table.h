@@ -91,9 +91,10 @@ X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
   "1 = do not read back behind data that was received into GPU memory.")
 
 /* Several rails with weights. */
-X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 4, "auto|primary|static|topology|agent", NOW, RAILS,
+X(ENUM, policy, "HA_NCCL_POLICY", 0, 0, 5, "auto|primary|static|topology|agent|adaptive", NOW, RAILS,
   "How a connection on a fused device shares its data out: all on the first rail (primary), as HA_NCCL_WEIGHTS says (static), "
-  "by the speeds of the ports (topology), or as ha-agent's hints say, on devices of two members (agent; by the speeds where there is no hint to follow). "
+  "by the speeds of the ports (topology), as ha-agent's hints say, on devices of two members (agent; by the speeds where there is no hint to follow), "
+  "or by what each rail is measured to do (adaptive). "
   "auto = static when HA_NCCL_WEIGHTS is set, else topology; with MPIB, what MPIB_MODE says.")
 X(STR, weights, "HA_NCCL_WEIGHTS", 0, 0, 0, "", NOW, RAILS,
   "Weights of the rails of a fused device, in the order of its members: a list of numbers from 0 to 1024, e.g. 512,512. "

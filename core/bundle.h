@@ -12,6 +12,7 @@
 #ifndef HA_CORE_BUNDLE_H
 #define HA_CORE_BUNDLE_H
 
+#include "core/adaptive.h"
 #include "core/address.h"
 #include "core/advice.h"
 #include "core/control.h"
@@ -136,6 +137,7 @@ struct ha_bundle {
 	unsigned next_mail;  /* rail that carries the next message */
 	struct ha_rto rto;
 	struct ha_advised advised;
+	struct ha_adaptive adaptive;
 	bool farewell;	     /* the peer said BYE */
 	uint64_t farewell_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;  /* with it: how far the peer got */
@@ -266,7 +268,8 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 
 /* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the send queue had come when
  * it was posted. Receives have 0. */
-enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER };
+enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER, HA_WR_TIMED };
+/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c wants to know when it is complete. */
 
 #define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has its own */
 

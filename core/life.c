@@ -344,6 +344,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	say_launched(b);
 	ha_failover_launch(b);
 	ha_advice_join(b);
+	ha_adaptive_join(b);
 }
 
 void ha_bundle_retire(struct ha_bundle *b)

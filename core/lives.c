@@ -128,6 +128,7 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
 	k->up_since = now;
+	ha_adaptive_new_life(b, r);
 	k->attempts = 0;
 	k->repeat_at = 0;
 	k->retired_seen = r->sq_retired;

@@ -24,7 +24,9 @@
 	X(ACK_NIC, "ack-nic", "HA_NCCL_ACK=memory: sends complete on the NIC's word all the same")                       \
 	X(IGNORE_DOUBT, "ignore-doubt", "the buffer of an optional receive is posted again while old data may come")     \
 	X(IGNORE_SUPERSEDED, "ignore-superseded", "an optional receive whose buffer is in use again still takes data")   \
-	X(EARLY_ERROR, "early-error", "requests end with an error before every rail is fenced")
+	X(EARLY_ERROR, "early-error", "requests end with an error before every rail is fenced")                          \
+	X(RECUT, "recut", "a stripe that is sent again is cut by the weights of now, not of its message")                \
+	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")
 
 #ifdef HA_MUTATIONS
 enum ha_mutation {

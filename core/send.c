@@ -142,6 +142,7 @@ struct stripe {
 	struct ha_send_slot *slot;
 	const struct ha_cts *cts;
 	unsigned mask, index; /* of all stripes; of this one */
+	bool timed;	      /* its completion is measured */
 	const uint16_t *weight;
 };
 
@@ -214,7 +215,7 @@ static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe
 	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
 	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
 	wr->wr.rdma.rkey = r->ring_rkey;
-	wr->wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(entry, st->index), r->sq_posted);
+	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA, ha_wr_data_entry(entry, st->index), r->sq_posted);
 	batch_flush(&batch);
 	if (batch.err)
 		ha_rail_failed(&s->b, r, NULL, batch.err < 0 ? batch.err : -batch.err);
@@ -228,6 +229,15 @@ static uint64_t largest(const struct ha_send_slot *slot)
 		if (slot->req[m].size > max)
 			max = slot->req[m].size;
 	return max;
+}
+
+static uint64_t all_bytes(const struct ha_send_slot *slot)
+{
+	uint64_t sum = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		sum += slot->req[m].size;
+	return sum;
 }
 
 /* The rails that have keys for every buffer. */
@@ -260,6 +270,9 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 
 	if (s->b.advised.on)
 		take_advice(s);
+	st.timed = s->b.adaptive.on;
+	if (st.timed)
+		ha_adaptive_cut(s, all_bytes(slot));
 	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = keyed(s, &st, s->b.active);
@@ -278,6 +291,8 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	slot->work = 0;
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
+	if (st.timed)
+		ha_adaptive_posted(s, slot);
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		post_sized(s, &s->b.rail[st.index], &st);
@@ -327,7 +342,7 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
-			     .weight = slot->weight };
+			     .weight = HA_MUTATION(RECUT) ? s->b.weight : slot->weight };
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n; m++)

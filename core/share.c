@@ -94,7 +94,7 @@ void ha_share_rails(struct ha_bundle *b)
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
-	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && ha_advice_wanted(ctx);
+	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && (ha_advice_wanted(ctx) || policy == HA_POLICY_ADAPTIVE);
 	if (ctx->mpib.on && (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
 		uint32_t part[2];
 

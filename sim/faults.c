@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/faults.h"
 
+#include "sim/traffic.h"
 #include "sim/world.h"
 
 #include <string.h>
@@ -90,6 +91,18 @@ static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struc
 {
 	f->len = between(rng, 1 * MS, 2 * sim_scenario_window(sc));
 	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4); /* up to this long down, then up */
+}
+
+static void make_steering(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 50 * US, 50 * MS);
+	f->amount = between(rng, 500, 1 * MS); /* up to this long between two changes */
+}
+
+static void make_slow(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 100 * US, 50 * MS);
+	f->amount = between(rng, 2, 20); /* so many times */
 }
 
 /* ---- rates: whatever acts on a port at this moment, together ---- */
@@ -265,6 +278,52 @@ static void flap(void *arg)
 		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount), flap, p);
 }
 
+static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t slower)
+{
+	const struct sim_scenario *sc = &w->sc;
+	uint64_t rate = sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = rate / slower ? rate / slower : 1,
+					.bus = sc->bus_rate[f->host] ? &w->host[f->host].bus : NULL,
+					.bus_cost = sc->bus_cost[f->host][f->dev] };
+
+	sr_memwire_set_link(device(w, f)->port, &link);
+}
+
+static void slow(struct sim_world *w, struct sim_fault *f)
+{
+	set_rate(w, f, f->amount);
+}
+
+static void as_fast_as_before(struct sim_world *w, struct sim_fault *f)
+{
+	set_rate(w, f, 1);
+}
+
+static void steer(void *arg);
+
+static struct steering {
+	struct sim_world *w;
+	struct sim_fault *f;
+} steerings[SIM_FAULTS_MAX];
+
+static void steer_begin(struct sim_world *w, struct sim_fault *f)
+{
+	struct steering *p = &steerings[f - w->sc.fault];
+
+	*p = (struct steering){ w, f };
+	steer(p);
+}
+
+static void steer(void *arg)
+{
+	struct steering *p = arg;
+
+	if (!acts(p->w, p->f))
+		return;
+	sim_traffic_steer(&p->w->host[p->f->host]);
+	sr_memwire_at(p->w->wire, sim_now(p->w) + 1 + sr_rng_below(&p->w->tap_rng, p->f->amount), steer, p);
+}
+
 /* Names are what --faults takes, and what is() compares. */
 const struct sim_fault_class sim_fault_classes[] = {
 	{ "loss", "packets are lost", SIM_LOSSY, make_rate, apply, apply },
@@ -291,6 +350,8 @@ const struct sim_fault_class sim_fault_classes[] = {
 	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none, reset, NULL },
 	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST, make_none, silence,
 	  NULL },
+	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED, make_steering, steer_begin, NULL },
+	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow, as_fast_as_before },
 	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
 	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit, NULL },

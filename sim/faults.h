@@ -11,6 +11,7 @@ struct sim_world;
 /* What it does to paths (promise.h). */
 enum sim_effect {
 	/* Even a connection without failover survives these, as long as they do not add up. */
+	SIM_STEERED,	  /* the shares of rails change, nothing else */
 	SIM_LOSSY,	  /* packets suffer, the path holds */
 	SIM_SHORT_OUTAGE, /* nothing passes for less than a queue pair's window */
 	SIM_HELD,	  /* a device says nothing for a while */

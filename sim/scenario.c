@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/scenario.h"
 
+#include "base/config.h"
 #include "sim/faults.h"
 #include "softroce/rng.h"
 
@@ -159,6 +160,26 @@ static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 	}
 }
 
+/* How each host shares its data out. */
+static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	static const int policies[] = { HA_POLICY_AUTO, HA_POLICY_PRIMARY, HA_POLICY_STATIC, HA_POLICY_TOPOLOGY, HA_POLICY_AGENT,
+					HA_POLICY_AGENT, HA_POLICY_ADAPTIVE, HA_POLICY_ADAPTIVE };
+
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].policy = policies[sr_rng_below(rng, sizeof(policies) / sizeof(*policies))];
+		for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+			sc->host[h].weights[i] = chance(rng, 25) ? 0 : (uint16_t)between(rng, 1, 1024);
+		sc->host[h].weights[sr_rng_below(rng, HA_MAX_RAILS)] = 512;
+		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++) {
+			sc->speed[h][d] = chance(rng, 30) ? 1u << between(rng, 0, 2) : 0;
+			sc->bus_cost[h][d] = chance(rng, 20) ? (uint8_t)between(rng, 1, 3) : 0;
+			sc->port_rate[h][d] = chance(rng, 30) ? sc->bytes_per_us / between(rng, 1, 20) + 10 : 0;
+		}
+		sc->bus_rate[h] = chance(rng, 20) ? sc->bytes_per_us * between(rng, 1, 4) / 2 : 0;
+	}
+}
+
 /* One busy connection over several rails that fail one after the other while packets get lost (sim_faults_storm). */
 static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
@@ -202,6 +223,8 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	}
 	rng = stream(seed, 3);
 	make_settings(sc, &rng);
+	rng = stream(seed, 4);
+	make_policies(sc, &rng);
 	rng = stream(seed, 2);
 	if (allowed & SIM_STORM || (!allowed && chance(&rng, 5))) {
 		make_storm(sc, &rng);
@@ -250,6 +273,13 @@ static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 		(double)c->start_ns[1] / 1e6);
 }
 
+static const char *policy_name(int policy)
+{
+	static const char *const names[] = { "auto", "primary", "static", "topology", "agent", "adaptive" };
+
+	return names[policy];
+}
+
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 {
 	fprintf(out,
@@ -259,8 +289,8 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,
 		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr);
 	for (unsigned h = 0; h < 2; h++)
-		fprintf(out, "  host %u: ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
-			"%d retries (%.1f s)\n", h, sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
+		fprintf(out, "  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
+			"%d retries (%.1f s)\n", h, policy_name(sc->host[h].policy), sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
 			sc->host[h].backup, sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
 			sc->host[h].max_retries, (double)sim_scenario_patience(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)

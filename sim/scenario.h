@@ -51,6 +51,8 @@ struct sim_fault {
 struct sim_host_spec {
 	bool backup, failback, ack_memory, eager; /* HA_NCCL_ENABLE_BACKUP, _ENABLE_FAILBACK, _ACK=memory, _MR_MODE=eager */
 	int heartbeat_ms, rto_ms, max_retries;
+	int policy;			/* enum ha_policy: HA_NCCL_POLICY */
+	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 };
 
 struct sim_scenario {
@@ -61,6 +63,10 @@ struct sim_scenario {
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
 	uint64_t latency_ns, bytes_per_us;
+	uint64_t port_rate[2][SIM_DEVICES_MAX]; /* bytes per us; 0 = as above */
+	uint64_t bus_rate[2];			/* what all ports of a host have together; 0 = no limit */
+	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */
+	uint8_t speed[2][SIM_DEVICES_MAX];	/* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */

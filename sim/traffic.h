@@ -77,6 +77,8 @@ void sim_conn_free(struct sim_conn *c);
 bool sim_traffic_round(struct sim_host *h);
 /* The host's context is gone or its process is: its ends are closed, and nobody may write to them. */
 void sim_traffic_drop(struct sim_host *h);
+/* Other shares for the sends of this host whose policy lets them change: a hint, good or bad, or shares by hand. */
+void sim_traffic_steer(struct sim_host *h);
 /* Every end is closed. */
 bool sim_traffic_done(const struct sim_world *w);
 /* Finds a hang. */

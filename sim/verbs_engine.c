@@ -333,6 +333,10 @@ static int query_port(V, struct ibv_context *context, uint8_t port, struct ha_po
 		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	sr_nic_query_port(device_of(context)->nic, &attr->attr);
+	if (device_of(context)->speed) { /* lanes of 100 Gb/s */
+		attr->attr.active_width = device_of(context)->speed;
+		attr->attr.active_speed = 128;
+	}
 	return 0;
 }
 

@@ -38,6 +38,7 @@ struct sim_device {
 	struct ibv_context *context; /* NULL: not open */
 	bool dead;
 	struct sim_knobs knobs;
+	uint8_t speed; /* what the port says, in 100 Gb/s; 0 = what the engine does */
 	struct ibv_async_event events[SIM_EVENTS_MAX];
 	unsigned events_first, events_n, events_lost;
 };

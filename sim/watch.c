@@ -5,14 +5,14 @@
 
 static bool weights_right(const struct ha_bundle *b, bool failback)
 {
-	unsigned with = 0, active = 0;
+	unsigned with = 0, wanted = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		active += b->active >> i & 1;
+		wanted += (b->active >> i & 1) && b->share[i];
 		with += (b->active >> i & 1) && b->weight[i];
 	}
 	if (b->ndata > 1)
-		return with == active; /* all share */
+		return wanted ? with == wanted : with > 0; /* all that should share do */
 	return with == 1 && (!failback || !(b->active & 1) || b->weight[0]);
 }
 

@@ -293,6 +293,9 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->enable_failback = host->failback;
 	config->ack = host->ack_memory ? HA_ACK_MEMORY : HA_ACK_NIC;
 	config->mr_mode = host->eager ? HA_MR_EAGER : HA_MR_LAZY;
+	config->policy = host->policy;
+	for (unsigned i = 0, at = 0; host->policy == HA_POLICY_STATIC && i < HA_MAX_RAILS; i++)
+		at += (unsigned)snprintf(config->weights + at, sizeof(config->weights) - at, "%s%u", i ? "," : "", host->weights[i]);
 	/* This machine's own devices are none of a simulated one's. */
 	snprintf(config->sysfs_root, sizeof(config->sysfs_root), "/nowhere");
 }
@@ -303,7 +306,7 @@ static int host_open(struct sim_world *w, unsigned i)
 	const struct sim_scenario *sc = &w->sc;
 	struct sim_hooks hooks = { .placing = on_placing, .user = h };
 	struct ha_ctx_params params = {
-		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i]
+		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints
 	};
 	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us };
 	int err;
@@ -315,8 +318,13 @@ static int host_open(struct sim_world *w, unsigned i)
 	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i, &h->verbs);
 	if (err)
 		return err;
+	h->bus.bytes_per_us = sc->bus_rate[i];
+	link.bus = sc->bus_rate[i] ? &h->bus : NULL;
 	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
+		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
+		link.bus_cost = sc->bus_cost[i][d];
 		sr_memwire_set_link(h->verbs->device[d].port, &link);
+		h->verbs->device[d].speed = sc->speed[i][d];
 		h->verbs->device[d].knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
 		h->verbs->device[d].knobs.double_imm = w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
 		h->verbs->device[d].knobs.shorten_imm = w->mutation == SIM_SHORTEN ? w->mutate_at : 0;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "core/core.h"
+#include "include/mpib_agent_iface.h"
 #include "sim/memory.h"
 #include "sim/oob.h"
 #include "sim/scenario.h"
@@ -67,6 +68,8 @@ struct sim_host {
 	struct sim_verbs *verbs;
 	struct ha_ctx *ctx;
 	struct ha_config config;
+	struct sr_memwire_bus bus;
+	struct mpib_hint_shm hints; /* HA_POLICY_AGENT */
 	struct sr_rng rng;
 	uint64_t gap, moved_at, stalled_until, next_service, failovers;
 	bool dead;

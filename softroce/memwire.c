@@ -216,6 +216,18 @@ static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when,
 	push(mw, e, at_least(&to->last_rx, when + v.delay_ns, overtakes || v.reordered));
 }
 
+/* When it is through. */
+static uint64_t pass_bus(const struct sr_memwire_link *link, uint32_t len, uint64_t now)
+{
+	struct sr_memwire_bus *bus = link->bus;
+
+	len *= link->bus_cost ? link->bus_cost : 1;
+	if (!bus || !bus->bytes_per_us)
+		return now;
+	bus->free = (bus->free > now ? bus->free : now) + (uint64_t)len * 1000 / bus->bytes_per_us;
+	return bus->free;
+}
+
 /* A packet has been cut loose at the sender: bandwidth, latency, and the sender's faults. */
 static void depart(struct sr_memwire_port *from, struct event *e)
 {
@@ -223,8 +235,9 @@ static void depart(struct sr_memwire_port *from, struct event *e)
 	struct sr_memwire *mw = from->mw;
 	bool inside = find_route(mw, e->path.src) == from;
 	struct sr_verdict v;
-	uint64_t when = from->tx_free > mw->now ? from->tx_free : mw->now;
+	uint64_t when = pass_bus(&from->link, e->len + FRAMING, mw->now);
 
+	when = from->tx_free > when ? from->tx_free : when;
 	if (from->link.bytes_per_us)
 		when += (uint64_t)(e->len + FRAMING) * 1000 / from->link.bytes_per_us;
 	from->tx_free = when;

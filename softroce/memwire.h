@@ -16,10 +16,18 @@
 struct sr_memwire;
 struct sr_memwire_port;
 
+/* What several ports of a host have in common on their way out, such as a PCIe port. Its owner's memory; zero but for the rate. */
+struct sr_memwire_bus {
+	uint64_t bytes_per_us; /* 0 = no limit */
+	uint64_t free;	       /* when the last byte queued has passed */
+};
+
 struct sr_memwire_link {
 	uint64_t latency_ns;
 	uint64_t bytes_per_us; /* 0 = no limit */
 	uint64_t backlog_ns;   /* how much a port queues before it refuses, in time; 0 = SR_MEMWIRE_BACKLOG_NS */
+	struct sr_memwire_bus *bus; /* passed before the port; NULL = none */
+	unsigned bus_cost;	    /* so many times the bytes are what the bus has to do for them; 0 = once */
 };
 #define SR_MEMWIRE_LATENCY_NS 2000u
 #define SR_MEMWIRE_BYTES_PER_US 12500u /* 100 Gb/s */

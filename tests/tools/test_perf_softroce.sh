@@ -13,6 +13,7 @@ for version in 6 9 11; do
 	clean 0 alltoall --net-version $version --ranks 3 --channels 4 --shuffle --flush -b 24 -e 300K -f 100 -n 2
 done
 clean 0 allreduce --ranks 4 --channels 3 --group 3 --dev all --shuffle -b 8 -e 2M -f 60 -n 2 --check-all
+HA_NCCL_POLICY=adaptive clean 0 allreduce --ranks 2 --dev 0+1 --channels 2 -b 64K -e 8M -f 8 -n 6 --check-all
 clean 0 allreduce --ranks 2 --vs "$PLUGIN" --vs-net-version 9 -b 8 -e 8K -f 10 -n 4
 
 timeout 60 "$HA" perf allreduce --plugin "$PLUGIN" --ranks 3 -n 100000000 >"$TMP/out" 2>"$TMP/err" &

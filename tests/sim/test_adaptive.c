@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_adaptive.c - unequal rails under each policy, in virtual time: what arrives per millisecond, exact on every machine
+ *
+ * Two rails of 400 and 234 MB/s behind one upstream of 500, as in NCCL's issue 2310, the ports saying 400 and 200: an equal split waits for the
+ * slow one. A rail that slows to a tenth, dies, comes back. Noise. Two rails of which the second only slows the first.
+ * With an argument it writes FOLDER/adaptive.json, from which bench/adaptive draws.
+ */
+#include "base/config.h"
+#include "core/mutation.h"
+#include "sim/hunt.h"
+#include "tests/base/check.h"
+#include "tests/sim/plain.h"
+
+#include <string.h>
+
+#define FAST 400
+#define SLOW 234
+#define BUS 500
+#define FAULT_MS 60
+#define FAULT_LENGTH_MS 60
+#define END_MS 250
+
+enum way { EQUAL, TOPOLOGY, SINGLE, ADAPTIVE, WAYS };
+static const char *const way_names[WAYS] = { "equal", "topology", "single", "adaptive" };
+static FILE *json;
+static bool first_line = true;
+
+static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast, unsigned slow, unsigned bus)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+
+	sim_plain(sc, key);
+	sc->limits.mtu = IBV_MTU_4096;
+	sc->timeout = 14;
+	sc->gap_max_ns = 5 * US;
+	sc->pace_ns = MS;
+	sc->ndevices[0] = sc->ndevices[1] = 2;
+	for (unsigned h = 0; h < 2; h++) {
+		sc->port_rate[h][0] = fast;
+		sc->port_rate[h][1] = slow;
+		sc->bus_rate[h] = bus;
+		sc->speed[h][0] = 4;
+		sc->speed[h][1] = 2;
+		sc->host[h].policy = way == ADAPTIVE ? HA_POLICY_ADAPTIVE : way == TOPOLOGY ? HA_POLICY_TOPOLOGY : HA_POLICY_STATIC;
+		sc->host[h].weights[0] = 512;
+		sc->host[h].weights[1] = way == EQUAL ? 512 : 0;
+	}
+	c->nrails[0] = c->nrails[1] = 2;
+	for (unsigned i = 0; i < 2; i++)
+		c->rail[0][i] = c->rail[1][i] = i;
+	c->whole = true;
+	c->max_size = 256 << 10;
+	c->window = 16;
+	c->messages = END_MS * (fast + slow) * 1000 / (256 << 10);
+}
+
+/* Bytes per virtual microsecond in the milliseconds [from, until). */
+static double rate(const struct sim_result *r, unsigned from, unsigned until)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = from; i < until; i++)
+		bytes += r->pace[i];
+	return (double)bytes / (until - from) / 1000;
+}
+
+static void note(const char *scene, enum way way, const struct sim_result *r)
+{
+	if (!json)
+		return;
+	fprintf(json, "%s\n{\"scene\": \"%s\", \"policy\": \"%s\", \"mb_per_s\": [", first_line ? "" : ",", scene, way_names[way]);
+	for (unsigned i = 0; i < END_MS; i++)
+		fprintf(json, "%s%.3f", i ? "," : "", rate(r, i, i + 1));
+	fprintf(json, "]}");
+	first_line = false;
+}
+
+static void run(const char *scene, const struct sim_scenario *sc, enum way way, struct sim_result *r)
+{
+	sim_run_apart(sc, SIM_SOUND, r);
+	if (r->finding != SIM_NOTHING)
+		fprintf(stderr, "%s, %s: %s: %s\n", scene, way_names[way], sim_finding_name(r->finding), r->text);
+	CHECK_INT(r->finding, SIM_NOTHING);
+	note(scene, way, r);
+}
+
+/* The worst of all spans of `ms` milliseconds in [from, until). */
+static double worst(const struct sim_result *r, unsigned from, unsigned until, unsigned ms)
+{
+	double least = 1e9;
+
+	for (unsigned i = from; i + ms <= until; i++)
+		least = rate(r, i, i + ms) < least ? rate(r, i, i + ms) : least;
+	return least;
+}
+
+static void shared_upstream(void)
+{
+	double got[WAYS], least = 0;
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	for (enum way way = 0; way < WAYS; way++) {
+		stream(&sc, 1, way, FAST, SLOW, BUS);
+		run("shared upstream", &sc, way, &r);
+		got[way] = rate(&r, 50, 200);
+		least = worst(&r, 50, 200, 10);
+		printf("400 and 234 MB/s behind 500: %-9s %6.1f MB/s from 50 to 200 ms, worst 10 ms %6.1f\n", way_names[way], got[way], least);
+	}
+	CHECK(got[ADAPTIVE] >= 0.97 * BUS);
+	CHECK(got[ADAPTIVE] > got[TOPOLOGY] && got[ADAPTIVE] > got[EQUAL] && least > got[SINGLE]);
+}
+
+/* The second rail costs the bus three times what it carries: without it more arrives. */
+static void only_slows(void)
+{
+	double got[WAYS], least = 0;
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	for (enum way way = 0; way < WAYS; way++) {
+		stream(&sc, 2, way, FAST, SLOW, FAST);
+		sc.bus_cost[0][1] = 3;
+		run("a rail that only slows", &sc, way, &r);
+		got[way] = rate(&r, 50, 200);
+		least = worst(&r, 50, 200, 10);
+		printf("the second slows the first:  %-9s %6.1f MB/s from 50 to 200 ms, worst 10 ms %6.1f\n", way_names[way], got[way], least);
+	}
+	CHECK(got[ADAPTIVE] >= 0.97 * got[SINGLE]);
+}
+
+/* A fault of a rail from FAULT_MS on, for FAULT_LENGTH_MS: before, meanwhile (the first 20 ms apart), and afterwards. */
+static void fault(const char *scene, const char *name, unsigned dev, unsigned amount, double meanwhile_least, double back_least)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	for (enum way way = 0; way < WAYS; way++) {
+		double before, change, meanwhile, back;
+
+		stream(&sc, 3 + dev, way, FAST, SLOW, 0);
+		sim_plain_fault(&sc, name, 0, FAULT_MS * MS, FAULT_LENGTH_MS * MS);
+		sc.fault[0].dev = dev;
+		sc.fault[0].amount = amount;
+		run(scene, &sc, way, &r);
+		before = rate(&r, 20, FAULT_MS);
+		change = rate(&r, FAULT_MS, FAULT_MS + 20);
+		meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
+		back = rate(&r, 200, 240);
+		printf("%-28s %-9s %6.1f MB/s before, %6.1f in the first 20 ms, %6.1f then, %6.1f long after\n", scene, way_names[way],
+		       before, change, meanwhile, back);
+		if (way == ADAPTIVE)
+			CHECK(meanwhile >= meanwhile_least && back >= back_least);
+	}
+}
+
+/* Packets that are lost and late on both: the shares stay where they should be. */
+static void noise(void)
+{
+	struct sim_scenario sc;
+	struct sim_result quiet, loud;
+
+	stream(&sc, 7, ADAPTIVE, FAST, SLOW, 0);
+	run("quiet", &sc, ADAPTIVE, &quiet);
+	for (unsigned i = 0; i < 4; i++) {
+		sim_plain_fault(&sc, i < 2 ? "jitter" : "loss", 0, 0, 1000 * MS);
+		sc.fault[i].dev = i % 2;
+		sc.fault[i].amount = i < 2 ? 50 * US : 100; /* ns; parts per million */
+	}
+	run("loss and jitter on both", &sc, ADAPTIVE, &loud);
+	printf("loss and jitter on both:     adaptive  %6.1f MB/s from 60 to 240 ms, %6.1f without; worst 10 ms %6.1f\n",
+	       rate(&loud, 60, 240), rate(&quiet, 60, 240), worst(&loud, 60, 240, 10));
+	CHECK(rate(&loud, 60, 240) >= 0.95 * rate(&quiet, 60, 240));
+	CHECK(worst(&loud, 60, 240, 10) >= 0.9 * FAST);
+}
+
+/* The second rail slows to 1/48 at 40 ms; what was posted on it before keeps it busy for 50 ms. */
+static double slowed(enum ha_mutation mutation)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	stream(&sc, 11, ADAPTIVE, FAST, SLOW, 0);
+	sc.conn[0].window = 2;
+	sim_plain_fault(&sc, "slow", 0, 40 * MS, 100 * MS);
+	sc.fault[0].dev = 1;
+	sc.fault[0].amount = 48;
+	sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
+	CHECK_INT(r.finding, SIM_NOTHING);
+	return rate(&r, 50, 90);
+}
+
+static void without_a_part(void)
+{
+	double whole = slowed(HA_MUTATE_NOTHING), maimed = slowed(HA_MUTATE_FORGET_OUT);
+
+	printf("a rail at 1/48, two messages in flight: %6.1f MB/s; not counting what is out: %6.1f\n", whole, maimed);
+	CHECK(whole >= 0.9 * FAST);
+	CHECK(maimed < 0.5 * FAST);
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+
+	if (argc > 1) {
+		snprintf(path, sizeof(path), "%s/adaptive.json", argv[1]);
+		json = fopen(path, "w");
+		CHECK(json != NULL);
+		fprintf(json, "[");
+	}
+	shared_upstream();
+	only_slows();
+	fault("the slow rail at a tenth:", "slow", 1, 10, 0.97 * (FAST + SLOW / 10), 0.97 * (FAST + SLOW));
+	fault("the fast rail at a tenth:", "slow", 0, 10, 0.97 * (SLOW + FAST / 10), 0.97 * (FAST + SLOW));
+	fault("the slow rail at 1/200:", "slow", 1, 200, 0.97 * FAST, 0.97 * (FAST + SLOW));
+	fault("the slow rail is cut:", "cut", 1, 0, 0.97 * FAST, 0.97 * (FAST + SLOW));
+	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
+	noise();
+	without_a_part();
+	if (json) {
+		fprintf(json, "]\n");
+		fclose(json);
+	}
+	return 0;
+}
