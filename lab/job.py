@@ -4,12 +4,12 @@ import json
 import re
 import time
 
-from channel import Dead
+from channel import PATIENCE, Dead
 
 PORT = 29500
 FOLDER = "/tmp/job"
 DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
-TRAFFIC = 7200  # seconds; traffic ends when it is told to
+TRAFFIC = 3600  # seconds; traffic ends when it is told to
 
 
 class Job:
@@ -31,14 +31,14 @@ class Job:
                    "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "%s/log.%d" % (self.folder, rank),
                    **(settings or {}), **(of or {}).get(machine.name, {})}
             self.ranks.append(machine.start_command(
-                "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T 100 --dev 0 %s %s"
-                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, " ".join(options),
+                "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T %d --dev 0 %s %s"
+                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * PATIENCE, " ".join(options),
                    self.own_options(rank, plugin)), **env))
 
     def own_options(self, rank, plugin):
         own = ["--plugin", plugin or "/hawser/libnccl-net-ha.so"]
         if self.traffic:
-            own += ["--duration", "%ds" % TRAFFIC, "--timeline", self.folder + "/timeline"]
+            own += ["--duration", "%ds" % TRAFFIC, "--timeline", self.folder + "/timeline", "--timeline-step", "10ms"]
         if rank == 0:
             own.append("--json=%s/report" % self.folder)
         return " ".join(own)
@@ -60,7 +60,7 @@ class Job:
 
     def wait_event(self, event, count=1, machine=None, limit=120, **fields):
         """Until so many of them have been told."""
-        end = time.monotonic() + limit
+        end = time.monotonic() + limit * PATIENCE
         while True:
             found = self.events(machine, event, **fields)
             if len(found) >= count:
@@ -72,12 +72,24 @@ class Job:
 
     def wait_protected(self, limit=120, after=None):
         """Until each connection end that exists (said since `after`, a host time) has a standby."""
-        end = time.monotonic() + limit
+        end = time.monotonic() + limit * PATIENCE
         while not self.protected(after):
             if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
                 raise Dead("not every connection is protected: %s; the last words: %s" % (
                     {k: v for k, v in self.states().items() if v != "protected"}, self.last_words()))
             time.sleep(0.05)
+
+    def wait_calm(self, limit=240):
+        """Until every connection end has been protected for as long as a kernel may keep a change of carrier to itself (1 s)."""
+        end = time.monotonic() + limit * PATIENCE
+        while True:
+            self.wait_protected()
+            told = len(self.events())
+            time.sleep(1.2)
+            if len(self.events()) == told:
+                return
+            if time.monotonic() > end:
+                raise Dead("the connections do not come to rest: %s" % self.events()[-6:])
 
     def wait_measuring(self, limit=120):
         """Until rank 0's progress line (one a second) counts measured iterations."""

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import time
 
-from channel import Channel, Dead
+from channel import PATIENCE, Channel, Dead
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build-lab")
 BOOT_LIMIT = 300  # seconds; 6 when the host is idle
 MONITOR_LIMIT = 60
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")  # whatever ends lab/run, no machine survives it
 # What a kernel says when something is broken in it, ours or the driver's.
 KERNEL_COMPLAINTS = re.compile(r"BUG:|Oops|WARNING: CPU|general protection|Call Trace|refcount_t|Kernel panic|"
                                r"hung_task|blocked for more than|page allocation failure|Out of memory")
@@ -31,7 +32,7 @@ class Monitor:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(MONITOR_LIMIT)
+        self.socket.settimeout(MONITOR_LIMIT * PATIENCE)
         self.socket.connect(path)
         self.file = self.socket.makefile("rw")
         self.file.readline()
@@ -63,7 +64,7 @@ class Machine:
         return os.path.join(self.folder, "%s.%s" % (self.name, what))
 
     def arguments(self):
-        args = ["qemu-system-x86_64", "-name", "lab-" + self.name, "-nodefaults", "-no-user-config", "-M", "q35", *accelerator(),
+        args = [*DIES_WITH_US, "qemu-system-x86_64", "-name", "lab-" + self.name, "-nodefaults", "-no-user-config", "-M", "q35", *accelerator(),
                 "-smp", os.environ.get("LAB_CPUS", "1"), "-m", str(self.memory), "-display", "none",
                 "-kernel", os.path.join(BUILD, "vmlinux"), "-initrd", os.path.join(BUILD, "initramfs.cpio"),
                 "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable lab.machine=%d" % self.number,
@@ -85,7 +86,7 @@ class Machine:
 
     def appeared(self, what):
         """The path of a socket that QEMU makes when it starts."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 60 * PATIENCE
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise Dead("%s: QEMU ended: %s" % (self.name, open(self.path("qemu"), encoding="utf-8").read()[-300:]))
@@ -95,7 +96,7 @@ class Machine:
         raise Dead("%s: QEMU made no %s" % (self.name, what))
 
     def booted(self):
-        if not self.channel.hello.wait(BOOT_LIMIT):
+        if not self.channel.hello.wait(BOOT_LIMIT * PATIENCE):
             raise Dead("%s has not booted within %d s; its console: %s" % (self.name, BOOT_LIMIT, self.console()[-500:]))
 
     def stop(self):

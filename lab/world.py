@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from channel import Dead
+from channel import PATIENCE, Dead
 from machine import Machine
 
 LEFTOVERS = re.compile(r"^(ha|ib_|ibv_)", re.M)
@@ -51,7 +51,7 @@ class World:
         """The first machine listens on the wires that the others plug into."""
         first, others = self.machines[0], self.machines[1:]
         first.start()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 60 * PATIENCE
         wires = [os.path.join(self.folder, "wire.%d.%d" % (r, m.number)) for r in range(self.rails + 1) for m in others]
         while not all(os.path.exists(w) for w in wires):
             if time.monotonic() > end:
@@ -78,7 +78,7 @@ class World:
 
     @staticmethod
     def wait(condition, text, limit=QUIET_LIMIT):
-        end = time.monotonic() + limit
+        end = time.monotonic() + limit * PATIENCE
         while not condition():
             if time.monotonic() > end:
                 raise Dead(text)

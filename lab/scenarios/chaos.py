@@ -5,8 +5,9 @@
        rail1 =?=?=?= rail1          jobs of random operations, sizes and channels, one after the other
        mgmt  ------- mgmt
 
-Nothing is ever wrong, no connection is lost, and nothing grows: memory, descriptors, queue pairs and registrations of the
-machines are what they were.
+Nothing is ever wrong, no connection is lost, and nothing grows: neither the ranks during a job (memory, descriptors, threads, queue
+pairs, completion queues, protection domains; registrations, once both devices have had a turn), nor the machines from job to job.
+LAB_SEED draws another hour.
 """
 import os
 import random
@@ -15,7 +16,8 @@ import time
 SET = "long"
 SECONDS = float(os.environ.get("LAB_CHAOS", "3600"))
 SEED = int(os.environ.get("LAB_SEED", "1"))
-JOB_S = 60
+JOB_S = 150
+RANK_KIB, MACHINE_KIB = 4096, 16384  # what may come and go: buffers of a kernel, a measurement's samples
 
 
 def fault(lab, job, dice):
@@ -43,31 +45,60 @@ def fault(lab, job, dice):
         lab.hurt(machine, "netem" if how else "blackhole", rail, None if how else False)
 
 
-def used(lab, machine):
+def holds(machine):
+    """What the rank on a machine holds."""
+    text = machine.run("pid=$(pidof ha | cut -d' ' -f1); awk '/^VmRSS|^Threads/ { print $2 }' /proc/$pid/status; "
+                       "ls /proc/$pid/fd | wc -l; for o in qp cq pd mr; do rdma resource show $o | grep -v 'type GSI' | "
+                       "grep -c \"pid $pid \"; done; true")
+    return dict(zip(("kib", "threads", "files", "qp", "cq", "pd", "mr"), map(int, text.split())))
+
+
+def used(machine):
     """KiB of memory that are not free; descriptors; processes."""
     text = machine.run("free | awk '/Mem/ { print $2 - $7 }'; cat /proc/sys/fs/file-nr | cut -f1; ps | wc -l")
     return dict(zip(("kib", "files", "processes"), map(int, text.split())))
 
 
+def same(first, last):
+    """Did a rank come back to what it held? Registered lazily: buffers of a job are known to one device first, then to both."""
+    return last["kib"] - first["kib"] < RANK_KIB and last["mr"] <= 2 * first["mr"] and \
+        all(last[k] <= first[k] for k in ("threads", "files", "qp", "cq", "pd"))
+
+
+def one(lab, dice, stop):
+    """One job under faults until `stop`. False: there is no point in going on."""
+    job = lab.traffic(dice.choice(("allreduce", "sendrecv", "alltoall")), dice.choice(("8", "4K", "64K", "512K")),
+                      "--channels", dice.choice((1, 2)), ends=0)
+    lab.ends = len(job.states())
+    job.wait_calm()
+    first, faults = {m.name: holds(m) for m in lab.machines}, 0
+    while time.monotonic() < stop:
+        fault(lab, job, dice)
+        faults += 1
+        time.sleep(dice.random() * 2)
+    job.wait_calm()
+    for machine in lab.machines:
+        lab.wait(lambda m=machine: same(first[m.name], holds(m)), "%s: the rank has grown: %s, then %s"
+                 % (machine.name, first[machine.name], holds(machine)))
+        lab.sample("rank", [first[machine.name], holds(machine)])
+    return lab.survived(job), faults
+
+
 def run(lab):
     dice, end, before, jobs, faults = random.Random(SEED), time.monotonic() + SECONDS, None, 0, 0
     while time.monotonic() < end:
-        job = lab.traffic(dice.choice(("allreduce", "sendrecv", "alltoall")), dice.choice(("8", "4K", "64K", "512K")),
-                          "--channels", dice.choice((1, 2)), ends=0)
-        stop = min(end, time.monotonic() + JOB_S)
-        while time.monotonic() < stop:
-            fault(lab, job, dice)
-            faults += 1
-            time.sleep(dice.random() * 2)
-        if not lab.survived(job):
-            break
-        jobs += 1
-        lab.flat("job %d" % jobs)
-        now = {m.name: used(lab, m) for m in lab.machines}
-        lab.sample("used", now)
-        before = before or now
+        well, hurt = one(lab, dice, min(end, time.monotonic() + JOB_S))
+        jobs, faults = jobs + 1, faults + hurt
         lab.measure(jobs=jobs, faults=faults)
+        lab.flat("job %d" % jobs)
+        now = {m.name: used(m) for m in lab.machines}
+        lab.sample("used", now)
+        lab.say("job %d, %d faults so far; the machines: %s" % (jobs, faults, now))
+        before = before or now
+        if not well:
+            break
+    lab.measure(elapsed_s=round(time.monotonic() - lab.begin))
     for machine in lab.machines:
-        first, last = before[machine.name], lab.measures["used"][-1][machine.name]
-        lab.must(last["kib"] - first["kib"] < 16384 and last["files"] - first["files"] < 64,
-                 "%s: nothing grows (%s, then %s)" % (machine.name, first, last))
+        first, last = before[machine.name], now[machine.name]
+        lab.must(last["kib"] - first["kib"] < MACHINE_KIB and last["files"] - first["files"] < 64 and
+                 last["processes"] <= first["processes"] + 4, "%s: nothing grows (%s, then %s)" % (machine.name, first, last))

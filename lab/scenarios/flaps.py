@@ -22,5 +22,5 @@ def run(lab):
         time.sleep(dice.random() * 0.5)
         lab.hurt(machine, what, rail, True)
         time.sleep(dice.random() * 0.3)
-    job.wait_protected(limit=240)
+    job.wait_calm()
     lab.survived(job, failovers=4)

@@ -26,9 +26,8 @@ def run(lab):
             hurt.append((machine, r))
             time.sleep(dice.random() * 0.3)
         time.sleep(dice.random())
-        back = None
         for machine, r in hurt:
             lab.hurt(machine, "cable", r, True)
-            back = lab.hurt(machine, "port", r, True)
-        job.wait_protected(after=back)
+            lab.hurt(machine, "port", r, True)
+        job.wait_calm()
     lab.survived(job, failovers=2 * ROUNDS)

@@ -178,6 +178,15 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	alarm(4 * RIG_WAIT_S);
 }
 
+const char *rig_device(int n)
+{
+	static char names[2][32] = { "soft0", "soft1" };
+	const char *given = getenv("RIG_DEVICES");
+
+	CHECK(!given || sscanf(given, "%31[^,],%31[^,]", names[0], names[1]) == 2, "RIG_DEVICES=%s", given);
+	return names[n];
+}
+
 void rig_load(struct rig *rig, const char *path)
 {
 	static const struct ha_plugin_abi *const abis[] = {

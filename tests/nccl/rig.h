@@ -98,6 +98,8 @@ size_t rig_differ(const void *data, size_t size, uint32_t seed); /* index of the
 int rig_warnings(void);
 const char *rig_last_log(void);
 const char *rig_last_warning(void);
+/* The name of device 0 or 1: the software NIC's, or what RIG_DEVICES="rxe0,rxe1" says. */
+const char *rig_device(int n);
 bool rig_logged(const char *text);
 void rig_forget_log(void);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);

@@ -50,16 +50,16 @@ static void use(const struct setting *s)
 	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
 	rig_exchange(&rig, &pair, MESSAGE);
-	before[0] = rig_sent_by("soft0"), before[1] = rig_sent_by("soft1");
+	before[0] = rig_sent_by(rig_device(0)), before[1] = rig_sent_by(rig_device(1));
 	for (int i = 0; i < MESSAGES; i++)
 		rig_exchange(&rig, &pair, MESSAGE);
-	after[0] = rig_sent_by("soft0") - before[0], after[1] = rig_sent_by("soft1") - before[1];
+	after[0] = rig_sent_by(rig_device(0)) - before[0], after[1] = rig_sent_by(rig_device(1)) - before[1];
 	all = (double)(after[0] + after[1]);
-	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f bytes on the wire\n", s->policy ? s->policy : "-",
+	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f on the wire\n", s->policy ? s->policy : "-",
 	       s->weights ? s->weights : "-", s->qps ? s->qps : "1", (double)after[0] / all, (double)after[1] / all, all);
 	for (int i = 0; i < 2; i++)
 		CHECK((double)after[i] / all > s->part[i] - 0.01 && (double)after[i] / all < s->part[i] + 0.01,
-		      "soft%d sent %.4f of it, not %.4f", i, (double)after[i] / all, s->part[i]);
+		      "%s sent %.4f of it, not %.4f", rig_device(i), (double)after[i] / all, s->part[i]);
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 }
