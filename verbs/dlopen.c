@@ -29,6 +29,7 @@ struct symbols {
 	struct ibv_context *(*open_device)(struct ibv_device *device);
 	int (*close_device)(struct ibv_context *context);
 	int (*fork_init)(void);
+	enum ibv_fork_status (*is_fork_initialized)(void);
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *attr);
 	int (*query_port)(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr);
 	int (*query_port_speed)(struct ibv_context *context, uint32_t port, uint64_t *speed);
@@ -79,6 +80,7 @@ static const struct symbol symbol_table[] = {
 	NEED(open_device, "1.1"),
 	NEED(close_device, "1.1"),
 	WANT(fork_init, "1.1"),
+	WANT(is_fork_initialized, "1.13"),
 	NEED(query_device, "1.1"),
 	NEED(query_port, "1.1"),
 	WANT(query_port_speed, "1.16"),
@@ -185,6 +187,9 @@ static int lib_hot(const struct ha_verbs_ops *v, struct ibv_context *context, st
 
 static int lib_fork_init(const struct ha_verbs_ops *v)
 {
+	/* ibv_fork_init() itself does not ask, and takes the pages from children that the kernel would have given copies of. */
+	if (sym(v)->is_fork_initialized && sym(v)->is_fork_initialized() == IBV_FORK_UNNEEDED)
+		return 0;
 	return sym(v)->fork_init ? status(sym(v)->fork_init()) : -EOPNOTSUPP;
 }
 

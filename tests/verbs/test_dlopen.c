@@ -2,7 +2,9 @@
 /* Finding and loading a libibverbs; what the log says when there is none. */
 #include "verbs/dlopen.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <unistd.h>
 
 #include "tests/base/check.h"
@@ -54,8 +56,37 @@ static void the_system_library_loads_twice(void)
 	ha_verbs_close_library(NULL);
 }
 
-int main(void)
+/*
+ * Where the kernel copies registered pages for a child, libibverbs must not hide them from it: whatever else is on those pages
+ * would be gone in the child, too.
+ */
+static void a_kernel_that_copies_on_fork_is_left_alone(const char *library)
 {
+	static const struct {
+		int status, inits;
+	} cases[] = { { IBV_FORK_DISABLED, 1 }, { IBV_FORK_ENABLED, 1 }, { IBV_FORK_UNNEEDED, 0 } };
+	struct ha_verbs_ops *v;
+	void *handle;
+	int *inits;
+
+	CHECK_INT(ha_verbs_open_library(library, &v), 0);
+	handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+	CHECK(handle);
+	inits = dlsym(handle, "fork_inits");
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		*(int *)dlsym(handle, "fork_status") = cases[i].status;
+		*inits = 0;
+		CHECK_INT(v->fork_init(v), 0);
+		CHECK_INT(*inits, cases[i].inits);
+	}
+	dlclose(handle);
+	ha_verbs_close_library(v);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 2);
+	a_kernel_that_copies_on_fork_is_left_alone(argv[1]);
 	a_missing_library_is_explained();
 	a_stranger_is_refused();
 	the_system_library_loads_twice();
