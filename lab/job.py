@@ -168,7 +168,14 @@ class Job:
             text = first.run("cat %s/%s 2>/dev/null" % (self.folder, what), check=False)
             if text.startswith("{"):
                 setattr(self, what, json.loads(text))
-                self.lab.keep(what, text)
+                if what == "timeline":
+                    self.mark()
+                self.lab.keep(what, json.dumps(getattr(self, what)))
+
+    def mark(self):
+        """Notes in the timeline when what was done to the machines, s from its zero."""
+        zero = self.lab.host_time(self.machines[0], self.timeline["zero_monotonic_ns"])
+        self.timeline["faults"] = [[(at - zero) / 1e9, text] for at, text in self.lab.faults if at > zero]
 
     def story(self):
         """What all plugins said, in the order of this machine's clock, seconds from the scenario's start."""
@@ -209,9 +216,10 @@ class Job:
             return self.timeline["wrong"]
         return sum(r.get("wrong", 0) for r in (self.report or {}).get("results", []))
 
-    def pause(self, fault_ns, window_ns=0):
+    def pause(self, fault_ns, window_ns=0, since_ns=0):
         """Of a fault at that host time: the longest time between two completed requests of a rank that touches it or what
-        followed within the window; and the longest before it. None: the fault was outside of the measurement."""
+        followed within the window; and the longest between `since_ns`, when all was well again, and the fault.
+        None: the fault was outside of the measurement."""
         zero = self.lab.host_time(self.machines[0], self.timeline["zero_monotonic_ns"])
         begin = fault_ns - zero
         if begin < 0 or begin > self.timeline["ranks"][0]["end_ns"]:
@@ -220,14 +228,15 @@ class Job:
         for rank in self.timeline["ranks"]:
             for at, length in rank["gaps"]:
                 if at + length <= begin:
-                    before = max(before, length)
+                    before = max(before, length if at >= since_ns - zero else 0)
                 elif at <= begin + window_ns:
                     around = max(around, length)
         return {"pause_ms": around / 1e6, "peace_ms": before / 1e6, "still_ms": self.lab.stood_still(fault_ns, fault_ns + window_ns),
                 **self.parts(fault_ns, window_ns)}
 
     def parts(self, fault_ns, window_ns):
-        """When, after the fault, the first end suspected, the last had fenced, the last had failed over, ms."""
+        """When, after the fault, the first end suspected, the last had fenced, the last had failed over; what the longest
+        registering took, and how many requests were posted again; ms."""
         found = {}
         for e in self.events():
             if fault_ns <= e["host_ns"] <= fault_ns + window_ns:
@@ -236,4 +245,7 @@ class Job:
                     found.setdefault("detected_ms", ms)
                 elif e["event"] in ("fenced", "failed_over"):
                     found[e["event"] + "_ms"] = ms
+                if e["event"] == "failed_over":
+                    found["registering_ms"] = max(found.get("registering_ms", 0), e["registration_ns"] / 1e6)
+                    found["replayed"] = found.get("replayed", 0) + e["requests"]
         return found

@@ -14,7 +14,7 @@ class Lab:
         self.world, self.folder, self.name = world, folder, name
         self.machines, self.rails = world.machines, world.rails
         self.failures, self.measures, self.kept, self.offsets = [], {}, {}, {}
-        self.ends, self.jobs = 0, []
+        self.ends, self.jobs, self.faults = 0, [], []
         self.begin = time.monotonic()
         self.log = open(os.path.join(folder, "log"), "w", encoding="utf-8")
         for machine in self.machines:
@@ -91,7 +91,9 @@ class Lab:
     def hurt(self, machine, what, rail, *how):
         """machine.WHAT(rail, …); the host's time of it."""
         at = self.host_time(machine, getattr(machine, what)(rail, *how))
-        self.say("%s: %s rail%d %s" % (machine.name, what, rail, " ".join(map(str, how))))
+        text = "%s: %s rail%d %s" % (machine.name, what, rail, " ".join(map(str, how)))
+        self.faults.append((at, text))
+        self.say(text)
         return at
 
     def false_alarms(self, job):
@@ -101,14 +103,17 @@ class Lab:
         self.say("%d paths suspected, %d of them while every machine ran" % (len(found), len(blamed)))
         return blamed
 
-    def around(self, job, name, machine, what, rail, off, on, hold=0.3):
-        """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again."""
+    def around(self, job, name, machine, what, rail, off, on, hold=0.3, rest=0):
+        """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again. `rest` s of
+        peace come first, in which the longest pause is measured, too."""
+        since = time.monotonic_ns()
+        time.sleep(rest)
         at = self.hurt(machine, what, rail, off)
         job.wait_moved(at)
         time.sleep(hold)
         back = self.hurt(machine, what, rail, on)
         job.wait_protected(after=back)
-        self.sample("%s_at_%s" % (name, machine.name), (at, job.last("failed_over") - at))
+        self.sample("%s_at_%s" % (name, machine.name), (at, job.last("failed_over") - at, since))
 
     def pauses(self, job):
         """Turns samples of moments and windows (`NAME_at_MACHINE`) into samples of pauses."""

@@ -6,23 +6,26 @@
        mgmt  -------- mgmt
 
 Writes its samples for lab/plot: pause, the longest pause before, the parts of the failover, how long the machines stood still.
-LAB_SAMPLES=N takes N of each.
+LAB_SAMPLES=N takes N of each; LAB_KINDS="port cable silent6 silent7" names the kinds.
 """
 import os
 
 SET = "long"
 SAMPLES = int(os.environ.get("LAB_SAMPLES", "20"))
-KINDS = (("port", False, True, {}), ("cable", False, True, {}),
-         ("netem", "loss 100%", None, {"HA_NCCL_QP_RETRY_CNT": 6}), ("netem", "loss 100%", None, {}))
+KINDS = {"port": ("port", False, True, {}), "cable": ("cable", False, True, {}),
+         "silent6": ("netem", "loss 100%", None, {"HA_NCCL_QP_RETRY_CNT": 6}), "silent7": ("netem", "loss 100%", None, {})}
+
+
+PARTS = ("peace_ms", "detected_ms", "fenced_ms", "failed_over_ms", "registering_ms", "replayed")
 
 
 def run(lab):
-    for what, off, on, settings in KINDS:
+    for kind in os.environ.get("LAB_KINDS", " ".join(KINDS)).split():
+        what, off, on, settings = KINDS[kind]
         job = lab.traffic("allreduce", "64K", **settings)
         for i in range(2 * SAMPLES):
             machine = lab.machines[i % 2]
-            name = what + ("_retry%s" % settings.get("HA_NCCL_QP_RETRY_CNT", 7) if what == "netem" else "")
-            lab.around(job, name, machine, what, job.primary(machine), off, on)
+            lab.around(job, kind, machine, what, job.primary(machine), off, on, rest=0.5)
         lab.survived(job, failovers=4 * SAMPLES)
     for name, samples in lab.measures.items():
         if "_at_" in name:
@@ -31,6 +34,14 @@ def run(lab):
 
 def spread(samples):
     """Median and worst of the pauses that nothing but the fault can have made long."""
-    good = sorted(s["pause_ms"] for s in samples if s and not s["still_ms"])
-    return "%d of %d while every machine ran; median %.1f ms, worst %.1f ms" % (
-        len(good), len(samples), good[len(good) // 2], good[-1]) if good else "none while every machine ran"
+    good = [s for s in samples if s and not s["still_ms"]]
+    if not good:
+        return "none while every machine ran"
+    return "%d of %d while every machine ran; median %.1f ms, worst %.1f ms; medians of the parts: %s" % (
+        len(good), len(samples), median(good, "pause_ms"), max(s["pause_ms"] for s in good),
+        ", ".join("%s %.1f" % (part, median(good, part)) for part in PARTS))
+
+
+def median(samples, what):
+    values = sorted(s[what] for s in samples if what in s)
+    return values[len(values) // 2] if values else float("nan")
