@@ -12,6 +12,38 @@ DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
 TRAFFIC = 3600  # seconds; traffic ends when it is told to
 
 
+class Told:
+    """What the plugins of one machine have told so far. Each line is read once: scenarios ask many times a second."""
+
+    def __init__(self, lab, machine, path):
+        self.lab, self.machine, self.path = lab, machine, path
+        self.tail = machine.start_command("exec tail -n +1 -f " + path)
+        self.found, self.pieces, self.rest = [], 0, b""
+
+    def take(self, data):
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            if not line.startswith(b"{"):
+                continue  # tail's own words
+            e = json.loads(line)
+            e["machine"], e["host_ns"] = self.machine.name, self.lab.host_time(self.machine, e["monotonic_ns"])
+            self.found.append(e)
+
+    def events(self):
+        while self.pieces < len(self.tail.pieces):
+            self.take(self.tail.pieces[self.pieces])
+            self.pieces += 1
+        return self.found
+
+    def collect(self):
+        """The file itself is the last word: tail looks once a second. The text."""
+        said = self.machine.run("cat " + self.path, check=False)
+        self.tail.kill(9)
+        self.tail.pieces, self.found, self.pieces, self.rest = [], [], 0, b""
+        self.take(said.encode())
+        return said
+
+
 class Job:
     """`settings` are environment variables of every rank, `of[machine name]` those of one. `machines` may name one twice."""
 
@@ -22,10 +54,10 @@ class Job:
         self.lab, self.machines, self.traffic = lab, machines, traffic
         self.folder = "%s/%d" % (FOLDER, Job.number)
         self.protection = int((settings or {}).get("HA_NCCL_ENABLE_BACKUP", 1)) and lab.rails > 1
-        self.ranks, self.tails, self.collected = [], [], False
+        self.ranks, self.told, self.collected = [], [], False
         for machine in set(machines):
             machine.run("rm -rf %s; mkdir -p %s; touch %s/events" % (FOLDER, self.folder, self.folder))
-            self.tails.append((machine, machine.start_command("exec tail -n +1 -f %s/events" % self.folder)))
+            self.told.append(Told(lab, machine, self.folder + "/events"))
         for rank, machine in enumerate(machines):
             env = {"HA_NCCL_VERBS": "system", "HA_NCCL_EVENTS": self.folder + "/events", "NCCL_SOCKET_IFNAME": "mgmt",
                    "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "%s/log.%d" % (self.folder, rank),
@@ -47,15 +79,8 @@ class Job:
 
     def events(self, machine=None, event=None, **fields):
         """Events so far, of one machine or all, each with `machine` and `host_ns`, its time on this machine's clock."""
-        found = []
-        for m, tail in self.tails:
-            if machine is None or m is machine:
-                for line in tail.output.splitlines():
-                    if line.startswith("{") and line.endswith("}"):
-                        e = json.loads(line)
-                        e["machine"], e["host_ns"] = m.name, self.lab.host_time(m, e["monotonic_ns"])
-                        if (event is None or e["event"] == event) and all(e.get(k) == v for k, v in fields.items()):
-                            found.append(e)
+        found = [e for told in self.told if machine is None or told.machine is machine for e in told.events()
+                 if (event is None or e["event"] == event) and all(e.get(k) == v for k, v in fields.items())]
         return sorted(found, key=lambda e: e["host_ns"])
 
     def wait_event(self, event, count=1, machine=None, limit=120, **fields):
@@ -153,13 +178,9 @@ class Job:
     def collect(self):
         self.collected = True
         self.report = self.timeline = None
-        for machine, tail in self.tails:
-            time.sleep(0.2)  # tail looks once a second; the file itself is the last word
-            said = machine.run("cat %s/events" % self.folder, check=False)
-            tail.kill(9)
-            tail.pieces = [said.encode()]
-            self.lab.keep("events.%s" % machine.name, said)
-            self.lab.keep("log.%s" % machine.name, machine.run("cat %s/log.* 2>/dev/null" % self.folder, check=False))
+        for told in self.told:
+            self.lab.keep("events.%s" % told.machine.name, told.collect())
+            self.lab.keep("log.%s" % told.machine.name, told.machine.run("cat %s/log.* 2>/dev/null" % self.folder, check=False))
         for rank, command in enumerate(self.ranks):
             self.lab.keep("rank.%d" % rank, command.output)
         self.lab.keep("story", self.story())

@@ -91,11 +91,18 @@ class World:
             for rail in range(self.rails):
                 machine.cable(rail, True)
             machine.run("killall -q -9 ha ib_write_bw ib_write_lat ib_read_bw ib_send_bw ib_send_lat ib_atomic_bw "
-                        "ibv_rc_pingpong; rm -rf /tmp/job /dev/shm/hawser-0 /dev/shm/softroce-0; modprobe rdma_rxe; "
-                        "for r in %s; do tc qdisc del dev rail$r root; tc qdisc del dev rail$r clsact; ip link set rail$r up; "
-                        "[ -e /sys/class/infiniband/rxe$r ] || rdma link add rxe$r type rxe netdev rail$r; done 2>/dev/null; true"
-                        % " ".join(map(str, range(self.rails))))
+                        "ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong; rm -rf /tmp/job /dev/shm/hawser-0 /dev/shm/softroce-0; modprobe rdma_rxe; "
+                        "for r in %s; do tc qdisc del dev rail$r root; tc qdisc del dev rail$r clsact; ip link set rail$r up; done 2>/dev/null; "
+                        "true" % " ".join(map(str, range(self.rails))))
+            self.devices(machine)
         self.check_rails()
+
+    def devices(self, machine):
+        """rxe0, rxe1, … in this order, the one in which libibverbs lists them: device 0 reaches the peers' device 0."""
+        wanted = ["rxe%d" % r for r in range(self.rails)]
+        if re.findall(r"^\d+: (rxe\d+):", machine.run("rdma dev"), re.M) != wanted:
+            machine.run("; ".join("rdma link delete %s 2>/dev/null" % d for d in wanted) + "; " +
+                        " && ".join("rdma link add %s type rxe netdev rail%s" % (d, d[3:]) for d in wanted))
 
     def stop(self):
         for machine in self.machines:

@@ -3,7 +3,9 @@
 
     a  rail0 rdma_rxe ======== softroce rail0  b
 
-Writes, reads, sends, atomics, and shared receive queues, in both directions; all must end well.
+Reliable connections: writes, reads, sends, atomics, a shared receive queue; unreliable ones and datagrams: one message
+at a time, where a lost one would stop the program. In both directions; all must end well. The time-out is long: a host that is busy
+with something else may not end a connection.
 """
 import time
 
@@ -12,7 +14,10 @@ import soft
 SET = "standard"
 PROGRAMS = ("ib_write_bw -F -s 65536 -n 200", "ib_write_lat -F -s 8 -n 200", "ib_read_bw -F -s 65536 -n 200 -o 16",
             "ib_send_bw -F -s 65536 -n 200", "ib_send_lat -F -s 64 -n 200", "ib_atomic_bw -F -n 200 -o 16",
-            "ib_write_bw -F -s 1048576 -n 20 -b", "ibv_rc_pingpong -g 1 -n 200 -s 65536", "ibv_rc_pingpong -g 1 -n 100 -s 1000000")
+            "ib_write_bw -F -s 1048576 -n 20 -b", "ib_send_bw -F -c UD -s 1024 -n 100 -t 16", "ib_send_lat -F -c UD -s 64 -n 200",
+            "ib_send_lat -F -c UC -s 16384 -n 100", "ib_write_lat -F -c UC -s 8 -n 200",
+            "ibv_rc_pingpong -g 1 -n 200 -s 65536", "ibv_rc_pingpong -g 1 -n 100 -s 1000000", "ibv_srq_pingpong -g 1 -n 200 -s 4096",
+            "ibv_uc_pingpong -g 1 -n 200 -s 4096", "ibv_ud_pingpong -g 1 -n 200 -s 1024")
 
 
 def run(lab):
@@ -28,7 +33,9 @@ def run(lab):
 def line(lab, program, machine):
     kernel = machine is lab.a
     if program.startswith("ibv_"):
-        program = program.replace("-g 1", "-g 1" if kernel else "-g 0") + " -m 4096"
+        program = program.replace("-g 1", "-g 1" if kernel else "-g 0") + (" -m 4096" if "ud_" not in program else "")
+    else:
+        program += " -u 20"
     return "%s %s -d %s" % ("exec" if kernel else "exec env " + soft.RUN, program, "rxe0" if kernel else "soft0")
 
 
