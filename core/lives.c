@@ -28,6 +28,7 @@
 #define FLAP_NS (10 * HA_NS_PER_S)	  /* a life shorter than this is a flap */
 #define FLAPS_MAX 9
 #define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
+#define SLOW_NS (500 * HA_NS_PER_MS) /* a verb that keeps the driver for longer is not tried again at once */
 #define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
 
@@ -265,6 +266,16 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 	board->beat[r->index].count = count;
 }
 
+/*
+ * Connecting a queue pair to an address that does not answer keeps the kernel busy for seconds (three with rdma_rxe), and the
+ * driver with it: lives on other devices, which would come up, run into their limit meanwhile. After such a try the device
+ * waits for twice the time that it took, whichever connection asks; so most of the driver's time is everybody else's.
+ */
+static void tell_slow(struct ha_device *dev, uint64_t began, uint64_t now)
+{
+	dev->slow_until = now - began > SLOW_NS ? now + 2 * (now - began) : 0;
+}
+
 /* The bundle is taken: choose the device, so that its keys can go with the owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r)
 {
@@ -316,6 +327,7 @@ void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
 void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
+	uint64_t began = ha_clock_now(b->ctx->clock);
 	int err = 0;
 
 	if (k->slow == HA_SLOW_TIDY) {
@@ -334,6 +346,8 @@ void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
 	if (!err && b->flushable && k->slow != HA_SLOW_CLOSE && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	pthread_mutex_unlock(&b->mr_lock);
+	if (k->slow != HA_SLOW_CLOSE)
+		tell_slow(r->dev, began, ha_clock_now(b->ctx->clock));
 	k->slow_result = err;
 	k->slow = HA_SLOW_DONE;
 }
@@ -390,6 +404,11 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	wanted = b->is_send ? k->acked && now >= k->retry_at : k->has_offer;
+	if (wanted && r->dev && now < r->dev->slow_until) {
+		k->has_offer = false; /* it is repeated */
+		ha_due(b, r->dev->slow_until);
+		return;
+	}
 	if (wanted && k->tidy_at) {
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
@@ -426,6 +445,8 @@ void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wi
 
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->has_offer)
 		return;
+	if (ha_clock_now(b->ctx->clock) < r->dev->slow_until)
+		return; /* it is repeated */
 	if (k->proven && (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0))
 		ha_keys_void(b, r);
 	k->offered = *end;
