@@ -122,6 +122,10 @@ class Job:
         self.lab.wait(lambda: "bytes, iteration " in self.ranks[0].output or self.ranks[0].ended.is_set(),
                       "nothing is being measured: " + self.last_words(), limit)
 
+    def progress(self):
+        """Iterations that rank 0 has counted so far; it says so once a second."""
+        return max(map(int, re.findall(r"bytes, iteration (\d+)", self.ranks[0].output)), default=0)
+
     def states(self):
         """The last word of each connection end about its protection."""
         last = {}

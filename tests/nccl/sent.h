@@ -26,6 +26,12 @@ static inline uint64_t rig_sent_by_kernel(const char *device)
 	return packets;
 }
 
+/* Bytes of payload that count as one. */
+static inline double rig_sent_unit(void)
+{
+	return strncmp(rig_device(0), "soft", 4) ? 4096 : 1;
+}
+
 /* Bytes on the wire; of a kernel's NIC packets, of which large messages have a number in proportion. */
 static inline uint64_t rig_sent_by(const char *device)
 {
