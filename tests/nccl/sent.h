@@ -51,4 +51,10 @@ static inline uint64_t rig_sent_by(const char *device)
 	return bytes;
 }
 
+/* How far from its share a rail's part of `all` bytes may be: 1 %, and what a busy NIC had to send again, in no proportion. */
+static inline double rig_sent_slack(double all, double payload)
+{
+	return 0.01 + (all > payload ? (all - payload) / all : 0);
+}
+
 #endif
