@@ -33,8 +33,8 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 bool sim_promise_survives(const struct sim_promise *p);
 /*
  * The other end has closed in order, at `closed` (ns from the start), and this one (0 = the sender) fails at `now`: may the
- * farewell have been lost with the sockets, and the NIC's last acknowledgement with a packet, or the receiver's last word
- * (HA_NCCL_ACK=memory) with its queue pair? Then nobody is left to say that all arrived.
+ * farewell have been lost with the sockets, and the NIC's last acknowledgement with a packet or, as the receiver's last word
+ * (HA_NCCL_ACK=memory), with the queue pair that the receiver destroys? Then nobody is left to say that all arrived.
  */
 bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now);
 /*
