@@ -8,8 +8,8 @@
  * part would be less than 1/64 gets nothing, and a small probe now and then, more and more rarely.
  *
  * Rates that were measured together do not say what a rail adds: behind one PCIe port each slows the other. So now and
- * then, for some milliseconds, one of them is left out: each soon after the start, later on all but the one that is missed most. If more arrives without it, it stays out, until a
- * trial with it says otherwise or the others change.
+ * then, for some milliseconds, one of them is left out: each soon after the start, later on all but the one that is missed
+ * most. If more arrives without it, it stays out, until a trial with it says otherwise or the others change.
  *
  * Integer arithmetic; the one thing asked of the outside is the clock, for each message that is cut and each part that completes.
  * All of it is the owner's, inside the bundle; a new life is the driver's, with the bundle taken.

@@ -2,7 +2,7 @@
 /*
  * control.h - what the driver knows of a rail beyond its data path: how far its life, or the end of it, has come
  *
- * The state machine is model/README.md's, which a model checker has seen through; failover.c runs it. All of it is the
+ * The state machine is model/README.md's, which a model checker has seen through; drive.c runs it. All of it is the
  * driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked otherwise.
  */
 #ifndef HA_CORE_CONTROL_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/core/pair.h"
 
+#include "tests/base/check.h"
+
 #include "base/config.h"
 
 #include <stdio.h>
@@ -68,4 +70,35 @@ void pair_idle(struct pair *p, int k)
 {
 	if (k > 100)
 		usleep(k > 10000 ? 100 : 1);
+}
+
+static bool step(struct pair *p, struct pair_side *s, struct pair_side *r, size_t size)
+{
+	void *data = r->data;
+	int tag = 0;
+
+	if (!r->req && !r->done)
+		CHECK_INT(ha_irecv(p->recv, 1, &data, &size, &tag, &r->mr, false, &r->req), 0);
+	if (!s->req && !s->done)
+		CHECK_INT(ha_isend(p->send, s->data, size, 0, s->mr, &s->req), 0);
+	if (r->req && !r->done)
+		CHECK_INT(ha_test(r->req, &r->done, NULL), 0);
+	if (s->req && !s->done)
+		CHECK_INT(ha_test(s->req, &s->done, NULL), 0);
+	return s->done && r->done;
+}
+
+void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n, size_t size)
+{
+	for (int i = 0; i < n; i++) {
+		int k = 0;
+
+		send->req = recv->req = NULL;
+		send->done = recv->done = 0;
+		send->data[0] = (char)i;
+		while (!step(p, send, recv, size) && k < PAIR_PATIENCE)
+			pair_idle(p, k++);
+		CHECK(send->done && recv->done);
+		CHECK_INT(recv->data[0], (char)i);
+	}
 }

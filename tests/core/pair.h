@@ -14,6 +14,14 @@ struct pair {
 	struct ha_recv *recv;
 };
 
+/* What one end sends from or receives into. */
+struct pair_side {
+	struct ha_mr *mr;
+	char *data;
+	struct ha_request *req;
+	int done;
+};
+
 /* A context from the environment, and one connection from device 0 to device 0 with nmore further rails (devices 1, 2, ...). */
 void pair_open(struct pair *p, int nmore);
 /* The same over another table of verbs. */
@@ -23,5 +31,8 @@ void pair_close(struct pair *p);
 void *pair_alloc(size_t size);
 /* Between two fruitless calls, the k-th in a row: spin at first, then give the processor away. */
 void pair_idle(struct pair *p, int k);
+
+/* n messages of `size` bytes, one after the other; the first byte counts, and is looked at. */
+void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n, size_t size);
 
 #endif

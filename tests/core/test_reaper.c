@@ -36,50 +36,11 @@ static int create_counted(const struct ha_verbs_ops *v, struct ibv_pd *pd, struc
 	return below.create_qp(v, pd, init, qp);
 }
 
-struct side {
-	struct ha_mr *mr;
-	char *data;
-	struct ha_request *req;
-	int done;
-};
-
-static bool step(struct pair *p, struct side *s, struct side *r)
-{
-	void *data = r->data;
-	size_t size = SIZE;
-	int tag = 0;
-
-	if (!r->req && !r->done)
-		CHECK_INT(ha_irecv(p->recv, 1, &data, &size, &tag, &r->mr, false, &r->req), 0);
-	if (!s->req && !s->done)
-		CHECK_INT(ha_isend(p->send, s->data, SIZE, 0, s->mr, &s->req), 0);
-	if (r->req && !r->done)
-		CHECK_INT(ha_test(r->req, &r->done, NULL), 0);
-	if (s->req && !s->done)
-		CHECK_INT(ha_test(s->req, &s->done, NULL), 0);
-	return s->done && r->done;
-}
-
-static void messages(struct pair *p, struct side *s, struct side *r)
-{
-	for (int i = 0; i < MESSAGES; i++) {
-		int k = 0;
-
-		s->req = r->req = NULL;
-		s->done = r->done = 0;
-		s->data[0] = (char)i;
-		while (!step(p, s, r) && k < PAIR_PATIENCE)
-			pair_idle(p, k++);
-		CHECK(s->done && r->done);
-		CHECK_INT(r->data[0], (char)i);
-	}
-}
-
 int main(void)
 {
 	struct ha_verbs_filter *filter;
 	struct ha_verbs_ops *library;
-	struct side s = { .data = pair_alloc(SIZE) }, r = { .data = pair_alloc(SIZE) };
+	struct pair_side s = { .data = pair_alloc(SIZE) }, r = { .data = pair_alloc(SIZE) };
 	struct pair p;
 	int before, k = 0;
 
@@ -92,19 +53,19 @@ int main(void)
 	pair_open_over(&p, 0, ha_verbs_filter_ops(filter));
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &s.mr), 0);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &r.mr), 0);
-	messages(&p, &s, &r);
+	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 
 	pthread_mutex_lock(&gate);
 	before = atomic_load(&made);
 	CHECK_INT(ha_verbs_filter_completion_error(filter, 1, 1, IBV_WC_RETRY_EXC_ERR), 0);
-	messages(&p, &s, &r);
+	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 	for (k = 0; atomic_load(&waiting) < 1 && k < PAIR_PATIENCE; k++)
 		pair_idle(&p, k);
 	CHECK_INT(atomic_load(&waiting), 1); /* one thread, and it does not hold up the rest */
 	for (k = 0; atomic_load(&made) < before + 2 && k < PAIR_PATIENCE; k++)
 		pair_idle(&p, k);
 	CHECK(atomic_load(&made) >= before + 2); /* both ends of a new life */
-	messages(&p, &s, &r);
+	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 	pthread_mutex_unlock(&gate);
 
 	ha_dereg_mr((struct ha_bundle *)p.send, s.mr);

@@ -51,57 +51,18 @@ static int modify_slowly(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct
 	return -ETIMEDOUT;
 }
 
-struct side {
-	struct ha_mr *mr;
-	char *data;
-	struct ha_request *req;
-	int done;
-};
-
-static bool step(struct pair *p, struct side *s, struct side *r)
-{
-	void *data = r->data;
-	size_t size = SIZE;
-	int tag = 0;
-
-	if (!r->req && !r->done)
-		CHECK_INT(ha_irecv(p->recv, 1, &data, &size, &tag, &r->mr, false, &r->req), 0);
-	if (!s->req && !s->done)
-		CHECK_INT(ha_isend(p->send, s->data, SIZE, 0, s->mr, &s->req), 0);
-	if (r->req && !r->done)
-		CHECK_INT(ha_test(r->req, &r->done, NULL), 0);
-	if (s->req && !s->done)
-		CHECK_INT(ha_test(s->req, &s->done, NULL), 0);
-	return s->done && r->done;
-}
-
-static void messages(struct pair *p, struct side *s, struct side *r)
-{
-	time_t end = time(NULL) + LIMIT_S;
-
-	for (int i = 0; i < MESSAGES; i++) {
-		s->req = r->req = NULL;
-		s->done = r->done = 0;
-		s->data[0] = (char)i;
-		for (int k = 0; !step(p, s, r) && time(NULL) < end; k++)
-			pair_idle(p, k);
-		CHECK(s->done && r->done);
-		CHECK_INT(r->data[0], (char)i);
-	}
-}
-
 /* The path that carries is lost; what follows goes over another. */
-static void lose(struct pair *p, struct ha_verbs_filter *filter, struct side *s, struct side *r)
+static void lose(struct pair *p, struct ha_verbs_filter *filter, struct pair_side *s, struct pair_side *r)
 {
 	CHECK_INT(ha_verbs_filter_completion_error(filter, 1, 1, IBV_WC_RETRY_EXC_ERR), 0);
-	messages(p, s, r);
+	pair_messages(p, s, r, MESSAGES, SIZE);
 }
 
 int main(void)
 {
 	struct ha_verbs_filter *filter;
 	struct ha_verbs_ops *library;
-	struct side s = { .data = pair_alloc(SIZE) }, r = { .data = pair_alloc(SIZE) };
+	struct pair_side s = { .data = pair_alloc(SIZE) }, r = { .data = pair_alloc(SIZE) };
 	struct pair p;
 
 	setenv("HA_NCCL_ACK", "memory", 1); /* the completion that is made to fail may be a receive whose data is there */
@@ -112,12 +73,12 @@ int main(void)
 	pair_open_over(&p, 0, ha_verbs_filter_ops(filter));
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &s.mr), 0);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &r.mr), 0);
-	messages(&p, &s, &r);
+	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 
 	atomic_store(&dead, true);
 	lose(&p, filter, &s, &r);
 	for (time_t end = time(NULL) + LIMIT_S; atomic_load(&tries) < TRIES && time(NULL) < end;)
-		messages(&p, &s, &r);
+		pair_messages(&p, &s, &r, MESSAGES, SIZE);
 	CHECK(atomic_load(&tries) >= TRIES);
 	atomic_store(&dead, false);
 	lose(&p, filter, &s, &r); /* the first device's path is all there is */
