@@ -84,10 +84,13 @@ void ha_roles_update(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!(b->active >> i & 1))
 			b->weight[i] = 0;
-	/* Nobody is left who carries data: those that should, else a standby. */
+	/* Nobody is left who carries data: all those that should, else the first that can. */
+	if (!any_weight(b))
+		for (unsigned i = 0; i < b->ndata; i++)
+			b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
 	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
 		if (b->active >> i & 1)
-			b->weight[i] = b->share[i] ? b->share[i] : 1024;
+			b->weight[i] = 1024;
 	ha_policy_update(b);
 	tell_protection(b);
 }

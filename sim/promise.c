@@ -377,6 +377,15 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	}
 }
 
+/* All rails that this end was asked for are on one device, there is another for a standby, and room for its rail. */
+static bool offers_standby(const struct sim_scenario *sc, const struct sim_conn_spec *c, unsigned end)
+{
+	for (unsigned i = 1; i < c->nrails[end]; i++)
+		if (c->rail[end][i] != c->rail[end][0])
+			return false;
+	return c->nrails[end] < HA_MAX_RAILS && sc->ndevices[host_of(c, end)] > 1;
+}
+
 void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_promise *p)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
@@ -390,7 +399,7 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 				   .peer_gone = { SIM_NEVER, SIM_NEVER } };
 	p->lives = sc->host[0].backup && sc->host[1].backup;
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
-	p->standby = p->lives && c->nrails[0] == 1 && c->nrails[1] == 1 && sc->ndevices[0] > 1 && sc->ndevices[1] > 1;
+	p->standby = p->lives && offers_standby(sc, c, 0) && offers_standby(sc, c, 1);
 	p->patience = sooner(sim_scenario_patience(sc, 0), sim_scenario_patience(sc, 1));
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)

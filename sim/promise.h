@@ -2,8 +2,8 @@
 /*
  * promise.h - what the core owes one connection, given everything that goes wrong in a scenario
  *
- * A path is a pair of devices that a rail runs over: those that the connection was opened with, and for one opened with a
- * single rail the standby. As long as one path lives at both ends, and also when all are away for less than the patience
+ * A path is a pair of devices that a rail runs over: those that the connection was opened with, and for one opened on a
+ * single device the standby. As long as one path lives at both ends, and also when all are away for less than the patience
  * (HA_NCCL_MAX_RETRIES), every request completes. Everything else may end in an error, in time and at both ends. All of it is
  * computed from the scenario alone, without a look into the core.
  */
@@ -17,7 +17,7 @@
 /* From when on (ns from the start) an error is excused by each reason; SIM_NEVER: by this one never. */
 struct sim_promise {
 	bool lives;	       /* both ends have failover */
-	bool standby;	       /* and a second device for a connection of one rail */
+	bool standby;	       /* and a second device for a connection on one */
 	unsigned nrails;
 	uint64_t patience;     /* ns, of the less patient end */
 	uint64_t unprotected;  /* a path breaks, and nothing covers it */

@@ -68,17 +68,40 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 	sc->gap_max_ns = between(rng, 20 * US, 200 * US);
 }
 
+/*
+ * Which of a connection's devices each rail is on. The two ends must agree on it: 0, 1, 2, ..., or several on each, one device after
+ * the other, as NCCL_IB_QPS_PER_CONNECTION and MPIB lay them out.
+ */
+static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rng *rng)
+{
+	layout[0] = 0;
+	for (unsigned i = 1; i < HA_MAX_RAILS; i++)
+		layout[i] = layout[i - 1] + !(repeat && chance(rng, 60));
+}
+
+/* As many rails as `devices` devices have, the first of which is any; the others follow it round. */
+static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], unsigned devices, unsigned first, unsigned n)
+{
+	unsigned i = 0;
+
+	for (; i < HA_MAX_RAILS && layout[i] < devices; i++)
+		rail[i] = (first + layout[i]) % n;
+	return i;
+}
+
 static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
 {
-	for (unsigned end = 0; end < 2; end++) {
-		unsigned host = end ? 1 - c->from : c->from, n = sc->ndevices[host],
-			 most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
-		unsigned first = (unsigned)sr_rng_below(rng, n);
+	bool alone = chance(rng, 40), repeat = chance(rng, 35); /* alone: on one device at both ends, there may be a standby */
+	unsigned layout[HA_MAX_RAILS];
 
-		/* Any device may be rail 0; the others follow it round. */
-		c->nrails[end] = chance(rng, 40) ? 1 : (unsigned)between(rng, 1, most);
-		for (unsigned i = 0; i < c->nrails[end]; i++)
-			c->rail[end][i] = (first + i) % n;
+	draw_layout(layout, repeat, rng);
+	for (unsigned end = 0; end < 2; end++) {
+		unsigned n = sc->ndevices[end ? 1 - c->from : c->from], most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
+		unsigned devices = alone || chance(rng, 20) ? 1 : (unsigned)between(rng, 1, most);
+
+		c->nrails[end] = lay_out(c->rail[end], layout, devices, (unsigned)sr_rng_below(rng, n), n);
+		if (repeat && c->nrails[end] > 1 && chance(rng, 50)) /* the smaller number counts */
+			c->nrails[end] = (unsigned)between(rng, 1, c->nrails[end]);
 	}
 }
 
@@ -184,7 +207,7 @@ static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
-	unsigned rails = (unsigned)between(rng, 1, 6);
+	unsigned rails = (unsigned)between(rng, 1, 6), layout[HA_MAX_RAILS];
 
 	sc->ndevices[0] = sc->ndevices[1] = rails < 2 ? 2 : rails;
 	sc->timeout = (int)between(rng, 8, 11);
@@ -196,6 +219,11 @@ static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 	c->nrails[0] = c->nrails[1] = rails;
 	for (unsigned i = 0; i < rails; i++)
 		c->rail[0][i] = c->rail[1][i] = i;
+	if (chance(rng, 30)) {
+		draw_layout(layout, true, rng);
+		for (unsigned end = 0; end < 2; end++)
+			c->nrails[end] = lay_out(c->rail[end], layout, rails, 0, sc->ndevices[0]);
+	}
 	c->messages = (uint32_t)between(rng, 40, 100);
 	c->window = (uint32_t)between(rng, 2, 8);
 	c->max_size = (uint32_t)between(rng, 1 << 10, 128 << 10);

@@ -5,15 +5,17 @@
 
 static bool weights_right(const struct ha_bundle *b, bool failback)
 {
-	unsigned with = 0, wanted = 0;
+	unsigned with = 0, wanted = 0, standby = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		wanted += (b->active >> i & 1) && b->share[i];
 		with += (b->active >> i & 1) && b->weight[i];
+		standby += i >= b->ndata && (b->active >> i & 1) && b->weight[i];
 	}
-	if (b->ndata > 1)
-		return wanted ? with == wanted : with > 0; /* all that should share do */
-	return with == 1 && (!failback || !(b->active & 1) || b->weight[0]);
+	/* All that should share do, or the standby alone, if nobody wants the old roles back. */
+	if (standby)
+		return with == 1 && (!wanted || !failback);
+	return wanted ? with == wanted : with > 0;
 }
 
 /* This end has every rail that it should have, each in its role. */

@@ -433,6 +433,8 @@ static void world_close(struct sim_world *w)
 	sim_mix(w, w->result.ns);
 	sim_mix(w, w->result.steps);
 	for (unsigned i = 0; i < SIM_HOSTS; i++) {
+		for (unsigned d = 0; w->host[i].verbs && d < w->host[i].verbs->ndevices; d++)
+			w->result.sent[i][d] = sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
 		sim_verbs_destroy(w->host[i].verbs);
 		free(w->host[i].undo);
 	}

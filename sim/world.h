@@ -49,6 +49,7 @@ struct sim_result {
 	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
 	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
 	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
+	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX]; /* bytes that each device has put on the wire, headers and what was sent again too */
 	uint64_t pace[SIM_PACE_MAX]; /* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
 };
 

@@ -31,6 +31,7 @@ struct duel_setup {
 	size_t largest;	  /* bytes of the largest message; 0 = 4 MiB */
 	int version;	  /* of NCCL's interface; 0 = 12 */
 	bool no_warning;  /* neither end may warn of anything */
+	bool fused;	  /* the connections are on one device made of soft0 and soft1 */
 	const char *env[DUEL_ENV]; /* NAME=value for both ends, and for one */
 	const char *env_of[ENDS][DUEL_ENV];
 };

@@ -57,7 +57,7 @@ static void *drive(void *arg)
 	return NULL;
 }
 
-static void connect_all(struct lane *lane, unsigned n)
+static void connect_all(struct lane *lane, unsigned n, int dev)
 {
 	struct rig_deadline deadline = rig_deadline("connections");
 	const struct ha_plugin_abi *abi = lane->rig->plugin.abi;
@@ -66,7 +66,7 @@ static void connect_all(struct lane *lane, unsigned n)
 
 	if (lane->end == RECEIVER) {
 		for (unsigned i = 0; i < n; i++)
-			OK(abi->listen(&lane->rig->plugin, 0, shared->handle[i], &lane[i].listen));
+			OK(abi->listen(&lane->rig->plugin, dev, shared->handle[i], &lane[i].listen));
 		atomic_store(&shared->listening, true);
 	}
 	while (!atomic_load(&shared->listening))
@@ -76,7 +76,7 @@ static void connect_all(struct lane *lane, unsigned n)
 			if (lane[i].comm)
 				continue;
 			if (lane->end == SENDER)
-				OK(abi->connect(&lane->rig->plugin, 0, shared->handle[i], &lane[i].comm));
+				OK(abi->connect(&lane->rig->plugin, dev, shared->handle[i], &lane[i].comm));
 			else
 				OK(abi->accept(&lane->rig->plugin, lane[i].listen, &lane[i].comm));
 			ready += lane[i].comm != NULL;
@@ -103,15 +103,18 @@ int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum du
 	struct lane *lane = lane_of;
 	char version[8], *argv[] = { "duel", version, NULL };
 	struct rig rig;
+	int dev = 0;
 
 	snprintf(version, sizeof(version), "%d", setup->version);
 	signal(SIGUSR1, tell);
 	rig_open(&rig, 2, argv);
+	if (setup->fused)
+		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
 	message_prepare(setup->largest);
 	for (unsigned i = 0; i < setup->lanes; i++)
 		lane[i] = (struct lane){ .rig = &rig, .shared = shared, .number = i, .largest = setup->largest,
 					 .end = end };
-	connect_all(lane, setup->lanes);
+	connect_all(lane, setup->lanes, dev);
 	for (unsigned i = 0; i < setup->lanes; i++)
 		lane_prepare(&lane[i]);
 	atomic_store(&shared->ready[end], (int)setup->lanes);

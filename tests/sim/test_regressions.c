@@ -380,6 +380,25 @@ static void registration_refused(uint64_t key)
 	must_hold(&sc, "a registration that is refused");
 }
 
+/* Three queue pairs on one device and a standby: the standby takes over, the others come back without a share, and the standby
+ * goes: all three must carry again, not the first alone (seed 910000609). */
+static void standby_lost_again(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_conn_spec *c = &sc.conn[0];
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	c->nrails[0] = c->nrails[1] = 3;
+	c->messages = 400;
+	c->think_ns = 1 * MS;
+	c->stays = true;
+	sim_plain_fault(&sc, "cut", key % 2, 2 * MS + key * 10 * US, 20 * MS);
+	sim_plain_fault(&sc, "cut", key / 2 % 2, 260 * MS + key * 10 * US, 20 * MS);
+	sc.fault[1].dev = 1;
+	must_hold(&sc, "a standby that is lost again");
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -393,6 +412,7 @@ int main(void)
 		port_back_at_the_receiver,
 		dies_with_messages_unread, farewell_lost,
 		registration_refused,	 last_word_lost,
+		standby_lost_again,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

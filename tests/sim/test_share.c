@@ -4,8 +4,9 @@
  *
  * Bytes against virtual time, so the rates are exact and the same on every machine: a connection streams 128 KiB messages
  * over N rails of 250 MB/s, one port goes down for a while at either end, and what arrives per millisecond is compared
- * with what N - 1 rails carried of it before.
+ * with what N - 1 rails carried of it before. And what each device sends is what the weights say, however many rails it has.
  */
+#include "base/config.h"
 #include "sim/hunt.h"
 #include "tests/base/check.h"
 #include "tests/sim/plain.h"
@@ -71,6 +72,37 @@ static void lose_one(unsigned rails, unsigned host)
 	CHECK(back >= LEAST * before);
 }
 
+/* 2 rails on one device and 4 on the other, as MPIB lays them out; or 1 and 1; or 3, 3 and 2. */
+static void weigh(const unsigned *on, unsigned devices, const uint16_t *weight)
+{
+	struct sim_scenario sc;
+	struct sim_conn_spec *c = &sc.conn[0];
+	struct sim_result r;
+	uint64_t all = 0, weights = 0;
+	unsigned n = 0;
+
+	stream_over(&sc, devices);
+	c->messages = 600;
+	sc.host[0].policy = HA_POLICY_STATIC;
+	for (unsigned d = 0; d < devices; d++) {
+		weights += sc.host[0].weights[d] = weight[d];
+		for (unsigned i = 0; i < on[d]; i++)
+			c->rail[0][n] = c->rail[1][n] = d, n++;
+	}
+	c->nrails[0] = c->nrails[1] = n;
+	sim_run_apart(&sc, SIM_SOUND, &r);
+	CHECK_INT(r.finding, SIM_NOTHING);
+	for (unsigned d = 0; d < devices; d++)
+		all += r.sent[0][d];
+	for (unsigned d = 0; d < devices; d++) {
+		double part = (double)r.sent[0][d] / (double)all, should = (double)weight[d] / (double)weights;
+
+		printf("%u rails on device %u of %u, weight %4u of %4u: %.4f of the bytes, should be %.4f\n", on[d], d, devices, weight[d],
+		       (unsigned)weights, part, should);
+		CHECK(part > should - 0.01 && part < should + 0.01);
+	}
+}
+
 int main(void)
 {
 	static const unsigned counts[] = { 2, 3, 4, 8 };
@@ -78,5 +110,10 @@ int main(void)
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		for (unsigned host = 0; host < 2; host++)
 			lose_one(counts[i], host);
+	weigh((unsigned[]){ 2, 4 }, 2, (uint16_t[]){ 256, 768 });
+	weigh((unsigned[]){ 1, 1 }, 2, (uint16_t[]){ 646, 378 });
+	weigh((unsigned[]){ 4, 2 }, 2, (uint16_t[]){ 0, 1024 });
+	weigh((unsigned[]){ 3, 3, 2 }, 3, (uint16_t[]){ 512, 256, 256 });
+	weigh((unsigned[]){ 8 }, 1, (uint16_t[]){ 1 });
 	return 0;
 }
