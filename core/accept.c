@@ -170,7 +170,6 @@ static int take_bundle(struct ha_pending *p, unsigned nrails)
 int ha_accept_hello_in(struct ha_pending *p)
 {
 	const union ha_message *m;
-	struct ha_msg_hello welcome;
 	int err = ha_stream_get(p->stream, &m);
 
 	if (err == -EAGAIN && !ha_stream_heard(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
@@ -192,10 +191,26 @@ int ha_accept_hello_in(struct ha_pending *p)
 		return refuse(p, err, strerror(-err));
 	}
 	p->bundle->nonce = p->listen->nonce;
-	err = ha_bundle_agree(p->bundle, &m->hello, p->why, sizeof(p->why));
+	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why, sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];
 		return refuse(p, err, p->why[0] ? p->why : strerror(-err));
+	}
+	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	return HA_PENDING_THEIRS;
+}
+
+int ha_accept_theirs(struct ha_pending *p)
+{
+	struct ha_msg_hello welcome;
+	int err = ha_bundle_connected(p->bundle);
+
+	if (err == -EAGAIN)
+		return err;
+	p->why[0] = 0;
+	if (err) {
+		p->explained = true;
+		return refuse(p, err, strerror(-err));
 	}
 	ha_bundle_describe(p->bundle, HA_MSG_WELCOME, &welcome);
 	err = ha_stream_put(p->stream, &welcome);

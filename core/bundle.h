@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 
 struct ha_device;
+struct ha_hookup;
 struct ha_letter;
 struct ha_peer;
 struct ha_stream;
@@ -76,6 +77,7 @@ struct ha_rail {
 	uint32_t psn;
 	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	bool connected; /* flush queue pairs may be made; under mr_lock */
+	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_address self; /* our end's address in this life */
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;

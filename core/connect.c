@@ -112,19 +112,31 @@ int ha_connect_hello_out(struct ha_pending *p)
 
 static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
 {
-	struct ha_msg_ready ready = {
-		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
-		.nonce = p->handle.nonce,
-	};
 	int err;
 
 	if (welcome->nonce != p->handle.nonce)
 		return ha_pending_why(p, -EPROTO, "its WELCOME is for somebody else");
-	err = ha_bundle_agree(p->bundle, welcome, p->why, sizeof(p->why));
+	err = ha_bundle_agree(p->bundle, welcome, ha_pending_connected, p, p->why, sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];
 		return err;
 	}
+	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	return HA_PENDING_OURS;
+}
+
+int ha_connect_ours(struct ha_pending *p)
+{
+	struct ha_msg_ready ready = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
+		.nonce = p->handle.nonce,
+	};
+	int err = ha_bundle_connected(p->bundle);
+
+	p->explained = err && err != -EAGAIN;
+	if (err)
+		return err;
+	p->why[0] = 0;
 	err = ha_stream_put(p->stream, &ready);
 	return err && err != -EAGAIN ? err : HA_PENDING_READY_OUT;
 }

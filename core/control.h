@@ -37,8 +37,9 @@ enum ha_fence_stage {
 
 #define HA_PONGS 3 /* answers over the rail itself that prove a life */
 
-/* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held. */
-enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CLOSE, HA_SLOW_TIDY, HA_SLOW_DONE };
+/* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held; CONNECTING waits for a thread
+ * that does (hookup.h). */
+enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CONNECTING, HA_SLOW_CLOSE, HA_SLOW_TIDY, HA_SLOW_DONE };
 
 enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 

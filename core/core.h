@@ -24,6 +24,7 @@ struct ha_config;
 struct ha_clock;
 struct ha_verbs_ops;
 struct ha_oob_ops;
+struct ha_hookup_ops;
 struct mpib_hint_shm;
 
 struct ha_ctx;
@@ -41,6 +42,8 @@ struct ha_ctx_params {
 	const struct ha_clock *clock;	  /* default: CLOCK_MONOTONIC */
 	const struct ha_oob_ops *oob;	  /* default: TCP over the interface NCCL_SOCKET_IFNAME chooses */
 	void *oob_net;			  /* passed to oob's functions */
+	const struct ha_hookup_ops *hookups; /* default: threads (hookup.h); without a service thread the calls themselves */
+	void *hookups_arg;
 	const struct mpib_hint_shm *hints; /* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
 };
 

@@ -109,6 +109,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	pthread_mutex_init(&ctx->drive, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ha_reaper_open(ctx);
+	ha_hookups_open(ctx, params->hookups, params->hookups_arg);
 	ctx->own_barrier = !ha_guard_init();
 	ctx->id = ha_random_u64();
 	err = take_params(ctx, params);
@@ -158,6 +159,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 {
 	ha_service_stop(ctx);
 	close_connections(ctx);
+	ha_hookups_close(ctx);
 	ha_reaper_close(ctx);
 	while (ctx->leaving)
 		ha_stream_part(ctx->leaving);

@@ -15,6 +15,7 @@
 #include "core/advice.h"
 #include "core/core.h"
 #include "core/fused.h"
+#include "core/hookup.h"
 #include "core/mpib.h"
 #include "core/oob.h"
 #include "core/reaper.h"
@@ -51,6 +52,7 @@ struct ha_ctx {
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
 	struct ha_service service;
 	struct ha_reaper reaper;
+	struct ha_hookups hookups;
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;

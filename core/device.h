@@ -31,7 +31,7 @@ struct ha_device {
 	bool has_second; /* another port could stand in for this one, some time */
 	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
 	bool up;	    /* under lock; active and with an address */
-	uint64_t slow_until; /* under ctx->drive; no new life on it before: the kernel takes seconds for one (lives.c) */
+	unsigned hookups; /* threads that connect queue pairs of it now; under ctx->hookups.lock */
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
 	pthread_mutex_t lock; /* open, srq_promised, srq_posted, receivers */

@@ -148,10 +148,8 @@ static void slow_steps(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
 
-		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE) {
-			ha_life_slow(b, &b->rail[i]);
+		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_life_slow(b, &b->rail[i]))
 			b->due = 0;
-		}
 		if (k->keys == HA_KEYS_WANTED) {
 			ha_keys_register(b, &b->rail[i]);
 			b->due = 0;

@@ -80,7 +80,6 @@ static void say_back(struct ha_bundle *b, const struct ha_rail *r)
 
 void ha_failover_device_back(struct ha_device *dev)
 {
-	dev->slow_until = 0;
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev || !b->rail[i].dev) {

@@ -74,8 +74,8 @@ bool ha_life_possible(const struct ha_bundle *b);
 void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
 /* lives.c: one step of a rail that is down or coming up. */
 void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* lives.c: slow verbs, while the bundle is not taken. */
-void ha_life_slow(struct ha_bundle *b, struct ha_rail *r);
+/* lives.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
+bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r);
 /* lives.c: destroy what is left of a life that is over, if anything; slow too. */
 void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r);
 void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);

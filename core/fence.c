@@ -83,7 +83,7 @@ static void to_error(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (r->qp)
+	if (r->qp && !r->hookup)
 		(void)b->ctx->verbs->modify_qp(b->ctx->verbs, r->qp, &attr, IBV_QP_STATE);
 	b->ctl[r->index].stage = HA_FENCE_DRAIN;
 }

@@ -190,7 +190,8 @@ static void shrink(struct ha_bundle *b, unsigned nrails)
 		ha_rail_close(b, &b->rail[--b->nrails]);
 }
 
-int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg), void *arg, char *why,
+		    size_t why_size)
 {
 	int err;
 
@@ -202,11 +203,28 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, char *
 		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
 	shrink(b, peer->nrails);
 	for (unsigned i = 0; i < b->nrails; i++) {
-		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i]);
+		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], tell, arg);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+int ha_bundle_connected(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		int err = b->rail[i].hookup ? ha_rail_connected(b, &b->rail[i]) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+void ha_bundle_unhook(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_unhook(b, &b->rail[i]);
 }
 
 /* ---- its stream, once it is launched ---- */
@@ -352,6 +370,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 	ha_advice_leave(b);
 	ha_journal_forget(b);
 	atomic_store(&b->closing, true);
+	ha_bundle_unhook(b);
 	*b->pprev = b->next;
 	if (b->next)
 		b->next->pprev = b->pprev;

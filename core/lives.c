@@ -28,7 +28,6 @@
 #define FLAP_NS (10 * HA_NS_PER_S)	  /* a life shorter than this is a flap */
 #define FLAPS_MAX 9
 #define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
-#define SLOW_NS (500 * HA_NS_PER_MS) /* a verb that keeps the driver for longer is not tried again at once */
 #define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
 
@@ -269,16 +268,6 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 	board->beat[r->index].count = count;
 }
 
-/*
- * Connecting a queue pair to an address that does not answer keeps the kernel busy for seconds (three with rdma_rxe), and the
- * driver with it: lives on other devices, which would come up, run into their limit meanwhile. After such a try the device
- * waits for twice the time that it took, whichever connection asks; so most of the driver's time is everybody else's.
- */
-static void tell_slow(struct ha_device *dev, uint64_t began, uint64_t now)
-{
-	dev->slow_until = now - began > SLOW_NS ? now + 2 * (now - began) : 0;
-}
-
 /* The bundle is taken: choose the device, so that its keys can go with the owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r)
 {
@@ -307,10 +296,8 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 	if (HA_MUTATION(SKIP_FENCE))
 		ha_rail_close(b, r); /* or it would leak */
 	err = ha_rail_open(b, r, r->dev);
-	if (!err && !b->is_send)
-		err = ha_rail_connect(b, r, &b->ctl[r->index].offered);
 	if (err)
-		ha_rail_close(b, r);
+		ha_rail_bury(b, r);
 	return err;
 }
 
@@ -327,32 +314,74 @@ void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
 	pthread_mutex_unlock(&b->mr_lock);
 }
 
-void ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
+static void connecting_told(void *arg)
+{
+	ha_due_now(arg);
+}
+
+/* An event of the port that came meanwhile met no life yet. */
+static bool port_moved(struct ha_rail *r)
+{
+	struct ha_address now = ha_device_address(r->dev);
+
+	return !ha_device_usable(r->dev) || memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 || now.lid != r->self.lid ||
+	       now.gid_index != r->self.gid_index;
+}
+
+static int connected(struct ha_bundle *b, struct ha_rail *r)
+{
+	int err = ha_rail_connected(b, r);
+
+	if (!err && port_moved(r))
+		err = -ENETDOWN;
+	if (!err && b->flushable && !b->is_send)
+		err = ha_rail_prepare_flush(b, r);
+	if (err && err != -EAGAIN && !b->is_send)
+		ha_rail_bury(b, r); /* a sender's life has begun, and is fenced */
+	return err;
+}
+
+/* What follows at once; -EAGAIN: it waits. */
+static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	uint64_t began = ha_clock_now(b->ctx->clock);
 	int err = 0;
+
+	if (k->slow == HA_SLOW_OPEN) {
+		err = open_rail(b, r);
+		if (err || b->is_send)
+			return err;
+		k->slow = HA_SLOW_CONNECT;
+	}
+	if (k->slow == HA_SLOW_CONNECT) {
+		k->slow = HA_SLOW_CONNECTING;
+		err = ha_rail_connect(b, r, &k->offered, connecting_told, b);
+	}
+	if (k->slow == HA_SLOW_CONNECTING)
+		return err ? err : connected(b, r);
+	close_rail(b, r);
+	return 0;
+}
+
+bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	int err;
 
 	if (k->slow == HA_SLOW_TIDY) {
 		ha_life_tidy(b, r);
 		k->slow = HA_SLOW_NONE;
-		return;
+		return true;
 	}
 	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
 	pthread_mutex_lock(&b->mr_lock);
-	if (k->slow == HA_SLOW_OPEN)
-		err = open_rail(b, r);
-	else if (k->slow == HA_SLOW_CONNECT)
-		err = ha_rail_connect(b, r, &k->offered);
-	else
-		close_rail(b, r);
-	if (!err && b->flushable && k->slow != HA_SLOW_CLOSE && !b->is_send)
-		err = ha_rail_prepare_flush(b, r);
+	err = slow_step(b, r);
 	pthread_mutex_unlock(&b->mr_lock);
-	if (k->slow != HA_SLOW_CLOSE)
-		tell_slow(r->dev, began, ha_clock_now(b->ctx->clock));
+	if (err == -EAGAIN)
+		return false;
 	k->slow_result = err;
 	k->slow = HA_SLOW_DONE;
+	return true;
 }
 
 static bool slow_done(struct ha_control *k)
@@ -407,11 +436,6 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	wanted = b->is_send ? k->acked && now >= k->retry_at : k->has_offer;
-	if (wanted && r->dev && now < r->dev->slow_until) {
-		k->has_offer = false; /* it is repeated */
-		ha_due(b, r->dev->slow_until);
-		return;
-	}
 	if (wanted && k->tidy_at) {
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
@@ -448,8 +472,6 @@ void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wi
 
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->has_offer)
 		return;
-	if (ha_clock_now(b->ctx->clock) < r->dev->slow_until)
-		return; /* it is repeated */
 	if (k->proven && (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0))
 		ha_keys_void(b, r);
 	k->offered = *end;
@@ -554,7 +576,7 @@ void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		probe_step(b, r, now);
 	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return;
-	if (now >= k->limit && k->slow == HA_SLOW_NONE)
+	if (now >= k->limit && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
 		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)JOIN_NS / 1e9);
 	else
 		ha_due(b, k->limit);

@@ -139,8 +139,6 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		ha_life_answered(b, r, &m->life.end);
 		break;
 	case HA_MSG_RAIL_BACK:
-		if (r->dev)
-			r->dev->slow_until = 0;
 		if (b->is_send)
 			ha_life_hurry(b, r);
 		break;

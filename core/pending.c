@@ -31,8 +31,10 @@ static const struct {
 	[HA_PENDING_DIALLING] = { ha_connect_dialling, "reaching its out-of-band port" },
 	[HA_PENDING_HELLO_OUT] = { ha_connect_hello_out, "sending HELLO" },
 	[HA_PENDING_WELCOME_IN] = { ha_connect_welcome_in, "waiting for WELCOME" },
+	[HA_PENDING_OURS] = { ha_connect_ours, "connecting the queue pairs" },
 	[HA_PENDING_READY_OUT] = { ha_connect_ready_out, "sending READY" },
 	[HA_PENDING_HELLO_IN] = { ha_accept_hello_in, "waiting for HELLO" },
+	[HA_PENDING_THEIRS] = { ha_accept_theirs, "connecting the queue pairs" },
 	[HA_PENDING_WELCOME_OUT] = { ha_accept_welcome_out, "sending WELCOME" },
 	[HA_PENDING_READY_IN] = { ha_accept_ready_in, "waiting for READY" },
 	[HA_PENDING_REFUSE_OUT] = { ha_accept_refuse_out, "refusing it" },
@@ -95,6 +97,11 @@ void ha_pending_unlink(struct ha_pending *p)
 void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 {
 	((struct ha_pending *)((struct ha_stream *)watch)->owner)->runnable = true;
+}
+
+void ha_pending_connected(void *pending)
+{
+	((struct ha_pending *)pending)->runnable = true;
 }
 
 /* May a line about a stranger be written now? */
@@ -249,6 +256,8 @@ void ha_pending_forget(struct ha_pending *p)
 {
 	struct ha_pending **lists[] = { &p->ctx->driven, &p->ctx->incoming };
 
+	if (p->bundle)
+		ha_bundle_unhook(p->bundle);
 	for (int i = 0; i < 2; i++)
 		for (struct ha_pending **at = lists[i]; *at; at = &(*at)->next_driven)
 			if (*at == p) {

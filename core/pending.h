@@ -25,9 +25,11 @@ enum ha_pending_state {
 	HA_PENDING_DIALLING,   /* the network is at it */
 	HA_PENDING_HELLO_OUT,  /* HELLO is on its way out */
 	HA_PENDING_WELCOME_IN, /* WELCOME or REFUSE must come */
+	HA_PENDING_OURS,       /* our queue pairs are being connected */
 	HA_PENDING_READY_OUT,  /* READY is on its way out */
 	/* The listening end. */
 	HA_PENDING_HELLO_IN,	/* anybody may have knocked; HELLO with the nonce must come */
+	HA_PENDING_THEIRS,	/* the queue pairs for the peer are being connected */
 	HA_PENDING_WELCOME_OUT, /* WELCOME is on its way out */
 	HA_PENDING_READY_IN,	/* READY must come */
 	HA_PENDING_REFUSE_OUT,	/* REFUSE is on its way out, then that was it */
@@ -79,6 +81,8 @@ void ha_pending_forget(struct ha_pending *p);
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch);
+/* tell() of its queue pairs. */
+void ha_pending_connected(void *pending);
 
 /* The handlers. Return the next state, -EAGAIN to stay, or another negative errno to fail. */
 int ha_connect_start(struct ha_pending *p);
@@ -86,8 +90,10 @@ int ha_connect_dial(struct ha_pending *p);
 int ha_connect_dialling(struct ha_pending *p);
 int ha_connect_hello_out(struct ha_pending *p);
 int ha_connect_welcome_in(struct ha_pending *p);
+int ha_connect_ours(struct ha_pending *p);
 int ha_connect_ready_out(struct ha_pending *p);
 int ha_accept_hello_in(struct ha_pending *p);
+int ha_accept_theirs(struct ha_pending *p);
 int ha_accept_welcome_out(struct ha_pending *p);
 int ha_accept_ready_in(struct ha_pending *p);
 int ha_accept_refuse_out(struct ha_pending *p);

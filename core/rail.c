@@ -5,11 +5,13 @@
 #include "base/random.h"
 #include "core/ctx.h"
 #include "core/device.h"
+#include "core/hookup.h"
 #include "topo/device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as
@@ -203,7 +205,7 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const 
 		ah->dlid = gid_flid(peer->gid) ? gid_flid(peer->gid) : peer->lid;
 }
 
-static int to_rtr(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp *qp, const struct ha_wire_qp *peer)
+static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -215,14 +217,12 @@ static int to_rtr(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp *qp, con
 	};
 
 	fill_path(b, r, peer, &attr.ah_attr);
-	return verbs(b)->modify_qp(verbs(b), qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	return attr;
 }
 
-static int to_rts(struct ha_bundle *b, struct ibv_qp *qp, uint32_t psn)
+static struct ibv_qp_attr rts_attr(const struct ha_bundle *b, uint32_t psn)
 {
-	struct ibv_qp_attr attr = {
+	return (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)ha_config_timeout(&b->ctx->config),
 		.retry_cnt = (uint8_t)b->ctx->config.qp_retry_cnt,
@@ -230,41 +230,61 @@ static int to_rts(struct ha_bundle *b, struct ibv_qp *qp, uint32_t psn)
 		.sq_psn = psn,
 		.max_rd_atomic = 1,
 	};
-
-	return verbs(b)->modify_qp(verbs(b), qp, &attr,
-				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* The listener takes the options that the connector offers and answers with what its driver made of them; the
- * connector takes those. Before RTR. A driver that refuses is asked no more: both ends then do without. */
-static void settle_ece(struct ha_bundle *b, struct ha_rail *r)
+int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer, void (*tell)(void *arg), void *arg)
 {
-	const struct ha_wire_ece *peer = &r->peer.ece;
-	struct ibv_ece ece = { .vendor_id = peer->vendor_id, .options = peer->options, .comp_mask = peer->comp_mask };
+	struct ha_hookup *h = calloc(1, sizeof(*h));
 
-	if (!peer->vendor_id || !r->ece.vendor_id || verbs(b)->set_ece(verbs(b), r->qp, &ece))
-		memset(&r->ece, 0, sizeof(r->ece));
-}
-
-int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer)
-{
-	int err;
-
+	if (!h)
+		return -ENOMEM;
 	r->peer = *peer;
 	r->ring_rkey = peer->qp.ring_rkey;
-	settle_ece(b, r);
-	err = to_rtr(b, r, r->qp, &peer->qp);
+	h->dev = r->dev;
+	h->qp = r->qp;
+	h->cq = r->cq;
+	h->rtr = rtr_attr(b, r, &peer->qp);
+	h->rts = rts_attr(b, r->psn);
+	h->ece = r->ece;
+	h->peer_ece = peer->ece;
+	h->listener = !b->is_send;
+	h->tell = tell;
+	h->arg = arg;
+	r->hookup = h;
+	ha_hookup_start(b->ctx, h);
+	return 0;
+}
+
+int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_hookup *h = r->hookup;
+	int err;
+
+	if (!ha_hookup_over(h))
+		return -EAGAIN;
+	err = h->err;
 	if (err)
-		return failed(b, r, "bring the queue pair to RTR", err,
-			      "can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
-	err = to_rts(b, r->qp, r->psn);
+		failed(b, r, h->failed, err, h->advice);
+	r->ece = h->ece;
+	r->hookup = NULL;
+	ha_hookup_free(h);
 	if (err)
-		return failed(b, r, "bring the queue pair to RTS", err, NULL);
-	if (!b->is_send && r->ece.vendor_id)
-		query_ece(b, r, &r->ece); /* what the driver agreed to */
+		return err;
 	r->connected = true;
 	return 0;
+}
+
+void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (!r->hookup)
+		return;
+	if (!ha_hookup_abandon(r->hookup)) {
+		r->qp = NULL;
+		r->cq = NULL;
+		if (!b->is_send)
+			ha_device_unpromise(r->dev);
+	}
+	r->hookup = NULL;
 }
 
 int ha_rail_mtu_bytes(const struct ha_rail *r)
@@ -284,6 +304,7 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
+	struct ibv_qp_attr rtr, rts;
 	struct ha_wire_qp self;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
@@ -303,10 +324,12 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 	ha_rail_describe(r, &self);
 	self.qpn = qp->qp_num;
 	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
+	rtr = rtr_attr(b, r, &self);
+	rts = rts_attr(b, self.psn);
 	if (!err)
-		err = to_rtr(b, r, qp, &self);
+		err = verbs(b)->modify_qp(verbs(b), qp, &rtr, HA_RTR_MASK);
 	if (!err)
-		err = to_rts(b, qp, self.psn);
+		err = verbs(b)->modify_qp(verbs(b), qp, &rts, HA_RTS_MASK);
 	if (err) {
 		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
@@ -367,6 +390,7 @@ static void bury_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
 static void close_by(struct ha_bundle *b, struct ha_rail *r,
 		     void (*end)(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq))
 {
+	ha_rail_unhook(b, r);
 	if (r->flush_qp || r->flush_cq)
 		end(b, r->flush_qp, r->flush_cq);
 	r->flush_qp = NULL;

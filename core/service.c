@@ -125,7 +125,7 @@ static int to_timeout(uint64_t now, uint64_t next)
 /* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
 static int round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
+	uint64_t next, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
 	int timeout;
 
 	ctx->service.rounds++;
@@ -135,6 +135,7 @@ static int round_locked(struct ha_ctx *ctx)
 		ctx->service.muted_until = 0;
 		ha_listens_watch(ctx, true);
 	}
+	hookups = ha_hookups_round(ctx);
 	next = ha_pending_drive(ctx);
 	if (ctx->service.muted_until && ctx->service.muted_until < next)
 		next = ctx->service.muted_until;
@@ -142,6 +143,7 @@ static int round_locked(struct ha_ctx *ctx)
 	leave = ha_streams_leaving(ctx, now);
 	advice = ha_advice_round(ctx, now);
 	next = drive < next ? drive : next;
+	next = hookups < next ? hookups : next;
 	next = leave < next ? leave : next;
 	next = advice < next ? advice : next;
 	refresh = ha_journal_round(ctx, now);

@@ -10,6 +10,7 @@
 #define HA_CORE_SERVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@ struct ha_service {
 	int epoll; /* -1: not open */
 	struct ha_watch wake; /* an eventfd */
 	pthread_t thread;
-	bool running;	     /* there is a thread */
+	atomic_bool running; /* there is a thread */
 	bool stop;	     /* under ctx->drive */
 	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive */
 	uint64_t rounds;      /* so far. Under ctx->drive */

@@ -93,6 +93,13 @@ static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struc
 	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4); /* up to this long down, then up */
 }
 
+/* All that has begun is over with it: from a moment to more than a life may take to come up. */
+static void make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));
+	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33)); /* one takes so long; an odd number: in vain */
+}
+
 static void make_steering(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 50 * US, 50 * MS);
@@ -352,6 +359,7 @@ const struct sim_fault_class sim_fault_classes[] = {
 	  NULL },
 	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED, make_steering, steer_begin, NULL },
 	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow, as_fast_as_before },
+	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING, make_connecting, NULL, NULL },
 	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
 	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit, NULL },
@@ -594,6 +602,24 @@ void sim_faults_schedule(struct sim_world *w)
 		if (sim_fault_classes[f->class].end && f->len < FOREVER)
 			sr_memwire_at(w->wire, start + f->at + f->len, on_end, &scheduled[i]);
 	}
+}
+
+uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigned dev, bool *fails)
+{
+	uint64_t now = sim_elapsed(w), ns = 0;
+
+	*fails = false;
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+		uint64_t left = f->at + f->len - now;
+
+		if (f->host != host || f->dev != dev || !is(f, "slow-connect") || !acts(w, f))
+			continue;
+		*fails |= f->amount & 1;
+		left = f->amount < left ? f->amount : left;
+		ns = left > ns ? left : ns;
+	}
+	return ns;
 }
 
 #define OP_ACKNOWLEDGE 17

@@ -19,6 +19,7 @@ enum sim_effect {
 	SIM_SOCKET_PAUSE, /* and the sockets */
 	/* Failover survives these where another path is left, or soon back. */
 	SIM_OUTAGE,
+	SIM_CONNECTING, /* what is up stays up; nothing new comes up */
 	SIM_BREAK,  /* at one moment; the next life may be sound */
 	SIM_DEATH,  /* of the device, for good, at the end of the fault's time */
 	SIM_DYING,  /* the same, at an unknown moment, or never */
@@ -53,6 +54,8 @@ uint64_t sim_faults_over(const struct sim_scenario *sc);
 
 /* Ask the wire for the calls that begin and end each fault. */
 void sim_faults_schedule(struct sim_world *w);
+/* How long it takes to connect a queue pair of this device now, beyond the usual, ns; *fails: in vain. */
+uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigned dev, bool *fails);
 /* The tap's question: is this packet lost to a fault that looks into packets? */
 bool sim_faults_eat(struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet);
 

@@ -52,6 +52,7 @@ static struct span outage(const struct sim_fault *f)
 	switch (effect(f)) {
 	case SIM_SHORT_OUTAGE:
 	case SIM_OUTAGE:
+	case SIM_CONNECTING:
 	case SIM_HELD:
 		return (struct span){ f->at, f->at + f->len };
 	case SIM_BREAK:
@@ -361,6 +362,10 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_SOCKETS_LOST:
 		p->not_opened = sooner(p->not_opened, f->at);
 		return;
+	case SIM_CONNECTING:
+		if (on_asked_device(c, f))
+			p->not_opened = sooner(p->not_opened, s.from);
+		return;
 	case SIM_OUTAGE:
 	case SIM_BREAK:
 	case SIM_DEATH:
@@ -432,7 +437,7 @@ static struct span lossy(const struct sim_fault *f)
 
 	if (!strcmp(name, "loss") || !strcmp(name, "ack-loss"))
 		return (struct span){ f->at, f->at + f->len };
-	return effect(f) == SIM_HELD ? (struct span){ 0, 0 } : outage(f);
+	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span){ 0, 0 } : outage(f);
 }
 
 bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)

@@ -578,6 +578,8 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if (!q->o.engine || q->o.dev->dead)
 		return -EIO;
+	if (mask & IBV_QP_AV && q->o.dev->knobs.unreachable)
+		return -ETIMEDOUT;
 	err = sr_qp_modify(q->o.engine, now(q->o.dev->host), attr, mask);
 	qp->state = sr_qp_state(q->o.engine);
 	return err;

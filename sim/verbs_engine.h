@@ -22,6 +22,7 @@ struct sim_knobs {
 	uint32_t lose;	      /* so many completions vanish from now on */
 	uint32_t die_at_post; /* so many work requests more, then the device dies in the middle of its doorbell; 0 =
 				 never */
+	bool unreachable;     /* a queue pair that is being connected finds nobody */
 	/* Deliberate defects, to see that the oracles notice; each happens once, at the n-th receive completion from
 	 * now. */
 	uint32_t drop_imm, double_imm, shorten_imm;

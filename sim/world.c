@@ -306,7 +306,8 @@ static int host_open(struct sim_world *w, unsigned i)
 	const struct sim_scenario *sc = &w->sc;
 	struct sim_hooks hooks = { .placing = on_placing, .user = h };
 	struct ha_ctx_params params = {
-		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints
+		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints,
+		.hookups = &sim_hookup_ops, .hookups_arg = h
 	};
 	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us };
 	int err;
@@ -436,6 +437,7 @@ static void world_close(struct sim_world *w)
 		for (unsigned d = 0; w->host[i].verbs && d < w->host[i].verbs->ndevices; d++)
 			w->result.sent[i][d] = sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
 		sim_verbs_destroy(w->host[i].verbs);
+		sim_hookups_free(&w->host[i]);
 		free(w->host[i].undo);
 	}
 	if (w->wire)

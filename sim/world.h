@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "include/mpib_agent_iface.h"
 #include "sim/memory.h"
+#include "sim/hookup.h"
 #include "sim/oob.h"
 #include "sim/scenario.h"
 
@@ -72,6 +73,7 @@ struct sim_host {
 	struct sr_memwire_bus bus;
 	struct mpib_hint_shm hints; /* HA_POLICY_AGENT */
 	struct sr_rng rng;
+	struct sim_hookup *hookups; /* the queue pairs that it has connected, and those that it is connecting */
 	uint64_t gap, moved_at, stalled_until, next_service, failovers;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */

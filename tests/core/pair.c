@@ -26,16 +26,25 @@ void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config, .verbs = verbs };
+	struct ha_ctx *ctx;
+	int err;
+
+	ha_config_load_env(&config);
+	if ((err = ha_ctx_create(&params, &ctx)) != 0)
+		die("context", err);
+	pair_connect(p, ctx, nmore);
+}
+
+void pair_connect(struct pair *p, struct ha_ctx *ctx, int nmore)
+{
 	struct ha_comm_opts opts = { .traffic_class = -1, .nmore = nmore };
 	char handle[HA_HANDLE_MAX] = { 0 };
 	int err;
 
 	memset(p, 0, sizeof(*p));
-	ha_config_load_env(&config);
+	p->ctx = ctx;
 	for (int i = 0; i < nmore; i++)
 		opts.more[i] = i + 1;
-	if ((err = ha_ctx_create(&params, &p->ctx)) != 0)
-		die("context", err);
 	if ((err = ha_listen(p->ctx, 0, &opts, handle, &p->listen)) != 0)
 		die("listen", err);
 	for (int k = 0; !(p->send && p->recv) && k < PAIR_PATIENCE; k++) {
@@ -49,11 +58,16 @@ void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
 		die("connect", -110);
 }
 
-void pair_close(struct pair *p)
+void pair_disconnect(struct pair *p)
 {
 	ha_close_send(p->send);
 	ha_close_recv(p->recv);
 	ha_close_listen(p->listen);
+}
+
+void pair_close(struct pair *p)
+{
+	pair_disconnect(p);
 	ha_ctx_destroy(p->ctx);
 }
 

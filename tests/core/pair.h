@@ -26,6 +26,10 @@ struct pair_side {
 void pair_open(struct pair *p, int nmore);
 /* The same over another table of verbs. */
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs);
+/* One more connection in a context. */
+void pair_connect(struct pair *p, struct ha_ctx *ctx, int nmore);
+/* The connection ends, the context stays; or both end. */
+void pair_disconnect(struct pair *p);
 void pair_close(struct pair *p);
 /* Page-aligned zeroed memory; lives to the end of the process. */
 void *pair_alloc(size_t size);
