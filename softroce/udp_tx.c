@@ -68,12 +68,14 @@ static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct ms
 		msg->msg_control = NULL;
 }
 
-/* A refused message is a lost one, as on any wire; EIO and EINVAL may mean that the interface cannot segment. */
-static void refusal_note(struct sr_udp *udp, const struct sr_run *run, int err)
+/* EIO and EINVAL say that the interface cannot segment (it has no checksum offload, for one): packets go one by one from now on.
+ * Any other message that is refused is lost, as on any wire. */
+static bool unsegmented(struct sr_udp *udp, const struct sr_run *run, int err)
 {
-	udp->counters.send_errors++;
-	if (run->segments > 1 && (err == EIO || err == EINVAL))
-		udp->gso = false;
+	if (run->segments < 2 || (err != EIO && err != EINVAL))
+		return false;
+	udp->gso = false;
+	return true;
 }
 
 static void run_stick(struct sr_udp *udp, const struct sr_run *run)
@@ -95,6 +97,47 @@ static void run_stick(struct sr_udp *udp, const struct sr_run *run)
 	udp->stuck_last = &stuck->next;
 }
 
+/* A packet of a run by itself. Its identification was its place in the run, and is 0 then. */
+static struct sr_stuck *stuck_packet(const struct sr_stuck *whole, uint32_t at, uint16_t place)
+{
+	uint32_t left = whole->run.bytes - at, bytes = left < whole->run.segment ? left : whole->run.segment, icrc;
+	struct sr_stuck *one = malloc(sizeof(*one) + bytes);
+	uint8_t *trailer;
+
+	if (!one)
+		return NULL;
+	one->run = whole->run;
+	one->run.segment = one->run.bytes = bytes;
+	one->run.segments = 1;
+	memcpy(one->data, whole->data + at, bytes);
+	trailer = one->data + bytes - SR_ICRC_LEN;
+	if (sr_gid_ipv4(whole->run.dst)) {
+		memcpy(&icrc, trailer, sizeof(icrc));
+		icrc = htole32(sr_icrc_change_ipid(le32toh(icrc), (uint16_t)(UDP_HEADER + bytes), place));
+		memcpy(trailer, &icrc, sizeof(icrc));
+	}
+	return one;
+}
+
+/* The first run that waits becomes packets, in its place. */
+static void stuck_split(struct sr_udp *udp)
+{
+	struct sr_stuck *whole = udp->stuck, **link = &udp->stuck;
+	uint16_t place = 0;
+
+	for (uint32_t at = 0; at < whole->run.bytes; at += whole->run.segment, place++) {
+		*link = stuck_packet(whole, at, place);
+		if (*link)
+			link = &(*link)->next;
+		else
+			udp->counters.send_errors++;
+	}
+	*link = whole->next;
+	if (!*link)
+		udp->stuck_last = link;
+	free(whole);
+}
+
 bool sr_udp_unstick(struct sr_udp *udp)
 {
 	while (udp->stuck) {
@@ -104,6 +147,10 @@ bool sr_udp_unstick(struct sr_udp *udp)
 		union sr_address name;
 		struct msghdr msg;
 
+		if (!udp->gso && stuck->run.segments > 1) {
+			stuck_split(udp);
+			continue;
+		}
 		message_fill(udp, &stuck->run, &msg, &name, control);
 		msg.msg_iov = &iov;
 		msg.msg_iovlen = 1;
@@ -111,7 +158,9 @@ bool sr_udp_unstick(struct sr_udp *udp)
 		if (sendmsg(udp->sockets[stuck->run.socket].fd, &msg, MSG_DONTWAIT) < 0) {
 			if (errno == EAGAIN || errno == ENOBUFS)
 				return false;
-			refusal_note(udp, &stuck->run, errno);
+			if (unsegmented(udp, &stuck->run, errno))
+				continue;
+			udp->counters.send_errors++;
 		}
 		udp->stuck = stuck->next;
 		if (!udp->stuck)
@@ -132,10 +181,10 @@ static void runs_send(struct sr_udp *udp, unsigned from, unsigned to)
 		udp->counters.syscalls_sent++;
 		if (n > 0) {
 			from += n;
-		} else if (errno == EAGAIN || errno == ENOBUFS) {
+		} else if (errno == EAGAIN || errno == ENOBUFS || unsegmented(udp, &udp->runs[from], errno)) {
 			break;
 		} else if (errno != EINTR) {
-			refusal_note(udp, &udp->runs[from], errno);
+			udp->counters.send_errors++;
 			from++;
 		}
 	}
@@ -161,6 +210,8 @@ static void hand_over(struct sr_udp *udp)
 			from = i;
 		}
 	udp->runs_n = udp->iov_n = udp->arena_n = udp->queued = 0;
+	if (udp->stuck && !udp->gso)
+		sr_udp_unstick(udp);
 }
 
 /* ---- building runs ---- */
