@@ -29,6 +29,21 @@ assert abs(r["ratio"]["time"] - r["vs"]["time_us"] / r["time_us"]) < 1e-9
 assert abs(o["ratio"]["time"] - r["ratio"]["time"]) < 1e-9
 PY
 grep -q '^ A ' "$TMP/out" && grep -q '^ B ' "$TMP/out" && grep -q 'B/A' "$TMP/out" || fail "--vs in the table"
+# every call of test(), when asked for: at least one per message of the measured iterations, and not without being asked
+perf sendrecv -b 4K -e 4K -n 50 -c 0 --ranks 2 --protocol simple --time-test --json "$TMP/test.json"
+python3 - "$TMP/test.json" <<'PY' || fail "the times of test()"
+import json, sys
+r, = json.load(open(sys.argv[1]))["results"]
+t = r["test"]
+assert t["calls"] >= 2 * 50 * r["messages"], t
+assert 0 < t["p50_us"] <= t["p99_us"] <= t["p999_us"] <= t["max_us"], t
+assert r["in_place"] is None
+PY
+grep -q '^# test(), out-of-place: [0-9]* calls, p50 ' "$TMP/out" || fail "the times of test() in the table"
+perf sendrecv -b 4K -e 4K -n 5 --ranks 2 --json
+grep -q '"test"' "$TMP/out" && fail "times of test() that nobody asked for"
+perf allreduce -b 4K -e 4K -n 5 --ranks 2 --duration 100ms --time-test --json
+grep -q '"p999_us"' "$TMP/out" || fail "the times of test() with --duration"
 # wrong bytes are in the object too
 TESTSOCK_FAULT=corrupt:1 perf sendrecv -b 4K -e 4K -n 1 -w 0 --check-all --protocol simple --json
 [ $STATUS -eq 1 ] || fail "status $STATUS with wrong bytes"

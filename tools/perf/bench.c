@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/perf/bench.h"
+#include "tools/perf/calls.h"
 #include "tools/perf/dataset.h"
 #include "tools/perf/duration.h"
 #include "tools/perf/fault.h"
@@ -270,6 +271,25 @@ static void figures_compute(const struct ha_bench *bench, const struct ha_job *j
 		f->cpu_us_per_msg = (double)cpu_ns / 1000 / ((double)f->messages * (double)tallies[0].iterations);
 }
 
+/* All ranks' calls of test() as one. Collective. */
+static int calls_gather(struct ha_bench *bench, const struct ha_calls *mine, struct ha_figures *f)
+{
+	struct ha_calls *all = calloc((size_t)bench->place->ranks, sizeof(*all));
+	int err = all ? ha_rendezvous_gather(bench->rendezvous, mine, sizeof(*mine), all) : ha_fault(-ENOMEM, "out of memory");
+
+	if (!err && !bench->place->rank) {
+		for (int i = 1; i < bench->place->ranks; i++)
+			ha_calls_sum(&all[0], &all[i]);
+		f->test_calls = all[0].count;
+		f->test_p50_us = (double)ha_calls_percentile(&all[0], 0.50) / 1000;
+		f->test_p99_us = (double)ha_calls_percentile(&all[0], 0.99) / 1000;
+		f->test_p999_us = (double)ha_calls_percentile(&all[0], 0.999) / 1000;
+		f->test_max_us = (double)all[0].longest / 1000;
+	}
+	free(all);
+	return err;
+}
+
 static int figures_gather(struct ha_bench *bench, const struct ha_job *job, struct ha_tally *mine,
 			  const struct ha_samples *samples, size_t bytes, struct ha_figures *figures)
 {
@@ -323,23 +343,41 @@ static int run_all_measured(struct ha_bench *bench, struct ha_job *jobs, struct 
 	return err;
 }
 
+/* The same with the times of test(), when they are asked for. */
+static int run_all_timed(struct ha_bench *bench, struct ha_job *jobs, struct ha_tally *tallies, struct ha_samples *samples, uint64_t seed,
+			 struct ha_calls *calls)
+{
+	int err;
+
+	for (int m = 0; calls && m < bench->meshes_count; m++)
+		jobs[m].mesh->calls = &calls[m];
+	err = run_all_measured(bench, jobs, tallies, samples, seed);
+	for (int m = 0; m < bench->meshes_count; m++)
+		jobs[m].mesh->calls = NULL;
+	return err;
+}
+
 static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes, struct ha_figures *figures)
 {
 	const struct ha_options *o = bench->options;
 	struct ha_samples samples[HA_MESHES] = { 0 };
 	struct ha_tally tallies[HA_MESHES] = { 0 };
+	struct ha_calls *calls = o->time_test ? calloc(HA_MESHES, sizeof(*calls)) : NULL;
 	uint64_t seed = (o->seed << 20) + 1;
-	int meshes = bench->meshes_count, err = 0;
+	int meshes = bench->meshes_count, err = o->time_test && !calls ? ha_fault(-ENOMEM, "out of memory") : 0;
 
 	for (int m = 0; m < meshes && !err; m++)
 		err = run_warmup(bench, &jobs[m]);
 	if (!err)
-		err = run_all_measured(bench, jobs, tallies, samples, seed);
+		err = run_all_timed(bench, jobs, tallies, samples, seed, calls);
 	seed += (uint64_t)o->iters;
 	for (int m = 0; m < meshes && !err; m++)
 		err = run_checks(bench, &jobs[m], seed, &tallies[m]);
 	for (int m = 0; m < meshes && !err; m++)
 		err = figures_gather(bench, &jobs[m], &tallies[m], &samples[m], bytes, &figures[m]);
+	for (int m = 0; m < meshes && calls && !err; m++)
+		err = calls_gather(bench, &calls[m], &figures[m]);
+	free(calls);
 	for (int m = 0; m < meshes; m++)
 		free(samples[m].ns);
 	return err;

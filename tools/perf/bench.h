@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/perf/calls.h"
 #include "tools/perf/input.h"
 #include "tools/perf/mesh.h"
 #include "tools/perf/operation.h"
@@ -38,6 +39,9 @@ struct ha_figures {
 	double p50_us, p99_us, max_us; /* of an iteration, over all ranks */
 	double cpu_us_per_msg; /* CPU time of all threads of all ranks, per message sent */
 	uint64_t messages; /* sent by all ranks in one iteration */
+	/* of the calls of test() in all ranks' measured iterations, us; calls 0: not asked for */
+	uint64_t test_calls;
+	double test_p50_us, test_p99_us, test_p999_us, test_max_us;
 };
 
 /* One line of the report. */

@@ -23,6 +23,10 @@ static void figures_put(json_t *object, const struct ha_figures *f)
 	json_object_set_new(object, "max_us", json_real(f->max_us));
 	json_object_set_new(object, "cpu_us_per_msg", json_real(f->cpu_us_per_msg));
 	json_object_set_new(object, "messages", json_integer((json_int_t)f->messages));
+	if (f->test_calls)
+		json_object_set_new(object, "test", json_pack("{s:I, s:f, s:f, s:f, s:f}", "calls", (json_int_t)f->test_calls, "p50_us",
+							      f->test_p50_us, "p99_us", f->test_p99_us, "p999_us", f->test_p999_us,
+							      "max_us", f->test_max_us));
 }
 
 static json_t *figures_object(const struct ha_figures *f)

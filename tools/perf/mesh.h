@@ -13,6 +13,7 @@ struct ha_place;
 struct ha_rendezvous;
 struct ha_operation;
 struct ha_timeline;
+struct ha_calls;
 
 /*
  * mesh - one plugin's connections from this rank, with their registered buffers
@@ -86,6 +87,7 @@ struct ha_mesh {
 	uint64_t sent; /* messages, ever */
 	uint64_t refused; /* isend or irecv that came back with no request, ever */
 	struct ha_timeline *timeline; /* where progress is noted; NULL: nowhere */
+	struct ha_calls *calls; /* where the times of test() are noted; NULL: nowhere */
 };
 
 /*

@@ -37,6 +37,7 @@ enum {
 	OPT_AT,
 	OPT_TIMELINE,
 	OPT_TIMELINE_STEP,
+	OPT_TIME_TEST,
 };
 
 /* Name, letter or number, argument (NULL: none), help. The first part has nccl-tests' names. */
@@ -86,6 +87,7 @@ static const struct {
 	  "with --duration: run the shell command so long after the start; may be repeated" },
 	{ "timeline", OPT_TIMELINE, "FILE", "with --duration: what arrived when, and when nothing moved, as JSON" },
 	{ "timeline-step", OPT_TIMELINE_STEP, "TIME", "what a bucket of the timeline is long (1ms)" },
+	{ "time-test", OPT_TIME_TEST, NULL, "how long each call of the plugin's test() takes: p50, p99, p99.9, longest" },
 	{ "seed", OPT_SEED, "N", "of the pseudo-random data (1)" },
 	{ "input", OPT_INPUT, "FILE", "elements of this file (raw, .npy or .safetensors) as data" },
 	{ "json", OPT_JSON, "[=FILE]", "one JSON object, to FILE, or instead of the table" },
@@ -355,6 +357,9 @@ static void flag_take(struct ha_options *o, int value, char *text)
 		break;
 	case OPT_FLUSH:
 		o->flush = true;
+		break;
+	case OPT_TIME_TEST:
+		o->time_test = true;
 		break;
 	case OPT_IN_PLACE:
 		o->in_place = false;

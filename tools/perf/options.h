@@ -62,6 +62,7 @@ struct ha_options {
 	enum ha_protocol_choice protocol;
 	bool shuffle, flush;
 	bool in_place;
+	bool time_test; /* measure every call of test() */
 
 	uint64_t seed;
 	const char *input;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/perf/calls.h"
 #include "tools/perf/fault.h"
 #include "tools/perf/mesh.h"
 #include "tools/perf/options.h"
@@ -36,6 +37,19 @@ static char *memory_of(const struct ha_mesh *mesh, const struct ha_lane *lane, u
 	const struct ha_bank *bank = &lane->banks[mesh->protocol];
 
 	return bank->memory + slot_of(mesh, lane, step) * bank->slot;
+}
+
+static ncclResult_t request_test(struct ha_mesh *mesh, void *request, int *done, int *sizes)
+{
+	ncclResult_t result;
+	int64_t start;
+
+	if (!mesh->calls)
+		return mesh->plugin.test(request, done, sizes);
+	start = ha_calls_now();
+	result = mesh->plugin.test(request, done, sizes);
+	ha_calls_add(mesh->calls, (uint64_t)(ha_calls_now() - start));
+	return result;
 }
 
 /* --- sending ----------------------------------------------------------------------------------------------------- */
@@ -78,7 +92,7 @@ static int send_test(struct ha_mesh *mesh, struct ha_lane *lane, bool *moved)
 	slot = slot_of(mesh, lane, step);
 	if (lane->complete[slot])
 		return 0;
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.test(lane->requests[slot], &done, &size), "test of a send");
+	err = ha_plugin_check(&mesh->plugin, request_test(mesh, lane->requests[slot], &done, &size), "test of a send");
 	if (err || !done)
 		return err;
 	lane->complete[slot] = true;
@@ -200,7 +214,7 @@ static int receive_test(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 	slot = step % (uint64_t)mesh->steps;
 	if (conn->states[slot] == HA_RECEIVE_DONE)
 		return 0;
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.test(conn->requests[slot], &done, sizes),
+	err = ha_plugin_check(&mesh->plugin, request_test(mesh, conn->requests[slot], &done, sizes),
 			      conn->states[slot] == HA_RECEIVE_FLUSHING ? "test of a flush" : "test of a receive");
 	if (err || !done)
 		return err;

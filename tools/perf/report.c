@@ -153,6 +153,18 @@ static void row_print(const struct ha_bench *bench, const struct ha_row *row, in
 	       number(f->cpu_us_per_msg, 7, d));
 }
 
+static void calls_print(const struct ha_bench *bench, const struct ha_row *row, int m)
+{
+	for (int p = 0; p < HA_PLACEMENTS; p++) {
+		const struct ha_figures *f = &row->figures[p][m];
+
+		if (f->test_calls)
+			printf("#%s test(), %s: %lu calls, p50 %.2f us, p99 %.2f us, p99.9 %.2f us, max %.2f us\n",
+			       bench->meshes_count > 1 ? (m ? " B" : " A") : "", p ? "in-place" : "out-of-place", f->test_calls,
+			       f->test_p50_us, f->test_p99_us, f->test_p999_us, f->test_max_us);
+	}
+}
+
 static double over(double b, double a)
 {
 	return a > 0 ? b / a : 0;
@@ -178,6 +190,8 @@ void ha_report_row(const struct ha_bench *bench, const struct ha_row *row)
 {
 	for (int m = 0; m < bench->meshes_count; m++)
 		row_print(bench, row, m);
+	for (int m = 0; m < bench->meshes_count; m++)
+		calls_print(bench, row, m);
 	if (bench->meshes_count > 1)
 		ratios_print(row);
 	fflush(stdout);
