@@ -356,7 +356,7 @@ static void to_rtr(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->ah_attr.is_global = attr->ah_attr.port_num = 1;
 	attr->path_mtu = id->mtu;
 	attr->dest_qp_num = id->remote_qpn;
-	attr->rq_psn = id->remote_psn;
+	attr->rq_psn = id->psn;
 	if (id->qp_type == IBV_QPT_UC)
 		return;
 	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -366,7 +366,7 @@ static void to_rtr(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 static void to_rts(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	attr->sq_psn = id->psn;
+	attr->sq_psn = id->remote_psn;
 	if (sr_cm_is_datagram(id) || id->qp_type == IBV_QPT_UC)
 		return;
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;

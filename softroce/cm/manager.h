@@ -65,7 +65,8 @@ struct sr_cm_id {
 	struct sr_cm_port *port;      /* NULL: any */
 	bool routed;
 	uint8_t gid[16]; /* the peer's */
-	uint32_t local_id, remote_id, qpn, remote_qpn, psn, remote_psn;
+	uint32_t local_id, remote_id, qpn, remote_qpn;
+	uint32_t psn, remote_psn; /* the first that comes from the peer, and the first that goes to it */
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry, mtu, tos, ack_timeout;
 	uint64_t tid;
 	uint32_t events; /* taken by the program */

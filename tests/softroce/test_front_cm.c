@@ -515,6 +515,33 @@ static uint32_t nonsense(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
 	return sr_rng_below(rng, 8) ? SR_MAD_LEN : (uint32_t)sr_rng_below(rng, SR_MAD_LEN);
 }
 
+/* The starting PSN in a message is where its receiver shall begin to send, as the kernel's connection manager has it; here of a request
+ * that comes from elsewhere. */
+static void test_starting_psn(void)
+{
+	struct pair p = pair_open(RDMA_PS_TCP);
+	struct sr_mad req = { .type = SR_MAD_REQ, .tid = 1, .local_id = 77, .service = (uint64_t)RDMA_PS_TCP << 16 | PORT, .qpn = 0x111111,
+			      .psn = 0x654321, .pkey = 0xffff, .mtu = IBV_MTU_1024, .responder_resources = 1, .initiator_depth = 1 };
+	struct rdma_ucm_event_resp event;
+	uint8_t bytes[SR_MAD_LEN];
+	struct stranger stranger;
+
+	memcpy(req.sgid, &gids[1], 16);
+	memcpy(req.dgid, &gids[0], 16);
+	req.data[1] = 0x40; /* IP addresses in front of the private data: annex A11.6 */
+	memcpy(req.data + 16, gids[1].raw + 12, 4);
+	memcpy(req.data + 32, gids[0].raw + 12, 4);
+	stranger_open(&stranger);
+	sr_mad_encode(&req, bytes);
+	stranger_send(&stranger, bytes, sizeof(bytes));
+	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
+	CHECK(event.param.conn.qp_num == 0x111111);
+	CHECK(id_attr(p.server, event.id, IBV_QPS_RTS).sq_psn == 0x654321);
+	CHECK(id_attr(p.server, event.id, IBV_QPS_RTR).rq_psn != 0x654321);
+	stranger_close(&stranger);
+	pair_close(&p);
+}
+
 static void test_strangers(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
@@ -616,6 +643,7 @@ int main(void)
 	test_migrate();
 	test_datagrams();
 	test_loss();
+	test_starting_psn();
 	test_strangers();
 	test_commands();
 	return 0;
