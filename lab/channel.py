@@ -2,7 +2,6 @@
 """Commands for a machine over its virtio serial port, and what they print; the host's end of guest/agent.c."""
 import os
 import queue
-import socket
 import struct
 import threading
 import time
@@ -45,10 +44,9 @@ class Command:
 class Channel:
     """Frames both ways; one thread reads. After a reboot everything up to the next HELLO is thrown away."""
 
-    def __init__(self, name, path):
+    def __init__(self, name, plug):
         self.name = name
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path)
+        self.socket = plug
         self.lock = threading.Lock()
         self.commands, self.clocks, self.number = {}, queue.Queue(), 0
         self.pulse, self.stills = None, []  # when it was last seen to run; (begin, end) of standing still, CLOCK_MONOTONIC ns

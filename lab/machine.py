@@ -30,10 +30,9 @@ def accelerator():
 class Monitor:
     """QMP: one command, one answer; events between them are of no interest here."""
 
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, plug):
+        self.socket = plug
         self.socket.settimeout(MONITOR_LIMIT * PATIENCE)
-        self.socket.connect(path)
         self.file = self.socket.makefile("rw")
         self.file.readline()
         self.ask("qmp_capabilities")
@@ -67,7 +66,7 @@ class Machine:
         args = [*DIES_WITH_US, "qemu-system-x86_64", "-name", "lab-" + self.name, "-nodefaults", "-no-user-config", "-M", "q35", *accelerator(),
                 "-smp", os.environ.get("LAB_CPUS", "1"), "-m", str(self.memory), "-display", "none",
                 "-kernel", os.path.join(BUILD, "vmlinux"), "-initrd", os.path.join(BUILD, "initramfs.cpio"),
-                "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable lab.machine=%d" % self.number,
+                "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check lab.machine=%d" % self.number,
                 "-serial", "file:" + self.path("console"),
                 "-qmp", "unix:%s,server=on,wait=off" % self.path("qmp"),
                 "-device", "virtio-serial-pci",
@@ -81,18 +80,21 @@ class Machine:
     def start(self):
         with open(self.path("qemu"), "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.monitor = Monitor(self.appeared("qmp"))
-        self.channel = Channel(self.name, self.appeared("agent"))
+        self.monitor = Monitor(self.plugged("qmp"))
+        self.channel = Channel(self.name, self.plugged("agent"))
 
-    def appeared(self, what):
-        """The path of a socket that QEMU makes when it starts."""
+    def plugged(self, what):
+        """Connected to a socket that QEMU makes when it starts: its name is there a moment before it listens."""
+        plug = socket.socket(socket.AF_UNIX)
         end = time.monotonic() + 60 * PATIENCE
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise Dead("%s: QEMU ended: %s" % (self.name, open(self.path("qemu"), encoding="utf-8").read()[-300:]))
-            if os.path.exists(self.path(what)):
-                return self.path(what)
-            time.sleep(0.02)
+            try:
+                plug.connect(self.path(what))
+                return plug
+            except (FileNotFoundError, ConnectionRefusedError):
+                time.sleep(0.02)
         raise Dead("%s: QEMU made no %s" % (self.name, what))
 
     def booted(self):
@@ -159,6 +161,10 @@ class Machine:
         name = "rail%d" % rail
         return self.timed("tc qdisc replace dev %s root netem %s" % (name, how) if how else
                           "tc qdisc del dev %s root 2>/dev/null; true" % name)
+
+    def rate(self, rail, mbit):
+        """What leaves by this rail waits for its turn; nothing is lost."""
+        return self.timed("tc qdisc replace dev rail%d root tbf rate %dkbit burst 32kb limit 16mb" % (rail, mbit * 1000))
 
     def blackhole(self, rail, on):
         """Whatever comes in by this rail vanishes, by a filter before the protocols see it."""
