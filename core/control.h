@@ -46,6 +46,13 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 /* Messages due, by type. */
 #define HA_SAY(type) (1u << (HA_MSG_##type))
 
+#define HA_MEETINGS 8 /* the sender's devices that are remembered */
+
+struct ha_meeting {
+	uint64_t sender; /* a device of the peer's, as a number; 0 = none */
+	struct ha_device *ours; /* the last of ours that was tried with it */
+};
+
 struct ha_control {
 	uint8_t cause; /* enum ha_event_cause: why this life ends */
 	uint8_t stage; /* enum ha_fence_stage */
@@ -83,6 +90,9 @@ struct ha_control {
 	unsigned attempts; /* lives that were offered and did not come up */
 	unsigned flaps;	   /* short lives in a row */
 	uint64_t up_since;
+	uint64_t lost_at; /* when it was up for the last time */
+	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
+	unsigned meetings;		    /* entries made in it */
 	uint64_t limit;	   /* of JOIN and PROBE */
 	uint32_t pings, pongs;
 	struct ha_wire_rail offered; /* the peer's end of the coming life */
@@ -99,6 +109,7 @@ struct ha_control {
 
 	/* Keys of this rail's device for receives that were announced without: [keys_next, keys_end) must be told. Sender:
 	 * keys_next is what it acknowledges. */
+	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
 	uint8_t keys; /* enum ha_keys_stage */
 	unsigned keyless; /* buffers that the device refused */
 	bool keys_lost;	  /* it is gone: none of its answers count */

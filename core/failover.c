@@ -41,6 +41,8 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	k->cause = (uint8_t)cause;
 	k->stage = HA_FENCE_START;
 	k->suspected_at = ha_clock_now(b->ctx->clock);
+	if (was_up)
+		k->lost_at = k->suspected_at;
 	if (was_up && b->flags & HA_FLAG_LIVES)
 		ha_journal_hold(b->ctx);
 	if (was_up && !quiet(b))
@@ -82,7 +84,7 @@ void ha_failover_device_back(struct ha_device *dev)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev || !b->rail[i].dev) {
+			if (b->rail[i].dev == dev || i >= b->ndata) { /* a standby may take any */
 				ha_life_hurry(b, &b->rail[i]);
 				say_back(b, &b->rail[i]);
 			}

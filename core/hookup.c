@@ -45,7 +45,7 @@ static void ask_ece(const struct ha_verbs_ops *v, struct ha_hookup *h)
 		return;
 	memset(&h->ece, 0, sizeof(h->ece));
 	if (!v->query_ece(v, h->qp, &ece))
-		h->ece = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask, 0 };
+		h->ece = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
 }
 
 static void connect_qp(struct ha_hookup *h)

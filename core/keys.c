@@ -127,6 +127,7 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 	b->keyed &= (uint8_t)~(1u << r->index);
 	pthread_mutex_unlock(&b->mr_lock);
 	b->ctl[r->index].keys = HA_KEYS_IDLE;
+	b->ctl[r->index].forgotten++;
 }
 
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)

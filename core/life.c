@@ -75,7 +75,7 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 		return offers;
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
 		offers |= HA_FLAG_DUAL_PATH;
-	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS;
+	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS | HA_FLAG_MOVES;
 }
 
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)

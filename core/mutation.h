@@ -26,6 +26,7 @@
 	X(IGNORE_SUPERSEDED, "ignore-superseded", "an optional receive whose buffer is in use again still takes data")   \
 	X(EARLY_ERROR, "early-error", "requests end with an error before every rail is fenced")                          \
 	X(FORGET_HOOKUP, "forget-hookup", "a queue pair that is given up while it is being connected is nobody's")       \
+	X(STAY_PUT, "stay-put", "a standby whose device is down waits for it, whatever else is idle")                    \
 	X(RECUT, "recut", "a stripe that is sent again is cut by the weights of now, not of its message")                \
 	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")
 

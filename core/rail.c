@@ -99,7 +99,7 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	memset(out, 0, sizeof(*out));
 	if (verbs(b)->query_ece(verbs(b), r->qp, &ece))
 		return; /* this device has none */
-	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask, 0 };
+	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
 }
 
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)

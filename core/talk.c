@@ -165,6 +165,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	case HA_MSG_RAIL_ANSWER:
 		begin_message(b, r, type, sizeof(m->life), m);
 		ha_rail_describe_whole(r, &m->life.end);
+		m->life.end.keys = b->ctl[r->index].forgotten;
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);

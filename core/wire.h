@@ -25,6 +25,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structur
 #define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
 #define HA_FLAG_LIVES 2u      /* its rails can end and begin again: the epoch protocol */
 #define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's word; one wish is enough */
+#define HA_FLAG_MOVES 16u     /* its standby may leave a device and come back to it: it counts, and heeds, how often keys are forgotten */
 #define HA_FLAG_TRAINS 8u     /* a socket of this end takes control messages for its other connections too */
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
@@ -95,15 +96,15 @@ static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
 /* Options of enhanced connection establishment (IBTA 12.11): the connector offers, the listener answers. 0 = none. */
 struct ha_wire_ece {
 	uint32_t vendor_id, options, comp_mask;
-	uint32_t reserved;
 };
-static_assert(sizeof(struct ha_wire_ece) == 16, "wire layout");
+static_assert(sizeof(struct ha_wire_ece) == 12, "wire layout");
 
 struct ha_wire_rail {
 	struct ha_wire_qp qp;
 	uint64_t guid;
 	char name[24]; /* device name and port, for the peer's log lines */
 	struct ha_wire_ece ece;
+	uint32_t keys; /* RAIL_ANSWER: changes whenever this end forgets the keys of the rail's device (HA_FLAG_MOVES) */
 };
 static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 

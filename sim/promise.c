@@ -89,19 +89,33 @@ static bool dead(const struct sim_scenario *sc, unsigned host, unsigned dev, uin
 	return false;
 }
 
-/* Which of several the standby uses is not known here: all that are alive must be well. */
+/* It carries nothing, and its port does not say so. */
+static bool hidden(const struct sim_scenario *sc, unsigned host, unsigned dev, uint64_t t)
+{
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		const char *name = sim_fault_classes[f->class].name;
+
+		if (!f->off && f->host == host && f->dev == dev && covers(outage(f), t) && strcmp(name, "cut") != 0 &&
+		    strcmp(name, "flap") != 0)
+			return true;
+	}
+	return false;
+}
+
+/* The standby finds a device that is well, if those that are not are seen to be down: whichever it is, it does not stay there. */
 static bool standby_good(const struct sim_scenario *sc, const struct sim_conn_spec *c, unsigned end, uint64_t t)
 {
-	unsigned host = host_of(c, end), alive = 0;
+	unsigned host = host_of(c, end), well = 0;
 
 	for (unsigned d = 0; d < sc->ndevices[host]; d++) {
 		if (d == c->rail[end][0] || dead(sc, host, d, t))
 			continue;
-		if (bad(sc, host, d, t))
+		if (hidden(sc, host, d, t))
 			return false;
-		alive++;
+		well += !bad(sc, host, d, t);
 	}
-	return alive != 0;
+	return well != 0;
 }
 
 static unsigned npaths(const struct sim_promise *p)

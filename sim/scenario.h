@@ -67,6 +67,7 @@ struct sim_scenario {
 	uint64_t bus_rate[2];			/* what all ports of a host have together; 0 = no limit */
 	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */
 	uint8_t speed[2][SIM_DEVICES_MAX];	/* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
+	bool apart; /* a device reaches only the one of its number; the others do not answer (tests only) */
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */

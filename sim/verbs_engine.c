@@ -571,6 +571,11 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	return created(&q->o, err);
 }
 
+bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid)
+{
+	return !dev->host->apart || gid->raw[15] == dev->gid.raw[15];
+}
+
 static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_qp *q = (struct sim_qp *)qp;
@@ -578,7 +583,7 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if (!q->o.engine || q->o.dev->dead)
 		return -EIO;
-	if (mask & IBV_QP_AV && q->o.dev->knobs.unreachable)
+	if (mask & IBV_QP_AV && (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
 		return -ETIMEDOUT;
 	err = sr_qp_modify(q->o.engine, now(q->o.dev->host), attr, mask);
 	qp->state = sr_qp_state(q->o.engine);

@@ -66,6 +66,7 @@ struct sim_verbs {
 	struct sim_device device[SIM_DEVICES_MAX];
 	struct sim_limits limits;
 	struct sim_hooks hooks;
+	bool apart;		  /* a device reaches only the one of its number */
 	bool gone;		  /* the process has died: verbs do nothing any more */
 	unsigned live[SIM_KINDS]; /* objects that exist */
 	struct sim_object *objects;
@@ -77,6 +78,8 @@ int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices, 
 /* The NICs stay on the wire, which destroys them; objects of ours that are left are freed. */
 void sim_verbs_destroy(struct sim_verbs *v);
 
+/* Somebody answers at this address. */
+bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid);
 /* The device is gone: DEVICE_FATAL, and nothing works any more. Completions that it holds back are lost with it. */
 void sim_device_kill(struct sim_device *dev);
 /* Completions that nobody has fetched are lost with it. */

@@ -67,7 +67,10 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
  */
 static uint64_t calm_limit(const struct sim_world *w)
 {
-	return 3 * sim_scenario_window(&w->sc) + UINT64_C(5000000000);
+	/* Those that do not reach each other are found out one by one. */
+	uint64_t pairs = w->sc.apart ? (uint64_t)w->sc.ndevices[0] * w->sc.ndevices[1] : 0;
+
+	return 3 * sim_scenario_window(&w->sc) + UINT64_C(5000000000) * (1 + pairs);
 }
 
 static uint64_t last_limit(const struct sim_conn *c)

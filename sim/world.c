@@ -319,6 +319,7 @@ static int host_open(struct sim_world *w, unsigned i)
 	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i, &h->verbs);
 	if (err)
 		return err;
+	h->verbs->apart = sc->apart;
 	h->bus.bytes_per_us = sc->bus_rate[i];
 	link.bus = sc->bus_rate[i] ? &h->bus : NULL;
 	for (unsigned d = 0; d < sc->ndevices[i]; d++) {

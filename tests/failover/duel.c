@@ -145,10 +145,13 @@ static void isolate(const struct duel *d)
 {
 	unsigned net = (unsigned)getpid() % 60;
 	char text[128];
+	int n;
 
 	snprintf(text, sizeof(text), "%s/control", d->dir);
 	setenv("SOFTROCE_CONTROL", text, 1);
-	snprintf(text, sizeof(text), "127.%u.0.0/16,127.%u.0.0/16", 130 + net, 190 + net);
+	n = snprintf(text, sizeof(text), "127.%u.0.0/16,127.%u.0.0/16", 130 + net, 190 + net);
+	if (d->setup.nics > 2)
+		snprintf(text + n, sizeof(text) - (size_t)n, ",127.%u.0.0/16", 70 + net);
 	setenv("SOFTROCE_DEVICES", text, 1);
 	sr_settings_reload();
 }

@@ -30,6 +30,7 @@ struct duel_setup {
 	unsigned threads; /* at each end; 0 = 1 */
 	size_t largest;	  /* bytes of the largest message; 0 = 4 MiB */
 	int version;	  /* of NCCL's interface; 0 = 12 */
+	unsigned nics;	  /* at each end, soft0, soft1, ...; 0 = 2, at most 3 */
 	bool no_warning;  /* neither end may warn of anything */
 	bool fused;	  /* the connections are on one device made of soft0 and soft1 */
 	const char *env[DUEL_ENV]; /* NAME=value for both ends, and for one */
