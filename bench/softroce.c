@@ -115,7 +115,7 @@ static void qp_connect(struct ibv_qp *qp, const struct card *to)
 		.dest_qp_num = to->qpn,
 		.max_dest_rd_atomic = 1,
 		.max_rd_atomic = 1,
-		.timeout = 14,
+		.timeout = 18, /* 1 s: a busy machine is no dead peer */
 		.retry_cnt = 7,
 	};
 
@@ -287,9 +287,12 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 			*(uint64_t *)node.buf = i + 1000;
 			write_post(qp, &node, &theirs, 8, true);
 		}
-		do
-			ibv_poll_cq(node.cq, 16, wc); /* once at least: it gives back the places of what was sent */
-		while (*in != i + 1000);
+		do { /* once at least: it gives back the places of what was sent */
+			int n = ibv_poll_cq(node.cq, 16, wc);
+
+			for (int k = 0; k < n; k++)
+				MUST(wc[k].status == IBV_WC_SUCCESS);
+		} while (*in != i + 1000);
 		if (!first) {
 			*(uint64_t *)node.buf = i + 1000;
 			write_post(qp, &node, &theirs, 8, true);

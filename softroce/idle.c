@@ -31,7 +31,7 @@ static void nap(void)
 	int n = sr_adapter_pollfds(fds, SR_DEVICES_MAX * SR_GIDS), slack;
 
 	if (n < 0)
-		return; /* a device is being served at this moment: something may have arrived */
+		n = 0; /* a device is being served at this moment, perhaps by a thread that waits for this very core */
 	slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	ppoll(fds, n, &ts, NULL);

@@ -14,6 +14,9 @@
  * that polls in a loop will find the packets sooner than we would. It serves again when, on looking in, the last poll
  * is older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a completion queue
  * (ib_write_lat does).
+ *
+ * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would cost him a system call
+ * and a wake-up for each look.
  */
 #include "softroce/adapter.h"
 #include "softroce/udp.h"
@@ -31,6 +34,7 @@
 #define FRESH_NS 50000
 #define ACTIVE_NS 4000
 #define CEDED_MAX 4
+#define LOOKS_MAX 64 /* looks in a row that found the lock taken; then it is waited for */
 #define SLICE_NS 100000 /* time slice asked of the scheduler: short slices are scheduled early */
 
 /* Where each descriptor lies in the worker's poll set. */
@@ -43,6 +47,7 @@ struct worker {
 	bool away;
 	bool packets;  /* the last sleep ended because a socket was readable */
 	int ceded;     /* wake-ups in a row left to an application that polls */
+	int looks;     /* of them, those that found it in the NIC */
 };
 
 /* Kernel's struct sched_attr up to what we set (sched_setattr(2)); glibc of Debian 12 does not declare it. */
@@ -65,17 +70,21 @@ static void slice_ask(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* Whether an application has polled within the last `ns`, or pauses between two polls. */
+static bool application_polls(const struct worker *worker, uint64_t now, uint64_t ns)
+{
+	return atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed) + ns > now;
+}
+
 /* Whether the packets, if any, are left to an application that polls; chooses the mode. Under the lock. */
 static bool packets_cede(struct worker *worker, uint64_t now)
 {
-	uint64_t polled = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
-
 	if (worker->away) {
-		worker->away = polled + FRESH_NS > now;
+		worker->away = application_polls(worker, now, FRESH_NS);
 		worker->ceded = 0;
 		return worker->away;
 	}
-	if (!worker->packets || polled + ACTIVE_NS <= now) {
+	if (!worker->packets || !application_polls(worker, now, ACTIVE_NS)) {
 		worker->ceded = 0;
 		return false;
 	}
@@ -141,6 +150,25 @@ static void lock_take(struct sr_adapter *adapter)
 	pthread_mutex_lock(&adapter->lock);
 }
 
+/* An application that polls holds the lock, and nothing but packets may want us. */
+static bool lock_ceded(struct worker *worker, uint64_t now)
+{
+	bool called = worker->fds[FD_KICK].revents || worker->fds[FD_BELL].revents || worker->fds[FD_WATCH].revents;
+
+	if (!pthread_mutex_trylock(&worker->adapter->lock)) {
+		worker->looks = 0;
+		return false;
+	}
+	if (called || worker->looks++ >= LOOKS_MAX || !application_polls(worker, now, FRESH_NS)) {
+		lock_take(worker->adapter);
+		worker->looks = 0;
+		return false;
+	}
+	worker->away = true;
+	worker->udp_fds = 0;
+	return true;
+}
+
 static void *worker_run(void *arg)
 {
 	struct worker worker = { .adapter = arg };
@@ -168,8 +196,11 @@ static void *worker_run(void *arg)
 		}
 		at = sleep_plan(&worker, now);
 		pthread_mutex_unlock(&adapter->lock);
-		sleep_until(&worker, at, now);
-		lock_take(adapter);
+		do {
+			sleep_until(&worker, at, now);
+			now = sr_now();
+			at = now + AWAY_NS;
+		} while (lock_ceded(&worker, now));
 	}
 	pthread_mutex_unlock(&adapter->lock);
 	return NULL;

@@ -8,10 +8,18 @@
 /* After so many polls in a row by one thread that found nothing, every further one offers the core to whoever waits for
  * it. Few: a packet's arrival often wakes its receiver on the very core that its sender polls on. */
 #define IDLE_POLLS 4
+#define PAUSE_NS 100000u
 
 static __thread char self; /* its address is the thread's name */
 
 /* ---- the hot path ---- */
+
+/* The worker takes the pause for attention, until it has lasted PAUSE_NS. */
+static void pause_attending(struct sr_vcq *cq)
+{
+	atomic_store_explicit(&cq->context->adapter->polled_at, sr_now() + PAUSE_NS, memory_order_relaxed);
+	sr_idle_pause();
+}
 
 /* The queue is empty: be the NIC for a moment, unless another thread is that already. */
 static bool poll_progress(struct sr_vcq *cq)
@@ -41,7 +49,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 			cq->idle = 0;
 		}
 		if (++cq->idle > IDLE_POLLS)
-			sr_idle_pause();
+			pause_attending(cq);
 		if (!poll_progress(cq))
 			return 0;
 	} else if (!sr_context_enter(cq->context)) {
