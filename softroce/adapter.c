@@ -37,6 +37,7 @@ static void adapter_reset(struct sr_adapter *adapter)
 	adapter->faults = (struct sr_faults){ 0 };
 	adapter->control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
 	adapter->contexts = NULL;
+	adapter->listed = NULL;
 	adapter->wake_at = 0;
 	adapter->stop = adapter->dead = adapter->link_told = false;
 	adapter->deferred = 0;

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 struct sr_context;
+struct sr_vdevice;
 
 struct sr_adapter {
 	struct sr_device_spec spec;
@@ -34,6 +35,7 @@ struct sr_adapter {
 	struct sr_faults faults;
 	struct sr_control control;
 	struct sr_context *contexts; /* of verbs/device.c, for port and device events */
+	struct sr_vdevice *listed;   /* of verbs/device.c, while anybody has it */
 	uint64_t wake_at;	     /* when the sleeping worker will wake by itself; 0 while it is awake */
 	bool stop, dead, link_told;
 	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */

@@ -129,11 +129,9 @@ static int bind_to(struct sr_cm_id *id, const struct sockaddr_in6 *address)
 	if (n < 0)
 		return n;
 	id->src = *address;
-	if (!sr_cm_any(address)) {
-		sr_cm_gid_of(address, gid);
+	sr_cm_gid_of(address, gid);
+	if (!sr_cm_any(address) && !loopback(gid)) { /* neither names a device; so it is in the kernel (cma_any_addr) */
 		id->port = sr_cm_port_of(ports, n, gid);
-		if (!id->port && loopback(gid))
-			id->port = ports; /* as the kernel does: the first device there is */
 		if (!id->port)
 			return -EADDRNOTAVAIL;
 	}

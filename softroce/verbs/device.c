@@ -21,11 +21,26 @@ __be64 sr_guid_of(const uint8_t gid[16])
 	return guid;
 }
 
+static void device_ref(struct sr_vdevice *device)
+{
+	pthread_mutex_lock(&device->adapter->lock);
+	device->refs++;
+	pthread_mutex_unlock(&device->adapter->lock);
+}
+
 static void device_unref(struct sr_vdevice *device)
 {
-	if (atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) != 1)
+	struct sr_adapter *adapter = device->adapter;
+	bool last;
+
+	pthread_mutex_lock(&adapter->lock);
+	last = !--device->refs;
+	if (last && adapter->listed == device)
+		adapter->listed = NULL;
+	pthread_mutex_unlock(&adapter->lock);
+	if (!last)
 		return;
-	sr_adapter_release(device->adapter, device->life);
+	sr_adapter_release(adapter, device->life);
 	free(device);
 }
 
@@ -37,10 +52,8 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 		return NULL;
 	device->adapter = adapter;
 	device->life = adapter->life;
-	atomic_init(&device->refs, 1);
-	pthread_mutex_lock(&adapter->lock);
+	device->refs = 1;
 	memcpy(device->gid, adapter->link.gid[0], 16);
-	pthread_mutex_unlock(&adapter->lock);
 	device->dev.node_type = IBV_NODE_CA;
 	device->dev.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->dev.name, sizeof(device->dev.name), "%s", adapter->spec.name);
@@ -50,6 +63,28 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 		 adapter->spec.name);
 	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s",
 		 adapter->spec.name);
+	return device;
+}
+
+/* The device of an adapter that the caller holds, which becomes the device's. The same as long as anybody has it: programs
+ * compare the pointers of two lists (librdmacm does, and takes a new one for a new device). */
+static struct sr_vdevice *device_of(struct sr_adapter *adapter)
+{
+	struct sr_vdevice *device;
+	bool known;
+
+	pthread_mutex_lock(&adapter->lock);
+	device = adapter->listed;
+	known = device && device->life == adapter->life && !memcmp(device->gid, adapter->link.gid[0], 16);
+	if (known)
+		device->refs++;
+	else
+		device = device_create(adapter);
+	if (device)
+		adapter->listed = device;
+	pthread_mutex_unlock(&adapter->lock);
+	if (known || !device)
+		sr_adapter_release(adapter, adapter->life);
 	return device;
 }
 
@@ -64,12 +99,15 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 	n = sr_adapter_list(adapters, SR_DEVICES_MAX);
 	list = calloc(n + 1, sizeof(*list));
 	for (int i = 0; i < n; i++) {
-		struct sr_vdevice *device = list ? device_create(adapters[i]) : NULL;
+		struct sr_vdevice *device;
 
+		if (!list) {
+			sr_adapter_release(adapters[i], adapters[i]->life);
+			continue;
+		}
+		device = device_of(adapters[i]);
 		if (device)
 			list[made++] = &device->dev;
-		else
-			sr_adapter_release(adapters[i], adapters[i]->life);
 	}
 	if (!list)
 		return sr_fail(ENOMEM);
@@ -146,7 +184,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 		goto fail_open;
 	}
 	context->life = context->adapter->life;
-	atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
+	device_ref(device);
 	context_fill(context);
 	if (sr_context_enter(context)) {
 		context->next = context->adapter->contexts;

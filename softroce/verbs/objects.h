@@ -17,7 +17,7 @@ struct sr_vdevice {
 	struct ibv_device dev; /* first */
 	struct sr_adapter *adapter;
 	unsigned life;	 /* of the adapter, when it was listed */
-	atomic_int refs; /* the list, and each open context */
+	int refs;	 /* lists, and open contexts; under the adapter's lock */
 	uint8_t gid[16]; /* the address when it was listed: the node GUID comes from it */
 };
 

@@ -4,6 +4,7 @@
 # Usage: foreign.sh BUILD_DIR NUMBER PATTERN PROGRAM [ARGUMENT...]
 #   NUMBER makes the devices' subnet (127.NUMBER.0.0/24), so that tests can run side by side.
 set -uo pipefail
+. "$(dirname "$0")/waiting.sh"
 build=$1 number=$2 pattern=$3 program=$4
 shift 4
 command -v "$program" >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
@@ -23,12 +24,7 @@ trap finish EXIT
 both() { # the program's arguments
 	timeout 60 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" >"$SOFTROCE_CONTROL/server.log" 2>&1 &
 	server=$!
-	hex=$(printf '%04X' $port)
-	for _ in $(seq 200); do
-		grep -qsE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F:]+ 0A" /proc/net/tcp /proc/net/tcp6 && break
-		kill -0 $server 2>/dev/null || break
-		sleep 0.05
-	done
+	listening $port $server
 	timeout 60 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" 127.0.0.1 >"$SOFTROCE_CONTROL/client.log" 2>&1
 	client_rc=$?
 	wait $server

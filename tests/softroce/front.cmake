@@ -99,7 +99,8 @@ set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEO
 add_test(NAME softroce.capture
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.capture softroce.netns PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
+add_test(NAME softroce.fabric COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fabric.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(softroce.capture softroce.netns softroce.fabric PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
 
@@ -116,7 +117,7 @@ upper_test(ucx_put_bw         112 "^Final: +500 " -p -p ucx_perftest -t ucp_put_
 upper_test(ucx_get            113 "^Final: +500 " -p -p ucx_perftest -t ucp_get -n 500 -s 65536)
 upper_test(ucx_atomic         114 "^Final: +500 " -p -p ucx_perftest -t ucp_fadd -n 500 -s 8)
 upper_test(ucx_ud             115 "^Final: +1000 " -p -p ucx_perftest -d soft0:1 -x ud_verbs -t am_lat -n 1000 -s 32)
-# With -c every byte is checked. Reliable messages over datagrams; connected endpoints need the connection manager.
+# With -c every byte is checked. Reliable messages over datagrams; the rest of libfabric: fabric.sh.
 upper_test(fabric_pingpong    116 "^64k +100 " -B -P fi_pingpong -p "verbs$<SEMICOLON>ofi_rxd" -e rdm -c -I 100 -S 65536)
 add_test(NAME softroce.mpi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpi.sh ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.conformance COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance.py

@@ -3,30 +3,13 @@
 # Two network namespaces joined by a veth pair: devices named by interface, IPv4 and link-local GIDs, MTU from the
 # interface, traffic across, and the link's state followed when the interface goes down and up and its address changes.
 # Usage: netns.sh BUILD_DIR
-#
-#	ns $a: va 10.99.0.1/24  ------  vb 10.99.0.2/24 :ns $b
 set -uo pipefail
 build=$1
-a=softroce-a-$$ b=softroce-b-$$
-for program in ip ibv_rc_pingpong; do
-	command -v $program >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
-done
-ip netns add "$a" 2>/dev/null || { echo "skipped: network namespaces need root"; exit 77; }
-ip netns exec "$a" true || { ip netns del "$a"; echo "skipped: this root directory is no mount point, or mounting is forbidden"; exit 77; }
-SOFTROCE_CONTROL=$(mktemp -d)
-export SOFTROCE_CONTROL
-log=$SOFTROCE_CONTROL/log
+here=$(dirname "$0")
 watcher=
-finish() {
-	[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
-	ip netns del "$a" 2>/dev/null
-	ip netns del "$b" 2>/dev/null
-	rm -rf "$SOFTROCE_CONTROL"
-}
-trap finish EXIT
-fail() { echo "failed: $1"; cat "$log" 2>/dev/null; exit 1; }
-in_a() { ip netns exec "$a" env SOFTROCE_DEVICES=va "$build/softroce-run" "$@"; }
-in_b() { ip netns exec "$b" env SOFTROCE_DEVICES=vb "$build/softroce-run" "$@"; }
+command -v ibv_rc_pingpong >/dev/null || { echo "skipped: ibv_rc_pingpong is not installed"; exit 77; }
+. "$here/veth.sh"
+. "$here/waiting.sh"
 wait_for() { # pattern file
 	for _ in $(seq 100); do
 		grep -q "$1" "$2" && return 0
@@ -34,21 +17,6 @@ wait_for() { # pattern file
 	done
 	return 1
 }
-
-ip netns add "$b"
-ip link add va netns "$a" type veth peer name vb netns "$b" || { echo "skipped: no veth in this kernel"; exit 77; }
-ip -n "$a" addr add 10.99.0.1/24 dev va
-ip -n "$b" addr add 10.99.0.2/24 dev vb
-for n in "$a:va" "$b:vb"; do
-	ip -n "${n%:*}" link set lo up
-	ip -n "${n%:*}" link set "${n#*:}" mtu 2200 up
-done
-# Link-local addresses cannot be used before they are known to be unique.
-for _ in $(seq 100); do
-	[ -n "$(ip -n "$a" -6 addr show dev va -tentative scope link)$(ip -n "$b" -6 addr show dev vb tentative)" ] &&
-		[ -z "$(ip -n "$a" -6 addr show dev va tentative)$(ip -n "$b" -6 addr show dev vb tentative)" ] && break
-	sleep 0.05
-done
 
 in_a ibv_devinfo -v >"$log" 2>&1 || fail "ibv_devinfo"
 grep -q 'active_mtu:.*2048' "$log" || fail "MTU 2200 leaves room for 2048"
@@ -60,10 +28,7 @@ for gid in 0 1; do
 		export SOFTROCE_GSO=$gso
 		in_a timeout 30 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 >"$log" 2>&1 & # ends by itself
 		server=$!
-		for _ in $(seq 100); do
-			ip netns exec "$a" grep -qE '^ *[0-9]+: [0-9A-F]+:4853 [0-9A-F:]+ 0A' /proc/net/tcp /proc/net/tcp6 && break # 18515
-			sleep 0.05
-		done
+		listening 18515 $server ip netns exec "$a"
 		in_b timeout 30 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 10.99.0.1 >"$log.client" 2>&1 ||
 			{ cat "$log.client"; fail "pingpong over veth, GID $gid, GSO $gso"; }
 		wait $server || fail "pingpong server, GID $gid, GSO $gso"

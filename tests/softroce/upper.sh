@@ -4,6 +4,7 @@
 # match PATTERN. Usage: upper.sh BUILD_DIR NUMBER PATTERN SERVER_OPTION CLIENT_OPTION PROGRAM [ARGUMENT...]
 #   NUMBER makes the devices' subnet (127.NUMBER.0.0/24); SERVER_OPTION and CLIENT_OPTION precede the port.
 set -uo pipefail
+. "$(dirname "$0")/waiting.sh"
 build=$1 number=$2 pattern=$3 server_option=$4 client_option=$5 program=$6
 shift 6
 command -v "$program" >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
@@ -21,12 +22,7 @@ trap finish EXIT
 
 timeout 90 "$build/softroce-run" "$program" "$@" "$server_option" $port >"$scratch/server.log" 2>&1 &
 server=$!
-hex=$(printf '%04X' $port)
-for _ in $(seq 400); do
-	grep -qsE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F:]+ 0A" /proc/net/tcp /proc/net/tcp6 && break
-	kill -0 $server 2>/dev/null || break
-	sleep 0.05
-done
+listening $port $server
 timeout 90 "$build/softroce-run" "$program" "$@" "$client_option" $port 127.0.0.1 >"$scratch/client.log" 2>&1
 client_rc=$?
 wait $server
