@@ -6,6 +6,7 @@
  * send queue's counts with those of the look before. At each look a rail gets a word of eight bytes to write, unless the
  * last one is still out; the peer's NIC acknowledges it, so the answer needs nobody's processor there, and a peer that sleeps
  * is no dead path. A rail that carries data may stand still for the soft time-out (rto.h), one that only waits misses three beats.
+ * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
  */
 #include "core/ctx.h"
 #include "core/device.h"
@@ -41,7 +42,7 @@ static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	bool data = b->weight[r->index] != 0;
+	bool data = b->weight[r->index] || (b->moves && r->index < b->ndata);
 	uint64_t patience = data ? b->rto.rto_ns : MISSES * heartbeat_ns(b);
 	uint64_t still = now - (k->still_since > k->beat_sent_at ? k->still_since : k->beat_sent_at);
 

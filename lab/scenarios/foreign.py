@@ -7,8 +7,6 @@ Reliable connections: writes, reads, sends, atomics, a shared receive queue; unr
 at a time, where a lost one would stop the program. In both directions; all must end well. The time-out is long: a host that is busy
 with something else may not end a connection.
 """
-import time
-
 import soft
 
 SET = "standard"
@@ -41,7 +39,8 @@ def line(lab, program, machine):
 
 def both(lab, program, server, client):
     s = server.start_command(line(lab, program, server))
-    time.sleep(2)
+    lab.wait(lambda: s.ended.is_set() or server.run("grep -c ':4853 .* 0A ' /proc/net/tcp; true").strip() != "0",  # it listens at 18515
+             "%s does not listen: %s" % (program, s.output[-300:]))
     c = client.start_command(line(lab, program, client) + " " + server.address(-1))
     try:
         status = [c.wait(60), s.wait(60)]

@@ -200,6 +200,30 @@ static void without_a_part(void)
 	CHECK(maimed < 0.5 * FAST);
 }
 
+/* A rail that rests is not one that idles: what was posted on it before it slowed, the other direction's too, is in front of the word of
+ * a heartbeat and of its acknowledgement, for longer than three heartbeats. */
+static void rests_with_work(void)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	stream(&sc, 13, ADAPTIVE, FAST, SLOW, 0);
+	for (unsigned h = 0; h < 2; h++)
+		sc.host[h].heartbeat_ms = 10;
+	sc.conn[1] = sc.conn[0];
+	sc.conn[1].from = 1;
+	sc.conn[1].key++;
+	sc.nconns = 2;
+	for (unsigned h = 0; h < 2; h++) {
+		sim_plain_fault(&sc, "slow", h, 40 * MS, 150 * MS);
+		sc.fault[h].dev = 1;
+		sc.fault[h].amount = 50;
+	}
+	run("a rail that rests with work", &sc, ADAPTIVE, &r);
+	printf("a rail at 1/50, data both ways, a heartbeat every 10 ms: %lu ends failed over\n", r.failovers);
+	CHECK_INT(r.failovers, 0);
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
@@ -219,6 +243,7 @@ int main(int argc, char **argv)
 	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
 	noise();
 	without_a_part();
+	rests_with_work();
 	if (json) {
 		fprintf(json, "]\n");
 		fclose(json);
