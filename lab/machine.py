@@ -21,9 +21,12 @@ KERNEL_COMPLAINTS = re.compile(r"BUG:|Oops|WARNING: CPU|general protection|Call 
 
 
 def accelerator():
-    """Software emulation; LAB_ACCEL=kvm for those who trust their host's."""
+    """Software emulation; LAB_ACCEL=kvm for those who trust their host's. LAB_ICOUNT=1: a guest's clock counts its instructions, one
+    a nanosecond, so that what it measures does not depend on what else the host does."""
     if os.environ.get("LAB_ACCEL") == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
+    if os.environ.get("LAB_ICOUNT"):
+        return ["-accel", "tcg", "-icount", "shift=0,sleep=on", "-cpu", "qemu64,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt"]
     return ["-accel", "tcg", "-cpu", "qemu64,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt"]
 
 
