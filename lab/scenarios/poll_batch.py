@@ -5,7 +5,8 @@
        rail1 -------- rail1         each, then sharing one in groups
        mgmt  -------- mgmt
 
-Everything is right with any of them. The samples are for lab/plot. LAB_POLLS="4 32" names the values.
+Everything is right with any of them. The samples are for lab/plot. LAB_POLLS="4 32" names the values, LAB_ITERATIONS=N how many
+iterations each has.
 """
 import os
 
@@ -16,7 +17,7 @@ POLLS = [int(n) for n in os.environ.get("LAB_POLLS", "1 4 16 32 64 256").split()
 def run(lab):
     for group in (1, 8):
         for most in POLLS:
-            job = lab.perf("sendrecv", "-b", "1M", "-e", "1M", "-n", "30", "-w", "3", "--channels", 8, "--group", group, "--buffsize", "32K",
+            job = lab.perf("sendrecv", "-b", "1M", "-e", "1M", "-n", os.environ.get("LAB_ITERATIONS", "30"), "-w", "1", "--channels", 8, "--group", group, "--buffsize", "32K",
                            "--protocol", "simple", "--time-test", ends=4 if group == 8 else 32, HA_NCCL_TEST_MAX_POLL=most)
             lab.survived(job)
             result = job.report["results"][0] if job.report else {}
