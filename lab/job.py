@@ -241,7 +241,7 @@ class Job:
             return self.timeline["wrong"]
         return sum(r.get("wrong", 0) for r in (self.report or {}).get("results", []))
 
-    def pause(self, fault_ns, window_ns=0, since_ns=0):
+    def pause(self, fault_ns, window_ns=0, since_ns=0, also=None):
         """Of a fault at that host time: the longest time between two completed requests of a rank that touches it or what
         followed within the window; and the longest between `since_ns`, when all was well again, and the fault.
         None: the fault was outside of the measurement."""
@@ -257,7 +257,7 @@ class Job:
                 elif at <= begin + window_ns:
                     around = max(around, length)
         return {"pause_ms": around / 1e6, "peace_ms": before / 1e6, "still_ms": self.lab.stood_still(fault_ns, fault_ns + window_ns),
-                **self.parts(fault_ns, window_ns)}
+                **self.parts(fault_ns, window_ns), **(also or {})}
 
     def parts(self, fault_ns, window_ns):
         """When, after the fault, the first end suspected, the last had fenced, the last had failed over; what the longest

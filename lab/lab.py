@@ -106,14 +106,25 @@ class Lab:
     def around(self, job, name, machine, what, rail, off, on, hold=0.3, rest=0):
         """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again. `rest` s of
         peace come first, in which the longest pause is measured, too."""
-        since = time.monotonic_ns()
+        others = [r for r in range(self.rails) if r != rail]
+        before, since = self.sent_again(others), time.monotonic_ns()
         time.sleep(rest)
         at = self.hurt(machine, what, rail, off)
         job.wait_moved(at)
         time.sleep(hold)
         back = self.hurt(machine, what, rail, on)
         job.wait_protected(after=back)
-        self.sample("%s_at_%s" % (name, machine.name), (at, job.last("failed_over") - at, since))
+        self.sample("%s_at_%s" % (name, machine.name), (at, job.last("failed_over") - at, since,
+                                                        {k: n - before[k] for k, n in self.sent_again(others).items()}))
+
+    def sent_again(self, rails):
+        """How often queue pairs have begun to send again on these rails (a time-out, a packet missing) or were told to wait because no
+        receive was posted, on all machines; softroce's are not counted."""
+        counted = {}
+        for what, counter in (("sent_again", "completer_retry_err"), ("not_ready", "rcvd_rnr_err")):
+            names = " ".join("/sys/class/infiniband/rxe%d/ports/1/hw_counters/%s" % (r, counter) for r in rails)
+            counted[what] = sum(int(n) for m in self.machines for n in m.run("cat %s 2>/dev/null; true" % names).split())
+        return counted
 
     def pauses(self, job):
         """Turns samples of moments and windows (`NAME_at_MACHINE`) into samples of pauses."""

@@ -7,6 +7,8 @@ Reliable connections: writes, reads, sends, atomics, a shared receive queue; unr
 at a time, where a lost one would stop the program. In both directions; all must end well. The time-out is long: a host that is busy
 with something else may not end a connection.
 """
+import time
+
 import soft
 
 SET = "standard"
@@ -38,8 +40,19 @@ def line(lab, program, machine):
 
 
 def both(lab, program, server, client):
+    """Once more, twice at most, when a machine stood still: the pingpongs' time-outs cannot be lengthened."""
+    for _ in range(3):
+        begin = time.monotonic_ns()
+        well, words = once(lab, program, server, client)
+        if well or not lab.stood_still(begin, time.monotonic_ns()):
+            break
+        lab.say("again, the machines stood still: %s, %s" % (program, words[:200]))
+    lab.must(well, "%s, %s serves %s: %s" % (program, server.name, client.name, words))
+
+
+def once(lab, program, server, client):
     s = server.start_command(line(lab, program, server))
-    lab.wait(lambda: s.ended.is_set() or server.run("grep -c ':4853 .* 0A ' /proc/net/tcp; true").strip() != "0",  # it listens at 18515
+    lab.wait(lambda: s.ended.is_set() or server.run("cat /proc/net/tcp /proc/net/tcp6 | grep -c ':4853 .* 0A '; true").strip() != "0",  # it listens at 18515
              "%s does not listen: %s" % (program, s.output[-300:]))
     c = client.start_command(line(lab, program, client) + " " + server.address(-1))
     try:
@@ -50,5 +63,4 @@ def both(lab, program, server, client):
         status = str(hung)
     well = status == [0, 0]
     figures = [w for w in c.output.splitlines() if w.strip()[:1].isdigit()]
-    lab.must(well, "%s, %s serves %s: %s" % (program, server.name, client.name, figures[-1:] if well else
-                                             "%s; client: %s; server: %s" % (status, c.output[-400:], s.output[-400:])))
+    return well, str(figures[-1:]) if well else "%s; client: %s; server: %s" % (status, c.output[-400:], s.output[-400:])

@@ -5,7 +5,8 @@
        rail1 -------- rail1         with retry_cnt 6 (the NIC gives up after its window) and 7 (rdma_rxe never does)
        mgmt  -------- mgmt
 
-Writes its samples for lab/plot: pause, the longest pause before, the parts of the failover, how long the machines stood still.
+Writes its samples for lab/plot: pause, the longest pause before, the parts of the failover, how long the machines stood still, and
+how often a queue pair of the rail that is left had to send again: a time-out of 67 ms each at worst.
 LAB_SAMPLES=N takes N of each; LAB_KINDS="port cable silent6 silent7" names the kinds.
 """
 import os
@@ -16,7 +17,7 @@ KINDS = {"port": ("port", False, True, {}), "cable": ("cable", False, True, {}),
          "silent6": ("netem", "loss 100%", None, {"HA_NCCL_QP_RETRY_CNT": 6}), "silent7": ("netem", "loss 100%", None, {})}
 
 FLAPS = 6  # a rail that is lost a fourth time has to wait before it is taken back: a new job then
-PARTS = ("peace_ms", "detected_ms", "fenced_ms", "failed_over_ms", "registering_ms", "replayed")  # after the command was given
+PARTS = ("peace_ms", "detected_ms", "fenced_ms", "failed_over_ms", "registering_ms", "replayed", "sent_again", "not_ready")  # after the command was given
 
 
 def run(lab):
