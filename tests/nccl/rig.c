@@ -99,15 +99,20 @@ const char *rig_last_warning(void)
 	return copy_of_last(true);
 }
 
-bool rig_logged(const char *text)
+unsigned rig_log_lines(const char *text)
 {
-	bool found = false;
+	unsigned found = 0;
 
 	pthread_mutex_lock(&kept.lock);
 	for (unsigned i = kept.n > LINES ? kept.n - LINES : 0; i < kept.n; i++)
-		found |= strstr(kept.line[i % LINES], text) != NULL;
+		found += strstr(kept.line[i % LINES], text) != NULL;
 	pthread_mutex_unlock(&kept.lock);
 	return found;
+}
+
+bool rig_logged(const char *text)
+{
+	return rig_log_lines(text) != 0;
 }
 
 void rig_forget_log(void)
