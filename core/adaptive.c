@@ -277,16 +277,6 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size)
 	take_parts(b, part, fastest(rate, mask));
 }
 
-/* Of all buffers of the group. */
-static uint64_t stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned m = 0; m < slot->n; m++)
-		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
-	return bytes;
-}
-
 void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 {
 	struct ha_adaptive *a = &s->b.adaptive;
@@ -294,7 +284,7 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 
 	for (unsigned left = slot->mask; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t bytes = stripe_bytes(slot, i);
+		uint64_t bytes = ha_send_stripe_bytes(slot, i);
 
 		if (i >= s->b.ndata)
 			continue;
@@ -308,7 +298,7 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
 {
 	struct ha_adaptive *a = &s->b.adaptive;
-	uint64_t now = now_of(&s->b), bytes = stripe_bytes(slot, stripe);
+	uint64_t now = now_of(&s->b), bytes = ha_send_stripe_bytes(slot, stripe);
 
 	if (!a->on || a->out[stripe] < bytes)
 		return; /* of a life that is over */

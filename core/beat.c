@@ -76,6 +76,8 @@ void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		if (!k->beat_sent_at) {
 			k->misses = 0;
 			beat(b, r, now);
+			if (r->index == b->first)
+				ha_gate_arm(b);
 		} else {
 			k->misses++;
 		}

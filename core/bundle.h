@@ -17,6 +17,7 @@
 #include "core/advice.h"
 #include "core/control.h"
 #include "core/core.h"
+#include "core/gate.h"
 #include "core/rto.h"
 #include "core/wire.h"
 #include "verbs/ops.h"
@@ -110,7 +111,7 @@ struct ha_bundle {
 	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
 	uint16_t await;	     /* HA_AWAIT_WORD, or 0: what a send waits for beside its stripes */
 	int error;	     /* 0, or the negative errno that ends every request */
-	uint64_t stripe_min; /* messages below this many bytes stay on one rail; UINT64_MAX: all do; policy.c keeps it */
+	uint64_t stripe_min; /* messages below this many bytes need no second look: one rail; UINT64_MAX: all; policy.c keeps it */
 	uint64_t peer_ring;  /* address of the peer's ring memory */
 	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
 	uint16_t weight[HA_MAX_RAILS]; /* parts per 1024; 0: not for data as long as another has some */
@@ -140,6 +141,7 @@ struct ha_bundle {
 	struct ha_rto rto;
 	struct ha_advised advised;
 	struct ha_adaptive adaptive;
+	struct ha_gate gate;
 	bool farewell;	     /* the peer said BYE */
 	uint64_t farewell_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;  /* with it: how far the peer got */
@@ -270,8 +272,8 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 
 /* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the send queue had come when
  * it was posted. Receives have 0. */
-enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER, HA_WR_TIMED };
-/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c wants to know when it is complete. */
+enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER, HA_WR_TIMED, HA_WR_PROBE };
+/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete. HA_WR_PROBE: gate.c does. */
 
 #define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has its own */
 
@@ -296,6 +298,8 @@ void ha_recv_prepare(struct ha_recv *c);
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
 
+/* send.c: what a stripe has of all buffers of its message. */
+uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
 /* send.c: post a stripe that is parked. -EAGAIN: no rail has room, or keys, for it now. */
 int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, uint64_t *bytes);
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */

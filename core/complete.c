@@ -114,10 +114,19 @@ static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
 		slot->req[m].done = 1;
 }
 
-static __attribute__((noinline)) void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
+static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
 {
 	ha_adaptive_done(s, &s->slot[(uint8_t)wr_id], wr_id >> 8 & 7);
+	ha_gate_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
 	on_stripe_sent(s, wr_id);
+}
+
+static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const struct ha_rail *r, uint64_t wr_id)
+{
+	if ((wr_id >> 16 & 0xffff) == HA_WR_TIMED)
+		on_timed_stripe((struct ha_send *)b, wr_id);
+	else
+		ha_gate_probed(b, r->index);
 }
 
 /* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number does. */
@@ -149,8 +158,8 @@ static inline void on_completion(struct ha_bundle *b, struct ha_rail *r, const s
 	r->sq_retired = (uint32_t)(wc->wr_id >> 32);
 	if ((wc->wr_id >> 16 & 0xffff) == HA_WR_DATA)
 		on_stripe_sent((struct ha_send *)b, wc->wr_id);
-	else if (unlikely((wc->wr_id >> 16 & 0xffff) == HA_WR_TIMED))
-		on_timed_stripe((struct ha_send *)b, wc->wr_id);
+	else if (unlikely((wc->wr_id >> 16 & 0xffff) >= HA_WR_TIMED))
+		on_measured(b, r, wc->wr_id);
 }
 
 static void poll_flushes(struct ha_recv *c, struct ha_rail *r)

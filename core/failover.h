@@ -107,5 +107,7 @@ bool ha_mail_waiting(const struct ha_bundle *b);
 void ha_mail_read(struct ha_bundle *b);
 /* talk.c: write one 8-byte word of our staged board into the peer's, over the rail itself; signalled. 0 or -errno. */
 int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
+/* A word that says nothing, for gate.c, which is told of its completion. */
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
 
 #endif

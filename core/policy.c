@@ -19,7 +19,16 @@ void ha_policy_update(struct ha_bundle *b)
 			b->first = (uint8_t)i;
 	}
 	b->polled |= b->active & (uint8_t)(1u << b->first);
-	b->stripe_min = weighted > 1 ? b->turns ? 0 : HA_STRIPE_MIN : UINT64_MAX;
+	b->stripe_min = weighted > 1 ? 0 : UINT64_MAX;
+	ha_gate_forget(b);
+	ha_policy_gate(b);
+}
+
+/* Whose turn it is must be asked for each message; so must those that are to be measured. */
+void ha_policy_gate(struct ha_bundle *b)
+{
+	if (b->stripe_min != UINT64_MAX)
+		b->stripe_min = b->turns || b->gate.wanted ? 0 : ha_gate_bytes(b);
 }
 
 bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
@@ -85,7 +94,7 @@ unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 			mask |= 1u << i;
 	if (b->turns)
 		mask = take_turns(b, mask, idx);
-	if (size < HA_STRIPE_MIN)
+	if (size < ha_gate_bytes(b))
 		return heaviest(b, mask);
 	/* A share that rounds to nothing would be an empty write: leave that rail out. */
 	for (unsigned i = 0; i < b->nrails; i++) {

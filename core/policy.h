@@ -3,7 +3,7 @@
  * policy.h - from (connection, size) to rails: which rails carry a message, and which bytes of it each
  *
  * Everything is a weight (parts per 1024 on each rail). A message is cut at 128-byte boundaries into one stripe per device
- * that has a rail which is up and has a weight; below HA_STRIPE_MIN bytes it stays on one. Where a device has several rails
+ * that has a rail which is up and has a weight; below the gate (gate.h) it stays on one. Where a device has several rails
  * (NCCL_IB_QPS_PER_CONNECTION), each has the weight of the device, and they take turns by the message's index.
  */
 #ifndef HA_CORE_POLICY_H
@@ -12,7 +12,6 @@
 #include "core/bundle.h"
 
 #define HA_STRIPE_ALIGN 128
-#define HA_STRIPE_MIN 65536 /* smaller messages are not worth a second completion */
 
 struct ha_range {
 	uint64_t offset, length;
@@ -20,6 +19,8 @@ struct ha_range {
 
 /* The set of active rails or a weight has changed: find b->first, b->polled and b->stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
+/* The gate has moved: b->stripe_min alone. */
+void ha_policy_gate(struct ha_bundle *b);
 /* Mask of the rails that carry message `idx` of `size` bytes in its largest buffer; a subset of b->active, never empty.
  * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);

@@ -240,6 +240,15 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 	return sum;
 }
 
+uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
+	return bytes;
+}
+
 /* The rails that have keys for every buffer. */
 static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned rails)
 {
@@ -267,11 +276,11 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 {
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
+	int measured;
 
 	if (s->b.advised.on)
 		take_advice(s);
-	st.timed = s->b.adaptive.on;
-	if (st.timed)
+	if (s->b.adaptive.on)
 		ha_adaptive_cut(s, all_bytes(slot));
 	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
@@ -291,10 +300,14 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	slot->work = 0;
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
-	if (st.timed)
+	if (s->b.adaptive.on)
 		ha_adaptive_posted(s, slot);
+	measured = ha_gate_choose(&s->b, st.mask);
+	if (measured >= 0)
+		ha_gate_begin(&s->b, (unsigned)measured, slot->req[0].entry, ha_send_stripe_bytes(slot, (unsigned)measured));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
+		st.timed = s->b.adaptive.on || (int)st.index == measured;
 		post_sized(s, &s->b.rail[st.index], &st);
 	}
 	return 0;

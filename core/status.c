@@ -46,6 +46,10 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 {
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head) : PEEK(((const struct ha_recv *)b)->done);
 	c->nrails = PEEK(b->nrails);
+	if (PEEK(b->gate.on) && PEEK(b->stripe_min) != UINT64_MAX)
+		c->gate = PEEK(b->gate.bytes) ? PEEK(b->gate.bytes) : HA_GATE_FIRST;
+	else
+		c->gate = 0;
 	for (unsigned i = 0; i < HA_STATUS_RAILS; i++) {
 		const struct ha_rail *r = &b->rail[i];
 		const struct ha_device *dev = PEEK(r->dev);

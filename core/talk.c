@@ -35,7 +35,7 @@ static uint64_t peer_board(const struct ha_bundle *b)
 	return b->peer_ring + (b->is_send ? HA_RECEIVER_BOARD : HA_SENDER_BOARD);
 }
 
-static int write_board(struct ha_bundle *b, struct ha_rail *r, void *staged, uint32_t length)
+static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind kind, void *staged, uint32_t length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)staged, .length = length, .lkey = r->ring_lkey };
 	struct ibv_send_wr *bad, wr = {
@@ -50,7 +50,7 @@ static int write_board(struct ha_bundle *b, struct ha_rail *r, void *staged, uin
 
 	if (!ha_rail_room(r))
 		return -EAGAIN;
-	wr.wr_id = ha_wr_id(HA_WR_CONTROL, 0, ++r->sq_posted);
+	wr.wr_id = ha_wr_id(kind, 0, ++r->sq_posted);
 	err = r->hot->post_send(r->qp, &wr, &bad);
 	return err > 0 ? -err : err;
 }
@@ -58,7 +58,14 @@ static int write_board(struct ha_bundle *b, struct ha_rail *r, void *staged, uin
 int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value)
 {
 	*word = value;
-	return write_board(b, r, word, sizeof(*word));
+	return write_board(b, r, HA_WR_CONTROL, word, sizeof(*word));
+}
+
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
+{
+	uint64_t *still = &ha_bundle_staged_board(b)->beat[r->index].still; /* nobody reads it */
+
+	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
 }
 
 /* ---- mail ---- */
@@ -75,7 +82,7 @@ static int post_mail(struct ha_bundle *b, struct ha_rail *r, const union ha_mess
 	mail->length = m->header.length;
 	memcpy(mail->body, m, m->header.length);
 	mail->check = ha_wire_mail_sum(mail);
-	err = write_board(b, r, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
+	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
 	return err;

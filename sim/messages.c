@@ -158,8 +158,11 @@ static void received(struct sim_world *w, uint64_t bytes)
 	uint64_t interval = w->sc.pace_ns ? sim_elapsed(w) / w->sc.pace_ns : SIM_PACE_MAX;
 
 	w->result.bytes += bytes;
-	if (interval < SIM_PACE_MAX)
-		w->result.pace[interval] += bytes;
+	if (interval >= SIM_PACE_MAX)
+		return;
+	w->result.pace[interval] += bytes;
+	if (w->conn[0] && w->conn[0]->side[0].bundle)
+		w->result.gate[interval] = ha_gate_bytes(w->conn[0]->side[0].bundle);
 }
 
 static void finished(struct sim_side *s, struct sim_op *op)

@@ -51,6 +51,7 @@ struct sim_result {
 	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
 	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
 	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX]; /* bytes that each device has put on the wire, headers and what was sent again too */
+	uint32_t gate[SIM_PACE_MAX]; /* of the first connection's sender (core/gate.h), bytes, at the end of each interval */
 	uint64_t pace[SIM_PACE_MAX]; /* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
 };
 

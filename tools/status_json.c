@@ -54,6 +54,7 @@ static json_t *connection_json(const struct ha_status_page *page, const struct h
 	json_object_set_new(o, "lost", json_boolean(c->lost));
 	put_number(o, "since_ns", c->since_wall);
 	put_number(o, "messages", c->messages);
+	put_number(o, "gate_bytes", c->gate);
 	put_number(o, "failovers", c->failovers);
 	put_number(o, "replayed_requests", c->replayed_requests);
 	put_number(o, "replayed_bytes", c->replayed_bytes);

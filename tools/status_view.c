@@ -67,6 +67,8 @@ static void connection_print(const struct ha_status_page *page, const struct ha_
 			c->failovers, c->replayed_requests, c->replayed_bytes, (double)c->stall_worst / 1e6);
 	if (c->protection == HA_PROTECTION_NO && c->protection_cause)
 		fprintf(out, "  not protected: %s", ha_event_cause_text(c->protection_cause));
+	if (c->gate)
+		fprintf(out, "  below %u KiB over one rail", c->gate >> 10);
 	fprintf(out, "%s\n", c->lost ? "  LOST" : "");
 	rails_print(page, c, out);
 }

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define HA_STATUS_MAGIC UINT64_C(0x3153544154534148) /* "HASTATS1" in memory of a little-endian machine */
-#define HA_STATUS_VERSION 1u
+#define HA_STATUS_VERSION 2u
 
 #define HA_STATUS_DEVICES 32
 #define HA_STATUS_CONNECTIONS 512
@@ -89,6 +89,8 @@ struct ha_status_connection {
 	uint32_t nrails;
 	uint32_t failovers;
 	uint32_t lost; /* it has ended with an error */
+	uint32_t gate; /* a sender's messages below so many bytes go over one rail; 0: they all do */
+	uint32_t reserved;
 	uint64_t since_wall;
 	uint64_t messages; /* served (sender), arrived whole (receiver) */
 	uint64_t replayed_requests;
@@ -129,9 +131,9 @@ static_assert(sizeof(struct ha_status_header) == 456, "ABI");
 static_assert(sizeof(struct ha_status_totals) == 296, "ABI");
 static_assert(sizeof(struct ha_status_device) == 80, "ABI");
 static_assert(sizeof(struct ha_status_rail) == 40, "ABI");
-static_assert(sizeof(struct ha_status_connection) == 560, "ABI");
+static_assert(sizeof(struct ha_status_connection) == 568, "ABI");
 static_assert(sizeof(struct ha_status_event) == 464, "ABI");
-static_assert(sizeof(struct ha_status_page) == 456 + 296 + 32 * 80 + 512 * 560 + 128 * 464, "ABI");
+static_assert(sizeof(struct ha_status_page) == 456 + 296 + 32 * 80 + 512 * 568 + 128 * 464, "ABI");
 static_assert(HA_EVENT_KIND_COUNT <= 32, "counted in ha_status_totals.events");
 
 #endif

@@ -53,7 +53,7 @@ static unsigned covers(uint64_t size)
 static void test_small_on_one_rail(void)
 {
 	rails(3, (uint16_t[]){ 300, 424, 300 }, 7);
-	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_STRIPE_MIN - 1) == 1);
+	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_GATE_FIRST - 1) == 1);
 	CHECK(ha_policy_mask(&b, 0, 8) == 2); /* the heaviest */
 	b.active = 5;
 	ha_policy_update(&b);
@@ -93,7 +93,7 @@ static void test_shares_follow_weights(void)
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
 	rails(2, (uint16_t[]){ 1, 1023 }, 3);
-	CHECK(covers(HA_STRIPE_MIN) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
+	CHECK(covers(HA_GATE_FIRST) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
 	CHECK(covers(5ull << 30) == 2);
 }
 

@@ -67,6 +67,7 @@ static void fused(void)
 
 	duel_open(&d, &setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), "soft0:1 ⇄ soft1:1", 1);
+	HOLDS(&d, duel_connection(&d, SENDER).gate >= 16384 && !duel_connection(&d, RECEIVER).gate, "from where on messages are shared");
 	for (int end = 0; end < ENDS; end++) {
 		char rail[16];
 
