@@ -174,6 +174,25 @@ static void tell_agent(struct ha_ctx *ctx, enum ha_hints_state state)
 			  a->hints.why);
 }
 
+/* Its slots are all taken, or it does not want some flows. They are asked for again every five seconds; one event, until all have one. */
+static void tell_refused(struct ha_ctx *ctx)
+{
+	struct ha_advice *a = &ctx->advice;
+	uint32_t status = MPIB_STATUS_OK;
+	int n = ha_agent_refused(&a->client, &status);
+
+	if (n < 0 || (n > 0) == a->told_refused)
+		return;
+	a->told_refused = n > 0;
+	if (n)
+		ha_journal_eventf(ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .cause = HA_CAUSE_NO_SLOT },
+				  "ha-agent has no slot for %d of %u connections (%s): they keep the shares that they have without an agent, and "
+				  "ask again every 5 s", n, a->flows, status == MPIB_STATUS_NO_SLOT ? "all are taken" : "it calls them invalid");
+	else
+		ha_journal_eventf(ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .cause = HA_CAUSE_FOLLOWED },
+				  "ha-agent has slots for all connections again");
+}
+
 /* An answer is there within microseconds, or the agent hangs: look more and more rarely. */
 static uint64_t client_due(const struct ha_agent_client *c, uint64_t now)
 {
@@ -200,6 +219,7 @@ uint64_t ha_advice_round(struct ha_ctx *ctx, uint64_t now)
 	}
 	if (ha_agent_round(&a->client, now))
 		HA_INFO(NULL, "ha-agent at %s: %s", a->client.path, ha_agent_state_text(a->client.state));
+	tell_refused(ctx);
 	due = client_due(&a->client, now);
 	return a->flows && a->look_at < due ? a->look_at : due;
 }

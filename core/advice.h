@@ -27,6 +27,7 @@ struct ha_advice {
 	unsigned flows;	  /* connections that follow hints */
 	uint64_t look_at; /* the next look at the agent's heart */
 	uint8_t told;	  /* enum: what the last event said */
+	bool told_refused; /* and that the agent gives some connections no slot */
 };
 
 /* Of a connection. */

@@ -339,6 +339,19 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	return c->state != before;
 }
 
+int ha_agent_refused(const struct ha_agent_client *c, uint32_t *status)
+{
+	const struct ha_agent_flow *flow;
+	int n = 0;
+
+	if (!TAILQ_EMPTY(&c->waiting))
+		return -1;
+	TAILQ_FOREACH (flow, &c->refused, entry)
+		if (!n++)
+			*status = flow->status;
+	return n;
+}
+
 uint64_t ha_agent_due(const struct ha_agent_client *c)
 {
 	uint64_t due = UINT64_MAX;

@@ -76,6 +76,9 @@ void ha_agent_remove(struct ha_agent_client *c, struct ha_agent_flow *flow);
 
 /* Dial, ask, take answers, give up. now: ns. true: the state has changed: time for an event. */
 bool ha_agent_round(struct ha_agent_client *c, uint64_t now);
+/* Flows that the agent has given no slot, whose question is not on its way again; *status: why, of the first (enum mpib_status).
+ * -1: not known now, some are being asked about. */
+int ha_agent_refused(const struct ha_agent_client *c, uint32_t *status);
 /* When a round is due without news on c->fd: ns, UINT64_MAX = nothing is planned. */
 uint64_t ha_agent_due(const struct ha_agent_client *c);
 const char *ha_agent_state_text(enum ha_agent_state state);

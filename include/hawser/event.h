@@ -49,7 +49,8 @@
 	X(FOLLOWED, "followed")		    /* the agent's hints */ \
 	X(NO_AGENT, "no_agent")		    /* there is no file of hints, or one that is not to be trusted */ \
 	X(AGENT_STALE, "agent_stale")	    /* the agent's heart stands still */ \
-	X(BAD_HINT, "bad_hint")		    /* none, torn, out of range, or of another flow */
+	X(BAD_HINT, "bad_hint")		    /* none, torn, out of range, or of another flow */ \
+	X(NO_SLOT, "no_slot")		    /* the agent has no room for some connections: they get no hints */
 
 enum ha_event_kind {
 #define X(name, text) HA_EVENT_##name,

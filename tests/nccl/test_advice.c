@@ -28,6 +28,7 @@
 static char dir[64], socket_path[96], hints_path[96], events_path[96];
 static struct mpib_hint_shm *shm;
 static atomic_uint registered, deregistered;
+static atomic_bool full; /* the agent has no slot left */
 static struct mpib_register flow;
 
 /* ---- the agent ---- */
@@ -51,6 +52,10 @@ static bool answer(int fd)
 		return send(fd, &bye, sizeof(bye), MSG_NOSIGNAL) == sizeof(bye);
 	}
 	flow = m.reg;
+	if (full) {
+		yes.status = MPIB_STATUS_NO_SLOT;
+		yes.hint_slot = MPIB_NO_SLOT;
+	}
 	atomic_fetch_add(&registered, 1);
 	return send(fd, &yes, sizeof(yes), MSG_NOSIGNAL) == sizeof(yes);
 }
@@ -356,9 +361,15 @@ static void run(bool mpib)
 	await_events("followed", ++told.followed);
 	CHECK(registered == 0, "nobody listens");
 	measure("a file of hints, nobody gives slots", without);
+	full = true;
 	start_agent();
-	while (!registered)
+	await_events("no_slot", 1);
+	measure("all slots are taken", without);
+	full = false;
+	while (registered < 2) /* it asks again, every five seconds */
 		rig_pause(&deadline);
+	await_events("followed", ++told.followed);
+	CHECK(events("no_slot") == 1, "%d events, not one", events("no_slot"));
 	before = registered;
 	/* The slot is free until the agent has written it: the connection's hint belongs to nobody. */
 	told.bad = events("bad_hint");
