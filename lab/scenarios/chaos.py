@@ -13,6 +13,8 @@ import os
 import random
 import time
 
+from channel import Dead
+
 SET = "long"
 SECONDS = float(os.environ.get("LAB_CHAOS", "3600"))
 SEED = int(os.environ.get("LAB_SEED", "1"))
@@ -45,8 +47,10 @@ def fault(lab, job, dice):
         lab.hurt(machine, "netem" if how else "blackhole", rail, None if how else False)
 
 
-def holds(machine):
+def holds(machine, job):
     """What the rank on a machine holds."""
+    if job.ranks[machine.number - 1].ended.is_set():
+        raise Dead("the rank on %s has ended: %s" % (machine.name, job.last_words()))
     text = machine.run("pid=$(pidof ha | cut -d' ' -f1); awk '/^VmRSS|^Threads/ { print $2 }' /proc/$pid/status; "
                        "ls /proc/$pid/fd | wc -l; for o in qp cq pd mr; do rdma resource show $o | grep -c 'pid [0-9]'; done; true")
     return dict(zip(("kib", "threads", "files", "qp", "cq", "pd", "mr"), map(int, text.split())))
@@ -65,10 +69,10 @@ def same(first, last):
         last["threads"] <= first["threads"] + 1 and all(last[k] <= first[k] for k in ("files", "qp", "cq", "pd"))
 
 
-def settled(lab, machine, first):
+def settled(lab, machine, job, first):
     """What lives that are over have left behind is destroyed by a thread that takes its time: a minute at most."""
     for _ in range(60):
-        last = holds(machine)
+        last = holds(machine, job)
         if same(first, last):
             break
         time.sleep(1)
@@ -82,14 +86,14 @@ def one(lab, dice, stop):
                       "--channels", dice.choice((1, 2)), ends=0)
     lab.ends = len(job.states())
     job.wait_calm()
-    first, faults = {m.name: holds(m) for m in lab.machines}, 0
+    first, faults = {m.name: holds(m, job) for m in lab.machines}, 0
     while time.monotonic() < stop:
         fault(lab, job, dice)
         faults += 1
         time.sleep(dice.random() * 2)
     job.wait_calm()
     for machine in lab.machines:
-        settled(lab, machine, first[machine.name])
+        settled(lab, machine, job, first[machine.name])
     return lab.survived(job), faults
 
 
