@@ -5,6 +5,7 @@
 #include "core/failover.h"
 
 #include "base/clock.h"
+#include "core/choice.h"
 #include "core/ctx.h"
 #include "core/journal.h"
 #include "core/mutation.h"
