@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softroce/adapter.h"
+#include "softroce/limit.h"
 #include "softroce/settings.h"
 #include "softroce/udp.h"
 
@@ -194,6 +195,16 @@ static void address_complain(const struct sr_adapter *adapter, int err)
 	       address_trouble(adapter, err));
 }
 
+/* What SOFTROCE_RATE says of the device at its place in the list, and SOFTROCE_UPSTREAM of all of this process. */
+static void limit_set(struct sr_adapter *adapter)
+{
+	static struct sr_limit upstream;
+	int64_t own = sr_limit_parse(sr_settings()->rate, (unsigned)(adapter - adapters)), all = sr_limit_parse(sr_settings()->upstream, 0);
+
+	atomic_store_explicit(&upstream.rate, all > 0 ? (uint64_t)all : 0, memory_order_relaxed);
+	sr_udp_limit(adapter->udp, own > 0 ? (uint64_t)own : 0, all > 0 ? &upstream : NULL);
+}
+
 static int address_take(struct sr_adapter *adapter)
 {
 	int err;
@@ -201,6 +212,7 @@ static int address_take(struct sr_adapter *adapter)
 	adapter->udp = sr_udp_create(sr_settings()->gso, random32(), &adapter->faults, &err);
 	if (!adapter->udp)
 		return err;
+	limit_set(adapter);
 	if (adapter->spec.kind == SR_DEVICE_SUBNET) {
 		err = subnet_take(adapter);
 		if (!err)

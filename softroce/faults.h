@@ -31,9 +31,10 @@ struct sr_faults {
 	uint32_t cut;  /* nonzero: no carrier; the port goes down */
 	uint32_t kill; /* nonzero: the device dies, for good */
 	struct sr_fault_dir tx, rx;
+	uint64_t rate; /* bytes per millisecond that leave it, at most; 0 = as many as without this. UDP only */
 };
 static_assert(sizeof(struct sr_fault_dir) == 40, "shared between processes");
-static_assert(sizeof(struct sr_faults) == 88, "shared between processes");
+static_assert(sizeof(struct sr_faults) == 96, "shared between processes");
 
 /* What happens to one packet. */
 struct sr_verdict {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softroce/settings.h"
 #include "softroce/devices.h"
+#include "softroce/limit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -53,10 +54,22 @@ static const char *text_read(const char *name, const char *fallback)
 	return text && *text ? text : fallback;
 }
 
+static const char *rates_read(const char *name)
+{
+	const char *text = text_read(name, "");
+
+	if (sr_limit_parse(text, 0) >= 0)
+		return text;
+	sr_say("%s=%.40s are no rates in MB/s, separated by commas; there is no limit", name, text);
+	return "";
+}
+
 void sr_settings_reload(void)
 {
 	settings.devices = text_read("SOFTROCE_DEVICES", SR_DEVICES_DEFAULT);
 	settings.control_dir = text_read("SOFTROCE_CONTROL", NULL);
+	settings.rate = rates_read("SOFTROCE_RATE");
+	settings.upstream = rates_read("SOFTROCE_UPSTREAM");
 	settings.gso = number_read("SOFTROCE_GSO", 1, 0, 1);
 	settings.max_inflight = number_read("SOFTROCE_INFLIGHT", 0, 0, 1 << 16);
 }

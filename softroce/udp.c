@@ -38,6 +38,12 @@ struct sr_udp *sr_udp_create(bool gso, uint32_t seed, const struct sr_faults *fa
 	return udp;
 }
 
+void sr_udp_limit(struct sr_udp *udp, uint64_t bytes_per_ms, struct sr_limit *upstream)
+{
+	udp->rate = bytes_per_ms;
+	udp->upstream = upstream;
+}
+
 void sr_udp_forget(struct sr_udp *udp)
 {
 	for (int i = 0; i < SR_GIDS; i++)
@@ -165,6 +171,8 @@ int sr_udp_run(struct sr_udp *udp, struct sr_nic *nic, uint64_t now)
 
 	if (udp->stuck)
 		sr_udp_unstick(udp);
+	if (udp->limited_until <= now)
+		udp->limited_until = 0; /* what waits asks again; perhaps it is gone */
 	while (udp->held.first && (held = sr_held_take(&udp->held, now))) {
 		if (held->rx) {
 			sr_udp_deliver(nic, now, &held->path, held->data, held->len);
@@ -179,7 +187,9 @@ int sr_udp_run(struct sr_udp *udp, struct sr_nic *nic, uint64_t now)
 
 uint64_t sr_udp_deadline(const struct sr_udp *udp)
 {
-	return udp->held.first ? udp->held.first->due : UINT64_MAX;
+	uint64_t held = udp->held.first ? udp->held.first->due : UINT64_MAX;
+
+	return udp->limited_until && udp->limited_until < held ? udp->limited_until : held;
 }
 
 bool sr_udp_blocked(const struct sr_udp *udp)

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <time.h>
 
+struct sr_limit;
 struct sr_udp;
 
 /* The clock of the wire and its engine: ns. */
@@ -29,6 +30,8 @@ extern const struct sr_wire_ops sr_udp_wire_ops;
 /* Offloads are used when `gso` and the kernel has them. NULL with *err set. */
 struct sr_udp *sr_udp_create(bool gso, uint32_t seed, const struct sr_faults *faults, int *err);
 void sr_udp_destroy(struct sr_udp *udp);
+/* Packets leave no faster than this; upstream: nor than it lets through, for all that share it (NULL = none). */
+void sr_udp_limit(struct sr_udp *udp, uint64_t bytes_per_ms, struct sr_limit *upstream);
 
 /* Give GID `index` a socket bound to its address (ifindex: for link-local ones). -EADDRINUSE, -EADDRNOTAVAIL, ... */
 int sr_udp_bind(struct sr_udp *udp, unsigned index, const uint8_t gid[16], unsigned ifindex);

@@ -369,12 +369,32 @@ static void frame_send_faulty(struct sr_udp *udp, int socket, const struct sr_fr
 
 /* ---- what the engine calls ---- */
 
+/* May a packet leave now? When not, the worker comes back at limited_until. */
+static bool limit_take(struct sr_udp *udp, const struct sr_frame *frame)
+{
+	uint32_t bytes = frame->hdr_len + frame->payload_len + frame->pad + SR_ICRC_LEN;
+	uint64_t now = sr_now(), when, shared = udp->upstream ? sr_limit_when(udp->upstream) : 0;
+
+	atomic_store_explicit(&udp->own.rate, udp->faults->rate ? udp->faults->rate : udp->rate, memory_order_relaxed);
+	when = sr_limit_when(&udp->own);
+	when = when > shared ? when : shared;
+	udp->limited_until = when > now ? when : 0;
+	if (udp->limited_until)
+		return false;
+	sr_limit_charge(&udp->own, bytes, now);
+	if (udp->upstream)
+		sr_limit_charge(udp->upstream, bytes, now);
+	return true;
+}
+
 static int wire_send(void *wire, const struct sr_frame *frame)
 {
 	struct sr_udp *udp = wire;
 	int socket = socket_of(udp, frame->path->src);
 
 	if (udp->stuck && !sr_udp_unstick(udp))
+		return -EAGAIN;
+	if ((udp->rate || udp->upstream || udp->faults->rate) && !limit_take(udp, frame))
 		return -EAGAIN;
 	if (socket < 0) {
 		udp->counters.send_errors++; /* the address is gone: as if the packet were lost */

@@ -4,6 +4,7 @@
 #define SOFTROCE_UDP_WIRE_H
 
 #include "softroce/held.h"
+#include "softroce/limit.h"
 #include "softroce/rng.h"
 #include "softroce/udp.h"
 
@@ -57,6 +58,9 @@ struct sr_udp {
 	struct sr_held_list held;
 	struct sr_wire_counters counters;
 	unsigned receive_buffer;
+	struct sr_limit own, *upstream; /* upstream: of others too; NULL = none */
+	uint64_t rate;			/* of `own`, without faults */
+	uint64_t limited_until;		/* ns: a packet was refused until then; 0 = none was */
 
 	struct sr_run runs[SR_TX_MSGS];
 	unsigned runs_n, iov_n;

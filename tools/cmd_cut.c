@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, kill: hurt a software NIC from outside its
+ * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, kill: hurt a software NIC from outside its
  * process; ha soft: list the software NICs of all processes of this user
  */
 #include "softroce/control.h"
+#include "softroce/limit.h"
 #include "tools/ha.h"
 
 #include <arpa/inet.h>
@@ -16,13 +17,13 @@
 struct request {
 	bool tx, rx;	  /* directions; neither named = both */
 	uint32_t ppm;
-	uint64_t time_ns, jitter_ns;
+	uint64_t time_ns, jitter_ns, bytes_per_ms;
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 };
 
 struct fault_command {
 	const char *name, *arguments, *help;
-	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION } shape; /* what follows the device */
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED } shape; /* what follows the device */
 	void (*whole)(struct sr_faults *faults, void *arg);
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 	const char *done; /* what the line of a success says */
@@ -73,6 +74,13 @@ static void blackhole_apply(struct sr_fault_dir *dir, const struct request *requ
 	dir->blackhole = 1;
 }
 
+static void speed_apply(struct sr_faults *faults, void *arg)
+{
+	const struct request *request = arg;
+
+	faults->rate = request->bytes_per_ms;
+}
+
 static const struct fault_command commands[] = {
 	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
 	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
@@ -85,6 +93,8 @@ static const struct fault_command commands[] = {
 	  delay_apply, "delaying" },
 	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION, NULL, blackhole_apply,
 	  "swallowing packets" },
+	{ "rate", " MB/S", "let at most so many megabytes per second leave it, instead of what SOFTROCE_RATE says; 0: as it says", SPEED,
+	  speed_apply, NULL, "limited" },
 };
 
 static const struct fault_command *command_find(const char *name)
@@ -103,7 +113,7 @@ static int usage(const struct fault_command *command, FILE *out, int status)
 		"DEVICE: soft0 (in every process of this user), soft0@127.1.0.3 or soft0:PID (one); `ha soft` lists "
 		"them.\n",
 		command->name, command->arguments, command->help);
-	if (command->shape != WHOLE)
+	if (command->shape != WHOLE && command->shape != SPEED)
 		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; "
 			     "TIME as 20us, 5ms, 1s.\n"
 			     "A value of 0 takes the fault away again.\n");
@@ -147,6 +157,12 @@ static bool request_parse(const struct fault_command *command, int argc, char **
 {
 	int i = 0;
 
+	if (command->shape == SPEED) {
+		int64_t rate = argc == 1 && *argv[0] && !strchr(argv[0], ',') ? sr_limit_parse(argv[0], 0) : -1;
+
+		request->bytes_per_ms = (uint64_t)rate;
+		return rate >= 0;
+	}
 	if (argc > 0 && (!strcmp(argv[argc - 1], "tx") || !strcmp(argv[argc - 1], "rx"))) {
 		request->tx = argv[argc - 1][0] == 't';
 		request->rx = !request->tx;

@@ -32,6 +32,7 @@ static const struct ha_command commands[] = {
 	{ "reorder", "make packets of a software NIC overtake each other", ha_cmd_cut },
 	{ "duplicate", "make a software NIC deliver packets twice", ha_cmd_cut },
 	{ "blackhole", "make packets of one direction vanish while the port stays up", ha_cmd_cut },
+	{ "rate", "limit what leaves a software NIC per second", ha_cmd_cut },
 	{ "kill", "a software NIC dies, for good", ha_cmd_cut },
 	{ "version", "print the version", version_run },
 	{ "help", "print this list", help_run },

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SOFTROCE_RATE, SOFTROCE_UPSTREAM and `ha rate`: the bucket in numbers, with a clock of the test's own; and over the wire, where
+ * nothing takes less time than the rate allows (a busy machine may take longer).
+ */
+#include "softroce/control.h"
+#include "softroce/limit.h"
+#include "tests/softroce/front_side.h"
+
+#include <sys/wait.h>
+#include <time.h>
+
+#define MS UINT64_C(1000000)
+#define PACKET 4096u
+#define RATE_KB 40000u /* per ms: 40 MB/s */
+#define SIZE (4u << 20)
+
+/* Bytes that pass in `ms`, when the sender looks again `late` ns after it may. */
+static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t ms, uint64_t late)
+{
+	uint64_t now = 1000 * MS, until = now + ms * MS, bytes = 0;
+
+	while (now < until) {
+		uint64_t when = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			when = sr_limit_when(through[i]) > when ? sr_limit_when(through[i]) : when;
+		if (when > now) {
+			now = when + late;
+			continue;
+		}
+		for (unsigned i = 0; i < n; i++)
+			sr_limit_charge(through[i], PACKET, now);
+		bytes += PACKET;
+	}
+	return bytes;
+}
+
+static bool near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
+{
+	uint64_t should = rate_kb * ms, slack = should / 100 + rate_kb * SR_LIMIT_BURST_NS / MS + PACKET;
+
+	if (bytes + slack < should || bytes > should + slack)
+		fprintf(stderr, "%llu bytes, not %llu\n", (unsigned long long)bytes, (unsigned long long)should);
+	return bytes + slack >= should && bytes <= should + slack;
+}
+
+static void numbers(void)
+{
+	struct sr_limit one = { .rate = RATE_KB }, slow = { .rate = 234 }, up = { .rate = RATE_KB / 2 }, none = { 0 };
+	struct sr_limit *alone[] = { &one }, *behind[] = { &one, &up }, *low[] = { &slow };
+
+	CHECK(near(passed(alone, 1, 500, 0), RATE_KB, 500));
+	one.free = 0;
+	CHECK(near(passed(alone, 1, 500, MS), RATE_KB, 500)); /* late, but not too late */
+	one.free = 0;
+	CHECK(passed(alone, 1, 500, 200 * MS) < RATE_KB * 500u / 4); /* what gathers is bounded */
+	one.free = 0;
+	CHECK(near(passed(behind, 2, 500, 0), RATE_KB / 2, 500));
+	CHECK(near(passed(low, 1, 5000, 0), 234, 5000));
+	CHECK(sr_limit_when(&none) == 0);
+	sr_limit_charge(&none, PACKET, 5);
+	CHECK(sr_limit_when(&none) == 0);
+}
+
+static void lists(void)
+{
+	CHECK(sr_limit_parse("400,234.5", 0) == 400000 && sr_limit_parse("400,234.5", 1) == 234500 && sr_limit_parse("400,234.5", 2) == 0);
+	CHECK(sr_limit_parse("0,7", 0) == 0 && sr_limit_parse("", 0) == 0 && sr_limit_parse("0.25", 0) == 250);
+	CHECK(sr_limit_parse("400,", 0) == -1 && sr_limit_parse("fast", 0) == -1 && sr_limit_parse("-1", 0) == -1);
+	CHECK(sr_limit_parse("4,x", 0) == -1 && sr_limit_parse("nan", 0) == -1 && sr_limit_parse("1e9", 0) == -1);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static const struct side_options options = { .size = SIZE, .timeout = 18 };
+
+/* Seconds that a write of SIZE bytes takes. */
+static double write_all(struct side *side)
+{
+	double start = seconds();
+	struct ibv_wc wc;
+
+	side_post_send(side, IBV_WR_RDMA_WRITE, 1, 0, SIZE);
+	CHECK(side_wait(side, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
+	return seconds() - start;
+}
+
+static void rate_change(struct sr_faults *faults, void *arg)
+{
+	faults->rate = *(uint64_t *)arg;
+}
+
+static void active(int fd)
+{
+	double least = (double)SIZE / (RATE_KB * 1000.0) - SR_LIMIT_BURST_NS * 1e-9, took;
+	struct sr_control_entry *list;
+	char selector[64];
+	struct side side;
+	int n;
+
+	side_open(&side, fd, &options);
+	side_connect(&side, &options);
+	took = write_all(&side);
+	printf("%.1f MB at 40 MB/s: %.1f ms, at least %.1f\n", SIZE / 1e6, took * 1e3, least * 1e3);
+	CHECK(took >= least);
+	snprintf(selector, sizeof(selector), "soft0:%d", (int)getpid());
+	list = sr_control_list(selector, &n);
+	CHECK(list && n == 1 && !sr_control_change(list, rate_change, &(uint64_t){ 10000 }));
+	took = write_all(&side);
+	printf("at 10 MB/s, set from outside: %.1f ms\n", took * 1e3);
+	CHECK(took >= (double)SIZE / 1e7 - SR_LIMIT_BURST_NS * 1e-9);
+	CHECK(!sr_control_change(list, rate_change, &(uint64_t){ 0 }));
+	free(list);
+	took = write_all(&side);
+	CHECK(took >= least);
+	side_meet(&side);
+	side_close(&side);
+}
+
+static void passive(int fd)
+{
+	struct side side;
+
+	side_open(&side, fd, &options);
+	side_connect(&side, &options);
+	side_meet(&side);
+	side_close(&side);
+}
+
+/* In a process of its own, since variables are read once. */
+static void over_the_wire(const char *rate, const char *upstream)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		setenv("SOFTROCE_RATE", rate, 1);
+		setenv("SOFTROCE_UPSTREAM", upstream, 1);
+		side_isolate("127.81.0.0/16,127.82.0.0/16");
+		side_run(active, passive);
+		fflush(stdout);
+		exit(0);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && !status);
+}
+
+int main(void)
+{
+	numbers();
+	lists();
+	over_the_wire("40,5", "");
+	over_the_wire("0,5", "40");
+	return 0;
+}
