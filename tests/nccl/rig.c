@@ -445,3 +445,11 @@ int rig_count_fds(void)
 {
 	return count_entries("/proc/self/fd");
 }
+
+bool rig_islands(void)
+{
+	return !unshare(CLONE_NEWNET) &&
+	       !system("ip link set lo up && ip link add ha_i1 type veth peer name ha_i2 && "
+		       "ip addr add 10.77.1.1/24 dev ha_i1 && ip addr add 10.77.2.1/24 dev ha_i2 && "
+		       "ip link set ha_i1 up && ip link set ha_i2 up");
+}

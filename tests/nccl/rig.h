@@ -101,6 +101,8 @@ const char *rig_last_warning(void);
 /* The name of device 0 or 1: the software NIC's, or what RIG_DEVICES="rxe0,rxe1" says. */
 const char *rig_device(int n);
 bool rig_logged(const char *text);
+/* A network namespace of this process's own with two islands, 10.77.1.1/24 on ha_i1 and 10.77.2.1/24 on ha_i2. False: not here. */
+bool rig_islands(void);
 unsigned rig_log_lines(const char *text); /* that have it */
 void rig_forget_log(void);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);
