@@ -299,12 +299,45 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 
 /* ---- everything below is off the hot path ---- */
 
+static uint64_t oldest_open(const struct ha_bundle *b)
+{
+	const struct ha_send *s = (const struct ha_send *)b;
+	const struct ha_recv *c = (const struct ha_recv *)b;
+	uint64_t oldest = b->is_send ? s->head : c->head;
+
+	for (unsigned i = 0; i < HA_SLOTS; i++) {
+		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
+		uint64_t idx = b->is_send ? s->slot[i].idx : c->slot[i].idx;
+
+		if (open && idx < oldest)
+			oldest = idx;
+	}
+	return oldest;
+}
+
+/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when nothing has been done since the last time, the
+ * request is wrong wherever it goes. */
+static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint64_t before = b->refused;
+
+	b->refused = oldest_open(b) + 1;
+	return !(b->active & ~(1u << r->index)) || b->refused == before;
+}
+
+static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
+{
+	enum ha_status_class class = ha_verbs_status_class(status);
+
+	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
+}
+
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
 	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return; /* what follows the first error is its flush */
 	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
-	if (wc && ha_verbs_status_class(wc->status) == HA_STATUS_FATAL)
+	if (wc && hopeless(b, r, wc->status))
 		ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s",
 			       r->index, ha_verbs_status_name(wc->status), wc->vendor_err,
 			       ha_verbs_status_advice(wc->status));

@@ -78,6 +78,9 @@ class Machine:
         for rail, options in enumerate(self.netdevs):
             args += options + ["-device", "virtio-net-pci,id=nic%d,netdev=net%d,mac=52:54:00:00:%02x:%02x,speed=10000,"
                                "duplex=full,romfile=" % (rail, rail, self.number, rail)]
+            if os.environ.get("LAB_CAPTURE"):
+                args += ["-object", "filter-dump,id=dump%d,netdev=net%d,file=%s" % (
+                    rail, rail, os.path.join(os.environ["LAB_CAPTURE"], "%s.%d.pcap" % (self.name, rail)))]
         return args
 
     def start(self):

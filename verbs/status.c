@@ -28,8 +28,8 @@ static const char report[] = "this is a defect; please report it with the log";
 /*
  * What a reliable connection without memory windows, EE contexts and tag matching cannot cause (MW_BIND_ERR, the EE
  * and RD statuses, TM) is the NIC's own confusion, so another NIC may do better: recoverable, as are numbers that
- * nobody knows. A negative acknowledgement (REM_ACCESS_ERR, REM_INV_REQ_ERR) proves that the path works and that the
- * request is wrong.
+ * nobody knows. A negative acknowledgement (REM_ACCESS_ERR, REM_INV_REQ_ERR) proves that packets travel, not that the
+ * request was wrong: a key, an MTU or the state of a queue pair can be wrong at this pair of NICs alone.
  */
 static const struct status statuses[] = {
 	STATUS(SUCCESS, OK, false, "success", "nothing to do"),
@@ -47,9 +47,9 @@ static const struct status statuses[] = {
 		"the peer or the fabric answered out of protocol; check firmware versions"),
 	STATUS(LOC_ACCESS_ERR, FATAL, false, "local access error",
 		"a buffer was registered without the right that is needed; please report it with the log"),
-	STATUS(REM_INV_REQ_ERR, FATAL, false, "remote invalid request",
+	STATUS(REM_INV_REQ_ERR, REFUSED, false, "remote invalid request",
 		"the peer refused a request; check that all ranks run the same version"),
-	STATUS(REM_ACCESS_ERR, FATAL, false, "remote access error",
+	STATUS(REM_ACCESS_ERR, REFUSED, false, "remote access error",
 		"the peer's buffer is gone or its key is stale; check whether the peer restarted"),
 	STATUS(REM_OP_ERR, RECOVERABLE, false, "remote operation error",
 		"the peer's NIC could not carry a request out; check the peer's dmesg"),
@@ -138,6 +138,7 @@ const char *ha_status_class_name(enum ha_status_class class)
 		[HA_STATUS_FLUSHED] = "flushed",
 		[HA_STATUS_TRANSIENT] = "transient",
 		[HA_STATUS_RECOVERABLE] = "recoverable",
+		[HA_STATUS_REFUSED] = "refused",
 		[HA_STATUS_FATAL] = "fatal",
 	};
 

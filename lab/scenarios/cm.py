@@ -11,7 +11,7 @@ import time
 import soft
 from channel import PATIENCE
 
-SET = "standard"
+SET = "long"
 # What the server and the client are called with, behind it the address of the server.
 PROGRAMS = (("rping -s -C 20 -v -a", "rping -c -C 20 -v -a"), ("ucmatose -C 20 -S 1000 -c 3 -b", "ucmatose -C 20 -S 1000 -c 3 -s"),
             ("udaddy -C 20 -S 1000 -b", "udaddy -C 20 -S 1000 -s"),

@@ -9,7 +9,7 @@ with something else may not end a connection.
 """
 import soft
 
-SET = "standard"
+SET = "long"
 PROGRAMS = ("ib_write_bw -F -s 65536 -n 200", "ib_write_lat -F -s 8 -n 200", "ib_read_bw -F -s 65536 -n 200 -o 16",
             "ib_send_bw -F -s 65536 -n 200", "ib_send_lat -F -s 64 -n 200", "ib_atomic_bw -F -n 200 -o 16",
             "ib_write_bw -F -s 1048576 -n 20 -b", "ib_send_bw -F -c UD -s 1024 -n 100 -t 16", "ib_send_lat -F -c UD -s 64 -n 200",

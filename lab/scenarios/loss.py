@@ -9,7 +9,7 @@ The job goes on where it is, nothing is wrong, and no path is suspected while th
 """
 import time
 
-SET = "standard"
+SET = "long"
 SECONDS = 6
 KINDS = ("loss 1%", "loss 3%", "loss 10%", "delay 1ms", "delay 10ms", "delay 50ms", "delay 5ms reorder 25% 50%")
 

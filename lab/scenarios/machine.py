@@ -10,7 +10,7 @@ machine is back a new job runs.
 """
 import time
 
-SET = "standard"
+SET = "long"
 
 
 def run(lab):

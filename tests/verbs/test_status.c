@@ -31,8 +31,7 @@ static void every_number_has_words(void)
 
 static void statuses_have_classes(void)
 {
-	static const enum ibv_wc_status defects[] = { IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR,
-		IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR };
+	static const enum ibv_wc_status defects[] = { IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR };
 	static const enum ibv_wc_status ours[] = { IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_EEC_OP_ERR, IBV_WC_FATAL_ERR,
 		IBV_WC_GENERAL_ERR };
 	static const enum ibv_wc_status paths[] = { IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR, IBV_WC_REM_ABORT_ERR,
@@ -40,6 +39,9 @@ static void statuses_have_classes(void)
 
 	CHECK_INT(ha_verbs_status_class(IBV_WC_SUCCESS), HA_STATUS_OK);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_WR_FLUSH_ERR), HA_STATUS_FLUSHED);
+	CHECK_INT(ha_verbs_status_class(IBV_WC_REM_INV_REQ_ERR), HA_STATUS_REFUSED);
+	CHECK_INT(ha_verbs_status_class(IBV_WC_REM_ACCESS_ERR), HA_STATUS_REFUSED);
+	CHECK(!ha_verbs_status_local(IBV_WC_REM_INV_REQ_ERR) && !ha_verbs_status_local(IBV_WC_REM_ACCESS_ERR));
 	CHECK_INT(ha_verbs_status_class(IBV_WC_RNR_RETRY_EXC_ERR), HA_STATUS_TRANSIENT);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_RESP_TIMEOUT_ERR), HA_STATUS_TRANSIENT);
 	for (size_t i = 0; i < sizeof(defects) / sizeof(defects[0]); i++) {

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer's NIC refuses a write, because its key is wrong. On one rail alone: the message goes over the other, once. On both: the
+ * connection ends, with the line that says so, at the second refusal.
+ */
+#include "tests/base/check.h"
+#include "tests/base/lines.h"
+#include "tests/core/pair.h"
+
+#include "core/bundle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 4096
+#define WRONG 0x5a5a5a5a
+
+static struct pair p;
+static struct pair_side from, to;
+
+/* The receive is posted, and its clear-to-send is where the sender looks; now the keys in it are wrong on these rails. */
+static void post_spoilt(unsigned rails)
+{
+	const struct ha_send_slot *head = &p.send->slot[p.send->head % HA_SLOTS];
+	uint64_t idx = p.send->head;
+	struct ha_cts *cts = ha_send_cts(p.send, idx);
+	void *data = to.data;
+	size_t size = SIZE;
+	int tag = 0;
+
+	CHECK(!head->pending);
+	from.req = to.req = NULL;
+	for (int k = 0; !to.req && k < PAIR_PATIENCE; k++) {
+		CHECK_INT(ha_irecv(p.recv, 1, &data, &size, &tag, &to.mr, false, &to.req), 0);
+		pair_idle(&p, k);
+	}
+	CHECK(to.req);
+	for (int k = 0; __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_PATIENCE; k++) {
+		int done;
+
+		CHECK_INT(ha_test(to.req, &done, NULL), 0);
+		pair_idle(&p, k);
+	}
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		if (rails & 1u << i)
+			cts->rkey[i] = WRONG;
+	for (int k = 0; !from.req && k < PAIR_PATIENCE; k++) {
+		CHECK_INT(ha_isend(p.send, from.data, SIZE, 0, from.mr, &from.req), 0);
+		pair_idle(&p, k);
+	}
+	CHECK(from.req);
+}
+
+/* Until both are done, or the sender has its error, which is returned. */
+static int outcome(void)
+{
+	int err = 0;
+
+	from.done = to.done = 0;
+	for (int k = 0; !err && !(from.done && to.done) && k < PAIR_PATIENCE; k++) {
+		if (!to.done)
+			err = ha_test(to.req, &to.done, NULL);
+		if (!from.done && !err)
+			err = ha_test(from.req, &from.done, NULL);
+		pair_idle(&p, k);
+	}
+	CHECK(err || (from.done && to.done));
+	return err;
+}
+
+static void prepare(void)
+{
+	pair_open(&p, 1);
+	from.data = pair_alloc(SIZE);
+	to.data = pair_alloc(SIZE);
+	CHECK_INT(ha_reg_mr(&p.send->b, from.data, SIZE, HA_MEM_HOST, 0, -1, 0, &from.mr), 0);
+	CHECK_INT(ha_reg_mr(&p.recv->b, to.data, SIZE, HA_MEM_HOST, 0, -1, 0, &to.mr), 0);
+	pair_messages(&p, &from, &to, 10, SIZE);
+	for (int k = 0; (p.send->b.active != 3 || p.recv->b.active != 3) && k < PAIR_PATIENCE; k++) {
+		pair_messages(&p, &from, &to, 1, SIZE);
+		pair_idle(&p, k);
+	}
+	CHECK_INT(p.send->b.active, 3);
+	CHECK_INT(p.recv->b.active, 3);
+}
+
+static void finish(void)
+{
+	ha_dereg_mr(&p.send->b, from.mr);
+	ha_dereg_mr(&p.recv->b, to.mr);
+	pair_close(&p);
+}
+
+static void on_one_rail(void)
+{
+	prepare();
+	for (int i = 0; i < 3; i++) {
+		unsigned first = p.send->b.first;
+
+		memset(to.data, 0, SIZE);
+		memset(from.data, 'a' + i, SIZE);
+		post_spoilt(1u << first);
+		CHECK_INT(outcome(), 0);
+		CHECK(!memcmp(from.data, to.data, SIZE));
+		pair_messages(&p, &from, &to, 100, SIZE);
+		for (int k = 0; (p.send->b.active != 3 || p.recv->b.active != 3) && k < PAIR_PATIENCE; k++)
+			pair_messages(&p, &from, &to, 1, SIZE);
+		CHECK_INT(p.send->b.active, 3); /* its next life has come */
+	}
+	finish();
+}
+
+static void on_both(void)
+{
+	prepare();
+	post_spoilt(3);
+	lines_catch();
+	CHECK_INT(outcome(), -EIO);
+	CHECK(lines_contain("remote access error"));
+	finish();
+}
+
+int main(int argc, char **argv)
+{
+	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
+	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	CHECK_INT(argc, 2);
+	if (!strcmp(argv[1], "one"))
+		on_one_rail();
+	else
+		on_both();
+	printf("%s: ok\n", argv[1]);
+	return 0;
+}
