@@ -133,6 +133,7 @@ struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
 	if (*err)
 		goto release_timer;
 	sr_list_init(&qp->active_link);
+	sr_list_init(&qp->owing_link);
 	sr_list_add_tail(&nic->all_qps, &qp->all_link);
 	pd->refs++;
 	qp->send_cq->refs++;
@@ -157,6 +158,7 @@ int sr_qp_destroy(struct sr_qp *qp)
 	else
 		sr_table_remove(&qp->nic->qps, qp->qpn);
 	sr_list_remove(&qp->active_link);
+	sr_list_remove(&qp->owing_link);
 	sr_list_remove(&qp->all_link);
 	if (qp->srq)
 		qp->srq->refs--;

@@ -122,7 +122,7 @@ struct sr_qp {
 	uint32_t max_inflight;
 	uint32_t read_packets; /* longest read request, in response packets */
 	uint32_t ack_mask;     /* an acknowledgement is asked for where the PSN + 1 is zero under this mask */
-	struct sr_link active_link, all_link;
+	struct sr_link active_link, owing_link, all_link;
 	struct sr_path path;
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr attr;
@@ -157,6 +157,13 @@ static inline void sr_qp_activate(struct sr_qp *qp)
 		qp->active = true;
 		sr_list_add_tail(&qp->nic->active, &qp->active_link);
 	}
+}
+
+/* Puts it in the line of those that owe an acknowledgement. */
+static inline void sr_qp_owe(struct sr_qp *qp)
+{
+	if (sr_list_empty(&qp->owing_link))
+		sr_list_add_tail(&qp->nic->owing, &qp->owing_link);
 }
 
 #endif

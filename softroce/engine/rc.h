@@ -55,6 +55,9 @@ void sr_completer_start_timer(struct sr_qp *qp);
 
 /* ---- responder.c ---- */
 void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet);
+/* The acknowledgement that a queue pair in the NIC's line `owing` owes. True: it leaves the line, and a packet has gone or none was
+ * due any more. */
+bool sr_responder_acknowledge(struct sr_qp *qp);
 unsigned sr_responder_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_responder_pending(const struct sr_qp *qp);
 /* Whether the message being received and the packet fit together, and the packet is as long as its opcode says (IBTA

@@ -19,7 +19,7 @@ static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_
 	qp->resp.reply = reply;
 	qp->resp.syndrome = syndrome;
 	qp->resp.reply_psn = psn;
-	sr_qp_activate(qp);
+	sr_qp_owe(qp);
 }
 
 /* A request that can not be: the peer hears why, and this queue pair is of no use any more (9.9.3.1, class C). */
@@ -501,6 +501,19 @@ static bool send_reply(struct sr_qp *qp)
 	if (!sr_nic_emit(qp->nic, &frame))
 		return false;
 	resp->reply = SR_REPLY_NONE;
+	return true;
+}
+
+bool sr_responder_acknowledge(struct sr_qp *qp)
+{
+	if (qp->resp.res_pending) { /* not past the answers to what came before */
+		sr_qp_activate(qp);
+		sr_list_remove(&qp->owing_link);
+		return false;
+	}
+	if (qp->resp.reply != SR_REPLY_NONE && !send_reply(qp))
+		return false;
+	sr_list_remove(&qp->owing_link);
 	return true;
 }
 

@@ -192,6 +192,55 @@ static void refusals(struct pair *p)
 	expect_status(p, a->scq, 8, IBV_WC_SUCCESS);
 }
 
+/*
+ * An acknowledgement does not wait for the turns of other queue pairs that send as much as the wire takes: the write that it is for
+ * completes in the time of a few packets.
+ */
+static void acknowledgements_go_first(void)
+{
+	const struct sr_memwire_link slow = { .latency_ns = 1000, .bytes_per_us = 100, .backlog_ns = 1000 }; /* a packet: 41 us */
+	struct options opt = default_options;
+	struct ibv_sge list[2];
+	struct ibv_send_wr wr;
+	struct sr_qp *qp[2];
+	struct ibv_wc wc;
+	struct pair p;
+	uint64_t start;
+	int err;
+
+	opt.mtu = IBV_MTU_4096;
+	opt.buf_size = 2 << 20;
+	opt.timeout = 16;
+	pair_open(&p, &opt);
+	pair_connect(&p, IBV_QPS_RTS);
+	for (int e = 0; e < 2; e++) {
+		qp[e] = pair_new_qp(&p, e, &err);
+		CHECK_EQ(err, 0);
+	}
+	for (int e = 0; e < 2; e++)
+		pair_to_state(&p, e, qp[e], sr_qp_num(qp[!e]), IBV_QPS_RTS);
+	sr_memwire_set_link(p.end[1].port, &slow);
+	list[1] = sge(&p.end[1], 0, 1 << 20);
+	wr = send_wr(IBV_WR_RDMA_WRITE, 2, &list[1], 1);
+	aim(&wr, &p.end[0], 0);
+	CHECK_EQ(post(&p, 1, &wr), 0);
+	run_for(&p, 500000);
+	/* On the queue pair that has nothing else to send, then on the one that sends. */
+	for (int busy = 0; busy < 2; busy++) {
+		struct ibv_send_wr *bad;
+
+		list[0] = sge(&p.end[0], 0, 8);
+		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list[0], 1);
+		aim(&wr, &p.end[1], 1 << 20);
+		start = sr_memwire_now(p.mw);
+		CHECK_EQ(sr_qp_post_send(busy ? p.end[0].qp : qp[0], start, &wr, &bad), 0);
+		CHECK(wait_cq(&p, p.end[0].scq, &wc, 10000000) && wc.status == IBV_WC_SUCCESS);
+		CHECK(sr_memwire_now(p.mw) - start < 4 * 41000);
+	}
+	expect_status(&p, p.end[1].scq, 2, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	static const enum ibv_wr_opcode ops[] = {
@@ -218,5 +267,6 @@ int main(void)
 		CHECK_EQ(p.end[0].n_events, 0);
 		pair_close(&p);
 	}
+	acknowledgements_go_first();
 	return 0;
 }
