@@ -6,7 +6,7 @@
 #define KB_PER_MB 1000.0
 #define MOST 1000000.0 /* MB/s; no wire of ours is faster */
 
-void sr_limit_charge(struct sr_limit *l, uint32_t bytes, uint64_t now)
+void sr_limit_charge(struct sr_limit *l, uint32_t bytes, uint64_t since)
 {
 	uint64_t rate = atomic_load_explicit(&l->rate, memory_order_relaxed), was, from;
 
@@ -14,7 +14,7 @@ void sr_limit_charge(struct sr_limit *l, uint32_t bytes, uint64_t now)
 		return;
 	was = atomic_load_explicit(&l->free, memory_order_relaxed);
 	do {
-		from = was + SR_LIMIT_BURST_NS < now ? now - SR_LIMIT_BURST_NS : was;
+		from = was > since ? was : since;
 	} while (!atomic_compare_exchange_weak_explicit(&l->free, &was, from + (uint64_t)bytes * 1000000 / rate,
 							memory_order_relaxed, memory_order_relaxed));
 }

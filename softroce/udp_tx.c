@@ -379,11 +379,15 @@ static bool limit_take(struct sr_udp *udp, const struct sr_frame *frame)
 	when = sr_limit_when(&udp->own);
 	when = when > shared ? when : shared;
 	udp->limited_until = when > now ? when : 0;
-	if (udp->limited_until)
+	if (udp->limited_until) {
+		udp->told = when;
+		udp->refused = true;
 		return false;
-	sr_limit_charge(&udp->own, bytes, now);
+	}
+	when = sr_limit_since(udp->told, now);
+	sr_limit_charge(&udp->own, bytes, when);
 	if (udp->upstream)
-		sr_limit_charge(udp->upstream, bytes, now);
+		sr_limit_charge(udp->upstream, bytes, when);
 	return true;
 }
 
@@ -413,6 +417,9 @@ static void wire_flush(void *wire)
 
 	if (udp->runs_n)
 		hand_over(udp);
+	if (!udp->refused)
+		udp->told = 0; /* all that waited is gone */
+	udp->refused = false;
 }
 
 const struct sr_wire_ops sr_udp_wire_ops = {

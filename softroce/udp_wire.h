@@ -61,6 +61,8 @@ struct sr_udp {
 	struct sr_limit own, *upstream; /* upstream: of others too; NULL = none */
 	uint64_t rate;			/* of `own`, without faults */
 	uint64_t limited_until;		/* ns: a packet was refused until then; 0 = none was */
+	uint64_t told;			/* ns: what waited has been told so and was not all sent yet; 0 = nothing waits */
+	bool refused;			/* since the last flush */
 
 	struct sr_run runs[SR_TX_MSGS];
 	unsigned runs_n, iov_n;
