@@ -173,17 +173,16 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 	sr_nic_settle(nic);
 }
 
-/* Lets the queue pair send what is left of its quantum. A turn that the wire cuts short goes on when it has room
- * again. */
+/*
+ * Lets the queue pair send a quantum, or as much as the wire takes at once: where a packet takes long, a turn must not take many times
+ * as long, or what is small and urgent waits for it. A queue pair that could send nothing keeps its turn.
+ */
 static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 {
-	unsigned quantum = SR_QUANTUM - qp->turn;
-	unsigned n = qp->service->transmit(qp, most < quantum ? most : quantum);
+	unsigned n = qp->service->transmit(qp, most < SR_QUANTUM ? most : SR_QUANTUM);
 
-	qp->turn = (uint8_t)(qp->turn + n);
-	if (nic->wire_full && qp->turn < SR_QUANTUM)
-		return n;
-	qp->turn = 0;
+	if (nic->wire_full && !n)
+		return 0;
 	sr_list_remove(&qp->active_link);
 	qp->active = qp->service->pending(qp);
 	if (qp->active)

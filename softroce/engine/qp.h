@@ -116,7 +116,6 @@ struct sr_qp {
 	enum ibv_qp_state state;
 	bool sig_all;
 	bool active;  /* on the NIC's active list */
-	uint8_t turn; /* packets sent of the current turn */
 	uint8_t mtu_shift;
 	uint32_t mtu;
 	uint32_t max_inflight;

@@ -192,20 +192,32 @@ static void refusals(struct pair *p)
 	expect_status(p, a->scq, 8, IBV_WC_SUCCESS);
 }
 
+static void write_small(struct pair *p, int e, struct sr_qp *qp, uint64_t limit_ns)
+{
+	struct ibv_sge list = sge(&p->end[e], 0, 8);
+	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1), *bad;
+	uint64_t start = sr_memwire_now(p->mw);
+	struct ibv_wc wc;
+
+	aim(&wr, &p->end[!e], 1 << 20);
+	CHECK_EQ(sr_qp_post_send(qp, start, &wr, &bad), 0);
+	CHECK(wait_cq(p, p->end[e].scq, &wc, 10000000) && wc.status == IBV_WC_SUCCESS);
+	CHECK_EQ(wc.wr_id, 1);
+	CHECK(sr_memwire_now(p->mw) - start < limit_ns);
+}
+
 /*
- * An acknowledgement does not wait for the turns of other queue pairs that send as much as the wire takes: the write that it is for
- * completes in the time of a few packets.
+ * Beside a queue pair that sends as much as a slow wire takes: an acknowledgement does not wait for its turn, so the write that it is
+ * for completes in the time of a few packets; nor does what is small wait for more than a packet of it.
  */
-static void acknowledgements_go_first(void)
+static void small_goes_between(void)
 {
 	const struct sr_memwire_link slow = { .latency_ns = 1000, .bytes_per_us = 100, .backlog_ns = 1000 }; /* a packet: 41 us */
 	struct options opt = default_options;
-	struct ibv_sge list[2];
 	struct ibv_send_wr wr;
+	struct ibv_sge list;
 	struct sr_qp *qp[2];
-	struct ibv_wc wc;
 	struct pair p;
-	uint64_t start;
 	int err;
 
 	opt.mtu = IBV_MTU_4096;
@@ -220,22 +232,17 @@ static void acknowledgements_go_first(void)
 	for (int e = 0; e < 2; e++)
 		pair_to_state(&p, e, qp[e], sr_qp_num(qp[!e]), IBV_QPS_RTS);
 	sr_memwire_set_link(p.end[1].port, &slow);
-	list[1] = sge(&p.end[1], 0, 1 << 20);
-	wr = send_wr(IBV_WR_RDMA_WRITE, 2, &list[1], 1);
+	list = sge(&p.end[1], 0, 1 << 20);
+	wr = send_wr(IBV_WR_RDMA_WRITE, 2, &list, 1);
 	aim(&wr, &p.end[0], 0);
 	CHECK_EQ(post(&p, 1, &wr), 0);
 	run_for(&p, 500000);
-	/* On the queue pair that has nothing else to send, then on the one that sends. */
-	for (int busy = 0; busy < 2; busy++) {
-		struct ibv_send_wr *bad;
-
-		list[0] = sge(&p.end[0], 0, 8);
-		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list[0], 1);
-		aim(&wr, &p.end[1], 1 << 20);
-		start = sr_memwire_now(p.mw);
-		CHECK_EQ(sr_qp_post_send(busy ? p.end[0].qp : qp[0], start, &wr, &bad), 0);
-		CHECK(wait_cq(&p, p.end[0].scq, &wc, 10000000) && wc.status == IBV_WC_SUCCESS);
-		CHECK(sr_memwire_now(p.mw) - start < 4 * 41000);
+	/* Answered on the queue pair that has nothing else to send, then on the one that sends. */
+	write_small(&p, 0, qp[0], 4 * 41000);
+	write_small(&p, 0, p.end[0].qp, 4 * 41000);
+	for (int i = 0; i < 10; i++) { /* at any moment of a turn */
+		write_small(&p, 1, qp[1], 5 * 41000);
+		run_for(&p, 100000);
 	}
 	expect_status(&p, p.end[1].scq, 2, IBV_WC_SUCCESS);
 	pair_close(&p);
@@ -267,6 +274,6 @@ int main(void)
 		CHECK_EQ(p.end[0].n_events, 0);
 		pair_close(&p);
 	}
-	acknowledgements_go_first();
+	small_goes_between();
 	return 0;
 }
