@@ -68,7 +68,7 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* words.c: every receive below count is complete. */
 void ha_words_take(struct ha_send *s, uint64_t count);
-/* lives.c: whatever it waits for may be over. */
+/* lives.c: whatever it waits for may be over: it is tried now, or offered once more. */
 void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
 /* lives.c: one step of a rail that is down or coming up. */
 void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);

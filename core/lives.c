@@ -219,6 +219,13 @@ void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
+	if (b->is_send && r->state == HA_RAIL_JOIN && !k->has_offer) {
+		k->say |= HA_SAY(RAIL_OFFER);
+		k->repeat_at = 0;
+		k->repeats = 0;
+		ha_due_now(b);
+		return;
+	}
 	/* A rail that keeps flapping waits as long as it has been told to. */
 	if (k->flaps < 3 || !b->active) {
 		k->retry_at = 0;

@@ -120,6 +120,9 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	}
 	if (HA_MUTATION(DROP_EPOCH))
 		((union ha_message *)m)->rail.epoch = r->epoch;
+	/* The receiver's port is back: it has refused the life that is being offered, and knows the one before. */
+	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
+		ha_life_hurry(b, r);
 	if (about->epoch < r->epoch)
 		return; /* a late copy */
 	switch (m->header.type) {

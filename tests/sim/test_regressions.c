@@ -294,6 +294,27 @@ static void port_back_at_the_receiver(uint64_t key)
 	}
 }
 
+/* The same while the sender's offer of a new life waits to be said again, twice as long each time: what is back is told to the offer, too. */
+static void port_back_under_an_offer(uint64_t key)
+{
+	const uint64_t back = 305 * MS + key * 137 * MS;
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.conn[0].stays = true;
+	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
+	sc.fault[0].dev = key % 2;
+	sim_run_apart(&sc, SIM_SOUND, &r);
+	must_hold(&sc, "a port that is back under an offer");
+	if (r.ns > back + 100 * MS) {
+		fprintf(stderr, "a port that is back under an offer, key %llu: whole %.3f s later\n", (unsigned long long)key,
+			(double)(r.ns - back) / 1e9);
+		exit(1);
+	}
+}
+
 /* A process dies with control messages unread: its kernel resets the socket, and the rails are gone with it. The log says whose
  * fault it was. */
 static void dies_with_messages_unread(uint64_t key)
@@ -409,7 +430,7 @@ int main(void)
 		up_at_one_end,		 nobody_else_wakes,
 		roles_differ,		 dies_with_completions,
 		excuse_is_narrow,	 short_shared_queue,
-		port_back_at_the_receiver,
+		port_back_at_the_receiver, port_back_under_an_offer,
 		dies_with_messages_unread, farewell_lost,
 		registration_refused,	 last_word_lost,
 		standby_lost_again,
