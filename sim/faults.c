@@ -291,7 +291,7 @@ static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t sl
 	uint64_t rate = sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
 	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = rate / slower ? rate / slower : 1,
 					.bus = sc->bus_rate[f->host] ? &w->host[f->host].bus : NULL,
-					.bus_cost = sc->bus_cost[f->host][f->dev] };
+					.bus_cost = sc->bus_cost[f->host][f->dev], .backlog_ns = sc->backlog_ns };
 
 	sr_memwire_set_link(device(w, f)->port, &link);
 }

@@ -63,6 +63,7 @@ struct sim_scenario {
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
 	uint64_t latency_ns, bytes_per_us;
+	uint64_t backlog_ns; /* what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port idles behind a bus */
 	uint64_t port_rate[2][SIM_DEVICES_MAX]; /* bytes per us; 0 = as above */
 	uint64_t bus_rate[2];			/* what all ports of a host have together; 0 = no limit */
 	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */

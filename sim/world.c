@@ -309,7 +309,7 @@ static int host_open(struct sim_world *w, unsigned i)
 		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints,
 		.hookups = &sim_hookup_ops, .hookups_arg = h
 	};
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us };
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us, .backlog_ns = sc->backlog_ns };
 	int err;
 
 	h->world = w;

@@ -224,6 +224,58 @@ static void rests_with_work(void)
 	CHECK_INT(r.failovers, 0);
 }
 
+/*
+ * All ten times as slow, data both ways, few messages in flight: a message takes as long as what is measured in milliseconds, and what the
+ * one direction waits for stands behind the other's data.
+ */
+static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, unsigned size, unsigned bus)
+{
+	stream(sc, 17, way, FAST / 10, SLOW / 10, bus / 10);
+	sc->pace_ns = 10 * MS;
+	sc->backlog_ns = 200 * US;
+	sc->conn[0].window = window;
+	sc->conn[0].max_size = size;
+	sc->conn[0].messages = 2400 * (FAST + SLOW) / 10 * 1000 / size;
+	sc->conn[1] = sc->conn[0];
+	sc->conn[1].from = 1;
+	sc->conn[1].key++;
+	sc->nconns = 2;
+}
+
+/* Per direction, in the tens of milliseconds [from, until), in tenths of MB/s: as rate() above. */
+static double each(const struct sim_result *r, unsigned from, unsigned until)
+{
+	return rate(r, from, until) / 2;
+}
+
+static void slowly(unsigned window, unsigned size)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	for (enum way way = SINGLE; way <= ADAPTIVE; way++) {
+		slow_stream(&sc, way, window, size, BUS);
+		run("slowly, shared upstream", &sc, way, &r);
+		printf("a tenth of it all, %2u in flight: %-9s %6.1f behind %d, from 1 s on; worst 100 ms %6.1f\n", window, way_names[way],
+		       each(&r, 100, 220), BUS, worst(&r, 100, 220, 10) / 2);
+		if (way == ADAPTIVE)
+			CHECK(each(&r, 100, 220) >= 0.95 * BUS && worst(&r, 100, 220, 10) / 2 >= FAST);
+	}
+	for (unsigned cut = 0; cut < 2; cut++) {
+		slow_stream(&sc, ADAPTIVE, window, size, 0);
+		for (unsigned h = 0; h < (cut ? 1 : 2); h++) {
+			sim_plain_fault(&sc, cut ? "cut" : "slow", h, 800 * MS, 800 * MS);
+			sc.fault[h].amount = 10;
+		}
+		run("slowly, a fault", &sc, ADAPTIVE, &r);
+		printf("a tenth of it all, %2u in flight: the fast rail %-10s %6.1f before, %6.1f meanwhile, %6.1f in the 200 ms after, "
+		       "%6.1f then\n", window, cut ? "is cut" : "at a tenth", each(&r, 40, 80), each(&r, 100, 160), each(&r, 160, 180),
+		       each(&r, 180, 220));
+		CHECK(each(&r, 100, 160) >= 0.94 * (cut ? 0.97 * SLOW : SLOW + FAST / 10 - 4));
+		CHECK(each(&r, 160, 180) >= 0.8 * (FAST + SLOW) && each(&r, 180, 220) >= 0.92 * (FAST + SLOW));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
@@ -244,6 +296,8 @@ int main(int argc, char **argv)
 	noise();
 	without_a_part();
 	rests_with_work();
+	slowly(16, 256 << 10);
+	slowly(2, 128 << 10);
 	if (json) {
 		fprintf(json, "]\n");
 		fclose(json);
