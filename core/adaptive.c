@@ -225,7 +225,7 @@ static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned
 			continue;
 		}
 		part[i] = 0;
-		if (a->pace[i].out || now < a->probe[i].at)
+		if (a->pace[i].out || now < a->probe[i].at || HA_MUTATION(FORGET_PROBES))
 			continue;
 		part[i] = probe > size / 1024 ? probe : size / 1024 + 1;
 		a->pace[i].bytes = a->pace[i].ns = 0; /* what it did long ago says nothing */

@@ -28,7 +28,8 @@
 	X(FORGET_HOOKUP, "forget-hookup", "a queue pair that is given up while it is being connected is nobody's")       \
 	X(STAY_PUT, "stay-put", "a standby whose device is down waits for it, whatever else is idle")                    \
 	X(RECUT, "recut", "a stripe that is sent again is cut by the weights of now, not of its message")                \
-	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")
+	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")             \
+	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")
 
 #ifdef HA_MUTATIONS
 enum ha_mutation {

@@ -200,6 +200,34 @@ static void without_a_part(void)
 	CHECK(maimed < 0.5 * FAST);
 }
 
+/* The second rail slows to 1/100 from 20 to 90 ms and has done all that it had to do by then: nothing but a probe can tell that it has
+ * recovered. */
+static double rested(enum ha_mutation mutation)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	stream(&sc, 19, ADAPTIVE, FAST, SLOW, 0);
+	sc.conn[0].window = 2;
+	sc.conn[0].max_size = 128 << 10;
+	sc.conn[0].messages *= 2;
+	sim_plain_fault(&sc, "slow", 0, 20 * MS, 70 * MS);
+	sc.fault[0].dev = 1;
+	sc.fault[0].amount = 100;
+	sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
+	CHECK_INT(r.finding, SIM_NOTHING);
+	return rate(&r, 130, 230);
+}
+
+static void without_probes(void)
+{
+	double whole = rested(HA_MUTATE_NOTHING), maimed = rested(HA_MUTATE_FORGET_PROBES);
+
+	printf("a rail at 1/100 that rested and has recovered: %6.1f MB/s; without probes: %6.1f\n", whole, maimed);
+	CHECK(whole >= 0.95 * (FAST + SLOW));
+	CHECK(maimed < 1.05 * FAST);
+}
+
 /* A rail that rests is not one that idles: what was posted on it before it slowed, the other direction's too, is in front of the word of
  * a heartbeat and of its acknowledgement, for longer than three heartbeats. */
 static void rests_with_work(void)
@@ -295,6 +323,7 @@ int main(int argc, char **argv)
 	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
 	noise();
 	without_a_part();
+	without_probes();
 	rests_with_work();
 	slowly(16, 256 << 10);
 	slowly(2, 128 << 10);
