@@ -72,6 +72,12 @@ struct ina_frame {
 	const uint8_t *words; /* INA_PAYLOAD_BYTES as on the wire, inside the frame that was decoded; NULL = header only */
 };
 
+/* What stands beside a block's words. */
+struct ina_block {
+	uint8_t exponent; /* biased */
+	uint8_t flags;	  /* INA_F_OVERFLOW, INA_F_NONFINITE */
+};
+
 /* Why something that came is not taken. Each has a counter where frames are received. */
 #define INA_FAULT_LIST(X)                                                                 \
 	X(NONE, "none", "sound")                                                          \

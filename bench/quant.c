@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench-quant: what turning floats into words costs beside copying them
+ *
+ * Each way in turn with memcpy of the same bytes, the best of many rounds of each; the ratio is time over memcpy's time, so 1 is the speed of
+ * a copy. Usage: bench-quant [MEGABYTES]...
+ */
+#include "ina/quant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ROUNDS 15
+
+struct work {
+	const struct ina_quant *q;
+	float *x;
+	int32_t *words;
+	struct ina_block *block;
+	size_t n;
+};
+
+static void copy(const struct work *w)
+{
+	memcpy(w->words, w->x, 4 * w->n);
+	__asm__ volatile("" ::"r"(w->words) : "memory");
+}
+
+static void scale(const struct work *w)
+{
+	w->q->scale(w->x, w->words, w->n, 1000);
+}
+
+static void unscale(const struct work *w)
+{
+	w->q->unscale(w->words, w->x, w->n, 1000);
+}
+
+static void blocks(const struct work *w)
+{
+	ina_quant_blocks(w->q, w->x, w->n, 5, (uint8_t *)w->words, w->block);
+}
+
+static void unblocks(const struct work *w)
+{
+	ina_quant_unblocks(w->q, (const uint8_t *)w->words, w->block, w->x, w->n);
+}
+
+static void swap(const struct work *w)
+{
+	w->q->swap(w->x, w->words, w->n);
+}
+
+static void largest(const struct work *w)
+{
+	volatile uint32_t most = w->q->largest(w->x, w->n);
+
+	(void)most;
+}
+
+static double seconds(void (*run)(const struct work *), const struct work *w, unsigned times)
+{
+	struct timespec a, b;
+
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	for (unsigned i = 0; i < times; i++)
+		run(w);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+/* The best round of each, taken in turns, so that what disturbs the machine disturbs both. */
+static void measure(const char *name, void (*run)(const struct work *), const struct work *w)
+{
+	unsigned times = (unsigned)((16u << 20) / (4 * w->n) + 1);
+	double mine = 1e9, memcpys = 1e9;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		double m = seconds(run, w, times), c = seconds(copy, w, times);
+
+		mine = m < mine ? m : mine;
+		memcpys = c < memcpys ? c : memcpys;
+	}
+	printf("%-8s %-9s %8.2f MB %8.2f GB/s   memcpy %8.2f GB/s   ratio %5.2f\n", w->q->name, name, 4e-6 * (double)w->n,
+	       4e-9 * (double)w->n * times / mine, 4e-9 * (double)w->n * times / memcpys, mine / memcpys);
+}
+
+static void measure_all(double megabytes)
+{
+	static const struct {
+		const char *name;
+		void (*run)(const struct work *);
+	} ways[] = {
+		{ "largest", largest },	 { "scale", scale },   { "unscale", unscale },
+		{ "blocks", blocks },	 { "unblocks", unblocks }, { "swap", swap },
+	};
+	struct work w = { .n = (size_t)(megabytes * 1e6 / 256) * 64 };
+
+	w.x = aligned_alloc(64, 4 * w.n + 64);
+	w.words = aligned_alloc(64, 4 * w.n + 64);
+	w.block = calloc(w.n / INA_WORDS + 1, sizeof(*w.block));
+	for (int simd = INA_SIMDS - 1; simd >= 0; simd--) {
+		w.q = ina_quant_of((enum ina_simd)simd);
+		for (size_t i = 0; i < w.n; i++)
+			w.x[i] = (float)(i % 1000) - 500;
+		if (w.q && w.x && w.words && w.block)
+			for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+				measure(ways[i].name, ways[i].run, &w);
+	}
+	free(w.x);
+	free(w.words);
+	free(w.block);
+}
+
+int main(int argc, char **argv)
+{
+	static const double sizes[] = { 0.016, 0.2, 2, 64 };
+
+	for (int i = 1; i < argc; i++) {
+		if (!(atof(argv[i]) >= 0.001 && atof(argv[i]) <= 1000)) {
+			fprintf(stderr, "bench-quant: '%s' is no size; give megabytes, from 0.001 to 1000\n", argv[i]);
+			return 2;
+		}
+		measure_all(atof(argv[i]));
+	}
+	for (unsigned i = 0; argc < 2 && i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		measure_all(sizes[i]);
+	return 0;
+}
