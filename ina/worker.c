@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/worker.h"
+
+#include "ina/mutation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void ina_worker_defaults(struct ina_worker_config *c)
+{
+	c->burst = 32;
+	c->reorder = 3;
+	c->rto_min_ns = 200 * HA_NS_PER_US;
+	c->rto_max_ns = 100 * HA_NS_PER_MS;
+	c->peer_ns = 10 * HA_NS_PER_S;
+	c->switch_ns = 2 * HA_NS_PER_S;
+}
+
+uint32_t ina_worker_window(const struct ina_worker_config *c)
+{
+	uint32_t each = c->len / c->workers;
+
+	return INA_MUTATION(WIDE_WINDOW) ? each : each / 2;
+}
+
+static int check_config(const struct ina_worker_config *c, uint32_t capacity, const char **why)
+{
+	*why = NULL;
+	if (!c->group || c->ranks < 2 || c->ranks > INA_RANKS_MAX || c->rank >= c->ranks)
+		*why = "a group has a number from 1 and 2 to 32 ranks, of which this is one";
+	else if (!c->workers || c->worker >= c->workers || c->workers > INA_WORKERS_MAX)
+		*why = "a rank has 1 to 64 workers, of which this is one";
+	else if (!c->len || c->len & (c->len - 1) || c->workers & (c->workers - 1) || c->len / c->workers < 2)
+		*why = "slots and workers must be powers of two, with two slots or more for each worker";
+	else if (!capacity || capacity & (capacity - 1) || capacity < ina_worker_window(c))
+		*why = "the table of packets in flight must be a power of two, and hold half of a worker's slots";
+	else if (!c->burst || !c->rto_min_ns || c->rto_max_ns < c->rto_min_ns || !c->peer_ns || !c->switch_ns)
+		*why = "burst and time limits must not be 0, nor the longest time-out shorter than the shortest";
+	return *why ? -EINVAL : 0;
+}
+
+int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config, const struct ha_clock *clock,
+		    const struct ina_worker_ops *ops, struct ina_entry *entry, uint32_t capacity, const char **why)
+{
+	int err = check_config(config, capacity, why);
+
+	if (err)
+		return err;
+	memset(w, 0, sizeof(*w));
+	w->config = *config;
+	w->clock = clock;
+	w->ops = *ops;
+	w->entry = entry;
+	w->capacity = capacity;
+	w->each = config->len / config->workers;
+	w->left = w->next = config->first_psn;
+	w->oldest = w->newest = INA_NO_ENTRY;
+	w->rto = config->rto_min_ns;
+	ina_cwnd_init(&w->cwnd, ina_worker_window(config), ha_clock_now(clock));
+	return 0;
+}
+
+static struct ina_entry *entry_of(struct ina_worker *w, uint32_t psn)
+{
+	return &w->entry[psn & (w->capacity - 1)];
+}
+
+/* ---- entries by their last transmission ---- */
+
+static void unlink_entry(struct ina_worker *w, uint32_t at)
+{
+	struct ina_entry *e = &w->entry[at];
+
+	if (e->older == INA_NO_ENTRY)
+		w->oldest = e->newer;
+	else
+		w->entry[e->older].newer = e->newer;
+	if (e->newer == INA_NO_ENTRY)
+		w->newest = e->older;
+	else
+		w->entry[e->newer].older = e->older;
+}
+
+static void append_entry(struct ina_worker *w, uint32_t at)
+{
+	struct ina_entry *e = &w->entry[at];
+
+	e->older = w->newest;
+	e->newer = INA_NO_ENTRY;
+	if (w->newest == INA_NO_ENTRY)
+		w->oldest = at;
+	else
+		w->entry[w->newest].newer = at;
+	w->newest = at;
+}
+
+/* ---- sending ---- */
+
+static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root, struct ina_frame *f)
+{
+	const struct ina_worker_config *c = &w->config;
+
+	*f = (struct ina_frame){
+		.dst = c->switch_addr, .src = c->addr, .worker = c->worker, .ecn = INA_ECT1, .extended = c->extended,
+		.coll = coll, .group = c->group, .rank = c->rank, .root = root,
+		.agg_addr = (uint16_t)(c->base + c->worker * w->each + (psn & (w->each - 1))), .psn = psn,
+		.epoch = c->extended ? c->epoch : 0,
+	};
+	memcpy(f->dst_mac, c->switch_mac, 6);
+	memcpy(f->src_mac, c->mac, 6);
+}
+
+static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
+{
+	struct ina_entry *e = entry_of(w, psn);
+	const struct ina_op *op = e->op;
+	uint8_t words[INA_PAYLOAD_BYTES];
+	struct ina_block block = { 0 };
+	struct ina_frame f;
+
+	fill(w, psn, op->coll, op->root, &f);
+	if (probe) {
+		f.flags = INA_F_PROBE;
+	} else if (ina_coll_brings(op->coll, op->root, w->config.rank)) {
+		op->ops->bring(op->arg, e->index, words, &block);
+		f.words = words;
+		if (w->config.extended) {
+			f.exponent = block.exponent;
+			f.flags = block.flags;
+		}
+	}
+	e->probed = probe;
+	e->order = w->order++;
+	e->sent_at = ha_clock_now(w->clock);
+	append_entry(w, psn & (w->capacity - 1));
+	w->ops.send(w->ops.arg, &f);
+}
+
+/* A packet in flight once more: its words, or the question for them. */
+static void repeat(struct ina_worker *w, uint32_t at, bool probe)
+{
+	struct ina_entry *e = &w->entry[at];
+	uint32_t psn = w->left + ((at - w->left) & (w->capacity - 1));
+
+	if (INA_MUTATION(NO_SECOND) && e->again) {
+		e->order = w->order++;
+		return;
+	}
+	unlink_entry(w, at);
+	e->again = true;
+	if (probe)
+		w->count.probes++;
+	else
+		w->count.again_words++;
+	transmit(w, psn, probe);
+}
+
+static uint32_t window(const struct ina_worker *w)
+{
+	uint32_t most = ina_worker_window(&w->config);
+	uint32_t cwnd = (uint32_t)w->cwnd.cwnd;
+
+	return cwnd < most ? cwnd : most;
+}
+
+/* The first packet in flight starts all clocks. */
+static void start_clocks(struct ina_worker *w, uint64_t now)
+{
+	w->progress_at = w->heard_at = now;
+	w->rto = w->srtt ? w->rto : w->config.rto_min_ns;
+	w->timer = now + w->rto;
+}
+
+static bool send_new(struct ina_worker *w, uint64_t now)
+{
+	uint32_t n = 0;
+
+	while (n < w->config.burst && w->feeding && ina_worker_in_flight(w) < window(w)) {
+		struct ina_op *op = w->feeding;
+
+		if (w->next == w->left)
+			start_clocks(w, now);
+		*entry_of(w, w->next) = (struct ina_entry){ .op = op, .index = op->sent };
+		transmit(w, w->next++, false);
+		w->count.sent++;
+		n++;
+		if (++op->sent == op->packets)
+			w->feeding = op->next;
+	}
+	return n > 0;
+}
+
+int ina_worker_post(struct ina_worker *w, struct ina_op *op)
+{
+	if (w->error)
+		return w->error;
+	if (!op->packets || op->coll < INA_ALL_REDUCE || op->coll >= INA_COLLS || op->root >= w->config.ranks)
+		return -EINVAL;
+	op->sent = op->answered = 0;
+	op->next = NULL;
+	if (w->tail)
+		w->tail->next = op;
+	else
+		w->head = op;
+	w->tail = op;
+	if (!w->feeding)
+		w->feeding = op;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void fail(struct ina_worker *w, int err)
+{
+	struct ina_op *op = w->head, *next;
+
+	w->error = err;
+	w->head = w->tail = w->feeding = NULL;
+	w->left = w->next;
+	w->oldest = w->newest = INA_NO_ENTRY;
+	for (; op; op = next) {
+		next = op->next;
+		op->ops->done(op->arg, err);
+	}
+}
+
+static void tell_all(struct ina_worker *w)
+{
+	const struct ina_op *op = w->head;
+	struct ina_frame f;
+
+	if (!w->config.extended)
+		return;
+	fill(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &f);
+	f.flags = INA_F_ABORT;
+	w->ops.send(w->ops.arg, &f);
+}
+
+void ina_worker_abort(struct ina_worker *w, int err, const char *why)
+{
+	if (w->error)
+		return;
+	snprintf(w->why, sizeof(w->why), "%s", why);
+	tell_all(w);
+	fail(w, err);
+}
+
+static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
+{
+	const struct ina_worker_config *c = &w->config;
+	uint32_t a = c->switch_addr;
+	char why[sizeof(w->why)];
+
+	snprintf(why, sizeof(why), "group %u, rank %u: no answer to packet %u for %.1f s; %s %u.%u.%u.%u %s", c->group, c->rank, w->left,
+		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9, silent ? "the switch" : "switch", a >> 24, a >> 16 & 255,
+		 a >> 8 & 255, a & 255,
+		 silent ? "is silent: look at it and at the path to it" :
+		 c->extended ? "answers: another rank of the group is gone or has stopped" :
+			       "or another rank of the group is gone or has stopped");
+	ina_worker_abort(w, -ETIMEDOUT, why);
+}
+
+/* True: it is over. */
+static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
+{
+	bool silent = w->config.extended && now - w->heard_at >= w->config.switch_ns;
+
+	if (INA_MUTATION(NO_DEADLINE))
+		return false;
+	if (!silent && now - w->progress_at < w->config.peer_ns)
+		return false;
+	missed_deadline(w, now, silent);
+	return true;
+}
+
+/* ---- timers ---- */
+
+/* Nothing new for a whole time-out: the oldest, as many as the window takes that is left. Answers to them show what else is lost. */
+static void time_out(struct ina_worker *w, uint64_t now)
+{
+	uint32_t n, last = w->order;
+
+	if (INA_MUTATION(NO_TIMER))
+		return;
+	w->count.full_retrans_trigger++;
+	ina_cwnd_timeout(&w->cwnd, now);
+	n = window(w);
+	while (n-- && w->oldest != INA_NO_ENTRY && (int32_t)(w->entry[w->oldest].order - last) < 0) {
+		repeat(w, w->oldest, w->config.extended);
+		w->count.full_retrans_pkt++;
+	}
+	w->rto = w->rto * 2 < w->config.rto_max_ns ? w->rto * 2 : w->config.rto_max_ns;
+	w->timer = now + w->rto;
+}
+
+bool ina_worker_poll(struct ina_worker *w)
+{
+	uint64_t now = ha_clock_now(w->clock), rtt = w->srtt ? w->srtt : w->config.rto_min_ns;
+	uint32_t order = w->order;
+
+	if (w->error)
+		return false;
+	if (ina_worker_in_flight(w)) {
+		if (look_at_deadlines(w, now))
+			return true;
+		if (now >= w->timer)
+			time_out(w, now);
+		ina_cwnd_adjust(&w->cwnd, ina_worker_in_flight(w), rtt, now);
+	}
+	send_new(w, now);
+	w->count.cwnd_inc = w->cwnd.increases;
+	w->count.cwnd_dec = w->cwnd.decreases;
+	return w->order != order;
+}
+
+uint64_t ina_worker_due(const struct ina_worker *w)
+{
+	uint64_t due = w->timer, peer = w->progress_at + w->config.peer_ns, silent = w->heard_at + w->config.switch_ns;
+
+	if (w->error)
+		return UINT64_MAX;
+	if (w->feeding && ina_worker_in_flight(w) < window(w))
+		return 0;
+	if (!ina_worker_in_flight(w))
+		return UINT64_MAX;
+	due = peer < due ? peer : due;
+	return w->config.extended && silent < due ? silent : due;
+}
+
+/* ---- answers ---- */
+
+/* Is it an answer to this rank at all? Whether to a packet in flight is another question. */
+static bool is_ours(const struct ina_worker *w, const struct ina_frame *f)
+{
+	const struct ina_worker_config *c = &w->config;
+
+	if (INA_MUTATION(ANY_ACK))
+		return f->group == c->group;
+	return f->src == c->switch_addr && f->dst == c->addr && f->extended == c->extended && f->group == c->group &&
+	       f->rank == c->rank && f->worker == c->worker && (!f->extended || f->flags & INA_F_ANSWER) &&
+	       f->agg_addr == (uint16_t)(c->base + c->worker * w->each + (f->psn & (w->each - 1)));
+}
+
+/* RFC 6298, of packets that were sent once. */
+static void measure(struct ina_worker *w, uint64_t rtt)
+{
+	uint64_t off = rtt > w->srtt ? rtt - w->srtt : w->srtt - rtt;
+
+	if (!w->srtt) {
+		w->srtt = rtt ? rtt : 1;
+		w->rttvar = rtt / 2;
+		return;
+	}
+	w->rttvar += off / 4 - w->rttvar / 4;
+	w->srtt += rtt / 8 - w->srtt / 8;
+}
+
+static void set_rto(struct ina_worker *w)
+{
+	uint64_t rto = w->srtt + 4 * w->rttvar;
+
+	rto = rto < w->config.rto_min_ns ? w->config.rto_min_ns : rto;
+	w->rto = rto > w->config.rto_max_ns ? w->config.rto_max_ns : rto;
+}
+
+/* What was sent `reorder` or more transmissions before the answered one, and has no answer, is lost. */
+static void send_lost(struct ina_worker *w, uint32_t order)
+{
+	uint32_t last = w->order, n = 0;
+
+	while (w->oldest != INA_NO_ENTRY && n < w->config.burst) {
+		const struct ina_entry *e = &w->entry[w->oldest];
+
+		if ((int32_t)(order - e->order) <= (int32_t)w->config.reorder || (int32_t)(e->order - last) >= 0)
+			break;
+		repeat(w, w->oldest, w->config.extended);
+		n++;
+	}
+	if (!n)
+		return;
+	w->count.fast_retrans_trigger++;
+	w->count.fast_retrans_pkt += n;
+	ina_cwnd_lost(&w->cwnd);
+}
+
+static void finish_ops(struct ina_worker *w)
+{
+	while (w->head && w->head->answered == w->head->packets) {
+		struct ina_op *op = w->head;
+
+		w->head = op->next;
+		if (!w->head)
+			w->tail = NULL;
+		op->ops->done(op->arg, 0);
+	}
+}
+
+static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
+{
+	uint64_t now = ha_clock_now(w->clock);
+	struct ina_block block = { f->exponent, f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE) };
+	struct ina_op *op = e->op;
+
+	e->answered = true;
+	unlink_entry(w, f->psn & (w->capacity - 1));
+	w->count.answered++;
+	w->count.overflow += block.flags & INA_F_OVERFLOW ? 1 : 0;
+	w->count.nonfinite += block.flags & INA_F_NONFINITE ? 1 : 0;
+	w->count.marked += f->ecn == INA_CE;
+	ina_cwnd_answered(&w->cwnd, f->ecn == INA_CE);
+	if (!e->again)
+		measure(w, now - e->sent_at);
+	set_rto(w);
+	w->progress_at = now;
+	w->timer = now + w->rto;
+	op->ops->take(op->arg, e->index, f->words, block);
+	op->answered++;
+	while (w->left != w->next && entry_of(w, w->left)->answered)
+		w->left++;
+	send_lost(w, e->order);
+	finish_ops(w);
+}
+
+/* The switch has our contribution, or wants it. */
+static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame *f)
+{
+	struct ina_entry *e = &w->entry[at];
+
+	if (f->flags & INA_F_HELD) {
+		w->count.held++;
+		ina_cwnd_spurious(&w->cwnd);
+		return;
+	}
+	w->count.need++;
+	if (!e->probed)
+		return; /* a second copy: the words are on their way already */
+	repeat(w, at, false);
+	ina_cwnd_lost(&w->cwnd);
+	set_rto(w);
+	w->timer = ha_clock_now(w->clock) + w->rto;
+}
+
+static void take_abort(struct ina_worker *w, const struct ina_frame *f)
+{
+	int32_t ahead = (int32_t)(f->epoch - w->config.epoch);
+
+	if (ahead < 0) {
+		w->count.refused++;
+		return;
+	}
+	snprintf(w->why, sizeof(w->why), "group %u, rank %u: %s", w->config.group, w->config.rank,
+		 ahead ? "the switch has begun a new life of the group; ask the controller for it" :
+			 "the switch has ended the group: a rank gave up, or its lease was not renewed");
+	fail(w, ahead ? -ESTALE : -ECANCELED);
+}
+
+void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
+{
+	struct ina_entry *e;
+
+	if (w->error)
+		return;
+	if (!is_ours(w, f)) {
+		w->count.refused++;
+		return;
+	}
+	if (f->flags & INA_F_ABORT) {
+		take_abort(w, f);
+		return;
+	}
+	if (f->extended && f->epoch != w->config.epoch && !INA_MUTATION(NO_EPOCH)) {
+		w->count.refused++;
+		return;
+	}
+	w->heard_at = ha_clock_now(w->clock);
+	if (f->psn - w->left >= ina_worker_in_flight(w)) {
+		w->count.out_range_redundant_ack++;
+		return;
+	}
+	e = entry_of(w, f->psn);
+	if (e->answered) {
+		w->count.in_range_redundant_ack++;
+		return;
+	}
+	if (f->coll != e->op->coll || f->root != e->op->root) {
+		w->count.refused++;
+		return;
+	}
+	if (f->flags & (INA_F_HELD | INA_F_NEED)) {
+		take_word(w, f->psn & (w->capacity - 1), f);
+		return;
+	}
+	if (!f->words == ina_coll_gets(f->coll, f->root, w->config.rank) && !INA_MUTATION(ANY_ACK)) {
+		w->count.refused++;
+		return;
+	}
+	take(w, e, f);
+}
