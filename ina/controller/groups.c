@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/controller/groups.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- refusals ---- */
+
+static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	why->kind = kind;
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+#define IP_FMT "%u.%u.%u.%u"
+#define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a) & 255
+
+/* ---- birth and death ---- */
+
+void ha_groups_open(struct ha_groups *g, const struct ha_groups_limits *limits)
+{
+	memset(g, 0, sizeof(*g));
+	g->limits = *limits;
+	g->quotas.others = (struct ha_quota){ .groups = HA_GROUP_IDS * HA_GROUPS_SWITCHES,
+					      .slots = HA_BUDDY_SLOTS * HA_GROUPS_SWITCHES };
+	/* A switch that remembers a table of our last life must not take it for one of this life. */
+	g->versions = (ha_random_u64() >> 1 & ~UINT64_C(0xffffffff)) + 1;
+}
+
+static void unlink_group(struct ha_group *group)
+{
+	*group->link = group->next;
+	if (group->next)
+		group->next->link = group->link;
+	group->home->group[group->r.id] = NULL;
+	free(group);
+}
+
+void ha_groups_close_all(struct ha_groups *g)
+{
+	while (g->first)
+		unlink_group(g->first);
+	for (unsigned i = 0; i < g->nsw; i++)
+		free(g->sw[i]);
+	g->nsw = g->live = g->closed = 0;
+}
+
+static struct ha_group *add(struct ha_groups *g, struct ha_switch *s, const struct ha_group_record *r)
+{
+	struct ha_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->r = *r;
+	group->home = s;
+	group->next = g->first;
+	group->link = &g->first;
+	if (g->first)
+		g->first->link = &group->next;
+	g->first = group;
+	s->group[r->id] = group;
+	return group;
+}
+
+static uint64_t lease_ns(const struct ha_group *group)
+{
+	return group->r.lease_ms * HA_NS_PER_MS;
+}
+
+void ha_groups_renew(struct ha_group *group, int rank, uint64_t now)
+{
+	if (group->r.state != HA_GROUP_LIVE)
+		return;
+	group->due = now + lease_ns(group);
+	if (rank < 0 || rank >= group->r.members)
+		return;
+	group->renewed |= 1u << rank;
+	group->heard[rank] = now;
+}
+
+uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now)
+{
+	uint32_t silent = 0;
+
+	for (unsigned i = 0; i < group->r.members; i++)
+		if (group->renewed & 1u << i && now - group->heard[i] >= lease_ns(group))
+			silent |= 1u << i;
+	return silent;
+}
+
+void ha_groups_end(struct ha_groups *g, struct ha_group *group, const char *why, uint64_t now)
+{
+	if (group->r.state != HA_GROUP_LIVE)
+		return;
+	group->r.state = HA_GROUP_CLOSED;
+	group->why = why;
+	group->due = now + g->limits.late_ns;
+	group->home->version = ++g->versions;
+	g->live--;
+	g->closed++;
+}
+
+void ha_groups_forget(struct ha_groups *g, struct ha_group *group)
+{
+	if (group->r.state != HA_GROUP_CLOSED)
+		return;
+	ha_buddy_give(&group->home->buddy, group->r.base, group->r.len);
+	g->closed--;
+	unlink_group(group);
+}
+
+struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now)
+{
+	for (struct ha_group *group = g->first; group; group = group->next)
+		if (now >= group->due)
+			return group;
+	return NULL;
+}
+
+/* ---- what a wish may be ---- */
+
+static bool address_valid(uint32_t a)
+{
+	return a >> 24 != 0 && a >> 24 < 224;
+}
+
+static bool members_valid(const struct ha_group_wish *w, struct ha_refusal *why)
+{
+	if (w->members < HA_GROUP_MEMBERS_MIN || w->members > HA_GROUP_MEMBERS_MAX)
+		return refuse(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu", HA_GROUP_MEMBERS_MIN,
+			      HA_GROUP_MEMBERS_MAX, w->members);
+	for (size_t i = 0; i < w->members; i++) {
+		if (!address_valid(w->member[i]))
+			return refuse(why, HA_REFUSAL_INVALID, IP_FMT " of rank %zu is no address of a host",
+				      IP(w->member[i]), i);
+		for (size_t k = 0; k < i; k++)
+			if (w->member[i] == w->member[k])
+				return refuse(why, HA_REFUSAL_INVALID,
+					      "ranks %zu and %zu have the same address " IP_FMT
+					      "; each rank of a group needs its own", k, i, IP(w->member[i]));
+	}
+	return true;
+}
+
+static bool wish_valid(const struct ha_group_wish *w, struct ha_refusal *why)
+{
+	if (!members_valid(w, why))
+		return false;
+	if (w->nonce_len > HA_GROUP_NONCE)
+		return refuse(why, HA_REFUSAL_INVALID, "a request's number has %u bytes at most, not %zu",
+			      HA_GROUP_NONCE, w->nonce_len);
+	if (strlen(w->name) >= HA_GROUP_NAME)
+		return refuse(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most", HA_GROUP_NAME - 1);
+	if (strlen(w->tenant) >= HA_TENANT_NAME)
+		return refuse(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most", HA_TENANT_NAME - 1);
+	if (w->length && w->least > w->length)
+		return refuse(why, HA_REFUSAL_INVALID, "at least %u aggregators wanted, but only %u", w->least,
+			      w->length);
+	return true;
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+	if (n <= HA_BUDDY_UNIT)
+		return HA_BUDDY_UNIT;
+	if (n >= HA_BUDDY_LONGEST)
+		return HA_BUDDY_LONGEST;
+	return 1u << (32 - __builtin_clz(n - 1));
+}
+
+static bool same_members(const struct ha_group *group, const struct ha_group_wish *w)
+{
+	return group->r.members == w->members &&
+	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0]));
+}
+
+static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_wish *w)
+{
+	if (!w->nonce_len)
+		return NULL;
+	for (struct ha_group *group = g->first; group; group = group->next)
+		if (group->r.state == HA_GROUP_LIVE && group->r.nonce_len == w->nonce_len &&
+		    !memcmp(group->r.nonce, w->nonce, w->nonce_len) && !strcmp(group->r.tenant, w->tenant))
+			return group;
+	return NULL;
+}
+
+/* ---- which switch ---- */
+
+static bool prefix_has(const struct ha_prefix *p, uint32_t addr)
+{
+	return !p->len || !((addr ^ p->addr) >> (32 - p->len));
+}
+
+/* 1 + the longest prefix of the switch that the address is in; 0 = none. */
+static unsigned serves(const struct ha_switch *s, uint32_t addr)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 0; i < s->info.nserves; i++)
+		if (prefix_has(&s->info.serves[i], addr) && 1u + s->info.serves[i].len > best)
+			best = 1u + s->info.serves[i].len;
+	return best;
+}
+
+/* The nearer it is to the member that is farthest, the better; 0 = it does not reach all. */
+static unsigned reach(const struct ha_switch *s, const struct ha_group_wish *w)
+{
+	unsigned worst = 33;
+
+	for (size_t i = 0; i < w->members && worst; i++) {
+		unsigned one = serves(s, w->member[i]);
+
+		worst = one < worst ? one : worst;
+	}
+	return worst;
+}
+
+static uint8_t id_free(const struct ha_groups *g, const struct ha_switch *s)
+{
+	uint8_t here = 0;
+
+	for (unsigned i = 1; i < HA_GROUP_IDS; i++) {
+		uint8_t id = (uint8_t)(1 + (s->last_id + i - 1) % (HA_GROUP_IDS - 1));
+		bool elsewhere = false;
+
+		if (s->group[id])
+			continue;
+		for (unsigned k = 0; k < g->nsw && !elsewhere; k++)
+			elsewhere = g->sw[k]->group[id];
+		if (!elsewhere) /* NetCCL's DestroyGroup names a group by this number alone */
+			return id;
+		if (!here)
+			here = id;
+	}
+	return here;
+}
+
+static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reach, const struct ha_switch *best)
+{
+	if (!best || reach != best_reach)
+		return !best || reach > best_reach;
+	if (s->buddy.free != best->buddy.free)
+		return s->buddy.free > best->buddy.free;
+	return strcmp(s->info.name, best->info.name) < 0;
+}
+
+static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_wish *w, uint32_t len, uint64_t now)
+{
+	struct ha_switch *best = NULL;
+	unsigned best_reach = 0;
+
+	for (unsigned i = 0; i < g->nsw; i++) {
+		struct ha_switch *s = g->sw[i];
+		unsigned r = reach(s, w);
+
+		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len || !id_free(g, s))
+			continue;
+		if (better(r, s, best_reach, best)) {
+			best = s;
+			best_reach = r;
+		}
+	}
+	return best;
+}
+
+static bool unreached(const struct ha_groups *g, const struct ha_group_wish *w, struct ha_refusal *why)
+{
+	for (size_t i = 0; i < w->members; i++) {
+		bool any = false;
+
+		for (unsigned k = 0; k < g->nsw && !any; k++)
+			any = !g->sw[k]->gone && serves(g->sw[k], w->member[i]);
+		if (!any)
+			return refuse(why, HA_REFUSAL_UNREACHED, "no switch serves " IP_FMT " (rank %zu)",
+				      IP(w->member[i]), i);
+	}
+	return refuse(why, HA_REFUSAL_UNREACHED, "no switch serves all %zu members", w->members);
+}
+
+/* No switch can give `len` slots: why not. */
+static bool no_room(const struct ha_groups *g, const struct ha_group_wish *w, uint32_t len, uint64_t now,
+		    struct ha_refusal *why)
+{
+	const struct ha_switch *away = NULL, *full = NULL, *ids = NULL;
+
+	for (unsigned i = 0; i < g->nsw; i++) {
+		const struct ha_switch *s = g->sw[i];
+
+		if (s->gone || !reach(s, w))
+			continue;
+		if (!ha_groups_switch_up(g, s, now))
+			away = s;
+		else if (!id_free(g, s))
+			ids = s;
+		else
+			full = s;
+	}
+	if (full)
+		return refuse(why, HA_REFUSAL_FULL, "switch %s has no %u aggregators in one piece; the longest is %u",
+			      full->info.name, len, ha_buddy_longest(&full->buddy));
+	if (ids)
+		return refuse(why, HA_REFUSAL_IDS, "switch %s has no group number left; %u are in use or in quarantine",
+			      ids->info.name, HA_GROUP_IDS - 1);
+	if (away)
+		return refuse(why, HA_REFUSAL_AWAY, "switch %s does not answer", away->info.name);
+	return unreached(g, w, why);
+}
+
+/* ---- quotas ---- */
+
+struct use {
+	uint32_t groups, slots;
+};
+
+static struct use use_of(const struct ha_groups *g, const char *tenant)
+{
+	struct use use = { 0, 0 };
+
+	for (const struct ha_group *group = g->first; group; group = group->next)
+		if (!strcmp(group->r.tenant, tenant)) {
+			use.groups++;
+			use.slots += group->r.len;
+		}
+	return use;
+}
+
+static bool quota_allows(const struct ha_quota *quota, const struct use *use, const char *tenant, uint32_t len,
+			 struct ha_refusal *why)
+{
+	if (use->groups >= quota->groups)
+		return refuse(why, HA_REFUSAL_QUOTA, "%s has %u groups, in quarantine or not, of %u that it may have",
+			      tenant, use->groups, quota->groups);
+	if (quota->slots < use->slots || len > quota->slots - use->slots)
+		return refuse(why, HA_REFUSAL_QUOTA, "%s has %u aggregators of %u that it may have, and wants %u more",
+			      tenant, use->slots, quota->slots, len);
+	return true;
+}
+
+/* ---- create ---- */
+
+/* The longest of the lengths that will do, and where. 0 and why. */
+static uint32_t fit(const struct ha_groups *g, const struct ha_group_wish *w, uint64_t now, struct ha_switch **at,
+		    struct ha_refusal *why)
+{
+	uint32_t len = power_of_two(w->length ? w->length : g->limits.length);
+	uint32_t least = power_of_two(w->least ? w->least : len / 4);
+	const struct ha_quota *quota = ha_quota_of(&g->quotas, w->tenant);
+	struct use use = use_of(g, w->tenant);
+
+	for (; len >= least && len >= HA_BUDDY_UNIT; len /= 2) {
+		*at = choose(g, w, len, now);
+		if (!*at)
+			no_room(g, w, len, now, why);
+		else if (quota_allows(quota, &use, w->tenant, len, why))
+			return len;
+	}
+	return 0;
+}
+
+static uint32_t lease_of(const struct ha_groups *g, uint32_t wanted)
+{
+	if (!wanted)
+		return g->limits.plain_lease_ms;
+	if (wanted < g->limits.lease_min_ms)
+		return g->limits.lease_min_ms;
+	return wanted > g->limits.lease_max_ms ? g->limits.lease_max_ms : wanted;
+}
+
+static void record_fill(struct ha_groups *g, struct ha_group_record *r, const struct ha_group_wish *w,
+			struct ha_switch *s, uint32_t len)
+{
+	memset(r, 0, sizeof(*r));
+	r->serial = ++g->serial;
+	do
+		r->key = ha_random_u64();
+	while (!r->key);
+	r->created = w->created;
+	r->id = id_free(g, s);
+	r->epoch = ++s->epoch[r->id];
+	r->len = len;
+	r->lease_ms = lease_of(g, w->lease_ms);
+	r->plain = !w->lease_ms;
+	r->members = (uint8_t)w->members;
+	memcpy(r->member, w->member, w->members * sizeof(w->member[0]));
+	r->state = HA_GROUP_LIVE;
+	r->nonce_len = (uint8_t)w->nonce_len;
+	if (w->nonce_len)
+		memcpy(r->nonce, w->nonce, w->nonce_len);
+	strcpy(r->switch_name, s->info.name);
+	strcpy(r->tenant, w->tenant);
+	strcpy(r->name, w->name);
+}
+
+struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wish *w, uint64_t now, bool *again,
+				  struct ha_refusal *why)
+{
+	struct ha_group_record r;
+	struct ha_switch *s = NULL;
+	struct ha_group *group;
+	uint32_t len;
+
+	*again = false;
+	memset(why, 0, sizeof(*why));
+	if (!wish_valid(w, why))
+		return NULL;
+	group = asked_before(g, w);
+	if (group) {
+		*again = same_members(group, w);
+		if (!*again)
+			refuse(why, HA_REFUSAL_INVALID, "another request with this number had other members");
+		else
+			ha_groups_renew(group, -1, now);
+		return *again ? group : NULL;
+	}
+	len = fit(g, w, now, &s, why);
+	if (!len)
+		return NULL;
+	memset(why, 0, sizeof(*why));
+	record_fill(g, &r, w, s, len);
+	group = add(g, s, &r);
+	if (!group) {
+		refuse(why, HA_REFUSAL_FULL, "the controller has no memory left");
+		return NULL;
+	}
+	group->r.base = (uint32_t)ha_buddy_take(&s->buddy, len);
+	s->last_id = r.id;
+	s->version = ++g->versions;
+	g->live++;
+	ha_groups_renew(group, -1, now);
+	return group;
+}
+
+/* ---- restart ---- */
+
+static bool record_sound(const struct ha_group_record *r)
+{
+	return r->serial && r->id && r->members >= HA_GROUP_MEMBERS_MIN && r->members <= HA_GROUP_MEMBERS_MAX &&
+	       ha_buddy_length_valid(r->len) && r->base < HA_BUDDY_SLOTS && !(r->base % r->len) &&
+	       r->nonce_len <= HA_GROUP_NONCE && (r->state == HA_GROUP_LIVE || r->state == HA_GROUP_CLOSED);
+}
+
+bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uint64_t now)
+{
+	struct ha_switch *s = ha_groups_switch_find(g, r->switch_name);
+	struct ha_group *group;
+
+	if (!s || !record_sound(r) || s->group[r->id] || !ha_buddy_reserve(&s->buddy, r->base, r->len))
+		return false;
+	group = add(g, s, r);
+	if (!group)
+		return false;
+	if (s->epoch[r->id] < r->epoch)
+		s->epoch[r->id] = r->epoch;
+	if (g->serial < r->serial)
+		g->serial = r->serial;
+	s->version = ++g->versions;
+	group->r.state = HA_GROUP_LIVE;
+	g->live++;
+	ha_groups_renew(group, -1, now);
+	if (r->state == HA_GROUP_CLOSED)
+		ha_groups_end(g, group, "it ended before the controller began", now);
+	else if (r->base + r->len > s->buddy.slots)
+		ha_groups_end(g, group, "the switch has fewer aggregators now", now);
+	else if (s->gone)
+		ha_groups_end(g, group, "the switch is no longer in the settings", now);
+	return true;
+}
+
+struct ha_group *ha_groups_find(const struct ha_groups *g, const char *switch_name, uint32_t id, bool *several)
+{
+	struct ha_group *found = NULL;
+
+	*several = false;
+	if (!id || id >= HA_GROUP_IDS)
+		return NULL;
+	for (unsigned i = 0; i < g->nsw; i++) {
+		struct ha_group *group = g->sw[i]->group[id];
+
+		if (!group || (switch_name && strcmp(g->sw[i]->info.name, switch_name)))
+			continue;
+		if (found && found->r.state == HA_GROUP_LIVE && group->r.state == HA_GROUP_LIVE)
+			*several = true;
+		if (!found || group->r.state == HA_GROUP_LIVE)
+			found = group;
+	}
+	return found;
+}
+
+/* ---- for tests ---- */
+
+static const char *check_one(const struct ha_group *group)
+{
+	const struct ha_group_record *r = &group->r;
+
+	if (!record_sound(r))
+		return "a record that makes no sense";
+	if (group->home->group[r->id] != group)
+		return "a group that its switch does not have";
+	if (r->epoch > group->home->epoch[r->id])
+		return "an epoch from the future";
+	if (r->state == HA_GROUP_LIVE && r->base + r->len > group->home->buddy.slots)
+		return "a live group behind the end of its switch";
+	for (const struct ha_group *o = group->next; o; o = o->next)
+		if (o->home == group->home && o->r.base < r->base + r->len && r->base < o->r.base + o->r.len)
+			return "two groups with the same aggregator";
+	return NULL;
+}
+
+/* Slots of the group before the end of its switch. */
+static uint32_t inside(const struct ha_group *group, uint32_t slots)
+{
+	if (group->r.base >= slots)
+		return 0;
+	return group->r.base + group->r.len > slots ? slots - group->r.base : group->r.len;
+}
+
+const char *ha_groups_check(const struct ha_groups *g)
+{
+	unsigned live = 0, closed = 0, there = 0;
+	const char *wrong;
+
+	for (const struct ha_group *group = g->first; group; group = group->next) {
+		wrong = check_one(group);
+		if (wrong)
+			return wrong;
+		live += group->r.state == HA_GROUP_LIVE;
+		closed += group->r.state == HA_GROUP_CLOSED;
+	}
+	for (unsigned i = 0; i < g->nsw; i++) {
+		uint32_t held = 0;
+
+		for (unsigned id = 0; id < HA_GROUP_IDS; id++) {
+			const struct ha_group *group = g->sw[i]->group[id];
+
+			there += group != NULL;
+			held += group ? inside(group, g->sw[i]->buddy.slots) : 0;
+		}
+		if (held + g->sw[i]->buddy.free != g->sw[i]->buddy.slots)
+			return "aggregators that nobody has";
+	}
+	return live != g->live || closed != g->closed || there != live + closed ? "groups are counted wrongly" : NULL;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What groups.h says about switches. */
+#include "ina/controller/groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name)
+{
+	for (unsigned i = 0; i < g->nsw; i++)
+		if (!strcmp(g->sw[i]->info.name, name))
+			return g->sw[i];
+	return NULL;
+}
+
+static bool empty(const struct ha_switch *s)
+{
+	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
+		if (s->group[id])
+			return false;
+	return true;
+}
+
+/* A place in the table; that of a switch that nobody has use for, if there is no other. */
+static struct ha_switch *place(struct ha_groups *g, uint64_t now)
+{
+	struct ha_switch *s;
+
+	if (g->nsw < HA_GROUPS_SWITCHES) {
+		s = calloc(1, sizeof(*s));
+		if (s)
+			g->sw[g->nsw++] = s;
+		return s;
+	}
+	for (unsigned i = 0; i < g->nsw; i++) {
+		s = g->sw[i];
+		if (empty(s) && (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)))) {
+			memset(s, 0, sizeof(*s));
+			return s;
+		}
+	}
+	return NULL;
+}
+
+/* A new allocator, with what the switch holds. */
+static void measure(struct ha_groups *g, struct ha_switch *s, uint64_t now)
+{
+	ha_buddy_open(&s->buddy, s->info.slots);
+	for (unsigned id = 0; id < HA_GROUP_IDS; id++) {
+		struct ha_group *group = s->group[id];
+
+		if (!group)
+			continue;
+		ha_buddy_reserve(&s->buddy, group->r.base, group->r.len);
+		if (group->r.base + group->r.len > s->buddy.slots && group->r.state == HA_GROUP_LIVE)
+			ha_groups_end(g, group, "the switch has fewer aggregators now", now);
+	}
+}
+
+static void all_end(struct ha_groups *g, struct ha_switch *s, const char *why, uint64_t now)
+{
+	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
+		if (s->group[id] && s->group[id]->r.state == HA_GROUP_LIVE)
+			ha_groups_end(g, s->group[id], why, now);
+}
+
+struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+{
+	struct ha_switch *s = ha_groups_switch_find(g, info->name);
+	bool fresh = !s;
+
+	if (fresh) {
+		s = place(g, now);
+		if (!s)
+			return NULL;
+		s->version = ++g->versions;
+	} else if (s->info.address != info->address) {
+		all_end(g, s, "the switch has another address now", now);
+	}
+	if (fresh || s->info.slots != info->slots) {
+		s->info = *info;
+		measure(g, s, now);
+	}
+	s->info = *info;
+	s->gone = false;
+	return s;
+}
+
+void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now)
+{
+	s->gone = true;
+	all_end(g, s, "the switch is no longer in the settings", now);
+}
+
+bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now)
+{
+	bool lost = s->incarnation && s->incarnation != incarnation;
+
+	s->heard = now;
+	s->ever_heard = true;
+	s->incarnation = incarnation;
+	if (!lost)
+		return false;
+	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
+		if (s->group[id] && s->group[id]->r.state == HA_GROUP_LIVE)
+			s->group[id]->r.epoch = ++s->epoch[id];
+	s->version = ++g->versions;
+	return true;
+}
+
+bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
+{
+	if (s->gone)
+		return false;
+	if (!s->info.registers)
+		return true;
+	return s->ever_heard && now - s->heard < g->limits.silence_ns;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One behaviour of groups.h after the other, with its words. */
+#include "ina/controller/groups.h"
+
+#include "base/clock.h"
+#include "tests/base/check.h"
+
+#define S HA_NS_PER_S
+
+static struct ha_groups g;
+static struct ha_refusal why;
+static bool again;
+
+static const struct ha_groups_limits limits = {
+	.late_ns = 10 * S, .silence_ns = 3 * S, .lease_min_ms = 1000, .lease_max_ms = 60000, .plain_lease_ms = 600000,
+	.length = 1024
+};
+
+static struct ha_switch *add(const char *name, uint32_t prefix, uint8_t len, uint32_t slots)
+{
+	struct ha_switch_info info = { .address = prefix + 254, .slots = slots, .nserves = 1,
+				       .serves = { { prefix, len } }, .configured = true };
+	struct ha_switch *s;
+
+	strcpy(info.name, name);
+	s = ha_groups_switch(&g, &info, 0);
+	CHECK(s);
+	return s;
+}
+
+static void begin(void)
+{
+	ha_groups_open(&g, &limits);
+}
+
+static void end(void)
+{
+	const char *wrong = ha_groups_check(&g);
+
+	if (wrong)
+		fprintf(stderr, "%s\n", wrong);
+	CHECK(!wrong);
+	ha_groups_close_all(&g);
+}
+
+static struct ha_group *make_of(const uint32_t *member, size_t n, uint32_t length, uint32_t lease_ms, uint64_t now)
+{
+	struct ha_group_wish w = { .tenant = "t", .name = "job", .member = member, .members = n, .length = length,
+				   .least = length, .lease_ms = lease_ms };
+
+	return ha_groups_create(&g, &w, now, &again, &why);
+}
+
+static struct ha_group *make(uint32_t length, uint32_t lease_ms, uint64_t now)
+{
+	static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
+
+	return make_of(two, 2, length, lease_ms, now);
+}
+
+static void refused(enum ha_refusal_kind kind, const char *text)
+{
+	CHECK_INT(why.kind, kind);
+	if (!strstr(why.text, text))
+		fprintf(stderr, "'%s' is not in '%s'\n", text, why.text);
+	CHECK(strstr(why.text, text));
+}
+
+static void members(void)
+{
+	static const uint32_t bad[] = { 0, 0x00000001, 0xe0000001, 0xffffffff, 0xf0000001 };
+	uint32_t member[40];
+
+	begin();
+	add("s", 0, 0, 4096);
+	for (uint32_t i = 0; i < 40; i++)
+		member[i] = 0x0a000001 + i;
+	CHECK(!make_of(member, 0, 0, 0, 0));
+	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 0");
+	CHECK(!make_of(member, 1, 0, 0, 0));
+	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 1");
+	CHECK(!make_of(member, 33, 0, 0, 0));
+	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 33");
+	CHECK(make_of(member, 32, 0, 0, 0));
+	member[7] = member[3];
+	CHECK(!make_of(member, 8, 0, 0, 0));
+	refused(HA_REFUSAL_INVALID, "ranks 3 and 7 have the same address 10.0.0.4");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		member[1] = bad[i];
+		CHECK(!make_of(member, 2, 0, 0, 0));
+		refused(HA_REFUSAL_INVALID, "of rank 1 is no address of a host");
+	}
+	end();
+}
+
+static void nearest_switch(void)
+{
+	static const uint32_t a[] = { 0x0a010001, 0x0a010002 }, b[] = { 0x0a010001, 0x0a020001 },
+			      c[] = { 0x0a010001, 0x0b000001 }, d[] = { 0x0c000001, 0x0c000002 };
+	struct ha_group *group;
+
+	begin();
+	add("spine", 0x0a000000, 8, 65536);
+	add("leaf1", 0x0a010000, 16, 4096);
+	add("leaf2", 0x0a020000, 16, 4096);
+	add("other", 0x0b000000, 8, 4096);
+	group = make_of(a, 2, 1024, 0, 0);
+	CHECK_TEXT(group->r.switch_name, "leaf1");
+	CHECK_INT(group->r.member[1], a[1]);
+	CHECK_TEXT(make_of(b, 2, 1024, 0, 0)->r.switch_name, "spine");
+	CHECK(!make_of(c, 2, 1024, 0, 0));
+	refused(HA_REFUSAL_UNREACHED, "no switch serves all 2 members");
+	CHECK(!make_of(d, 2, 1024, 0, 0));
+	refused(HA_REFUSAL_UNREACHED, "no switch serves 12.0.0.1 (rank 0)");
+	/* the leaf is full: the spine helps out */
+	CHECK_TEXT(make_of(a, 2, 2048, 0, 0)->r.switch_name, "leaf1");
+	CHECK_TEXT(make_of(a, 2, 2048, 0, 0)->r.switch_name, "spine");
+	end();
+}
+
+static void lease_and_quarantine(void)
+{
+	struct ha_group *group;
+
+	begin();
+	add("s", 0, 0, 1024);
+	group = make(1024, 5000, 100 * S);
+	CHECK(group && !ha_groups_due(&g, 105 * S - 1));
+	CHECK(!make(1024, 5000, 100 * S));
+	refused(HA_REFUSAL_FULL, "no 1024 aggregators in one piece; the longest is 0");
+	ha_groups_renew(group, 1, 104 * S);
+	CHECK(!ha_groups_due(&g, 109 * S - 1));
+	CHECK(ha_groups_due(&g, 109 * S) == group);
+	ha_groups_end(&g, group, "late", 109 * S);
+	ha_groups_renew(group, 1, 109 * S); /* too late */
+	CHECK(!make(1024, 5000, 118 * S)); /* the range is nobody's for 10 s */
+	refused(HA_REFUSAL_FULL, "");
+	CHECK(!ha_groups_due(&g, 119 * S - 1));
+	CHECK(ha_groups_due(&g, 119 * S) == group);
+	ha_groups_forget(&g, group);
+	group = make(1024, 5000, 119 * S);
+	CHECK(group && group->r.id == 2); /* numbers go round, too */
+	end();
+}
+
+static void leases_have_bounds(void)
+{
+	begin();
+	add("s", 0, 0, 65536);
+	CHECK_INT(make(16, 1, 0)->r.lease_ms, 1000);
+	CHECK_INT(make(16, 99999999, 0)->r.lease_ms, 60000);
+	CHECK_INT(make(16, 0, 0)->r.lease_ms, 600000);
+	CHECK(g.first->r.plain);
+	end();
+}
+
+static void lengths(void)
+{
+	begin();
+	add("s", 0, 0, 65536);
+	CHECK_INT(make(0, 0, 0)->r.len, 1024);
+	CHECK_INT(make(1, 0, 0)->r.len, 16);
+	CHECK_INT(make(1000, 0, 0)->r.len, 1024);
+	CHECK_INT(make(1025, 0, 0)->r.len, 2048);
+	CHECK_INT(make(UINT32_MAX, 0, 0)->r.len, 32768);
+	/* what is left will do, down to a quarter */
+	CHECK(!make(32768, 0, 0));
+	{
+		static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
+		struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .length = 32768 };
+
+		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 16384);
+		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 8192);
+		CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	}
+	end();
+}
+
+static void all_numbers(void)
+{
+	struct ha_group *group, *first = NULL;
+	uint32_t epoch;
+
+	begin();
+	add("s", 0, 0, 65536);
+	for (unsigned i = 1; i < 256; i++) {
+		group = make(16, 5000, 0);
+		CHECK(group);
+		CHECK_INT(group->r.id, i);
+		first = first ? first : group;
+	}
+	CHECK(!make(16, 5000, 0));
+	refused(HA_REFUSAL_IDS, "no group number left; 255 are");
+	epoch = first->r.epoch;
+	ha_groups_end(&g, first, "test", 0);
+	CHECK(!make(16, 5000, 0));
+	ha_groups_forget(&g, first);
+	group = make(16, 5000, 0);
+	CHECK_INT(group->r.id, 1);
+	CHECK_INT(group->r.epoch, epoch + 1);
+	end();
+}
+
+/* NetCCL's DestroyGroup names a group by its number alone: two switches give different ones while they can. */
+static void numbers_differ_between_switches(void)
+{
+	static const uint32_t a[] = { 0x0a000001, 0x0a000002 }, b[] = { 0x0b000001, 0x0b000002 };
+	bool several;
+
+	begin();
+	add("a", 0x0a000000, 8, 65536);
+	add("b", 0x0b000000, 8, 65536);
+	for (int i = 0; i < 127; i++) {
+		uint8_t id = make_of(a, 2, 16, 0, 0)->r.id;
+
+		CHECK(make_of(b, 2, 16, 0, 0)->r.id != id);
+	}
+	CHECK(make_of(a, 2, 16, 0, 0));
+	CHECK(ha_groups_find(&g, NULL, 200, &several) && !several);
+	CHECK(make_of(a, 2, 16, 0, 0));
+	CHECK(ha_groups_find(&g, NULL, g.first->r.id, &several) && several);
+	CHECK(ha_groups_find(&g, "b", g.first->r.id, &several)->home->info.name[0] == 'b' && !several);
+	CHECK(!ha_groups_find(&g, NULL, 0, &several) && !ha_groups_find(&g, NULL, 256, &several));
+	end();
+}
+
+static void quotas(void)
+{
+	begin();
+	add("s", 0, 0, 65536);
+	g.quotas.others = (struct ha_quota){ .groups = 2, .slots = 1024 };
+	CHECK(make(512, 0, 0));
+	CHECK(!make(1024, 0, 0));
+	refused(HA_REFUSAL_QUOTA, "t has 512 aggregators of 1024 that it may have, and wants 1024 more");
+	CHECK(make(256, 0, 0));
+	CHECK(!make(16, 0, 0));
+	refused(HA_REFUSAL_QUOTA, "t has 2 groups, in quarantine or not, of 2");
+	ha_groups_end(&g, g.first, "test", 0); /* in quarantine it still counts */
+	CHECK(!make(16, 0, 0));
+	ha_groups_forget(&g, g.first);
+	CHECK(make(16, 0, 0));
+	strcpy(g.quotas.quota[0].tenant, "t");
+	g.quotas.quota[0].groups = 5;
+	g.quotas.quota[0].slots = 100000;
+	g.quotas.n = 1;
+	CHECK(make(16384, 0, 0));
+	end();
+}
+
+static void asked_again(void)
+{
+	static const uint32_t two[] = { 0x0a000001, 0x0a000002 }, others[] = { 0x0a000002, 0x0a000001 };
+	struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .nonce = (const uint8_t *)"abc",
+				   .nonce_len = 3, .lease_ms = 5000 };
+	struct ha_group *group;
+
+	begin();
+	add("s", 0, 0, 65536);
+	group = ha_groups_create(&g, &w, 0, &again, &why);
+	CHECK(group && !again);
+	CHECK(ha_groups_create(&g, &w, S, &again, &why) == group && again);
+	CHECK_INT(group->due, 6 * S);
+	w.member = others;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "other members");
+	w.tenant = "somebody else";
+	CHECK(ha_groups_create(&g, &w, 0, &again, &why) != group && !again);
+	w.tenant = "t";
+	w.member = two;
+	ha_groups_end(&g, group, "test", 0);
+	CHECK(ha_groups_create(&g, &w, 0, &again, &why) != group && !again);
+	w.nonce_len = 33;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "32 bytes at most, not 33");
+	end();
+}
+
+static void switch_that_registers(void)
+{
+	struct ha_switch_info info = { .name = "s", .address = 1, .slots = 1024, .nserves = 1, .registers = true };
+	struct ha_group *group;
+	struct ha_switch *s;
+	uint64_t version;
+
+	begin();
+	s = ha_groups_switch(&g, &info, 0);
+	CHECK(!make(16, 5000, 0));
+	refused(HA_REFUSAL_AWAY, "switch s does not answer");
+	CHECK(!ha_groups_switch_heard(&g, s, 77, S));
+	group = make(16, 5000, S);
+	CHECK(group && group->r.epoch == 1);
+	version = s->version;
+	CHECK(!ha_groups_switch_heard(&g, s, 77, 2 * S));
+	CHECK(s->version == version);
+	/* it has lost its memory: whoever waits for an answer of the old life must learn it */
+	CHECK(ha_groups_switch_heard(&g, s, 78, 3 * S));
+	CHECK(s->version != version && group->r.epoch == 2);
+	CHECK(!make(16, 5000, 6 * S));
+	refused(HA_REFUSAL_AWAY, "");
+	CHECK(group->r.state == HA_GROUP_LIVE);
+	end();
+}
+
+static void silent_ranks(void)
+{
+	struct ha_group *group;
+
+	begin();
+	add("s", 0, 0, 1024);
+	group = make(16, 5000, 0);
+	CHECK_INT(ha_groups_silent(group, 100 * S), 0); /* nobody has spoken yet */
+	ha_groups_renew(group, 0, 1 * S);
+	ha_groups_renew(group, 1, 2 * S);
+	CHECK_INT(ha_groups_silent(group, 6 * S - 1), 0);
+	CHECK_INT(ha_groups_silent(group, 6 * S), 1);
+	ha_groups_renew(group, 0, 7 * S);
+	CHECK_INT(ha_groups_silent(group, 7 * S), 2);
+	end();
+}
+
+/* A switch that comes back smaller: what straddles its new end is ended, and its part before the end rests as well. */
+static void switch_shrinks(void)
+{
+	struct ha_group *group;
+
+	begin();
+	add("s", 0, 0, 2048);
+	group = make(2048, 5000, 0);
+	add("s", 0, 0, 1024);
+	CHECK_INT(group->r.state, HA_GROUP_CLOSED);
+	CHECK(!make(16, 5000, 0));
+	ha_groups_forget(&g, group);
+	CHECK(make(1024, 5000, 0));
+	end();
+}
+
+static void switch_moves(void)
+{
+	struct ha_switch_info info = { .name = "s", .address = 1, .slots = 1024, .nserves = 1, .configured = true };
+
+	begin();
+	ha_groups_switch(&g, &info, 0);
+	CHECK(make(16, 5000, 0));
+	info.address = 2;
+	ha_groups_switch(&g, &info, 0);
+	CHECK_INT(g.first->r.state, HA_GROUP_CLOSED);
+	end();
+}
+
+static void too_many_switches(void)
+{
+	struct ha_switch_info info = { .address = 1, .slots = 1024, .nserves = 1, .registers = true };
+
+	begin();
+	for (int i = 0; i < 200; i++) {
+		struct ha_switch *s;
+
+		snprintf(info.name, sizeof(info.name), "s%d", i);
+		/* from the hundredth on the first ones have been silent for long, and have no groups */
+		s = ha_groups_switch(&g, &info, i < 100 ? 0 : 100 * S);
+		CHECK_INT(s != NULL, i < 64 || (i >= 100 && i < 164));
+		if (s)
+			ha_groups_switch_heard(&g, s, 1, i < 100 ? 0 : 100 * S);
+	}
+	end();
+}
+
+static void a_record_that_contradicts(void)
+{
+	struct ha_group_record r;
+
+	begin();
+	add("s", 0, 0, 1024);
+	r = make(64, 5000, 0)->r;
+	CHECK(!ha_groups_restore(&g, &r, 0)); /* the number is taken */
+	r.id++;
+	CHECK(!ha_groups_restore(&g, &r, 0)); /* the range is taken */
+	r.base = 64;
+	strcpy(r.switch_name, "nobody");
+	CHECK(!ha_groups_restore(&g, &r, 0));
+	strcpy(r.switch_name, "s");
+	r.len = 63;
+	CHECK(!ha_groups_restore(&g, &r, 0));
+	r.len = 64;
+	r.members = 33;
+	CHECK(!ha_groups_restore(&g, &r, 0));
+	r.members = 2;
+	CHECK(ha_groups_restore(&g, &r, 0));
+	end();
+}
+
+int main(void)
+{
+	members();
+	nearest_switch();
+	lease_and_quarantine();
+	leases_have_bounds();
+	lengths();
+	all_numbers();
+	numbers_differ_between_switches();
+	quotas();
+	asked_again();
+	switch_that_registers();
+	silent_ranks();
+	switch_shrinks();
+	switch_moves();
+	too_many_switches();
+	a_record_that_contradicts();
+	return 0;
+}
