@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all install deb demo check check-long lab lab-long bench coverage clean help
+.PHONY: all ina install deb demo check check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
 	@cmake --preset dev >/dev/null
 	@cmake --build build
+
+ina: ## the same with the controller of in-network aggregation, whose packages nothing else needs
+	@scripts/install-deps ina
+	@$(MAKE) --no-print-directory all
 
 PREFIX ?= /usr/local
 install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)

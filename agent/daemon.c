@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/daemon.h"
 
+#include "agent/dump.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -234,6 +235,11 @@ static void files_limit(struct ha_daemon *d)
 	}
 }
 
+static void metrics_print(const void *daemon, FILE *out)
+{
+	ha_dump_metrics(daemon, out);
+}
+
 static int parts_open(struct ha_daemon *d)
 {
 	const char *wrong, *hints_name;
@@ -255,7 +261,7 @@ static int parts_open(struct ha_daemon *d)
 	err = signals_open(d);
 	if (err)
 		return err;
-	wrong = ha_http_open(&d->http, &d->loop, d, d->options.metrics);
+	wrong = ha_http_open(&d->http, &d->loop, metrics_print, d, d->options.metrics);
 	if (wrong)
 		return complain("--metrics", wrong), 2;
 	return sockets_open(d);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/http.h"
 
-#include "agent/dump.h"
-
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -38,7 +36,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const c
 	return text ? reply(c, status, text, strlen(text), "text/plain") : MHD_NO;
 }
 
-static enum MHD_Result metrics(const struct ha_daemon *d, struct MHD_Connection *c)
+static enum MHD_Result metrics(const struct ha_http *h, struct MHD_Connection *c)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -46,7 +44,7 @@ static enum MHD_Result metrics(const struct ha_daemon *d, struct MHD_Connection 
 
 	if (!out)
 		return MHD_NO;
-	ha_dump_metrics(d, out);
+	h->print(h->user, out);
 	if (fclose(out)) {
 		free(text);
 		return MHD_NO;
@@ -117,20 +115,21 @@ void ha_http_tick(struct ha_http *h)
 		MHD_run(h->server);
 }
 
-const char *ha_http_open(struct ha_http *h, struct ha_loop *loop, const struct ha_daemon *daemon, const char *at)
+const char *ha_http_open(struct ha_http *h, struct ha_loop *loop, void (*print)(const void *user, FILE *out),
+			 const void *user, const char *at)
 {
 	struct sockaddr_storage to;
 	const union MHD_DaemonInfo *info;
 	unsigned flags = MHD_USE_EPOLL;
 
-	*h = (struct ha_http){ .loop = loop };
+	*h = (struct ha_http){ .loop = loop, .print = print, .user = user };
 	if (!strcmp(at, "none"))
 		return NULL;
 	if (!address_parse(at, &to))
 		return "it is neither ADDRESS:PORT nor none";
 	if (to.ss_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
-	h->server = MHD_start_daemon(flags, 0, NULL, NULL, asked, (void *)(uintptr_t)daemon, MHD_OPTION_SOCK_ADDR, &to,
+	h->server = MHD_start_daemon(flags, 0, NULL, NULL, asked, h, MHD_OPTION_SOCK_ADDR, &to,
 				     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, SECONDS,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_END);
 	if (!h->server)

@@ -475,6 +475,8 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 		ha_groups_end(g, group, "it ended before the controller began", now);
 	else if (r->base + r->len > s->buddy.slots)
 		ha_groups_end(g, group, "the switch has fewer aggregators now", now);
+	else if (s->moved)
+		ha_groups_end(g, group, "the switch has another address now", now);
 	else if (s->gone)
 		ha_groups_end(g, group, "the switch is no longer in the settings", now);
 	return true;

@@ -73,6 +73,7 @@ struct ha_group {
 struct ha_switch {
 	struct ha_switch_info info;
 	bool gone;	      /* no longer in the settings */
+	bool moved;	      /* while we were away: what is restored on it has ended */
 	uint64_t incarnation; /* of its memory, 0 = not known */
 	uint64_t heard;	      /* ns */
 	bool ever_heard;

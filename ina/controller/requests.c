@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/controller/requests.h"
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "ina/controller/address.h"
+#include "ina/controller/answers.h"
+#include "netccl.pb-c.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WAIT_MAX_NS (10 * HA_NS_PER_S)
+
+struct call {
+	struct ha_service *s;
+	const struct ha_caller *caller;
+	const uint8_t *bytes;
+	size_t len;
+	uint64_t now;
+	struct ha_reply *reply;
+};
+
+/* ---- replies ---- */
+
+void ha_reply_free(struct ha_reply *reply)
+{
+	free(reply->bytes);
+	reply->bytes = NULL;
+	reply->len = 0;
+}
+
+void ha_reply_fail(struct ha_reply *reply, enum ha_call_status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	ha_reply_free(reply);
+	reply->waits = false;
+	reply->status = status;
+	va_start(ap, fmt);
+	vsnprintf(reply->message, sizeof(reply->message), fmt, ap);
+	va_end(ap);
+}
+
+static void nonsense(struct call *c)
+{
+	c->s->count.invalid++;
+	ha_reply_fail(c->reply, HA_CALL_INVALID, "the bytes are no such request; see netccl.proto");
+}
+
+static void invalid(struct call *c, const char *what)
+{
+	c->s->count.invalid++;
+	ha_reply_fail(c->reply, HA_CALL_INVALID, "%s", what);
+}
+
+static void answer(struct call *c, const ProtobufCMessage *message)
+{
+	if (!ha_answer_pack(c->reply, message))
+		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+}
+
+/* Text that goes back to others must be fit for a terminal, and be UTF-8, or their parsers throw it out. */
+static bool text_sound(const char *s)
+{
+	int n;
+
+	for (; *s; s += n) {
+		n = ha_utf8(s);
+		if (!n || !ha_utf8_printable(s, n))
+			return false;
+	}
+	return true;
+}
+
+/* ---- CreateGroup ---- */
+
+static enum ha_call_status create(struct call *c, struct ha_group_wish *w, const char *name, bool text)
+{
+	struct ha_refusal why;
+	struct ha_group *group;
+
+	w->tenant = c->caller->tenant;
+	w->name = name;
+	w->created = (uint64_t)time(NULL);
+	if (!text_sound(name)) {
+		invalid(c, "the group's name is not printable UTF-8");
+		return HA_CALL_INVALID;
+	}
+	group = ha_service_create(c->s, w, c->now, &why);
+	if (!group && why.kind == HA_REFUSAL_INVALID) {
+		ha_reply_fail(c->reply, HA_CALL_INVALID, "%s", why.text);
+		return HA_CALL_INVALID;
+	}
+	if (!ha_answer_create(c->reply, group, &why, text))
+		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	return c->reply->status;
+}
+
+/* A member of whom only the address as text is known. */
+static void create_text(struct call *c)
+{
+	Inc__CreateGroupTextRequest *q = inc__create_group_text_request__unpack(NULL, c->len, c->bytes);
+	uint32_t member[HA_GROUP_MEMBERS_MAX];
+	struct ha_group_wish w = { .member = member };
+	bool sound = true;
+
+	if (!q) {
+		nonsense(c);
+		return;
+	}
+	for (size_t i = 0; i < q->n_member && i < HA_GROUP_MEMBERS_MAX && sound; i++) {
+		sound = ha_address_parse(q->member[i]->ip, &member[i]);
+		if (!sound) {
+			c->s->count.invalid++;
+			ha_reply_fail(c->reply, HA_CALL_INVALID, "'%.40s' of rank %zu is no IPv4 address",
+				      text_sound(q->member[i]->ip) ? q->member[i]->ip : "?", i);
+		}
+	}
+	w.members = q->n_member;
+	w.length = q->length;
+	w.least = q->leastlength;
+	w.lease_ms = q->leasems;
+	w.nonce = q->requestid.data;
+	w.nonce_len = q->requestid.len;
+	if (sound)
+		create(c, &w, q->name, true);
+	inc__create_group_text_request__free_unpacked(q, NULL);
+}
+
+static void create_group(struct call *c)
+{
+	Inc__CreateGroupRequest *q = inc__create_group_request__unpack(NULL, c->len, c->bytes);
+	uint32_t member[HA_GROUP_MEMBERS_MAX];
+	struct ha_group_wish w = { .member = member };
+
+	if (!q) {
+		create_text(c);
+		return;
+	}
+	for (size_t i = 0; i < q->n_member && i < HA_GROUP_MEMBERS_MAX; i++)
+		member[i] = q->member[i]->ip;
+	w.members = q->n_member;
+	w.length = q->length;
+	w.least = q->leastlength;
+	w.lease_ms = q->leasems;
+	w.nonce = q->requestid.data;
+	w.nonce_len = q->requestid.len;
+	create(c, &w, q->name, false);
+	inc__create_group_request__free_unpacked(q, NULL);
+}
+
+/* ---- which group is meant, and who may ---- */
+
+static bool is_member(const struct ha_group *group, uint32_t address)
+{
+	for (unsigned i = 0; address && i < group->r.members; i++)
+		if (group->r.member[i] == address)
+			return true;
+	return false;
+}
+
+static bool may(const struct ha_caller *who, const struct ha_group *group, uint64_t key)
+{
+	if (key)
+		return key == group->r.key;
+	return who->admin || !strcmp(who->tenant, group->r.tenant) || is_member(group, who->address);
+}
+
+enum which { NONE, ONE, SEVERAL, FORBIDDEN };
+
+/* LIVE ones first. */
+static enum which which_group(const struct call *c, uint32_t id, const char *switch_name, uint64_t key,
+			      struct ha_group **found)
+{
+	enum which result = NONE;
+
+	*found = NULL;
+	for (unsigned i = 0; id && id < HA_GROUP_IDS && i < c->s->groups.nsw; i++) {
+		struct ha_group *group = c->s->groups.sw[i]->group[id];
+
+		if (!group || (*switch_name && strcmp(switch_name, group->r.switch_name)))
+			continue;
+		if (!may(c->caller, group, key)) {
+			result = result == NONE ? FORBIDDEN : result;
+			continue;
+		}
+		if (*found && (*found)->r.state == HA_GROUP_LIVE) {
+			if (group->r.state == HA_GROUP_LIVE)
+				return SEVERAL;
+			continue;
+		}
+		*found = group;
+		result = ONE;
+	}
+	return result;
+}
+
+/* true: *found is the one. Else the reply is there, or (*found NULL, nothing said) there is none. */
+static bool group_meant(struct call *c, uint32_t id, const char *switch_name, uint64_t key, struct ha_group **found)
+{
+	switch (which_group(c, id, switch_name, key, found)) {
+	case ONE:
+		return true;
+	case SEVERAL:
+		ha_reply_fail(c->reply, HA_CALL_PRECONDITION,
+			      "several switches have a group %u of yours; name the switch or give the key", id);
+		return false;
+	case FORBIDDEN:
+		c->s->count.denied++;
+		ha_reply_fail(c->reply, HA_CALL_DENIED, "group %u is not yours (%s); give its key", id,
+			      c->caller->tenant);
+		return false;
+	case NONE:
+		break;
+	}
+	return false;
+}
+
+static void destroy_group(struct call *c)
+{
+	Inc__DestroyGroupRequest *q = inc__destroy_group_request__unpack(NULL, c->len, c->bytes);
+	Inc__DestroyGroupResponse r = INC__DESTROY_GROUP_RESPONSE__INIT;
+	struct ha_group *group;
+	char text[64];
+
+	if (!q) {
+		nonsense(c);
+		return;
+	}
+	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
+	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
+		if (group->r.state == HA_GROUP_LIVE) {
+			ha_service_end(c->s, group, "a client has ended it", c->now);
+			c->s->count.destroyed++;
+			text[0] = 0;
+		} else {
+			snprintf(text, sizeof(text), "group %u has ended before", q->groupid);
+		}
+	}
+	/* NetCCL destroys its groups when a process ends, and group 0 too: that what is gone is gone is no error. */
+	r.message = text;
+	if (!c->reply->status)
+		answer(c, &r.base);
+	inc__destroy_group_request__free_unpacked(q, NULL);
+}
+
+static void heartbeat(struct call *c)
+{
+	Inc__HeartbeatRequest *q = inc__heartbeat_request__unpack(NULL, c->len, c->bytes);
+	Inc__HeartbeatResponse r = INC__HEARTBEAT_RESPONSE__INIT;
+	struct ha_group *group;
+	char text[160];
+
+	if (!q) {
+		nonsense(c);
+		return;
+	}
+	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
+	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
+		ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1, c->now);
+		c->s->count.renewed += group->r.state == HA_GROUP_LIVE;
+		r.state = (Inc__State)group->r.state;
+		r.epoch = group->r.epoch;
+		r.leasems = group->r.lease_ms;
+		r.switchaway = !ha_groups_switch_up(&c->s->groups, group->home, c->now);
+		r.silent = ha_groups_silent(group, c->now);
+		if (group->r.state == HA_GROUP_LIVE)
+			text[0] = 0;
+		else
+			snprintf(text, sizeof(text), "group %u has ended: %s", q->groupid, group->why);
+	} else if (!c->reply->status && q->key && which_group(c, q->groupid, q->switch_, 0, &group) != NONE) {
+		snprintf(text, sizeof(text), "the group of this key is over; group %u is another's now", q->groupid);
+	}
+	r.message = text;
+	if (!c->reply->status)
+		answer(c, &r.base);
+	inc__heartbeat_request__free_unpacked(q, NULL);
+}
+
+static void list(struct call *c)
+{
+	Inc__ListRequest *q = inc__list_request__unpack(NULL, c->len, c->bytes);
+
+	if (!q) {
+		nonsense(c);
+		return;
+	}
+	if (!ha_answer_list(c->reply, &c->s->groups, q->after, c->now))
+		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	inc__list_request__free_unpacked(q, NULL);
+}
+
+/* ---- switches ---- */
+
+static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)
+{
+	if (!ha_switch_name_valid(q->name)) {
+		invalid(c, "a switch's name has 1 to 31 letters, digits, dots, dashes or underscores");
+		return false;
+	}
+	strcpy(info->name, q->name);
+	info->address = q->ip;
+	info->slots = q->slots;
+	info->registers = true;
+	if (q->slots < HA_BUDDY_UNIT || q->slots > HA_BUDDY_SLOTS || !q->ip || !q->n_serves ||
+	    q->n_serves > HA_SWITCH_PREFIXES) {
+		invalid(c, "a switch has an address, 16 to 65536 slots, and serves 1 to 16 prefixes");
+		return false;
+	}
+	for (size_t i = 0; i < q->n_serves; i++)
+		if (!ha_prefix_parse(q->serves[i], &info->serves[info->nserves++])) {
+			invalid(c, "a prefix is like 10.0.0.0/24, without bits behind its length");
+			return false;
+		}
+	return true;
+}
+
+static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)
+{
+	const struct ha_switch *sw = ha_groups_switch_find(&c->s->groups, q->name);
+
+	memset(info, 0, sizeof(*info));
+	if (!c->caller->registrar && !c->caller->admin) {
+		c->s->count.denied++;
+		ha_reply_fail(c->reply, HA_CALL_DENIED, "%s may not speak for a switch; see 'register' in the settings",
+			      c->caller->tenant);
+		return false;
+	}
+	if (!q->incarnation) {
+		invalid(c, "Incarnation 0");
+		return false;
+	}
+	if (sw && sw->info.configured && !sw->gone) { /* the settings know better */
+		*info = sw->info;
+		return true;
+	}
+	return info_fill(c, q, info);
+}
+
+/* Packets of a group have come: whoever cannot renew still lives. */
+static void seen(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch *sw)
+{
+	for (size_t i = 0; i < q->n_seen; i++) {
+		struct ha_group *group = q->seen[i]->groupid < HA_GROUP_IDS ? sw->group[q->seen[i]->groupid] : NULL;
+
+		if (!group || group->r.epoch != q->seen[i]->epoch || !group->r.plain)
+			continue;
+		ha_groups_renew(group, -1, c->now);
+		c->s->count.seen++;
+	}
+}
+
+static void switch_heartbeat(struct call *c)
+{
+	Inc__SwitchHeartbeatRequest *q = inc__switch_heartbeat_request__unpack(NULL, c->len, c->bytes);
+	struct ha_switch_info info;
+	struct ha_switch *sw;
+	uint64_t wait;
+
+	if (!q) {
+		nonsense(c);
+		return;
+	}
+	if (info_from(c, q, &info)) {
+		sw = ha_service_switch(c->s, &info, q->incarnation, c->now);
+		if (!sw) {
+			ha_reply_fail(c->reply, HA_CALL_EXHAUSTED, "the controller knows %u switches already",
+				      HA_GROUPS_SWITCHES);
+		} else {
+			seen(c, q, sw);
+			wait = q->waitms * HA_NS_PER_MS;
+			c->reply->waits = true;
+			c->reply->version = q->version;
+			c->reply->until = c->now + (wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS);
+			strcpy(c->reply->switch_name, info.name);
+		}
+	}
+	inc__switch_heartbeat_request__free_unpacked(q, NULL);
+}
+
+bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now)
+{
+	const struct ha_switch *sw = ha_groups_switch_find(&s->groups, reply->switch_name);
+
+	if (sw && sw->version == reply->version && now < reply->until)
+		return false;
+	reply->waits = false;
+	if (!sw)
+		ha_reply_fail(reply, HA_CALL_UNAVAILABLE, "the switch is not known any more; say it again");
+	else if (!ha_answer_table(reply, &s->groups, sw, reply->version, now))
+		ha_reply_fail(reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	return true;
+}
+
+/* ---- methods ---- */
+
+static void refused_method(struct call *c)
+{
+	c->s->count.denied++;
+	ha_reply_fail(c->reply, HA_CALL_DENIED, "no client may do that: groups end by DestroyGroup, the controller by its "
+						"administrator");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct call *c);
+} methods[] = {
+	{ "CreateGroup", create_group },
+	{ "DestroyGroup", destroy_group },
+	{ "Heartbeat", heartbeat },
+	{ "List", list },
+	{ "SwitchHeartbeat", switch_heartbeat },
+	{ "Stop", refused_method },
+	{ "Init", refused_method },
+};
+
+void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller, const uint8_t *bytes,
+		size_t len, uint64_t now, struct ha_reply *reply)
+{
+	struct call c = { s, caller, bytes, len, now, reply };
+	const char *slash = strrchr(method, '/');
+
+	memset(reply, 0, sizeof(*reply));
+	method = slash ? slash + 1 : method;
+	if (len > HA_REQUEST_MAX) {
+		s->count.invalid++;
+		ha_reply_fail(reply, HA_CALL_EXHAUSTED, "a request has %u bytes at most", HA_REQUEST_MAX);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (!strcmp(method, methods[i].name)) {
+			methods[i].run(&c);
+			return;
+		}
+	s->count.invalid++;
+	ha_reply_fail(reply, HA_CALL_UNIMPLEMENTED, "there is no such method; see netccl.proto");
+}
