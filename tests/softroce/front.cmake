@@ -90,6 +90,8 @@ cm_test(udaddy      153 "return status 0" "udaddy -c 4 -C 20" "udaddy -c 4 -C 20
 cm_test(ucmatose    154 "return status 0" "ucmatose -c 8 -C 20 -S 5000" "ucmatose -c 8 -C 20 -S 5000 -s ADDRESS")
 cm_test(client      155 "rdma_client: end 0" rdma_server "rdma_client -s ADDRESS")
 cm_test(xclient     156 "rdma_xclient: end 0" rdma_xserver "rdma_xclient -s ADDRESS")
+cm_test(rstream     160 "^custom +64k +1k " "rstream -T v -S 65536 -C 1000" "rstream -T v -S 65536 -C 1000 -s ADDRESS")
+cm_test(riostream   161 "^custom +64k +1k " "riostream -T v -S 65536 -C 1000" "riostream -T v -S 65536 -C 1000 -s ADDRESS")
 cm_test(write_bw    157 "^ 65536 +500 " "ib_write_bw -R -d soft0 -n 500" "ib_write_bw -R -d soft0 -n 500 ADDRESS")
 cm_test(send_lat_ud 158 "^ 64 +200 " "ib_send_lat -R -c UD -d soft0 -n 200 -s 64"
   "ib_send_lat -R -c UD -d soft0 -n 200 -s 64 ADDRESS")
