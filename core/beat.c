@@ -2,10 +2,10 @@
 /*
  * beat.c - does a rail that is up still answer?
  *
- * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS and compares the
- * send queue's counts with those of the look before. At each look a rail gets a word of eight bytes to write, unless the
- * last one is still out; the peer's NIC acknowledges it, so the answer needs nobody's processor there, and a peer that sleeps
- * is no dead path. A rail that carries data may stand still for the soft time-out (rto.h), one that only waits misses three beats.
+ * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in a soft
+ * time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat a rail gets a
+ * word of eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the answer needs nobody's
+ * processor there, and a peer that sleeps is no dead path. A rail that carries data may stand still for the soft time-out (rto.h), one that only waits misses three beats.
  * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
  */
 #include "core/ctx.h"
@@ -17,6 +17,7 @@
 #include <errno.h>
 
 #define MISSES 3
+#define LOOKS 40 /* so that the time-out ends within 5 % of it */
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
@@ -44,7 +45,9 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 	bool data = b->weight[r->index] || (b->moves && r->index < b->ndata);
 	uint64_t patience = data ? b->rto.rto_ns : MISSES * heartbeat_ns(b);
-	uint64_t still = now - (k->still_since > k->beat_sent_at ? k->still_since : k->beat_sent_at);
+	/* A sender's data asks for its end by itself. */
+	uint64_t asked = b->is_send && data ? 0 : k->beat_sent_at;
+	uint64_t still = now - (k->still_since > asked ? k->still_since : asked);
 
 	if (!(b->flags & HA_FLAG_LIVES))
 		return; /* without failover the queue pair alone decides */
@@ -55,24 +58,38 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			r->sq_posted - r->sq_retired);
 }
 
+/* Since when nothing moves; true: it stands still with work outstanding. What was posted at any time since a look long ago at an idle rail has only just been seen. */
+static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t soon = b->rto.rto_ns / LOOKS;
+	bool moved = r->sq_retired != k->retired_seen, idle = r->sq_posted == r->sq_retired;
+
+	if (moved || idle || (k->idle_seen && now - k->looked_at > 2 * soon))
+		k->still_since = now;
+	k->retired_seen = r->sq_retired;
+	k->idle_seen = idle;
+	k->looked_at = now;
+	k->look_at = moved || !idle ? now + soon : UINT64_MAX;
+	return !moved && !idle;
+}
+
 void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t interval = heartbeat_ns(b);
+	bool still;
 
 	if (!b->is_send)
 		ha_life_pings(b, r, now);
 	if (r->state != HA_RAIL_UP)
 		return;
-	if (r->sq_retired != k->retired_seen || r->sq_posted == r->sq_retired) {
-		k->retired_seen = r->sq_retired;
-		k->still_since = now;
-	}
+	still = look(b, r, now);
 	if (k->beat_sent_at && (int32_t)(r->sq_retired - k->beat_mark) >= 0)
 		k->beat_sent_at = 0;
 	if (interval > b->rto.rto_ns / 4)
 		interval = b->rto.rto_ns / 4;
-	if (now >= k->beat_at) {
+	if (now >= k->beat_at || (still && !k->beat_sent_at)) {
 		if (!k->beat_sent_at) {
 			k->misses = 0;
 			beat(b, r, now);
@@ -83,6 +100,10 @@ void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		}
 		k->beat_at = now + interval;
 	}
+	if (k->look_at > k->beat_at)
+		k->look_at = k->beat_at;
+	if (k->look_at > k->still_since + b->rto.rto_ns && now < k->still_since + b->rto.rto_ns)
+		k->look_at = k->still_since + b->rto.rto_ns;
 	judge(b, r, now);
-	ha_due(b, k->beat_at);
+	ha_due(b, k->look_at);
 }

@@ -100,11 +100,14 @@ struct ha_control {
 	uint64_t ping_answered; /* receiver: the last ping that has its pong */
 
 	/* Heartbeat. */
-	uint64_t beat_at;	/* the next look */
+	uint64_t beat_at;	/* the next beat */
 	uint64_t beat_sent_at;	/* when the word that is on its way was written; 0 = none is */
 	unsigned misses;	/* looks at which it was missing */
 	uint32_t beat_mark;	/* the send queue's count with it */
-	uint32_t retired_seen;	/* at the last look */
+	uint32_t retired_seen;	/* at the last look, */
+	bool idle_seen;		/* and that nothing was outstanding, */
+	uint64_t looked_at;	/* which was then; */
+	uint64_t look_at;	/* the next one */
 	uint64_t still_since;	/* work is outstanding and nothing moves since */
 
 	/* Keys of this rail's device for receives that were announced without: [keys_next, keys_end) must be told. Sender:

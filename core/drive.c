@@ -81,7 +81,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].beat_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
+	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].look_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
 					  b->doomed || ha_ctx_self_driven(b->ctx));
 }
 

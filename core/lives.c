@@ -135,9 +135,10 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->attempts = 0;
 	k->repeat_at = 0;
 	k->retired_seen = r->sq_retired;
-	k->still_since = now;
+	k->idle_seen = true;
+	k->still_since = k->looked_at = now;
 	k->beat_sent_at = 0;
-	k->beat_at = now;
+	k->beat_at = k->look_at = now;
 	ha_due(b, now);
 }
 

@@ -655,6 +655,7 @@ static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
 		.active_mtu = v->limits.mtu,
 		.seed = (uint32_t)(seed >> 7 ^ seed * (2 * i + 1)),
 		.max_inflight = v->limits.inflight,
+		.retry_forever = v->limits.retry_forever,
 		.event_ops = &event_ops,
 		.user = dev,
 	};

@@ -48,6 +48,7 @@ struct sim_limits {
 	int max_qp_wr, max_srq_wr, max_qp;
 	enum ibv_mtu mtu;
 	uint32_t inflight; /* packets in flight of a queue pair */
+	bool retry_forever; /* a NIC that never says that nobody answers */
 };
 
 enum sim_kind { SIM_CONTEXT, SIM_PD, SIM_MR, SIM_CQ, SIM_SRQ, SIM_QP, SIM_KINDS };

@@ -84,6 +84,7 @@ struct sr_nic_config {
 	enum ibv_mtu active_mtu;
 	uint32_t seed;		    /* for QPNs, keys and initial random state */
 	uint32_t max_inflight;	    /* unacknowledged request packets per queue pair; 0 = the engine's default */
+	bool retry_forever;	    /* retry_cnt 7 means without end, as Linux's rdma_rxe takes it, not seven times */
 	const struct sr_wire_ops *wire_ops;
 	void *wire;
 	const struct sr_event_ops *event_ops;

@@ -17,6 +17,7 @@ static const uint32_t rnr_time[32] = {
 };
 #define RNR_UNIT_NS 10000ull
 #define RNR_FOREVER 7
+#define RETRY_FOREVER 7
 
 void sr_completer_start_timer(struct sr_qp *qp)
 {
@@ -116,7 +117,8 @@ static void retry(struct sr_qp *qp)
 		sr_requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	req->retry_left--;
+	if (!qp->nic->config.retry_forever || qp->attr.retry_cnt != RETRY_FOREVER)
+		req->retry_left--;
 	qp->nic->counters.completer_retry_err++;
 	sr_requester_rewind(qp);
 	sr_timer_stop(&qp->timer); /* runs again from the first repeated packet */
