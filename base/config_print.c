@@ -18,6 +18,7 @@ static const struct {
 	[HA_CONFIG_RAILS] = { "Several rails with weights", "" },
 	[HA_CONFIG_DEVICES] = { "Devices and addresses",
 		"The NCCL_ variables mean what they mean to NCCL's own InfiniBand transport." },
+	[HA_CONFIG_AGGREGATION] = { "Reduction in the network", "" },
 	[HA_CONFIG_LOGGING] = { "Logging", "" },
 	[HA_CONFIG_TESTING] = { "For tests", "" },
 };

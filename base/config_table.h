@@ -150,6 +150,16 @@ X(STR, socket_ifname, "NCCL_SOCKET_IFNAME", 0, 0, 0, "", NOW, DEVICES,
 X(ENUM, socket_family, "NCCL_SOCKET_FAMILY", 0, 0, 2, "any|AF_INET|AF_INET6", NOW, DEVICES,
   "Address family of the out-of-band connections.")
 
+/* Reduction in the network. */
+X(STR, controller_addr, "NETCCL_CONTROLLER_ADDR", 0, 0, 0, "127.0.0.1:50051", NOW, AGGREGATION,
+  "Where ha-controller listens: host:port, or unix:/path.")
+X(STR, controller_ca, "NETCCL_CONTROLLER_CA", 0, 0, 0, "", NOW, AGGREGATION,
+  "PEM file: who signs the controller's certificate. Setting it means TLS.")
+X(STR, controller_cert, "NETCCL_CONTROLLER_CERT", 0, 0, 0, "", NOW, AGGREGATION,
+  "PEM file: our certificate for the controller; together with NETCCL_CONTROLLER_KEY.")
+X(STR, controller_key, "NETCCL_CONTROLLER_KEY", 0, 0, 0, "", NOW, AGGREGATION,
+  "PEM file: the key of that certificate.")
+
 /* Logging. */
 X(INT, debug, "HA_NCCL_DEBUG", 0, 0, 3, "", NOW, LOGGING,
   "0 = as NCCL_DEBUG says, 1 = warnings, 2 = information too, 3 = traces too. What it adds goes to stderr.")

@@ -24,6 +24,7 @@ static const struct ha_command commands[] = {
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "status", "what every process says of its connections: protected or not, events, counters", ha_cmd_status },
 	{ "agent", "the hints that ha-agent gives to the plugins; set one by hand", ha_cmd_agent },
+	{ "ina", "groups of ha-controller: list, create, renew, destroy", ha_cmd_ina },
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters", ha_cmd_soft },
 	{ "cut", "pull the cable of a software NIC", ha_cmd_cut },
 	{ "heal", "undo every fault of a software NIC", ha_cmd_cut },

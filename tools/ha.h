@@ -14,6 +14,7 @@ int ha_cmd_sim(int argc, char **argv);
 int ha_cmd_status(int argc, char **argv);
 int ha_cmd_soft(int argc, char **argv);
 /* cut, heal, kill, drop, duplicate, reorder, delay and blackhole: argv[0] says which. */
+int ha_cmd_ina(int argc, char **argv);
 int ha_cmd_cut(int argc, char **argv);
 
 #endif

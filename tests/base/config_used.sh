@@ -4,7 +4,7 @@
 # marked LATER by none. Argument: the source folder.
 set -euo pipefail
 cd "$1"
-sources=$(find base verbs topo core nccl tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
+sources=$(find base verbs topo core nccl ina tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
 wrong=0
 
 used() { # field

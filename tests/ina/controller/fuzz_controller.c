@@ -40,6 +40,10 @@ static void answer_is_sound(unsigned method, const struct ha_reply *reply)
 	protobuf_c_message_free_unpacked(m, NULL);
 }
 
+static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ha_settings settings;
@@ -48,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char why[128];
 	bool fatal;
 
-	ha_log_configure(NULL, NULL, 0);
+	ha_log_set_sink(no_line);
 	ha_settings_default(&settings);
 	settings.nsw = 1;
 	settings.sw[0] = (struct ha_switch_info){ .name = "s", .address = 0x0a0000fe, .slots = 4096, .nserves = 1,

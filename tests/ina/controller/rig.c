@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/ina/controller/rig.h"
+
+#include "tests/base/check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+void rig_sleep(unsigned ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+/* A port that nobody has; it must be the same after each restart. */
+static unsigned free_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(at);
+
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) && !getsockname(fd, (struct sockaddr *)&at, &len));
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+void rig_make(struct rig *r, const char *program, const char *settings)
+{
+	FILE *file;
+
+	memset(r, 0, sizeof(*r));
+	r->program = program;
+	strcpy(r->top, "/tmp/hawser-controller-XXXXXX");
+	CHECK(mkdtemp(r->top));
+	snprintf(r->address, sizeof(r->address), "127.0.0.1:%u", free_port());
+	snprintf(r->listen, sizeof(r->listen), "--listen=%s", r->address);
+	snprintf(r->settings, sizeof(r->settings), "%s/settings", r->top);
+	snprintf(r->database, sizeof(r->database), "--database=%s/db", r->top);
+	snprintf(r->log, sizeof(r->log), "%s/log", r->top);
+	file = fopen(r->settings, "we");
+	CHECK(file && fputs(settings, file) >= 0 && !fclose(file));
+}
+
+void rig_start(struct rig *r, const char *extra)
+{
+	char settings[128];
+	const char *argv[] = { r->program, r->listen, r->database, settings, "--metrics=none", extra, NULL };
+
+	snprintf(settings, sizeof(settings), "--settings=%s", r->settings);
+	r->pid = fork();
+	CHECK(r->pid >= 0);
+	if (!r->pid) {
+		int fd = open(r->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		dup2(fd, STDERR_FILENO);
+		execv(r->program, (char **)(void *)argv);
+		_exit(127);
+	}
+}
+
+static void count_page(void *user, const struct Inc__ListResponse *list)
+{
+	++*(unsigned *)user;
+}
+
+void rig_await(struct rig *r)
+{
+	struct ha_ina_client *c = rig_client(r, 60000, true);
+	unsigned pages = 0;
+
+	if (ha_ina_client_list(c, count_page, &pages))
+		fprintf(stderr, "%s; its log is %s\n", ha_ina_client_error(c), r->log);
+	CHECK(pages);
+	ha_ina_client_close(c);
+}
+
+int rig_stop(struct rig *r, int signal)
+{
+	int status;
+
+	CHECK(!kill(r->pid, signal));
+	CHECK(waitpid(r->pid, &status, 0) == r->pid);
+	r->pid = 0;
+	return status;
+}
+
+static int entry_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+void rig_remove(struct rig *r)
+{
+	if (r->pid)
+		rig_stop(r, SIGKILL);
+	CHECK(!nftw(r->top, entry_remove, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool patient)
+{
+	struct ha_ina_client_options options = { .address = r->address, .deadline_ms = deadline_ms, .patient = patient };
+	char why[256];
+	struct ha_ina_client *c = ha_ina_client_open(&options, why, sizeof(why));
+
+	CHECK(c);
+	return c;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* client.h against a controller that is there, down, hanging, restarted in between, full, unwilling, and no controller. */
+#include "base/clock.h"
+#include "netccl.pb-c.h"
+#include "tests/base/check.h"
+#include "tests/ina/controller/rig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct rig r;
+static const uint32_t members[] = { 0x0a000003, 0x0a000001, 0x0a000002 };
+
+static void says(const struct ha_ina_client *c, const char *words)
+{
+	const char *line = ha_ina_client_error(c);
+
+	if (!strstr(line, words))
+		fprintf(stderr, "'%s' is not in '%s'\n", words, line);
+	CHECK(strstr(line, words) && strstr(line, "controller ") && !strchr(line, '\n'));
+}
+
+static struct ha_ina_wish wish(uint32_t length, uint32_t lease_ms)
+{
+	return (struct ha_ina_wish){ .member = members, .members = 3, .length = length, .least = length,
+				     .lease_ms = lease_ms, .name = "test" };
+}
+
+static void there(void)
+{
+	struct ha_ina_client *c = rig_client(&r, 30000, false);
+	struct ha_ina_wish w = wish(256, 5000);
+	struct ha_ina_lease lease, other;
+	struct ha_ina_beat beat;
+	char message[192];
+
+	CHECK(!ha_ina_client_create(c, &w, &lease));
+	CHECK(lease.id && lease.agg_len == 256 && lease.key && lease.lease_ms == 5000);
+	CHECK_INT(lease.switch_address, 0x0a0000fe);
+	CHECK_TEXT(lease.switch_name, "s");
+	CHECK(!ha_ina_client_create(c, &w, &other));
+	CHECK(other.id && other.id != lease.id);
+	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
+	CHECK(beat.live && beat.epoch == lease.epoch && !beat.switch_away && !*beat.message);
+	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message) && !*message);
+	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message));
+	CHECK(strstr(message, "has ended before"));
+	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
+	CHECK(!beat.live && strstr(beat.message, "has ended: a client has ended it"));
+	lease = other;
+	lease.key ^= 1;
+	CHECK_INT(ha_ina_client_renew(c, &lease, -1, &beat), -EACCES);
+	says(c, "is not yours");
+	CHECK_INT(ha_ina_client_destroy(c, other.id, NULL, 5, message), -EACCES);
+	w.members = 1;
+	CHECK_INT(ha_ina_client_create(c, &w, &lease), -EINVAL);
+	says(c, "2 to 32 members, not 1");
+	w = wish(32768, 0);
+	CHECK(!ha_ina_client_create(c, &w, &lease));
+	CHECK(!lease.id && !lease.agg_len && strstr(lease.message, "switch s has no 32768 aggregators"));
+	CHECK(!ha_ina_client_destroy(c, other.id, NULL, other.key, message) && !*message);
+	ha_ina_client_close(c);
+}
+
+static void no_page(void *user, const struct Inc__ListResponse *list)
+{
+}
+
+static void down(void)
+{
+	struct ha_ina_client *c = rig_client(&r, 20000, false), *patient = rig_client(&r, 500, true);
+	uint64_t began = ha_clock_now(&ha_clock_live);
+
+	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
+	says(c, "is ha-controller running there");
+	CHECK_INT(ha_ina_client_list(patient, no_page, NULL), -ECONNREFUSED);
+	says(patient, "is ha-controller running there");
+	CHECK(ha_clock_now(&ha_clock_live) - began < 20 * HA_NS_PER_S);
+	ha_ina_client_close(c);
+	ha_ina_client_close(patient);
+}
+
+static void hanging(void)
+{
+	struct ha_ina_client *c = rig_client(&r, 300, true), *new = rig_client(&r, 300, false);
+	struct ha_ina_wish w = wish(16, 5000);
+	struct ha_ina_lease lease;
+
+	CHECK(!kill(r.pid, SIGSTOP));
+	CHECK_INT(ha_ina_client_create(c, &w, &lease), -ETIMEDOUT);
+	says(c, "no answer within 300 ms");
+	CHECK_INT(ha_ina_client_list(new, no_page, NULL), -ETIMEDOUT);
+	CHECK(!kill(r.pid, SIGCONT));
+	rig_await(&r);
+	ha_ina_client_close(new);
+	ha_ina_client_close(c);
+	c = rig_client(&r, 30000, false);
+	CHECK(!ha_ina_client_create(c, &w, &lease) && lease.id);
+	ha_ina_client_close(c);
+}
+
+struct talk {
+	struct ha_ina_client *client;
+	struct ha_ina_lease lease;
+};
+
+static void *talk_to_one_that_is_away(void *arg)
+{
+	struct talk *t = arg;
+	struct ha_ina_wish w = wish(16, 60000);
+	struct ha_ina_lease other;
+	struct ha_ina_beat beat;
+
+	if (ha_ina_client_renew(t->client, &t->lease, 0, &beat))
+		fprintf(stderr, "%s\n", ha_ina_client_error(t->client));
+	CHECK(beat.live && beat.epoch == t->lease.epoch);
+	CHECK(!ha_ina_client_create(t->client, &w, &other));
+	CHECK(other.id && other.id != t->lease.id);
+	return NULL;
+}
+
+static void restarted_in_between(void)
+{
+	struct talk talk = { .client = rig_client(&r, 60000, true) };
+	struct ha_ina_wish w = wish(16, 60000);
+	pthread_t thread;
+
+	CHECK(!ha_ina_client_create(talk.client, &w, &talk.lease) && talk.lease.id);
+	rig_stop(&r, SIGKILL);
+	CHECK(!pthread_create(&thread, NULL, talk_to_one_that_is_away, &talk));
+	rig_sleep(300);
+	rig_start(&r, NULL);
+	pthread_join(thread, NULL);
+	ha_ina_client_close(talk.client);
+}
+
+/* A table comes as soon as there is another one, a renewed epoch included; and no longer than it waits. */
+static void a_switch(void)
+{
+	struct ha_ina_client *c = rig_client(&r, 30000, false);
+	Inc__SwitchHeartbeatRequest q = INC__SWITCH_HEARTBEAT_REQUEST__INIT;
+	Inc__SwitchHeartbeatResponse *a;
+	uint64_t began;
+
+	q.name = (char *)(uintptr_t)"s";
+	q.incarnation = 7;
+	CHECK(!ha_ina_client_switch(c, &q, &a));
+	CHECK(a->changed && a->n_group >= 2);
+	q.version = a->version;
+	inc__switch_heartbeat_response__free_unpacked(a, NULL);
+	q.waitms = 200;
+	began = ha_clock_now(&ha_clock_live);
+	CHECK(!ha_ina_client_switch(c, &q, &a));
+	CHECK(!a->changed && !a->n_group && ha_clock_now(&ha_clock_live) - began >= 200 * HA_NS_PER_MS);
+	inc__switch_heartbeat_response__free_unpacked(a, NULL);
+	ha_ina_client_close(c);
+}
+
+/* Something else listens there. */
+static void no_controller(void)
+{
+	struct ha_ina_client_options options = { .address = "unix:/tmp/hawser-there-is-none", .deadline_ms = 5000 };
+	struct ha_ina_client *c;
+	char why[256];
+
+	c = ha_ina_client_open(&options, why, sizeof(why));
+	CHECK(c);
+	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
+	ha_ina_client_close(c);
+	options.address = "no such address at all";
+	c = ha_ina_client_open(&options, why, sizeof(why));
+	CHECK(c);
+	CHECK(ha_ina_client_list(c, no_page, NULL) < 0);
+	says(c, "no such address at all");
+	ha_ina_client_close(c);
+	options.tls.cert = "/dev/null";
+	CHECK(!ha_ina_client_open(&options, why, sizeof(why)));
+	CHECK_TEXT(why, "a certificate and its key come together");
+	options.tls.key = "/dev/null";
+	CHECK(!ha_ina_client_open(&options, why, sizeof(why)));
+	CHECK_TEXT(why, "/dev/null: no PEM file");
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc >= 2);
+	rig_make(&r, argv[1], "switch s address 10.0.0.254 slots 8192 serves 10.0.0.0/8\nregister any\n");
+	down();
+	no_controller();
+	rig_start(&r, NULL);
+	rig_await(&r);
+	there();
+	hanging();
+	restarted_in_between();
+	a_switch();
+	CHECK_INT(rig_stop(&r, SIGTERM), 0);
+	rig_remove(&r);
+	return 0;
+}

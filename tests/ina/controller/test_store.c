@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * service.h over a real database: random requests in random transactions; at any point the memory is thrown away and
+ * loaded again, with and without what was not committed; or the disk is full, and what was asked for has not happened.
+ * Beside it: databases that are damaged, foreign, of another version, in use.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "ina/controller/service.h"
+#include "ina/controller/store.h"
+#include "tests/base/check.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STEPS 1500
+#define MOST 1024
+
+static char top[64], path[96];
+static struct ha_settings settings;
+static struct ha_store *store;
+static struct ha_service service;
+static uint64_t now = HA_NS_PER_S, dice_state = 7;
+static char why[256];
+
+static uint32_t dice(uint32_t n)
+{
+	dice_state = dice_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((dice_state >> 33) % n);
+}
+
+static void database_remove(void)
+{
+	char name[128];
+
+	unlink(path);
+	snprintf(name, sizeof(name), "%s-wal", path);
+	unlink(name);
+	snprintf(name, sizeof(name), "%s-shm", path);
+	unlink(name);
+}
+
+static void start(void)
+{
+	store = ha_store_open(path, why, sizeof(why));
+	if (!store)
+		fprintf(stderr, "%s\n", why);
+	CHECK(store);
+	CHECK(!ha_service_open(&service, &settings, store, now, why, sizeof(why)));
+}
+
+/* Without a commit: what was not kept is lost. */
+static void stop(void)
+{
+	ha_service_close(&service);
+	ha_store_close(store);
+}
+
+/* What a client may rely on: everything of every group that was committed. */
+static struct ha_group_record kept[MOST];
+static uint32_t kept_epoch[4][256];
+static unsigned nkept;
+
+static int by_serial(const void *a, const void *b)
+{
+	const struct ha_group_record *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static unsigned snapshot(struct ha_group_record *to, uint32_t epoch[4][256])
+{
+	unsigned n = 0;
+
+	for (const struct ha_group *g = service.groups.first; g; g = g->next)
+		to[n++] = g->r;
+	qsort(to, n, sizeof(*to), by_serial);
+	for (unsigned i = 0; i < service.groups.nsw; i++)
+		memcpy(epoch[i], service.groups.sw[i]->epoch, sizeof(epoch[i]));
+	return n;
+}
+
+static void keep(void)
+{
+	nkept = snapshot(kept, kept_epoch);
+}
+
+static void compare(void)
+{
+	static struct ha_group_record is[MOST];
+	static uint32_t epoch[4][256];
+
+	CHECK_INT(snapshot(is, epoch), nkept);
+	CHECK(!memcmp(is, kept, nkept * sizeof(is[0])));
+	CHECK(!memcmp(epoch, kept_epoch, sizeof(epoch)));
+	CHECK(!ha_groups_check(&service.groups));
+}
+
+static void create(void)
+{
+	uint32_t member[3] = { 0x0a000001 + dice(200), 0x0a000101 + dice(100), 0x0a000201 };
+	uint8_t nonce[8];
+	struct ha_group_wish w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6", .name = "job", .member = member, .members = 2 + dice(2),
+				   .length = 16u << dice(7), .lease_ms = dice(3) ? 1000 + dice(60000) : 0, .nonce = nonce,
+				   .nonce_len = dice(9), .created = 1700000000 };
+	struct ha_refusal refusal;
+
+	for (size_t i = 0; i < sizeof(nonce); i++)
+		nonce[i] = (uint8_t)dice(256);
+	ha_service_create(&service, &w, now, &refusal);
+}
+
+static void change(void)
+{
+	struct ha_switch_info info = settings.sw[1];
+	struct ha_group *group = service.groups.first;
+
+	switch (dice(8)) {
+	case 0:
+		now += dice(20000) * HA_NS_PER_MS;
+		ha_service_tick(&service, now);
+		break;
+	case 1:
+		for (unsigned n = group ? dice(service.groups.live + service.groups.closed) : 0; n; n--)
+			group = group->next;
+		if (group && group->r.state == HA_GROUP_LIVE)
+			ha_service_end(&service, group, "test", now);
+		break;
+	case 2:
+		CHECK(ha_service_switch(&service, &info, dice(10) ? 5 : 1 + dice(3), now));
+		break;
+	case 3:
+		strcpy(info.name, "came");
+		info.address = 0x0a0000fd;
+		info.configured = false;
+		info.slots = dice(8) ? 1024 : 256 + 256 * dice(4);
+		CHECK(ha_service_switch(&service, &info, 9, now));
+		break;
+	default:
+		create();
+	}
+}
+
+static void random_restarts(void)
+{
+	bool fatal;
+
+	database_remove();
+	start();
+	keep();
+	for (int i = 0; i < STEPS; i++) {
+		for (uint32_t n = dice(4); n; n--)
+			change();
+		if (dice(4)) {
+			CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
+			keep();
+			continue;
+		}
+		stop();
+		now = HA_NS_PER_S * (1 + dice(100));
+		start();
+		compare();
+	}
+	stop();
+}
+
+/* Nothing more can be written (a limit on the size of files stands for a full disk). */
+static void disk_full(void)
+{
+	struct rlimit limit, before;
+	struct stat st;
+	char wal[128];
+	unsigned failed = 0;
+	bool fatal;
+
+	database_remove();
+	start();
+	for (int i = 0; i < 20; i++)
+		create();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
+	keep();
+	signal(SIGXFSZ, SIG_IGN);
+	snprintf(wal, sizeof(wal), "%s-wal", path);
+	CHECK(!stat(wal, &st));
+	CHECK(!getrlimit(RLIMIT_FSIZE, &before));
+	limit = before;
+	limit.rlim_cur = (rlim_t)st.st_size + 5000;
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+	for (int i = 0; i < 10; i++) {
+		struct ha_group *group = service.groups.first;
+
+		while (group && group->r.state != HA_GROUP_LIVE)
+			group = group->next;
+		if (group)
+			ha_service_end(&service, group, "test", now);
+		create();
+		if (ha_service_commit(&service, now, why, sizeof(why), &fatal)) {
+			keep();
+			continue;
+		}
+		failed++;
+		CHECK(!fatal && strstr(why, "cannot write its database"));
+		compare();
+	}
+	CHECK(failed);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &before));
+	create();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
+	keep();
+	stop();
+	start();
+	compare();
+	stop();
+}
+
+static void refused(const char *word)
+{
+	store = ha_store_open(path, why, sizeof(why));
+	CHECK(!store);
+	if (!strstr(why, word))
+		fprintf(stderr, "'%s' is not in '%s'\n", word, why);
+	CHECK(strstr(why, word));
+}
+
+static void sql(const char *text)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		execlp("sqlite3", "sqlite3", path, text, NULL);
+		_exit(127);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
+}
+
+static void wrong_databases(void)
+{
+	int fd;
+
+	database_remove();
+	start();
+	refused("another controller has it open");
+	create();
+	stop();
+	/* what contradicts itself is not served */
+	database_remove();
+	start();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	stop();
+	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '')");
+	store = ha_store_open(path, why, sizeof(why));
+	CHECK(store);
+	CHECK(ha_service_open(&service, &settings, store, now, why, sizeof(why)));
+	CHECK(strstr(why, "a group in it contradicts the rest"));
+	ha_store_close(store);
+	sql("DELETE FROM groups");
+	sql("PRAGMA user_version = 99");
+	refused("another version");
+	sql("PRAGMA user_version = 1; PRAGMA application_id = 3");
+	refused("no database of a controller");
+	database_remove();
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0 && write(fd, "this is no database, whatever its name may be", 45) == 45);
+	close(fd);
+	refused("not a database");
+	database_remove();
+	snprintf(path, sizeof(path), "%s/none/db", top);
+	refused("unable to open");
+	snprintf(path, sizeof(path), "%s/db", top);
+}
+
+/* A switch that leaves the settings, moves or shrinks while the controller is away. */
+static void settings_change(void)
+{
+	unsigned live;
+
+	database_remove();
+	start();
+	for (int i = 0; i < 30; i++)
+		create();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	live = service.groups.live;
+	CHECK(live);
+	stop();
+	settings.sw[0].address++;
+	start();
+	CHECK_INT(service.groups.live, 0);
+	CHECK_INT(service.groups.closed, live);
+	stop();
+	settings.sw[0].address--;
+	start();
+	CHECK_INT(service.groups.closed, live); /* ended is ended */
+	now += 60 * HA_NS_PER_S;
+	ha_service_tick(&service, now);
+	CHECK_INT(service.groups.closed, 0);
+	create();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	stop();
+	settings.nsw = 0;
+	start();
+	CHECK_INT(service.groups.live, 0);
+	CHECK_INT(service.groups.closed, 1);
+	stop();
+	settings.nsw = 2;
+}
+
+static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+}
+
+int main(void)
+{
+	ha_log_set_sink(no_line);
+	strcpy(top, "/tmp/hawser-store-XXXXXX");
+	CHECK(mkdtemp(top));
+	snprintf(path, sizeof(path), "%s/db", top);
+	ha_settings_default(&settings);
+	settings.quotas.others = (struct ha_quota){ .groups = 1000, .slots = 1000000 };
+	settings.nsw = 2;
+	settings.sw[0] = (struct ha_switch_info){ .name = "s0", .address = 0x0a0000fe, .slots = 4096, .nserves = 1,
+						  .configured = true };
+	settings.sw[1] = (struct ha_switch_info){ .name = "s1", .address = 0x0a0001fe, .slots = 2048, .nserves = 2,
+						  .serves = { { 0x0a000000, 8 }, { 0x0b000000, 8 } }, .configured = true,
+						  .registers = true };
+	random_restarts();
+	disk_full();
+	wrong_databases();
+	settings_change();
+	database_remove();
+	CHECK(!rmdir(top));
+	return 0;
+}
