@@ -376,7 +376,7 @@ static bool limit_take(struct sr_udp *udp, const struct sr_frame *frame)
 	uint64_t now = sr_now(), when, shared = udp->upstream ? sr_limit_when(udp->upstream) : 0;
 
 	atomic_store_explicit(&udp->own.rate, udp->faults->rate ? udp->faults->rate : udp->rate, memory_order_relaxed);
-	when = sr_limit_when(&udp->own);
+	when = sr_limit_room(&udp->own, udp->upstream ? SR_LIMIT_QUEUE : 0);
 	when = when > shared ? when : shared;
 	udp->limited_until = when > now ? when : 0;
 	if (udp->limited_until) {

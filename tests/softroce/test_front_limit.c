@@ -23,8 +23,11 @@ static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uin
 	while (now < until) {
 		uint64_t when = 0;
 
-		for (unsigned i = 0; i < n; i++)
-			when = sr_limit_when(through[i]) > when ? sr_limit_when(through[i]) : when;
+		for (unsigned i = 0; i < n; i++) { /* the upstream is the last */
+			uint64_t room = sr_limit_room(through[i], i + 1 < n ? SR_LIMIT_QUEUE : 0);
+
+			when = room > when ? room : when;
+		}
 		if (when > now) {
 			told = when;
 			now = when + late;
@@ -39,7 +42,7 @@ static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uin
 
 static bool near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
 {
-	uint64_t should = rate_kb * ms, slack = should / 100 + 2 * PACKET;
+	uint64_t should = rate_kb * ms, slack = should / 100 + 2 * PACKET + SR_LIMIT_QUEUE;
 
 	if (bytes + slack < should || bytes > should + slack)
 		fprintf(stderr, "%llu bytes, not %llu\n", (unsigned long long)bytes, (unsigned long long)should);
@@ -78,6 +81,31 @@ static void idleness(void)
 	CHECK(near(passed(second, 2, 1700, 3, 0), RATE_KB / 2, 3));
 }
 
+/* Two devices with a thread each that is a little late, both always busy: they have all of the upstream. */
+static void share_upstream(void)
+{
+	struct sr_limit own[2] = { { .rate = RATE_KB }, { .rate = 23400 } }, up = { .rate = 50000 };
+	uint64_t now = 1000 * MS, until = now + 500 * MS, told[2] = { 0 }, again[2] = { now, now + 1 }, bytes = 0, late = 7;
+
+	while (now < until) {
+		unsigned i = again[1] < again[0];
+		uint64_t when = sr_limit_room(&own[i], SR_LIMIT_QUEUE);
+
+		now = again[i];
+		when = sr_limit_when(&up) > when ? sr_limit_when(&up) : when;
+		if (when > now) {
+			told[i] = when;
+			late = late * 48271 % 2147483647;
+			again[i] = when + late % 100000;
+			continue;
+		}
+		sr_limit_charge(&own[i], PACKET, sr_limit_since(told[i], now));
+		sr_limit_charge(&up, PACKET, sr_limit_since(told[i], now));
+		bytes += PACKET;
+	}
+	CHECK(bytes >= 50000u * 500 / 100 * 98 && bytes <= 50000u * 500 / 100 * 101);
+}
+
 static void lists(void)
 {
 	CHECK(sr_limit_parse("400,234.5", 0) == 400000 && sr_limit_parse("400,234.5", 1) == 234500 && sr_limit_parse("400,234.5", 2) == 0);
@@ -114,7 +142,7 @@ static void rate_change(struct sr_faults *faults, void *arg)
 
 static void active(int fd)
 {
-	double least = (double)(SIZE - PACKET) / (RATE_KB * 1000.0), took; /* the last packet's own time is not waited for */
+	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0), took; /* what is sent last is not waited for */
 	struct sr_control_entry *list;
 	char selector[64];
 	struct side side;
@@ -130,7 +158,7 @@ static void active(int fd)
 	CHECK(list && n == 1 && !sr_control_change(list, rate_change, &(uint64_t){ 10000 }));
 	took = write_all(&side);
 	printf("at 10 MB/s, set from outside: %.1f ms\n", took * 1e3);
-	CHECK(took >= (double)(SIZE - PACKET) / 1e7);
+	CHECK(took >= (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / 1e7);
 	CHECK(!sr_control_change(list, rate_change, &(uint64_t){ 0 }));
 	free(list);
 	took = write_all(&side);
@@ -170,6 +198,7 @@ int main(void)
 {
 	numbers();
 	idleness();
+	share_upstream();
 	lists();
 	over_the_wire("40,5", "");
 	over_the_wire("0,5", "40");
