@@ -26,6 +26,7 @@
 #define SETTLE_NS HA_NS_PER_MS
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
+#define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */
 
 static uint64_t now_of(const struct ha_bundle *b)
@@ -93,6 +94,7 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 	struct ha_adaptive *a = &b->adaptive;
 
 	a->trial.stage = HA_TRIAL_NONE;
+	a->seen = 0;
 	if (changed) {
 		memset(a->without, 0, sizeof(a->without));
 		a->trial.pause = TRIAL_FIRST_NS;
@@ -108,7 +110,8 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 static void reconsider(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_adaptive *a = &b->adaptive;
-	bool worse = a->left_out && a->trial.stage == HA_TRIAL_NONE && ha_pace_rate(&a->all, now) < a->kept / 4 * 3;
+	bool known = a->trial.stage == HA_TRIAL_NONE && a->seen >= MEASURE_PARTS;
+	bool worse = a->left_out && known && ha_pace_rate(&a->all, now) < a->kept / 4 * 3;
 
 	if (a->active == b->active && !worse)
 		return;
@@ -189,7 +192,7 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 	unsigned mask, bit;
 
 	reconsider(b, now);
-	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at)
+	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at && a->seen >= MEASURE_PARTS)
 		begin_trial(b, rate, up, now);
 	bit = 1u << a->trial.device;
 	if (a->trial.stage == HA_TRIAL_SETTLE && now >= a->trial.at &&
@@ -295,6 +298,18 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 	}
 }
 
+/* All stood still, for one rail or for the processor: what a trial has to compare with is measured anew behind it. */
+static bool stalled(struct ha_adaptive *a, uint64_t now)
+{
+	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)a->all.out * a->all.ns / a->all.bytes) : 0;
+
+	if (!a->all.bytes || now - a->all.since < MEASURE_NS || now - a->all.since < STALL * usual)
+		return false;
+	a->all.bytes = a->all.ns = 0;
+	a->seen = 0;
+	return true;
+}
+
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
 {
 	struct ha_adaptive *a = &s->b.adaptive;
@@ -304,13 +319,14 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 		return; /* of a life that is over */
 	a->out[stripe] -= bytes;
 	ha_pace_done(&a->pace[s->b.lead[stripe]], bytes, now);
-	if (a->trial.stage == HA_TRIAL_NONE)
+	if (a->trial.stage == HA_TRIAL_NONE && !stalled(a, now)) {
 		ha_pace_done(&a->all, bytes, now);
-	else
+		a->seen += a->seen < MEASURE_PARTS;
+	} else {
 		ha_pace_lost(&a->all, bytes);
-	ha_pace_done(&a->trial.pace, bytes, now);
-	if (a->trial.stage != HA_TRIAL_NONE)
 		a->all.since = now;
+	}
+	ha_pace_done(&a->trial.pace, bytes, now);
 	a->trial.parts++;
 }
 

@@ -54,6 +54,7 @@ struct ha_adaptive {
 		uint64_t at, pause; /* the next probe of a device that rests */
 	} probe[HA_MAX_RAILS];
 	struct ha_pace all; /* of the connection, outside trials */
+	unsigned seen;	    /* parts that completed since the last, up to those that a trial needs to compare with */
 	struct {
 		uint8_t stage;	 /* enum ha_trial_stage */
 		uint8_t device;  /* it is left out, or taken in */
