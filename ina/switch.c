@@ -231,13 +231,10 @@ static void put_sum(const struct ina_slot *s, struct ina_frame *answer)
 	answer->words = (const uint8_t *)s->word;
 }
 
-static void put_flag(const struct ina_group *g, uint8_t flag, struct ina_frame *answer)
-{
-	answer->flags |= flag;
-	answer->epoch = g->config.epoch;
-}
-
-/* The old frame has words for none of these: silence, and the rank's own time limit. */
+/*
+ * The old frame has words for none of these: silence, and the rank's own time limit. The epoch stays the packet's: an abort names the life that is over, so
+ * that the answer to a straggler from the last life does not end the present one.
+ */
 static enum ina_action answer_extended(const struct ina_group *g, struct ina_verdict *v)
 {
 	struct ina_frame *answer = &v->answer;
@@ -246,17 +243,17 @@ static enum ina_action answer_extended(const struct ina_group *g, struct ina_ver
 		return INA_DROP;
 	switch (v->reason) {
 	case INA_REASON_HELD:
-		put_flag(g, INA_F_HELD, answer);
+		answer->flags |= INA_F_HELD;
 		return INA_ANSWER_ONE;
 	case INA_REASON_NEED:
-		put_flag(g, INA_F_NEED, answer);
+		answer->flags |= INA_F_NEED;
 		return INA_ANSWER_ONE;
 	case INA_REASON_OVER:
 	case INA_REASON_OLD_EPOCH:
-		put_flag(g, INA_F_ABORT, answer);
+		answer->flags |= INA_F_ABORT;
 		return INA_ANSWER_ONE;
 	case INA_REASON_ABORT:
-		put_flag(g, INA_F_ABORT, answer);
+		answer->flags |= INA_F_ABORT;
 		return INA_ANSWER_ALL;
 	default:
 		return INA_DROP;

@@ -276,16 +276,16 @@ static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 
 /* ---- timers ---- */
 
-/* Nothing new for a whole time-out: the oldest, as many as the window takes that is left. Answers to them show what else is lost. */
+/* Nothing new for a whole time-out: a burst of the oldest, each once; the next time those that are the oldest then. */
 static void time_out(struct ina_worker *w, uint64_t now)
 {
-	uint32_t n, last = w->order;
+	uint32_t n = w->config.burst, last = w->order;
 
 	if (INA_MUTATION(NO_TIMER))
 		return;
 	w->count.full_retrans_trigger++;
-	ina_cwnd_timeout(&w->cwnd, now);
-	n = window(w);
+	if (!w->entry[w->oldest].held)
+		ina_cwnd_timeout(&w->cwnd, now);
 	while (n-- && w->oldest != INA_NO_ENTRY && (int32_t)(w->entry[w->oldest].order - last) < 0) {
 		repeat(w, w->oldest, w->config.extended);
 		w->count.full_retrans_pkt++;
@@ -427,7 +427,8 @@ static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame 
 {
 	struct ina_entry *e = &w->entry[at];
 
-	if (f->flags & INA_F_HELD) {
+	e->held = f->flags & INA_F_HELD;
+	if (e->held) {
 		w->count.held++;
 		ina_cwnd_spurious(&w->cwnd);
 		return;
@@ -441,18 +442,11 @@ static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame 
 	w->timer = ha_clock_now(w->clock) + w->rto;
 }
 
-static void take_abort(struct ina_worker *w, const struct ina_frame *f)
+static void take_abort(struct ina_worker *w)
 {
-	int32_t ahead = (int32_t)(f->epoch - w->config.epoch);
-
-	if (ahead < 0) {
-		w->count.refused++;
-		return;
-	}
-	snprintf(w->why, sizeof(w->why), "group %u, rank %u: %s", w->config.group, w->config.rank,
-		 ahead ? "the switch has begun a new life of the group; ask the controller for it" :
-			 "the switch has ended the group: a rank gave up, or its lease was not renewed");
-	fail(w, ahead ? -ESTALE : -ECANCELED);
+	snprintf(w->why, sizeof(w->why), "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was not renewed, or it "
+		 "has begun a new life; ask the controller", w->config.group, w->config.rank);
+	fail(w, -ECANCELED);
 }
 
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
@@ -465,12 +459,12 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		w->count.refused++;
 		return;
 	}
-	if (f->flags & INA_F_ABORT) {
-		take_abort(w, f);
-		return;
-	}
 	if (f->extended && f->epoch != w->config.epoch && !INA_MUTATION(NO_EPOCH)) {
 		w->count.refused++;
+		return;
+	}
+	if (f->flags & INA_F_ABORT) {
+		take_abort(w);
 		return;
 	}
 	w->heard_at = ha_clock_now(w->clock);

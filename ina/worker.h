@@ -6,7 +6,7 @@
  * worker is one stream: one group, one worker number, its own psns.
  *
  * Timers, both looked at by ina_worker_poll():
- *   time-out  nothing new was answered for so long: the oldest is sent again; doubled each time
+ *   time-out  nothing new was answered for so long: a burst of the oldest is sent again; doubled each time
  *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch for config.switch_ns: the end, with one error
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it was last sent again, have been answered
@@ -63,6 +63,7 @@ struct ina_entry {
 	uint32_t newer, older; /* entries by last transmission */
 	uint64_t sent_at;
 	bool answered, again, probed;
+	bool held; /* the switch's last word on it: others are late */
 };
 
 /* Seed section 7.1, and some more. */

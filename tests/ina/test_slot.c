@@ -590,7 +590,7 @@ static void epoch(void)
 	f.epoch = 4;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_OLD_EPOCH);
 	CHECK_INT(r.answer[1].flags, INA_F_ANSWER | INA_F_ABORT);
-	CHECK_INT(r.answer[1].epoch, 5);
+	CHECK_INT(r.answer[1].epoch, 4);
 	f.epoch = 6;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_NEW_EPOCH);
 	CHECK_INT(r.answers, 0);
@@ -615,6 +615,28 @@ static void epoch(void)
 	CHECK_INT(ina_switch_remove(&r.sw, 7, 3), -ENOENT);
 	CHECK_INT(give(0, 2, 1), INA_REASON_NO_GROUP);
 	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE); /* also after it was removed */
+}
+
+/* A packet of the last life comes late: the answer names that life, so that nobody takes it for the end of this one. */
+static void straggler(void)
+{
+	struct ina_group_config c;
+	struct ina_frame late;
+	int32_t word[INA_WORDS] = { 7 };
+	const char *why;
+
+	ranks_open(&r, true, 2, 8, 0);
+	late = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
+	ranks_words(&late, word);
+	c = r.config;
+	c.epoch = 6;
+	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
+	r.config = c;
+	give(0, 0, 1);
+	CHECK_INT(ranks_send(&r, &late), INA_REASON_OLD_EPOCH);
+	CHECK_INT(r.answer[1].flags, INA_F_ANSWER | INA_F_ABORT);
+	CHECK_INT(r.answer[1].epoch, 5);
+	CHECK_INT(give(1, 0, 2), INA_REASON_COMPLETE);
 }
 
 /* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is summed any more. */
@@ -876,6 +898,7 @@ int main(int argc, char **argv)
 		{ "marked", marked },
 		{ "mismatch", mismatch },
 		{ "epoch", epoch },
+		{ "straggler", straggler },
 		{ "lease", lease },
 		{ "abort_all", abort_all },
 		{ "installed", installed },
