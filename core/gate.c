@@ -127,6 +127,8 @@ static void open_or_close(struct ha_bundle *b)
 			rtt = g->path[b->lead[i]].rtt_ns;
 	if (!rate || !rtt || g->known < FIRST)
 		return;
+	if (rtt > HA_GATE_FAR_NS)
+		rtt = HA_GATE_FAR_NS;
 	bytes = (uint64_t)((unsigned __int128)rate * rtt >> 20);
 	bytes = bytes < HA_GATE_LEAST ? HA_GATE_LEAST : bytes > HA_GATE_MOST ? HA_GATE_MOST : bytes;
 	if (bytes > now - now / CHANGE && bytes < now + now / CHANGE && g->bytes)

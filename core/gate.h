@@ -4,7 +4,7 @@
  *
  * A message that its rail takes in less time than an answer needs to come back gains nothing from a second rail, and waits for
  * two completions. So the gate is the rate of the rail that small messages use, times the longest of the round trips of the
- * rails that share. Both are measured: now and then, on a rail that has nothing else to do, an empty probe goes before the data.
+ * rails that share, but for what is no distance: answers that wait behind the peer's own data. Both are measured: now and then, on a rail that has nothing else to do, an empty probe goes before the data.
  * Its completion says the round trip, the data's then the rate; the shortest and the fastest of the last few count, because
  * whatever disturbs a measurement makes it longer.
  *
@@ -22,6 +22,7 @@ struct ha_bundle;
 
 #define HA_GATE_FIRST (64u << 10) /* bytes, until it has been measured */
 #define HA_GATE_LEAST (16u << 10) /* a second completion is never worth less, */
+#define HA_GATE_FAR_NS 100000 /* what takes longer to come back has stood in a queue: there is no such distance inside a cluster */
 #define HA_GATE_MOST (256u << 10) /* and half of NCCL's usual step of 512 KiB is always shared */
 
 struct ha_gate_sample {
