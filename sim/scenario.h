@@ -53,6 +53,13 @@ struct sim_host_spec {
 	int heartbeat_ms, rto_ms, max_retries;
 	int policy;			/* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
+	/* Tests only: an agent that says so of every connection from here; it dies while it writes, and another takes its place (ns from
+	 * the start; dies 0 = it lives). */
+	struct sim_agent {
+		bool on;
+		uint16_t share; /* of the second device, parts per 1024 */
+		uint64_t dies, back;
+	} agent;
 };
 
 struct sim_scenario {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* steer.c - an agent that may do anything: hints, good and bad, at any moment; and where no agent can be asked, shares by hand */
+/* steer.c - an agent that may do anything: hints, good and bad, at any moment; where no agent can be asked, shares by hand; and a sound
+ * agent, which may die */
 #include "core/share.h"
 #include "sim/side.h"
 
@@ -35,6 +36,28 @@ static void change_shares(struct sim_host *h, struct ha_bundle *b)
 	for (unsigned i = 0; i < b->ndata; i++)
 		share[i] = share[b->lead[i]];
 	ha_share_change(b, share);
+}
+
+void sim_traffic_advise(struct sim_host *h)
+{
+	struct sim_world *w = h->world;
+	const struct sim_agent *agent = &w->sc.host[h->index].agent;
+	uint64_t now = sim_elapsed(w);
+	bool dead = agent->dies && now >= agent->dies && now < agent->back;
+
+	for (unsigned i = 0; i < SIM_CONNS_MAX && agent->on; i++) {
+		struct sim_side *s = w->conn[i] ? &w->conn[i]->side[0] : NULL;
+		struct ha_bundle *b = s && s->host == h && s->phase == SIM_UP ? s->bundle : NULL;
+		struct mpib_hint_entry *e = &h->hints.entries[i];
+
+		if (!b || !b->advised.on)
+			continue;
+		if (dead)
+			e->seq |= 1;
+		else if (e->seq & 1 || atomic_load(&b->advised.flow.slot) == MPIB_NO_SLOT)
+			mpib_hint_put(e, agent->share, b->advised.flow.sout_src, b->advised.flow.sout_dst);
+		atomic_store(&b->advised.flow.slot, i);
+	}
 }
 
 void sim_traffic_steer(struct sim_host *h)

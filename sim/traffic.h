@@ -79,6 +79,8 @@ bool sim_traffic_round(struct sim_host *h);
 void sim_traffic_drop(struct sim_host *h);
 /* Other shares for the sends of this host whose policy lets them change: a hint, good or bad, or shares by hand. */
 void sim_traffic_steer(struct sim_host *h);
+/* steer.c: what the host's agent writes, if it has one. */
+void sim_traffic_advise(struct sim_host *h);
 /* Every end is closed. */
 bool sim_traffic_done(const struct sim_world *w);
 /* Finds a hang. */

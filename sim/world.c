@@ -257,6 +257,8 @@ static void host_turn(void *arg)
 	h->nundo = 0;
 	if (w->mutation == SIM_STRAY)
 		stray_write(w);
+	if (w->sc.host[h->index].agent.on)
+		sim_traffic_advise(h);
 	h->gap = next_gap(h, sim_traffic_round(h));
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);

@@ -21,8 +21,8 @@
 #define FAULT_LENGTH_MS 60
 #define END_MS 250
 
-enum way { EQUAL, TOPOLOGY, SINGLE, ADAPTIVE, WAYS };
-static const char *const way_names[WAYS] = { "equal", "topology", "single", "adaptive" };
+enum way { EQUAL, TOPOLOGY, SINGLE, AGENT, ADAPTIVE, WAYS };
+static const char *const way_names[WAYS] = { "equal", "topology", "single", "agent", "adaptive" };
 static FILE *json;
 static bool first_line = true;
 
@@ -42,7 +42,10 @@ static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned
 		sc->bus_rate[h] = bus;
 		sc->speed[h][0] = 4;
 		sc->speed[h][1] = 2;
-		sc->host[h].policy = way == ADAPTIVE ? HA_POLICY_ADAPTIVE : way == TOPOLOGY ? HA_POLICY_TOPOLOGY : HA_POLICY_STATIC;
+		sc->host[h].policy = way == ADAPTIVE ? HA_POLICY_ADAPTIVE : way == TOPOLOGY ? HA_POLICY_TOPOLOGY :
+				     way == AGENT ? HA_POLICY_AGENT : HA_POLICY_STATIC;
+		/* It knows what the rails can do, and hears of no fault. */
+		sc->host[h].agent = (struct sim_agent){ .on = way == AGENT, .share = 1024 * SLOW / (FAST + SLOW) };
 		sc->host[h].weights[0] = 512;
 		sc->host[h].weights[1] = way == EQUAL ? 512 : 0;
 	}
@@ -153,6 +156,30 @@ static void fault(const char *scene, const char *name, unsigned dev, unsigned am
 		if (way == ADAPTIVE)
 			CHECK(meanwhile >= meanwhile_least && back >= back_least);
 	}
+}
+
+/* The agent dies in the middle of a word, and another one comes: meanwhile the shares are those by topology. */
+static void agent_dies(void)
+{
+	double before, meanwhile, back;
+	struct sim_scenario sc;
+	struct sim_result r, topology;
+
+	stream(&sc, 23, TOPOLOGY, FAST, SLOW, 0);
+	run("the agent dies:", &sc, TOPOLOGY, &topology);
+	stream(&sc, 23, AGENT, FAST, SLOW, 0);
+	for (unsigned h = 0; h < 2; h++) {
+		sc.host[h].agent.dies = FAULT_MS * MS;
+		sc.host[h].agent.back = (FAULT_MS + FAULT_LENGTH_MS) * MS;
+	}
+	run("the agent dies:", &sc, AGENT, &r);
+	before = rate(&r, 20, FAULT_MS);
+	meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
+	back = rate(&r, FAULT_MS + FAULT_LENGTH_MS + 20, 240);
+	printf("the agent dies:              agent     %6.1f MB/s before, %6.1f meanwhile (topology: %6.1f), %6.1f with the next\n", before,
+	       meanwhile, rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS), back);
+	CHECK(before >= 0.97 * (FAST + SLOW) && back >= 0.97 * (FAST + SLOW));
+	CHECK(meanwhile >= 0.97 * rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS) && meanwhile < 0.97 * before);
 }
 
 /* Packets that are lost and late on both: the shares stay where they should be. */
@@ -360,6 +387,7 @@ int main(int argc, char **argv)
 	fault("the slow rail at 1/200:", "slow", 1, 200, 0.97 * FAST, 0.97 * (FAST + SLOW));
 	fault("the slow rail is cut:", "cut", 1, 0, 0.97 * FAST, 0.97 * (FAST + SLOW));
 	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
+	agent_dies();
 	noise();
 	without_a_part();
 	without_probes();
