@@ -85,7 +85,8 @@ static void run(const char *scene, const struct sim_scenario *sc, enum way way, 
 	if (r->finding != SIM_NOTHING)
 		fprintf(stderr, "%s, %s: %s: %s\n", scene, way_names[way], sim_finding_name(r->finding), r->text);
 	CHECK_INT(r->finding, SIM_NOTHING);
-	note(scene, way, r);
+	if (sc->pace_ns == MS) /* what is drawn is per millisecond */
+		note(scene, way, r);
 }
 
 /* The worst of all spans of `ms` milliseconds in [from, until). */
