@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#define WAIT_MAX_NS (10 * HA_NS_PER_S)
-
 struct call {
 	struct ha_service *s;
 	const struct ha_caller *caller;
@@ -358,7 +356,7 @@ static void switch_heartbeat(struct call *c)
 	Inc__SwitchHeartbeatRequest *q = inc__switch_heartbeat_request__unpack(NULL, c->len, c->bytes);
 	struct ha_switch_info info;
 	struct ha_switch *sw;
-	uint64_t wait;
+	uint64_t wait, most;
 
 	if (!q) {
 		nonsense(c);
@@ -371,10 +369,12 @@ static void switch_heartbeat(struct call *c)
 				      HA_GROUPS_SWITCHES);
 		} else {
 			seen(c, q, sw);
+			/* While it waits it says nothing. */
+			most = c->s->settings->limits.silence_ns / 3;
 			wait = q->waitms * HA_NS_PER_MS;
 			c->reply->waits = true;
 			c->reply->version = q->version;
-			c->reply->until = c->now + (wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS);
+			c->reply->until = c->now + (wait < most ? wait : most);
 			strcpy(c->reply->switch_name, info.name);
 		}
 	}

@@ -32,13 +32,13 @@ static struct ha_ina_wish wish(uint32_t length, uint32_t lease_ms)
 static void there(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
-	struct ha_ina_wish w = wish(256, 5000);
+	struct ha_ina_wish w = wish(256, 60000);
 	struct ha_ina_lease lease, other;
 	struct ha_ina_beat beat;
 	char message[192];
 
 	CHECK(!ha_ina_client_create(c, &w, &lease));
-	CHECK(lease.id && lease.agg_len == 256 && lease.key && lease.lease_ms == 5000);
+	CHECK(lease.id && lease.agg_len == 256 && lease.key && lease.lease_ms == 60000);
 	CHECK_INT(lease.switch_address, 0x0a0000fe);
 	CHECK_TEXT(lease.switch_name, "s");
 	CHECK(!ha_ina_client_create(c, &w, &other));

@@ -9,7 +9,7 @@ export NETCCL_CONTROLLER_ADDR=unix:$TMP/socket
 unset NETCCL_CONTROLLER_CA NETCCL_CONTROLLER_CERT NETCCL_CONTROLLER_KEY
 
 ina() {
-	timeout 60 "$HA" ina "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 90 "$HA" ina --timeout=60000 "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 
@@ -37,7 +37,9 @@ cannot() {
 printf 'switch leaf address 10.0.0.254 slots 4096 serves 10.0.0.0/24\nlate 1\n' >"$TMP/settings"
 
 # called wrongly, nobody there
-for wrong in "" "nonsense" "groups more" "create" "create 1.2.3.4,nonsense" "create 10.0.0.1,10.0.0.2 --length=x" "destroy" "destroy x" \
+timeout 60 "$HA" ina 2>/dev/null
+[ $? -eq 2 ] || fail "called without a word"
+for wrong in "nonsense" "groups more" "create" "create 1.2.3.4,nonsense" "create 10.0.0.1,10.0.0.2 --length=x" "destroy" "destroy x" \
 	"destroy 0" "destroy 256" "renew 1 --rank=32" "renew 1 --secret=xyz" "groups --nonsense"; do
 	ina $wrong
 	[ $STATUS -eq 2 ] && [ -s "$TMP/err" ] || fail "called with '$wrong': $STATUS"
@@ -98,6 +100,14 @@ kill -CONT $PID
 kill $PID
 wait $PID
 [ $? -eq 0 ] || fail "an orderly end"
+PID=0
+# the example is one that can be used
+sed 's/^#switch/switch/' "$(dirname "$0")/../../../ina/controller/ha-controller.conf" >"$TMP/settings"
+start
+ina groups
+[ "$(grep -cE '^(leaf1|leaf2) .* up ' "$TMP/out")" -eq 2 ] && grep -qE '^spine .* away ' "$TMP/out" || fail "the example of settings"
+kill $PID
+wait $PID
 PID=0
 # the database and the socket are its own alone
 [ "$(stat -c %a "$TMP/db")" = 600 ] || fail "mode of the database"

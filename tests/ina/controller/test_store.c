@@ -220,8 +220,7 @@ static void disk_full(void)
 
 static void refused(const char *word)
 {
-	store = ha_store_open(path, why, sizeof(why));
-	CHECK(!store);
+	CHECK(!ha_store_open(path, why, sizeof(why)));
 	if (!strstr(why, word))
 		fprintf(stderr, "'%s' is not in '%s'\n", word, why);
 	CHECK(strstr(why, word));
