@@ -160,16 +160,14 @@ static bool is_member(const struct ha_group *group, uint32_t address)
 	return false;
 }
 
-static bool may(const struct ha_caller *who, const struct ha_group *group, uint64_t key)
+static bool may(const struct ha_caller *who, const struct ha_group *group)
 {
-	if (key)
-		return key == group->r.key;
 	return who->admin || !strcmp(who->tenant, group->r.tenant) || is_member(group, who->address);
 }
 
 enum which { NONE, ONE, SEVERAL, FORBIDDEN };
 
-/* LIVE ones first. */
+/* LIVE ones first. A key says exactly which one; one that fits none is that of a group which is over. */
 static enum which which_group(const struct call *c, uint32_t id, const char *switch_name, uint64_t key,
 			      struct ha_group **found)
 {
@@ -181,7 +179,9 @@ static enum which which_group(const struct call *c, uint32_t id, const char *swi
 
 		if (!group || (*switch_name && strcmp(switch_name, group->r.switch_name)))
 			continue;
-		if (!may(c->caller, group, key)) {
+		if (key && key != group->r.key)
+			continue;
+		if (!key && !may(c->caller, group)) {
 			result = result == NONE ? FORBIDDEN : result;
 			continue;
 		}
@@ -228,7 +228,7 @@ static void destroy_group(struct call *c)
 		nonsense(c);
 		return;
 	}
-	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
+	snprintf(text, sizeof(text), "there is no group %u%s", q->groupid, q->key ? " of this key" : "");
 	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
 		if (group->r.state == HA_GROUP_LIVE) {
 			ha_service_end(c->s, group, "a client has ended it", c->now);

@@ -75,7 +75,7 @@ json 's["switches"][0]["free"] == 3584 and s["groups"][0]["members"] == ["10.0.0
 ina renew 1 --secret="$SECRET" --rank=0
 [ $STATUS -eq 0 ] && grep -q '^group 1: epoch 1, lease 60000 ms$' "$TMP/out" || fail "renew"
 ina renew 1 --secret=1
-[ $STATUS -eq 1 ] && grep -q 'is not yours' "$TMP/err" || fail "renew with another secret"
+[ $STATUS -eq 1 ] && grep -q 'the group of this key is over' "$TMP/err" || fail "renew with another secret"
 ina create 11.0.0.1,11.0.0.2
 [ $STATUS -eq 3 ] && grep -q 'no group, do without the switch: no switch serves 11.0.0.1' "$TMP/err" || fail "no group"
 ina create 10.0.0.1,10.0.0.1

@@ -127,7 +127,10 @@ def leases_and_quotas(r, stub):
     assert (mine.GroupID, mine.Name, mine.Tenant, mine.State) == (first.GroupID, "job 7", "127.0.0.1", new.LIVE), mine
     beat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key, Rank=1), timeout=30)
     assert (beat.State, beat.Epoch, beat.Silent, beat.Message) == (new.LIVE, first.Epoch, 0, ""), beat
-    refused(stub.Heartbeat, new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key ^ 1), Code.PERMISSION_DENIED, "is not yours")
+    beat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key ^ 1), timeout=30)
+    assert (beat.State, beat.Epoch) == (new.UNKNOWN, 0) and "the group of this key is over" in beat.Message, beat
+    none = stub.DestroyGroup(new.DestroyGroupRequest(GroupID=first.GroupID, Key=first.Key ^ 1), timeout=30)
+    assert none.Message == "there is no group %d of this key" % first.GroupID, none
     for group in first, *others:
         assert not stub.DestroyGroup(new.DestroyGroupRequest(GroupID=group.GroupID, Key=group.Key), timeout=30).Message
     while stub.List(new.ListRequest(), timeout=30).Group and time.time() < deadline:
