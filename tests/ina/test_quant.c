@@ -382,6 +382,7 @@ static void heavy_tail(void)
 	unsigned factor_lost = 0, block_lost = 0;
 	float factor;
 
+	rng.state = 3; /* what the largest of so many is decides a lot: the same dice also after other tests */
 	for (unsigned i = 0; i < N; i++)
 		x[i] = (float)(exp(2.2 * gauss()) * (sr_rng_next(&rng) & 1 ? 1 : -1));
 	CHECK_INT(ina_quant_factor(8 * ina_float_of_bits(o->largest(x, N)), &factor), 0); /* of eight ranks alike */
