@@ -26,6 +26,7 @@
 #define SETTLE_NS HA_NS_PER_MS
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
+#define COMPARED_PARTS 16 /* what is compared is measured over so many at least */
 #define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */
 
@@ -48,6 +49,7 @@ void ha_adaptive_join(struct ha_bundle *b)
 		a->pace[i].bytes = (uint64_t)(mbps > 0 ? mbps : 1000) * 125 / 8;
 		a->probe[i].pause = PROBE_FIRST_NS;
 	}
+	a->all.parts_least = COMPARED_PARTS;
 	a->trial.pause = TRIAL_FIRST_NS;
 	a->trial.at = now_of(b) + TRIAL_FIRST_NS;
 	a->active = b->active;
@@ -177,6 +179,7 @@ static void judge_trial(struct ha_bundle *b, uint64_t now)
 		a->kept = rate;
 		a->all.bytes = a->trial.pace.bytes; /* this is how it goes from here on */
 		a->all.ns = a->trial.pace.ns;
+		a->all.parts = a->trial.pace.parts;
 		HA_INFO(b->name, "%s %s: %" PRIu64 " MB/s with it, %" PRIu64 " without", ha_device_name(b->rail[a->trial.device].dev),
 			a->left_out & bit ? "slows the others and is left out" : "adds to the others and is taken in",
 			(a->left_out & bit ? a->trial.before : rate) / 1049, (a->left_out & bit ? rate : a->trial.before) / 1049);
@@ -200,7 +203,7 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 		a->trial.stage = HA_TRIAL_MEASURE;
 		a->trial.at = now + MEASURE_NS;
 		a->trial.parts = 0;
-		a->trial.pace = (struct ha_pace){ .since = now, .out = a->all.out };
+		a->trial.pace = (struct ha_pace){ .since = now, .out = a->all.out, .parts_least = COMPARED_PARTS };
 	} else if (a->trial.stage == HA_TRIAL_MEASURE && now >= a->trial.at && a->trial.parts >= MEASURE_PARTS) {
 		judge_trial(b, now);
 	}
@@ -231,7 +234,7 @@ static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned
 		if (a->pace[i].out || now < a->probe[i].at || HA_MUTATION(FORGET_PROBES))
 			continue;
 		part[i] = probe > size / 1024 ? probe : size / 1024 + 1;
-		a->pace[i].bytes = a->pace[i].ns = 0; /* what it did long ago says nothing */
+		ha_pace_forget(&a->pace[i]); /* what it did long ago says nothing */
 		a->probe[i].at = now + a->probe[i].pause;
 		if (a->probe[i].pause < PROBE_LAST_NS)
 			a->probe[i].pause *= 2;
@@ -305,7 +308,7 @@ static bool stalled(struct ha_adaptive *a, uint64_t now)
 
 	if (!a->all.bytes || now - a->all.since < MEASURE_NS || now - a->all.since < STALL * usual)
 		return false;
-	a->all.bytes = a->all.ns = 0;
+	ha_pace_forget(&a->all);
 	a->seen = 0;
 	return true;
 }

@@ -26,16 +26,23 @@ struct ha_send_slot;
 
 /* How fast something goes. */
 struct ha_pace {
-	uint64_t bytes, ns; /* completed, and the busy time for it; both halved as they grow */
+	uint64_t bytes, ns; /* completed, and the busy time for it; halved as they grow */
 	uint64_t since;	    /* the busy time before this is in ns */
 	uint64_t out;	    /* bytes posted and not complete */
 	uint64_t last;	    /* bytes that completed last */
+	unsigned parts;	    /* that bytes and ns are of; halved with them, */
+	unsigned parts_least; /* and never below these: answers that waited in a queue come in bursts */
 };
 
 /* Bytes have been posted; a part of `bytes` is complete; bytes are lost with their queue pair. */
 void ha_pace_posted(struct ha_pace *p, uint64_t bytes, uint64_t now);
 void ha_pace_done(struct ha_pace *p, uint64_t bytes, uint64_t now);
 void ha_pace_lost(struct ha_pace *p, uint64_t bytes);
+/* What was measured does not count any more. */
+static inline void ha_pace_forget(struct ha_pace *p)
+{
+	p->bytes = p->ns = p->parts = 0;
+}
 /* Bytes per 2^20 ns, at least 1. What is out for twice as long as it should be counts already. */
 uint64_t ha_pace_rate(const struct ha_pace *p, uint64_t now);
 

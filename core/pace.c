@@ -18,9 +18,11 @@ void ha_pace_done(struct ha_pace *p, uint64_t bytes, uint64_t now)
 	p->since = now;
 	p->last = bytes;
 	p->out -= bytes < p->out ? bytes : p->out;
-	while (p->ns > MEMORY_NS) {
+	p->parts++;
+	while (p->ns > MEMORY_NS && p->parts >= 2 * p->parts_least) {
 		p->ns /= 2;
 		p->bytes /= 2;
+		p->parts /= 2;
 	}
 }
 
