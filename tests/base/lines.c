@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/base/lines.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 static char text[1 << 16];
 static size_t used;
 static int warnings;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags, const char *file, int line,
 							 const char *fmt, ...)
@@ -17,6 +19,7 @@ static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long 
 	va_list ap;
 	int n;
 
+	pthread_mutex_lock(&lock);
 	warnings += level == HA_LOG_WARN;
 	va_start(ap, fmt);
 	n = vsnprintf(text + used, sizeof(text) - used, fmt, ap);
@@ -24,6 +27,7 @@ static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long 
 	used += n > 0 && (size_t)n + 1 < sizeof(text) - used ? (size_t)n : 0;
 	if (used + 1 < sizeof(text))
 		text[used++] = '\n';
+	pthread_mutex_unlock(&lock);
 }
 
 void lines_catch(void)
@@ -37,10 +41,20 @@ void lines_catch(void)
 
 int lines_warnings(void)
 {
-	return warnings;
+	int n;
+
+	pthread_mutex_lock(&lock);
+	n = warnings;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 bool lines_contain(const char *part)
 {
-	return strstr(text, part) != NULL;
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = strstr(text, part) != NULL;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
