@@ -152,6 +152,11 @@ class Machine:
         """Lines of the kernel about itself."""
         return [line for line in self.console().splitlines() if KERNEL_COMPLAINTS.search(line)]
 
+    def sent(self):
+        """The guest's clock, ns, and what has left by each rail since it booted, bytes on the wire."""
+        names = " ".join("/sys/class/net/rail%d/statistics/tx_bytes" % rail for rail in range(self.rails))
+        return [int(n) for n in self.run("agent clock; cat " + names).split()][-self.rails - 1:]
+
     # ---- faults: each is done when the call returns, and tells the guest's time of it ----
 
     def address(self, rail):

@@ -28,12 +28,6 @@ def limit(lab, rates):
     lab.say("rails of %s Mbit/s" % (rates,))
 
 
-def counters(machine):
-    """The guest's clock, ns, and what has left by each rail, bytes."""
-    text = machine.run("agent clock; cat /sys/class/net/rail[01]/statistics/tx_bytes").split()
-    return [int(n) for n in text[:3]]
-
-
 def told(lab, what, before, after, **more):
     """rail1's part of what both machines sent in between, MB/s of one machine, with headers, and how many bytes it were."""
     sent = [sum(b[rail] - a[rail] for a, b in zip(before, after)) for rail in (1, 2)]
@@ -47,9 +41,9 @@ def told(lab, what, before, after, **more):
 def measure(lab, what):
     """What moves now, MB/s."""
     time.sleep(SETTLE_S)
-    before = [counters(m) for m in lab.machines]
+    before = [m.sent() for m in lab.machines]
     time.sleep(MEASURE_S)
-    return told(lab, what, before, [counters(m) for m in lab.machines])[1]
+    return told(lab, what, before, [m.sent() for m in lab.machines])[1]
 
 
 def flow(lab, policy, **settings):
@@ -59,15 +53,15 @@ def flow(lab, policy, **settings):
 def one(lab, policy, weight, advised=False, **settings):
     """A whole job, because what waits in front of a rail at one moment is more than 1 % of what goes over it in seconds; with an agent from
     when its first hints are followed. What had to be sent again is in no proportion."""
-    before, again = [counters(m) for m in lab.machines], lab.sent_again((0, 1))["sent_again"]
+    before, again = [m.sent() for m in lab.machines], lab.sent_again((0, 1))["sent_again"]
     job = flow(lab, policy, **settings)
     if advised:
         job.wait_event("advice", count=len(lab.machines), cause="followed")
-        before = [counters(m) for m in lab.machines]
+        before = [m.sent() for m in lab.machines]
     rate = measure(lab, policy)
     lab.survived(job)
     again = lab.sent_again((0, 1))["sent_again"] - again
-    part, _, sent = told(lab, policy + ", the whole job", before, [counters(m) for m in lab.machines], weight=weight, again=again)
+    part, _, sent = told(lab, policy + ", the whole job", before, [m.sent() for m in lab.machines], weight=weight, again=again)
     lab.must(abs(part - weight) <= SLACK + again * IN_FLIGHT / sent, "%s: rail1 has %.4f, not %.4f (sent again %d times)" % (policy, part, weight, again))
     return rate
 
