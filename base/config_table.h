@@ -19,7 +19,7 @@ X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
   "Keep a standby path per connection and move to it when the primary fails, or rebuild the path on the same port when "
   "there is no second one; 0 = a broken path ends the connection.")
 X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
-  "Milliseconds between two looks at every path; each time it gets a probe of 8 bytes, which the peer's NIC answers.")
+  "Milliseconds between two beats on every path: a write of 8 bytes, which the peer's NIC answers.")
 X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds without progress after which a path is suspect. Must exceed twice the hardware's own window, "
   "4.096 us x 2^timeout x retry count; a smaller value is raised to it, with a line that says so.")

@@ -26,7 +26,7 @@
 #define SETTLE_NS HA_NS_PER_MS
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
-#define COMPARED_PARTS 16 /* what is compared is measured over so many at least */
+#define COMPARED_PARTS 16 /* what trials compare forgets none of the last so many */
 #define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */
 

@@ -17,7 +17,7 @@
 #include <errno.h>
 
 #define MISSES 3
-#define LOOKS 40 /* so that the time-out ends within 5 % of it */
+#define LOOKS 40 /* so that the time-out ends within 5 % of it, or a beat later when work came after a pause */
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
@@ -93,6 +93,7 @@ void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		if (!k->beat_sent_at) {
 			k->misses = 0;
 			beat(b, r, now);
+			k->idle_seen = false; /* its own word is outstanding since now */
 			if (r->index == b->first)
 				ha_gate_arm(b);
 		} else {

@@ -136,6 +136,7 @@ struct ha_bundle {
 	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
 	uint64_t dark_since; /* no rail is up; 0 = one is */
 	uint64_t refused;    /* 1 + the oldest slot that was open when the peer's NIC last refused a request; 0 = it has not */
+	uint8_t refused_by;  /* on these rails, since that slot is the oldest */
 	uint64_t word_told;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	unsigned next_mail;  /* rail that carries the next message */

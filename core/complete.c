@@ -299,6 +299,7 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 
 /* ---- everything below is off the hot path ---- */
 
+/* The slot of the oldest message that is not through; the next one's when all are. */
 static uint64_t oldest_open(const struct ha_bundle *b)
 {
 	const struct ha_send *s = (const struct ha_send *)b;
@@ -315,14 +316,18 @@ static uint64_t oldest_open(const struct ha_bundle *b)
 	return oldest;
 }
 
-/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when nothing has been done since the last time, the
- * request is wrong wherever it goes. */
+/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same message has been refused on another rail,
+ * too, the request is wrong wherever it goes. */
 static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t before = b->refused;
+	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
+	uint8_t bit = (uint8_t)(1u << r->index);
 
-	b->refused = oldest_open(b) + 1;
-	return !(b->active & ~(1u << r->index)) || b->refused == before;
+	if (b->refused != oldest + 1)
+		b->refused_by = 0;
+	b->refused = oldest + 1;
+	b->refused_by |= bit;
+	return !(b->active & ~bit) || (oldest != head && b->refused_by & ~bit);
 }
 
 static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
@@ -332,15 +337,23 @@ static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_s
 	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
 }
 
+static void doom(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
+{
+	ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
+		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+}
+
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
-	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
-		return; /* what follows the first error is its flush */
+	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
+		/* What follows the first error is its flush. But the peer may have told us of its own first. */
+		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
+			doom(b, r, wc);
+		return;
+	}
 	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && hopeless(b, r, wc->status))
-		ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s",
-			       r->index, ha_verbs_status_name(wc->status), wc->vendor_err,
-			       ha_verbs_status_advice(wc->status));
+		doom(b, r, wc);
 	else if (wc)
 		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
 				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));

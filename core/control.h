@@ -102,7 +102,7 @@ struct ha_control {
 	/* Heartbeat. */
 	uint64_t beat_at;	/* the next beat */
 	uint64_t beat_sent_at;	/* when the word that is on its way was written; 0 = none is */
-	unsigned misses;	/* looks at which it was missing */
+	unsigned misses;	/* beats at which it was missing */
 	uint32_t beat_mark;	/* the send queue's count with it */
 	uint32_t retired_seen;	/* at the last look, */
 	bool idle_seen;		/* and that nothing was outstanding, */

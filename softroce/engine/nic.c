@@ -208,7 +208,7 @@ static bool nothing_to_send(const struct sr_nic *nic)
 
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 {
-	unsigned left = budget ? budget : UINT_MAX;
+	unsigned left = budget ? budget : UINT_MAX, n;
 	struct sr_timer *timer;
 
 	nic->now = now;
@@ -220,7 +220,12 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 		qp->service->expired(qp);
 	}
 	nic->wire_full = false;
-	left -= acknowledge(nic, left);
+	/* Where acknowledgements alone fill the wire, each lets the peer send what asks for the next: a packet of data after each turn. */
+	if (nic->data_waits && !sr_list_empty(&nic->active))
+		left -= take_turn(nic, sr_container(nic->active.next, struct sr_qp, active_link), 1);
+	n = acknowledge(nic, left);
+	left -= n;
+	nic->data_waits = n && nic->wire_full;
 	while (left && !nic->wire_full && !sr_list_empty(&nic->active)) {
 		struct sr_qp *qp = sr_container(nic->active.next, struct sr_qp, active_link);
 

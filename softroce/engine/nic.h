@@ -28,6 +28,7 @@ struct sr_nic {
 	struct sr_rng rng;
 	struct sr_table qps, mrs;
 	struct sr_timers timers;
+	bool data_waits;	/* the last turn went on acknowledgements alone */
 	struct sr_link owing;	/* queue pairs that owe an acknowledgement; before all that follow */
 	struct sr_link active;	/* queue pairs with something to send, next one first */
 	struct sr_link all_qps; /* every queue pair */

@@ -49,6 +49,17 @@ int lines_warnings(void)
 	return n;
 }
 
+int lines_count(const char *part)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+		n++;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 bool lines_contain(const char *part)
 {
 	bool found;

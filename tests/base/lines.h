@@ -9,6 +9,8 @@
 void lines_catch(void);
 /* Warnings that were caught. */
 int lines_warnings(void);
+/* In how many places is `part` in what was caught? */
+int lines_count(const char *part);
 /* Is `part` in any line that was caught? */
 bool lines_contain(const char *part);
 

@@ -14,10 +14,10 @@
 #define LATE 0.06 /* twice that, and the failover itself */
 #define KEYS 24
 
-/* What the time-out took, ms. */
-static double silence(uint64_t key, uint64_t heartbeat_ms)
+/* What the time-out took, ms. `think_ms`: the longest pause between two messages. `data`: both rails carry data. */
+static double silence(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bool data)
 {
-	uint64_t at = 300 * MS + key * 37 * MS;
+	uint64_t at = (think_ms > 100 ? 1500 : 300) * MS + key * 37 * MS;
 	struct sim_scenario sc;
 	struct sim_result r;
 
@@ -27,8 +27,12 @@ static double silence(uint64_t key, uint64_t heartbeat_ms)
 		sc.host[h].rto_ms = RTO_MS;
 		sc.host[h].heartbeat_ms = (int)heartbeat_ms;
 	}
-	sc.conn[0].messages = 6000;
-	sc.conn[0].think_ns = 3 * MS;
+	if (data) {
+		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
+		sc.conn[0].rail[0][1] = sc.conn[0].rail[1][1] = 1;
+	}
+	sc.conn[0].messages = (think_ms > 100 ? 45000 : 18000) / think_ms;
+	sc.conn[0].think_ns = think_ms * MS;
 	sc.limits.retry_forever = true;
 	sim_plain_fault(&sc, "black-hole", 0, at, 10 * RTO_MS * MS);
 	sim_run_apart(&sc, SIM_SOUND, &r);
@@ -39,25 +43,42 @@ static double silence(uint64_t key, uint64_t heartbeat_ms)
 	return (double)(r.moved_over_ns - at) / 1e6;
 }
 
-static void spread(uint64_t heartbeat_ms)
+/* Never sooner than the time-out; later by `late_ms` at most, and what the looks and the failover take. */
+static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned late_ms)
 {
 	double least = 1e9, most = 0;
 
 	for (uint64_t key = 1; key <= KEYS; key++) {
-		double took = silence(key, heartbeat_ms);
+		double took = silence(key, heartbeat_ms, think_ms, data);
 
 		least = took < least ? took : least;
 		most = took > most ? took : most;
 	}
-	printf("heartbeat %3u ms: given up and moved after %.1f to %.1f ms\n", (unsigned)heartbeat_ms, least, most);
+	printf("heartbeat %4u ms, pauses up to %4u ms%s: given up and moved after %.1f to %.1f ms\n", heartbeat_ms, think_ms,
+	       data ? ", two data rails" : "", least, most);
 	CHECK(least >= RTO_MS * (1 - EARLY));
-	CHECK(most <= RTO_MS * (1 + LATE));
+	CHECK(most <= RTO_MS * (1 + LATE) + late_ms);
+}
+
+/* Both data rails are idle, so that their beats coincide: the one that dies is given up a time-out after the beat that it swallowed. */
+static void idle_pair(void)
+{
+	for (uint64_t key = 1; key <= 2; key++) {
+		double took = silence(key, 200, 3000, true);
+
+		printf("two idle data rails: given up and moved after %.1f ms\n", took);
+		CHECK(took <= RTO_MS * (1 + LATE) + 50);
+	}
 }
 
 int main(void)
 {
-	spread(200);
-	spread(50);
-	spread(1000);
+	spread(200, 3, false, 0);
+	spread(50, 3, false, 0);
+	spread(1000, 3, false, 0);
+	/* After a pause the next beat sees first that there is work; a heartbeat is a quarter of the time-out at most. */
+	spread(200, 300, false, 200);
+	spread(1000, 300, false, 250);
+	idle_pair();
 	return 0;
 }
