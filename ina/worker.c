@@ -111,6 +111,7 @@ static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t
 	memcpy(f->src_mac, c->mac, 6);
 }
 
+/* The answer may come, and the operation be done, inside of send(): neither the entry nor the operation is touched after it. */
 static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
 {
 	struct ina_entry *e = entry_of(w, psn);
@@ -124,6 +125,8 @@ static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
 		f.flags = INA_F_PROBE;
 	} else if (ina_coll_brings(op->coll, op->root, w->config.rank)) {
 		op->ops->bring(op->arg, e->index, words, &block);
+		if (w->error)
+			return;
 		f.words = words;
 		if (w->config.extended) {
 			f.exponent = block.exponent;
@@ -182,11 +185,11 @@ static bool send_new(struct ina_worker *w, uint64_t now)
 		if (w->next == w->left)
 			start_clocks(w, now);
 		*entry_of(w, w->next) = (struct ina_entry){ .op = op, .index = op->sent };
-		transmit(w, w->next++, false);
-		w->count.sent++;
-		n++;
 		if (++op->sent == op->packets)
 			w->feeding = op->next;
+		w->count.sent++;
+		n++;
+		transmit(w, w->next++, false);
 	}
 	return n > 0;
 }
@@ -215,7 +218,7 @@ static void fail(struct ina_worker *w, int err)
 {
 	struct ina_op *op = w->head, *next;
 
-	w->error = err;
+	w->error = err; /* before anybody is called back */
 	w->head = w->tail = w->feeding = NULL;
 	w->left = w->next;
 	w->oldest = w->newest = INA_NO_ENTRY;
@@ -242,6 +245,7 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 	if (w->error)
 		return;
 	snprintf(w->why, sizeof(w->why), "%s", why);
+	w->error = err; /* before the switch can answer: to this rank it says the same, with another reason */
 	tell_all(w);
 	fail(w, err);
 }
@@ -396,9 +400,11 @@ static void finish_ops(struct ina_worker *w)
 	}
 }
 
+/* What the callbacks may see and change is settled before each of them: see worker.h. */
 static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
 {
 	uint64_t now = ha_clock_now(w->clock);
+	uint32_t order = e->order;
 	struct ina_block block = { f->exponent, f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE) };
 	struct ina_op *op = e->op;
 
@@ -414,11 +420,13 @@ static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_fra
 	set_rto(w);
 	w->progress_at = now;
 	w->timer = now + w->rto;
-	op->ops->take(op->arg, e->index, f->words, block);
-	op->answered++;
 	while (w->left != w->next && entry_of(w, w->left)->answered)
 		w->left++;
-	send_lost(w, e->order);
+	op->answered++;
+	op->ops->take(op->arg, e->index, f->words, block);
+	if (w->error)
+		return; /* it ended all: op is the caller's */
+	send_lost(w, order);
 	finish_ops(w);
 }
 

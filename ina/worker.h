@@ -12,6 +12,12 @@
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it was last sent again, have been answered
  * (RFC 8985's idea, by count). So also a repetition that gets lost is found. The old frame is repeated with its words. The extended one asks
  * first (probe): the switch says that it has it, gives the sum, or wants it again; only the rank whose packet was lost sends words twice.
+ *
+ * Which calls are allowed inside of the callbacks:
+ *   bring, take, done, send  ina_worker_post(), ina_worker_abort(), ina_worker_due(), ina_worker_in_flight()
+ *   send                     also ina_worker_receive(): a switch in the same thread may answer at once
+ *   none of them             ina_worker_poll(), ina_worker_init()
+ * ina_worker_abort() calls done() of all operations before it returns: whoever called it from bring() or take() finds its operation gone.
  */
 #ifndef INA_WORKER_H
 #define INA_WORKER_H
