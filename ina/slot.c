@@ -64,6 +64,14 @@ static uint32_t add_aligned(struct ina_slot *s, const uint8_t *words, uint8_t ex
 	return over;
 }
 
+/* Every word but those at an end is off by one. */
+static void spoil_rest(struct ina_slot *s)
+{
+	for (unsigned i = 0; i < INA_WORDS; i++)
+		if (s->word[i] != INT32_MAX && s->word[i] != INT32_MIN)
+			s->word[i] ^= 1;
+}
+
 static void take_words(struct ina_slot *s, const struct ina_frame *f)
 {
 	uint32_t over = 0;
@@ -80,6 +88,8 @@ static void take_words(struct ina_slot *s, const struct ina_frame *f)
 	s->flags |= f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE);
 	if (over >> 31)
 		s->flags |= INA_F_OVERFLOW;
+	if (INA_MUTATION(SPOIL_REST) && over >> 31)
+		spoil_rest(s);
 }
 
 bool ina_slot_add(struct ina_slot *s, const struct ina_frame *f, unsigned ranks)

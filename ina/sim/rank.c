@@ -40,37 +40,64 @@ static bool sums(uint8_t coll)
 	return coll != INA_BROADCAST && coll != INA_ALL_GATHER;
 }
 
-/* One word of an answer, against all ranks' contributions. */
+/* What saturating sums of one word can be, over all orders of its terms. */
+struct range {
+	int64_t exact;	   /* without any end */
+	int64_t low, high; /* both are reached; equal when no order passes an end */
+};
+
+static int64_t held(int64_t v)
+{
+	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;
+}
+
+/*
+ * Each time that a sum is held at the lower end it gains, and what comes after can add no more than all positive terms: no order gives more than
+ * all negative terms first, then the positive ones. For the least it is the other way round.
+ */
+static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word)
+{
+	int64_t up = 0, down = 0;
+
+	for (unsigned r = 0; r < w->sc.ranks; r++) {
+		int32_t v = word_of(w, op, r, index, word);
+
+		*(v > 0 ? &up : &down) += v;
+	}
+	return (struct range){ up + down, held(held(up) + down), held(held(down) + up) };
+}
+
+/* Words of different exponents: half a unit for every block that is aligned. */
+static bool aligned_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word, int32_t is, uint8_t exponent)
+{
+	double sum = 0;
+
+	for (unsigned r = 0; r < w->sc.ranks; r++)
+		sum += ldexp(word_of(w, op, r, index, word), exponent_of(w, op, r, index) - exponent);
+	return fabs(sum - is) <= 0.5 * w->sc.ranks;
+}
+
+/* One word of an answer, against all ranks' contributions. Beside a word that was saturated all others are as exact as ever. */
 static bool word_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word, int32_t is, struct ina_block b)
 {
 	const struct ina_sim_op *spec = &w->sc.op[op];
-	int64_t exact = 0;
-	double aligned = 0;
+	struct range range;
 
 	if (!sums(spec->coll))
 		return is == word_of(w, op, spec->root, index, word);
-	for (unsigned r = 0; r < w->sc.ranks; r++) {
-		exact += word_of(w, op, r, index, word);
-		aligned += ldexp(word_of(w, op, r, index, word), exponent_of(w, op, r, index) - b.exponent);
-	}
 	if (spec->kind == INA_SIM_EXPONENTS)
-		return fabs(aligned - is) <= 0.5 * w->sc.ranks;
-	/* A sum whose flag is set may be held at an end, but only where some order of its terms passes it. */
-	return is == exact || b.flags & INA_F_OVERFLOW;
+		return aligned_right(w, op, index, word, is, b.exponent);
+	range = range_of(w, op, index, word);
+	return b.flags & INA_F_OVERFLOW ? is >= range.low && is <= range.high : is == range.exact;
 }
 
-/* Can the sum of some words of this block pass an end, in some order? */
+/* Can the sum of some word of this block pass an end, in some order? */
 static bool may_pass(const struct ina_sim_world *w, unsigned op, uint32_t index)
 {
 	for (unsigned word = 0; word < INA_WORDS; word++) {
-		int64_t up = 0, down = 0;
+		struct range range = range_of(w, op, index, word);
 
-		for (unsigned r = 0; r < w->sc.ranks; r++) {
-			int32_t v = word_of(w, op, r, index, word);
-
-			*(v > 0 ? &up : &down) += v;
-		}
-		if (up > INT32_MAX || down < INT32_MIN)
+		if (range.low != range.exact || range.high != range.exact)
 			return true;
 	}
 	return false;
