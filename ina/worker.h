@@ -128,7 +128,14 @@ struct ina_worker {
 
 /* The window that a range allows: half of a worker's slots. */
 uint32_t ina_worker_window(const struct ina_worker_config *config);
-/* entry: capacity of them, a power of two and at least the window; the caller's. 0, or -EINVAL with *why. */
+/*
+ * entry: capacity of them, a power of two and at least the window; the caller's. 0, or -EINVAL with *why.
+ *
+ * A worker begins at first_psn, and so only in an epoch in which this worker number of this rank has sent nothing yet. In any other the switch
+ * takes its packets for repetitions and answers with old sums, which nobody can tell from valid ones. So a rank that starts never joins an
+ * epoch in which this rank has already sent, or may have: it aborts that epoch (ina_worker_abort() before the first ina_worker_post();
+ * extended frames) or asks the controller for a new life first. The worker cannot check this; its caller must (docs/ina.md, "Lives").
+ */
 int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config, const struct ha_clock *clock,
 		    const struct ina_worker_ops *ops, struct ina_entry *entry, uint32_t capacity, const char **why);
 /* op stays where it is until it is done. 0, -EINVAL, or w->error. */

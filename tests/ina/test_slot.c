@@ -639,6 +639,32 @@ static void straggler(void)
 	CHECK_INT(give(1, 0, 2), INA_REASON_COMPLETE);
 }
 
+/*
+ * The frame does not say which process of a rank speaks. One that starts again at the first psn of an epoch in which its rank has sent gets the
+ * old sums (docs/ina.md has the rule that forbids it). When it ends that epoch, everybody hears it, and in the next one only new words count.
+ */
+static void restarted_rank(void)
+{
+	struct ina_frame f;
+	const char *why;
+
+	ranks_open(&r, true, 2, 8, 0);
+	whole(0);
+	CHECK_INT(give(1, 0, 50), INA_REASON_AGAIN);
+	CHECK_INT(ranks_word(&r.answer[1], 0), 10); /* 0 + 10, not 50 + anything */
+	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
+	f.flags = INA_F_ABORT;
+	CHECK_INT(ranks_send(&r, &f), INA_REASON_ABORT);
+	CHECK_INT(r.answers, 2);
+	CHECK_INT(give(1, 0, 50), INA_REASON_OVER);
+	CHECK(!r.answer[1].words);
+	r.config.epoch++;
+	CHECK_INT(ina_switch_install(&r.sw, &r.config, &why), 0);
+	CHECK_INT(give(1, 0, 50), INA_REASON_TAKEN);
+	CHECK_INT(give(0, 0, 1), INA_REASON_COMPLETE);
+	CHECK_INT(ranks_word(&r.answer[1], 0), 51);
+}
+
 /* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is summed any more. */
 static void lease(void)
 {
@@ -899,6 +925,7 @@ int main(int argc, char **argv)
 		{ "mismatch", mismatch },
 		{ "epoch", epoch },
 		{ "straggler", straggler },
+		{ "restarted_rank", restarted_rank },
 		{ "lease", lease },
 		{ "abort_all", abort_all },
 		{ "installed", installed },
