@@ -250,18 +250,25 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 	fail(w, err);
 }
 
+/*
+ * Why, as far as this rank can know. A switch also drops frames without a word (switch.h has the reasons): to the rank that is the same as a
+ * switch that is gone or a path that is cut.
+ */
+#define LOOK_AT \
+	"look at the path to it, its counters of dropped frames, another collective or root than the other ranks', a rank that was restarted"
+
 static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 {
 	const struct ina_worker_config *c = &w->config;
 	uint32_t a = c->switch_addr;
 	char why[sizeof(w->why)];
 
-	snprintf(why, sizeof(why), "group %u, rank %u: no answer to packet %u for %.1f s; %s %u.%u.%u.%u %s", c->group, c->rank, w->left,
-		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9, silent ? "the switch" : "switch", a >> 24, a >> 16 & 255,
+	snprintf(why, sizeof(why), "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s", c->group, c->rank, w->left,
+		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9, silent ? "not a word from " : "", a >> 24, a >> 16 & 255,
 		 a >> 8 & 255, a & 255,
-		 silent ? "is silent: look at it and at the path to it" :
-		 c->extended ? "answers: another rank of the group is gone or has stopped" :
-			       "or another rank of the group is gone or has stopped");
+		 silent ? ": " LOOK_AT :
+		 c->extended ? " answers: another rank of the group is gone or has stopped" :
+			       " says nothing, or waits for a rank that is gone or has stopped: " LOOK_AT);
 	ina_worker_abort(w, -ETIMEDOUT, why);
 }
 

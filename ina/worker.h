@@ -121,7 +121,7 @@ struct ina_worker {
 	uint64_t timer;		    /* when the time-out is */
 	uint64_t progress_at, heard_at;
 	int error; /* 0, or it is over */
-	char why[200];
+	char why[320];
 	struct ina_counters count;
 };
 #define INA_NO_ENTRY UINT32_MAX

@@ -33,7 +33,7 @@ enum ina_sim_finding {
 
 struct ina_sim_result {
 	enum ina_sim_finding finding;
-	char text[300];
+	char text[400];
 	uint64_t at, ns, hash, steps, packets, lost, errors, lives;
 	struct ina_counters count; /* of all ranks, all lives */
 	uint64_t reason[INA_REASONS]; /* what the switch made of packets */

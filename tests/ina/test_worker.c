@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_worker.c - the host's protocol, with the test in the place of the switch */
 #include "ina/bytes.h"
+#include "ina/switch.h"
 #include "ina/worker.h"
 #include "tests/ina/named.h"
 
@@ -517,6 +518,9 @@ static void dead_rank(void)
 	CHECK(nsent < 2000); /* waiting costs little: 52 bytes for each packet in flight ten times a second */
 }
 
+#define LOOK_AT                                                                                                                                  \
+	"look at the path to it, its counters of dropped frames, another collective or root than the other ranks', a rank that was restarted"
+
 static void silent_switch(void)
 {
 	uint64_t start;
@@ -528,7 +532,7 @@ static void silent_switch(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.switch_ns);
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; the switch 10.0.0.254 is silent: look at it and at the path to it");
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from switch 10.0.0.254: " LOOK_AT);
 	/* Old frames cannot tell the two apart. */
 	open_worker(false, 64);
 	post(&j, INA_ALL_REDUCE, 0, 2);
@@ -536,7 +540,70 @@ static void silent_switch(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.peer_ns);
-	CHECK(strstr(w.why, "switch 10.0.0.254 or another rank"));
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 10.0 s; switch 10.0.0.254 says nothing, or waits for a rank that is gone or has "
+			  "stopped: " LOOK_AT);
+}
+
+/* Another rank runs another collective: the switch is well, and drops this rank's frames without a word. The error must not say that it is silent to all. */
+static void dropped_without_a_word(void)
+{
+	static struct ina_slot slots[256];
+	static struct ina_switch sw;
+	struct ina_group_config c = { .id = 7, .ranks = 4, .workers = 2, .extended = true, .base = 100, .len = 64, .epoch = 5,
+				      .lease_until = UINT64_MAX };
+	struct ina_verdict v;
+	struct ina_frame f;
+	const char *why;
+	struct job j;
+
+	open_worker(true, 64);
+	post(&j, INA_ALL_REDUCE, 0, 1);
+	poll_all();
+	ina_switch_init(&sw, SWITCH, config.switch_mac, slots, 256);
+	for (uint32_t i = 0; i < 4; i++)
+		c.member[i].addr = ME - 2 + i;
+	CHECK_INT(ina_switch_install(&sw, &c, &why), 0);
+	f = sent[0].f;
+	f.src = ME - 2;
+	f.rank = 0;
+	f.coll = INA_BROADCAST;
+	ina_switch_step(&sw, time_now.now, &f, &v);
+	CHECK_INT(v.reason, INA_REASON_TAKEN);
+	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
+	CHECK(nsent > 2);
+	for (unsigned i = 0; i + 1 < nsent; i++) { /* the last one is the abort */
+		ina_switch_step(&sw, time_now.now, &sent[i].f, &v);
+		CHECK(v.action == INA_DROP && v.reason == INA_REASON_OTHER);
+	}
+	CHECK(!strstr(w.why, "is silent"));
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from switch 10.0.0.254: " LOOK_AT);
+}
+
+/* The longest of these sentences has its end. */
+static void whole_sentences(void)
+{
+	for (int extended = 0; extended < 2; extended++) {
+		struct ina_worker_ops ops = { on_send, NULL };
+		const char *why;
+		struct job j;
+
+		open_worker(extended, 64);
+		config.group = 255;
+		config.rank = 31;
+		config.ranks = 32;
+		config.switch_addr = UINT32_MAX;
+		config.first_psn = UINT32_MAX;
+		config.peer_ns = config.switch_ns = 99999 * HA_NS_PER_S;
+		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY, &why), 0);
+		post(&j, INA_ALL_REDUCE, 0, 1);
+		poll_all();
+		time_now.now += config.peer_ns;
+		poll_all();
+		CHECK_INT(w.error, -ETIMEDOUT);
+		CHECK(strstr(w.why, "group 255, rank 31: no answer to packet 4294967295 for 99999.0 s; "));
+		CHECK(strstr(w.why, "255.255.255.255"));
+		CHECK(strstr(w.why, LOOK_AT));
+	}
 }
 
 /* A pause between operations is no silence. */
@@ -851,6 +918,8 @@ int main(int argc, char **argv)
 		{ "held_keeps_window", held_keeps_window },
 		{ "dead_rank", dead_rank },
 		{ "silent_switch", silent_switch },
+		{ "dropped_without_a_word", dropped_without_a_word },
+		{ "whole_sentences", whole_sentences },
 		{ "idle", idle },
 		{ "told_to_end", told_to_end },
 		{ "answered_inside_send", answered_inside_send },
