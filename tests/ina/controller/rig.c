@@ -3,13 +3,11 @@
 
 #include "tests/base/check.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,18 +20,6 @@ void rig_sleep(unsigned ms)
 		;
 }
 
-/* A port that nobody has; it must be the same after each restart. */
-static unsigned free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(at);
-
-	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) && !getsockname(fd, (struct sockaddr *)&at, &len));
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
 void rig_make(struct rig *r, const char *program, const char *settings)
 {
 	FILE *file;
@@ -42,7 +28,7 @@ void rig_make(struct rig *r, const char *program, const char *settings)
 	r->program = program;
 	strcpy(r->top, "/tmp/hawser-controller-XXXXXX");
 	CHECK(mkdtemp(r->top));
-	snprintf(r->address, sizeof(r->address), "127.0.0.1:%u", free_port());
+	snprintf(r->address, sizeof(r->address), "unix:%s/socket", r->top); /* nobody can take it between two starts */
 	snprintf(r->listen, sizeof(r->listen), "--listen=%s", r->address);
 	snprintf(r->settings, sizeof(r->settings), "%s/settings", r->top);
 	snprintf(r->database, sizeof(r->database), "--database=%s/db", r->top);

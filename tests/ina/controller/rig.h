@@ -9,7 +9,7 @@
 
 struct rig {
 	const char *program;
-	char top[64], address[32], listen[48], settings[96], database[96], log[96];
+	char top[64], address[96], listen[112], settings[96], database[96], log[96];
 	pid_t pid;
 };
 

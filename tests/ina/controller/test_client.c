@@ -72,7 +72,7 @@ static void no_page(void *user, const struct Inc__ListResponse *list)
 
 static void down(void)
 {
-	struct ha_ina_client *c = rig_client(&r, 20000, false), *patient = rig_client(&r, 500, true);
+	struct ha_ina_client *c = rig_client(&r, 20000, false), *patient = rig_client(&r, 5000, true);
 	uint64_t began = ha_clock_now(&ha_clock_live);
 
 	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
