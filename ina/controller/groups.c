@@ -166,6 +166,9 @@ static bool wish_valid(const struct ha_group_wish *w, struct ha_refusal *why)
 		return refuse(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most", HA_GROUP_NAME - 1);
 	if (strlen(w->tenant) >= HA_TENANT_NAME)
 		return refuse(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most", HA_TENANT_NAME - 1);
+	if (w->least > HA_BUDDY_LONGEST)
+		return refuse(why, HA_REFUSAL_INVALID, "at least %u aggregators wanted, but no group has more than %u",
+			      w->least, HA_BUDDY_LONGEST);
 	if (w->length && w->least > w->length)
 		return refuse(why, HA_REFUSAL_INVALID, "at least %u aggregators wanted, but only %u", w->least,
 			      w->length);
@@ -356,7 +359,8 @@ static bool quota_allows(const struct ha_quota *quota, const struct use *use, co
 static uint32_t fit(const struct ha_groups *g, const struct ha_group_wish *w, uint64_t now, struct ha_switch **at,
 		    struct ha_refusal *why)
 {
-	uint32_t len = power_of_two(w->length ? w->length : g->limits.length);
+	uint32_t usual = g->limits.length > w->least ? g->limits.length : w->least;
+	uint32_t len = power_of_two(w->length ? w->length : usual);
 	uint32_t least = power_of_two(w->least ? w->least : len / 4);
 	const struct ha_quota *quota = ha_quota_of(&g->quotas, w->tenant);
 	struct use use = use_of(g, w->tenant);

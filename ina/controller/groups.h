@@ -122,7 +122,7 @@ struct ha_group_wish {
 	const char *tenant, *name;
 	const uint32_t *member;
 	size_t members;
-	uint32_t length, least; /* slots; 0 = the default, and a quarter of what is wanted */
+	uint32_t length, least; /* slots; 0 = the default or `least`, whichever is more, and a quarter of what is wanted */
 	uint32_t lease_ms;	/* 0 = a plain client */
 	const uint8_t *nonce;	/* of this request: asked again, the same group is the answer */
 	size_t nonce_len;

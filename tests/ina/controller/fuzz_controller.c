@@ -18,6 +18,14 @@ static const struct ha_caller callers[] = {
 	{ .tenant = "local", .admin = true },
 };
 
+static void no_group_has_a_reason(uint32_t id, Inc__Reason reason, const char *message)
+{
+	if (!id)
+		CHECK(reason != INC__REASON__GRANTED && *message);
+	else
+		CHECK(reason == INC__REASON__GRANTED);
+}
+
 static void answer_is_sound(unsigned method, const struct ha_reply *reply)
 {
 	const ProtobufCMessageDescriptor *kinds[] = { &inc__create_group_response__descriptor,
@@ -37,6 +45,13 @@ static void answer_is_sound(unsigned method, const struct ha_reply *reply)
 		m = protobuf_c_message_unpack(&inc__create_group_text_response__descriptor, NULL, reply->len,
 					      reply->bytes);
 	CHECK(m);
+	if (m->descriptor == &inc__create_group_response__descriptor)
+		no_group_has_a_reason(((Inc__CreateGroupResponse *)m)->groupid, ((Inc__CreateGroupResponse *)m)->reason,
+				      ((Inc__CreateGroupResponse *)m)->message);
+	if (m->descriptor == &inc__create_group_text_response__descriptor)
+		no_group_has_a_reason(((Inc__CreateGroupTextResponse *)m)->groupid,
+				      ((Inc__CreateGroupTextResponse *)m)->reason,
+				      ((Inc__CreateGroupTextResponse *)m)->message);
 	protobuf_c_message_free_unpacked(m, NULL);
 }
 

@@ -162,7 +162,7 @@ static void lengths(void)
 	CHECK_INT(make(1, 0, 0)->r.len, 16);
 	CHECK_INT(make(1000, 0, 0)->r.len, 1024);
 	CHECK_INT(make(1025, 0, 0)->r.len, 2048);
-	CHECK_INT(make(UINT32_MAX, 0, 0)->r.len, 32768);
+	CHECK_INT(make(32768, 0, 0)->r.len, 32768);
 	/* what is left will do, down to a quarter */
 	CHECK(!make(32768, 0, 0));
 	{
@@ -173,6 +173,29 @@ static void lengths(void)
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 8192);
 		CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
 	}
+	end();
+}
+
+/* A default below what will do at least used to end in a refusal without words. */
+static void least_above_the_default(void)
+{
+	static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
+	struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .least = 3000 };
+
+	begin();
+	add("s", 0, 0, 8192);
+	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 4096);
+	w.least = 1000; /* the default is more */
+	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 1024);
+	w.least = 4097;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_FULL, "switch s has no 8192 aggregators in one piece");
+	w.least = 32769;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "at least 32769 aggregators wanted, but no group has more than 32768");
+	w.length = UINT32_MAX; /* as much as there is, and a little will do */
+	w.least = 1;
+	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 2048);
 	end();
 }
 
@@ -396,6 +419,7 @@ int main(void)
 	lease_and_quarantine();
 	leases_have_bounds();
 	lengths();
+	least_above_the_default();
 	all_numbers();
 	numbers_differ_between_switches();
 	quotas();
