@@ -67,7 +67,7 @@ bool ha_peer_caller(const char *uri, const char *name, const struct ha_settings 
 	if (name && !name_sound(name))
 		return false;
 	snprintf(caller->tenant, sizeof(caller->tenant), "%s", name ? name : host);
-	/* Who may open the socket is decided by its directory. */
+	/* Only our own user and root may open the socket (the umask of main.c). */
 	caller->admin = local || ha_names_have(&settings->admins, caller->tenant);
 	caller->registrar = ha_names_have(&settings->registrars, caller->tenant);
 	return true;

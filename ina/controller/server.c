@@ -157,9 +157,11 @@ static char *certificate_name(struct call *c)
 
 static void identify(struct call *c)
 {
-	char *peer = grpc_call_get_peer(c->call), *name = certificate_name(c);
+	char *peer = grpc_call_get_peer(c->call), *name = NULL;
 
 	ha_peer_host(peer, c->host, sizeof(c->host));
+	if (strcmp(c->host, "local")) /* a Unix socket has no certificates: its mode says who may come */
+		name = certificate_name(c);
 	if (!ha_peer_caller(peer, name, c->server->service->settings, &c->caller))
 		ha_reply_fail(&c->reply, HA_CALL_DENIED, "the certificate needs a common name of 1 to 63 printable bytes, "
 							 "and not 'local'");
@@ -416,7 +418,7 @@ static grpc_server *server_make(void)
 static bool listen_all(struct ha_server *s, char *why, size_t size)
 {
 	for (unsigned i = 0; i < s->options.nlisten; i++) {
-		/* On a Unix socket the directory says who may come. */
+		/* A Unix socket's mode says who may come. */
 		static const struct ha_tls none;
 		bool local = !strncmp(s->options.listen[i], "unix:", 5);
 		grpc_server_credentials *creds = ha_tls_server(local ? &none : &s->options.tls, why, size);
