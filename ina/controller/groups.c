@@ -252,6 +252,15 @@ static uint8_t id_free(const struct ha_groups *g, const struct ha_switch *s)
 	return here;
 }
 
+/* A switch that is gone, and was the same machine under another name, and still holds groups: their packets may be late. */
+static const struct ha_switch *rests(const struct ha_groups *g, const struct ha_switch *s)
+{
+	for (unsigned i = 0; i < g->nsw; i++)
+		if (g->sw[i] != s && g->sw[i]->info.address == s->info.address && !ha_groups_switch_empty(g->sw[i]))
+			return g->sw[i];
+	return NULL;
+}
+
 static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reach, const struct ha_switch *best)
 {
 	if (!best || reach != best_reach)
@@ -270,7 +279,7 @@ static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group
 		struct ha_switch *s = g->sw[i];
 		unsigned r = reach(s, w);
 
-		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len || !id_free(g, s))
+		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len || !id_free(g, s) || rests(g, s))
 			continue;
 		if (better(r, s, best_reach, best)) {
 			best = s;
@@ -298,7 +307,7 @@ static bool unreached(const struct ha_groups *g, const struct ha_group_wish *w, 
 static bool no_room(const struct ha_groups *g, const struct ha_group_wish *w, uint32_t len, uint64_t now,
 		    struct ha_refusal *why)
 {
-	const struct ha_switch *away = NULL, *full = NULL, *ids = NULL;
+	const struct ha_switch *away = NULL, *full = NULL, *ids = NULL, *resting = NULL;
 
 	for (unsigned i = 0; i < g->nsw; i++) {
 		const struct ha_switch *s = g->sw[i];
@@ -307,6 +316,8 @@ static bool no_room(const struct ha_groups *g, const struct ha_group_wish *w, ui
 			continue;
 		if (!ha_groups_switch_up(g, s, now))
 			away = s;
+		else if (rests(g, s))
+			resting = s;
 		else if (!id_free(g, s))
 			ids = s;
 		else
@@ -315,6 +326,9 @@ static bool no_room(const struct ha_groups *g, const struct ha_group_wish *w, ui
 	if (full)
 		return refuse(why, HA_REFUSAL_FULL, "switch %s has no %u aggregators in one piece; the longest is %u",
 			      full->info.name, len, ha_buddy_longest(&full->buddy));
+	if (resting)
+		return refuse(why, HA_REFUSAL_FULL, "switch %s was %s, whose groups are not over yet; try again later",
+			      resting->info.name, rests(g, resting)->info.name);
 	if (ids)
 		return refuse(why, HA_REFUSAL_IDS, "switch %s has no group number left; %u are in use or in quarantine",
 			      ids->info.name, HA_GROUP_IDS - 1);
@@ -482,7 +496,7 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 	else if (s->moved)
 		ha_groups_end(g, group, "the switch has another address now", now);
 	else if (s->gone)
-		ha_groups_end(g, group, "the switch is no longer in the settings", now);
+		ha_groups_end(g, group, "the switch is no longer in the settings, or another one has its address", now);
 	return true;
 }
 

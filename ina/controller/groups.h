@@ -72,7 +72,7 @@ struct ha_group {
 
 struct ha_switch {
 	struct ha_switch_info info;
-	bool gone;	      /* no longer in the settings */
+	bool gone;	      /* no longer in the settings, or another one has its address */
 	bool moved;	      /* while we were away: what is restored on it has ended */
 	uint64_t incarnation; /* of its memory, 0 = not known */
 	uint64_t heard;	      /* ns */
@@ -137,11 +137,16 @@ void ha_groups_close_all(struct ha_groups *g);
  * Groups behind its new end are CLOSED.
  */
 struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now);
+/* Another switch, not gone, that has the address of `info`: the same machine under another name must not get groups
+ * twice. NULL: nobody, or one that is away, empty and not configured; it gives its place to a new name. */
+struct ha_switch *ha_groups_switch_same(const struct ha_groups *g, const struct ha_switch_info *info, uint64_t now);
 struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name);
-/* It is no longer in the settings: its groups are CLOSED, it gets no new ones. */
+/* It is no longer in the settings, or another one has its address: its groups are CLOSED, it gets no new ones. */
 void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now);
 /* It says that it lives. true: it has lost its memory since, and every live group on it has a new epoch. */
 bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now);
+/* It holds no group, LIVE or CLOSED. */
+bool ha_groups_switch_empty(const struct ha_switch *s);
 bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, uint64_t now);
 
 /* NULL and why. *again: the same request has had its answer before, this is it. */
@@ -158,6 +163,8 @@ struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now);
 /* Ranks that have renewed before and have now been silent for a lease: a bit each. */
 uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now);
 
+/* After a restart: a switch that is not known yet; no other gives its place to it. NULL: there is no room. */
+struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now);
 /* After a restart. false: it contradicts what is there. Its switch must be known. */
 bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *record, uint64_t now);
 

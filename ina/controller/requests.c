@@ -295,6 +295,8 @@ static void list(struct call *c)
 
 static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)
 {
+	const struct ha_switch *same;
+
 	if (!ha_switch_name_valid(q->name)) {
 		invalid(c, "a switch's name has 1 to 31 letters, digits, dots, dashes or underscores");
 		return false;
@@ -313,7 +315,12 @@ static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, stru
 			invalid(c, "a prefix is like 10.0.0.0/24, without bits behind its length");
 			return false;
 		}
-	return true;
+	same = ha_groups_switch_same(&c->s->groups, info, c->now);
+	if (!same)
+		return true;
+	c->s->count.invalid++;
+	ha_reply_fail(c->reply, HA_CALL_INVALID, "switch %s has this address", same->info.name);
+	return false;
 }
 
 static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)

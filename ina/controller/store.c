@@ -300,6 +300,14 @@ static bool within(sqlite3_stmt *st, int at, int64_t least, int64_t most, int64_
 	return *to >= least && *to <= most;
 }
 
+static bool address_taken(const struct ha_groups *g, uint32_t address)
+{
+	for (unsigned i = 0; i < g->nsw; i++)
+		if (!g->sw[i]->gone && g->sw[i]->info.address == address)
+			return true;
+	return false;
+}
+
 static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 {
 	struct ha_switch_info info = { .configured = sqlite3_column_int(st, 4), .registers = sqlite3_column_int(st, 5) };
@@ -317,10 +325,12 @@ static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 			return false;
 	sw = ha_groups_switch_find(g, info.name);
 	if (!sw) {
-		sw = ha_groups_switch(g, &info, now);
+		bool gone = info.configured || address_taken(g, info.address);
+
+		sw = ha_groups_switch_restore(g, &info, now);
 		if (!sw)
 			return false;
-		if (info.configured)
+		if (gone)
 			ha_groups_switch_gone(g, sw, now);
 	} else if (sw->info.address != info.address) {
 		/* What it holds was for another machine. */
@@ -388,7 +398,7 @@ static const struct {
 	const char *sql, *what;
 	bool (*take)(sqlite3_stmt *st, struct ha_groups *g, uint64_t now);
 } loads[] = {
-	{ "SELECT * FROM switches", "a switch", switch_take },
+	{ "SELECT * FROM switches ORDER BY name IN (SELECT switch FROM groups) DESC, name", "a switch", switch_take },
 	{ "SELECT * FROM epochs", "an epoch", epoch_take },
 	{ "SELECT value FROM numbers WHERE name = 'serial'", "the last serial", serial_take },
 	{ "SELECT * FROM groups ORDER BY serial", "a group", group_take },

@@ -13,7 +13,7 @@ struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *n
 	return NULL;
 }
 
-static bool empty(const struct ha_switch *s)
+bool ha_groups_switch_empty(const struct ha_switch *s)
 {
 	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
 		if (s->group[id])
@@ -21,20 +21,52 @@ static bool empty(const struct ha_switch *s)
 	return true;
 }
 
-/* A place in the table; that of a switch that nobody has use for, if there is no other. */
-static struct ha_switch *place(struct ha_groups *g, uint64_t now)
+static bool forgettable(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
+{
+	return ha_groups_switch_empty(s) && (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)));
+}
+
+struct ha_switch *ha_groups_switch_same(const struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+{
+	bool fresh = !ha_groups_switch_find(g, info->name);
+
+	for (unsigned i = 0; i < g->nsw; i++) {
+		struct ha_switch *s = g->sw[i];
+
+		if (!s->gone && s->info.address == info->address && strcmp(s->info.name, info->name) &&
+		    !(fresh && forgettable(g, s, now)))
+			return s;
+	}
+	return NULL;
+}
+
+static struct ha_switch *place_new(struct ha_groups *g)
+{
+	struct ha_switch *s = g->nsw < HA_GROUPS_SWITCHES ? calloc(1, sizeof(*s)) : NULL;
+
+	if (s)
+		g->sw[g->nsw++] = s;
+	return s;
+}
+
+/* A place in the table: that of a switch that has another name now; a new one; that of a switch that nobody has use for. */
+static struct ha_switch *place(struct ha_groups *g, uint32_t address, uint64_t now)
 {
 	struct ha_switch *s;
 
-	if (g->nsw < HA_GROUPS_SWITCHES) {
-		s = calloc(1, sizeof(*s));
-		if (s)
-			g->sw[g->nsw++] = s;
-		return s;
-	}
 	for (unsigned i = 0; i < g->nsw; i++) {
 		s = g->sw[i];
-		if (empty(s) && (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)))) {
+		if (s->info.address == address && !s->gone && forgettable(g, s, now)) {
+			memset(s, 0, sizeof(*s));
+			return s;
+		}
+	}
+	s = place_new(g);
+	if (s)
+		return s;
+	for (unsigned i = 0; i < g->nsw; i++) {
+		s = g->sw[i];
+		if (forgettable(g, s, now)) {
 			memset(s, 0, sizeof(*s));
 			return s;
 		}
@@ -64,13 +96,25 @@ static void all_end(struct ha_groups *g, struct ha_switch *s, const char *why, u
 			ha_groups_end(g, s->group[id], why, now);
 }
 
+struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+{
+	struct ha_switch *s = place_new(g);
+
+	if (!s)
+		return NULL;
+	s->version = ++g->versions;
+	s->info = *info;
+	measure(g, s, now);
+	return s;
+}
+
 struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
 {
 	struct ha_switch *s = ha_groups_switch_find(g, info->name);
 	bool fresh = !s;
 
 	if (fresh) {
-		s = place(g, now);
+		s = place(g, info->address, now);
 		if (!s)
 			return NULL;
 		s->version = ++g->versions;
@@ -89,7 +133,7 @@ struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_i
 void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now)
 {
 	s->gone = true;
-	all_end(g, s, "the switch is no longer in the settings", now);
+	all_end(g, s, "the switch is no longer in the settings, or another one has its address", now);
 }
 
 bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now)

@@ -370,6 +370,44 @@ static void switch_moves(void)
 	end();
 }
 
+/* One machine under two names must not give the same aggregators twice, not even those that rest. */
+static void one_address_under_two_names(void)
+{
+	struct ha_switch_info a = { .name = "a", .address = 1, .slots = 1024, .nserves = 1, .registers = true }, b = a;
+	struct ha_group *group;
+	struct ha_switch *s;
+
+	begin();
+	s = ha_groups_switch(&g, &a, 0);
+	ha_groups_switch_heard(&g, s, 1, 0);
+	strcpy(b.name, "b");
+	CHECK(!ha_groups_switch_same(&g, &a, 0));
+	CHECK(ha_groups_switch_same(&g, &b, 0) == s);
+	group = make(16, 5000, 0);
+	CHECK(ha_groups_switch_same(&g, &b, 100 * S) == s); /* away, but it holds a group */
+	ha_groups_switch_gone(&g, s, 100 * S);
+	CHECK(!ha_groups_switch_same(&g, &b, 100 * S));
+	ha_groups_switch_heard(&g, ha_groups_switch(&g, &b, 100 * S), 1, 100 * S);
+	CHECK(!make(16, 5000, 101 * S));
+	refused(HA_REFUSAL_FULL, "switch b was a, whose groups are not over yet");
+	ha_groups_forget(&g, group);
+	CHECK_TEXT(make(16, 5000, 102 * S)->r.switch_name, "b");
+	end();
+	begin();
+	/* a new name of a switch that is silent and empty */
+	ha_groups_switch_heard(&g, ha_groups_switch(&g, &a, 0), 1, 0);
+	CHECK(ha_groups_switch_same(&g, &b, 2 * S));
+	CHECK(!ha_groups_switch_same(&g, &b, 4 * S));
+	CHECK(ha_groups_switch(&g, &b, 4 * S) && g.nsw == 1 && !ha_groups_switch_find(&g, "a"));
+	end();
+	begin();
+	a.configured = b.configured = true; /* the settings alone say what it is called */
+	a.registers = false;
+	ha_groups_switch(&g, &a, 0);
+	CHECK(ha_groups_switch_same(&g, &b, 100 * S));
+	end();
+}
+
 static void too_many_switches(void)
 {
 	struct ha_switch_info info = { .address = 1, .slots = 1024, .nserves = 1, .registers = true };
@@ -428,6 +466,7 @@ int main(void)
 	silent_ranks();
 	switch_shrinks();
 	switch_moves();
+	one_address_under_two_names();
 	too_many_switches();
 	a_record_that_contradicts();
 	return 0;

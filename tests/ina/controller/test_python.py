@@ -190,6 +190,12 @@ def a_switch(r, stub):
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="new", Incarnation=1, IP=1, Slots=64, Serves=["10.0.0.1/8"]),
             Code.INVALID_ARGUMENT, "prefix")
     beat(Name="new", IP=ip("10.9.9.9"), Slots=64, Serves=["192.168.0.0/16"])
+    # the same machine under another name would give its aggregators twice
+    for other, address in ("leaf", "10.0.0.254"), ("soft", "172.16.0.254"), ("new", "10.9.9.9"):
+        refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="twin", Incarnation=1, IP=ip(address), Slots=64,
+                                                                 Serves=["192.168.0.0/16"]),
+                Code.INVALID_ARGUMENT, "switch %s has this address" % other)
+    assert "new" in [s.Name for s in stub.List(new.ListRequest(), timeout=30).Switch]
 
 
 def metrics(r):

@@ -311,6 +311,63 @@ static void settings_change(void)
 	settings.nsw = 2;
 }
 
+static struct ha_group *create_at(uint32_t address)
+{
+	uint32_t member[2] = { address, address + 1 };
+	struct ha_group_wish w = { .tenant = "t", .name = "", .member = member, .members = 2, .length = 16 };
+	struct ha_refusal refusal;
+
+	return ha_service_create(&service, &w, now, &refusal);
+}
+
+static struct ha_switch_info registered(unsigned i)
+{
+	struct ha_switch_info info = { .address = 0xac100001 + i, .slots = 1024, .nserves = 1, .registers = true,
+				       .serves = { { 0xc0000000 + (i << 8), 24 } } };
+
+	snprintf(info.name, sizeof(info.name), "r%02u", i);
+	return info;
+}
+
+/* The settings name a switch that had registered itself under another name: what that holds ends, and then rests. */
+static void settings_take_an_address(void)
+{
+	struct ha_switch_info info = registered(0);
+	struct ha_group *group;
+
+	database_remove();
+	start();
+	CHECK(ha_service_switch(&service, &info, 5, now));
+	group = create_at(0xc0000001);
+	CHECK(group);
+	CHECK_TEXT(group->r.switch_name, "r00");
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	stop();
+	settings.sw[2] = info;
+	settings.sw[2].configured = true;
+	settings.sw[2].registers = false;
+	strcpy(settings.sw[2].name, "named");
+	settings.nsw = 3;
+	for (int i = 0; i < 2; i++) { /* it stays so */
+		start();
+		CHECK_INT(service.groups.live, 0);
+		CHECK_INT(service.groups.closed, 1);
+		group = create_at(0xc0000001);
+		CHECK(group);
+		CHECK_TEXT(group->r.switch_name, "s0"); /* which is further away */
+		stop();
+	}
+	start();
+	now += 60 * HA_NS_PER_S;
+	ha_service_tick(&service, now);
+	group = create_at(0xc0000001);
+	CHECK(group);
+	CHECK_TEXT(group->r.switch_name, "named");
+	CHECK(!ha_groups_check(&service.groups));
+	stop();
+	settings.nsw = 2;
+}
+
 static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
 }
@@ -333,6 +390,7 @@ int main(void)
 	disk_full();
 	wrong_databases();
 	settings_change();
+	settings_take_an_address();
 	database_remove();
 	CHECK(!rmdir(top));
 	return 0;
