@@ -151,7 +151,8 @@ static void lease_take(struct ha_ina_lease *lease, const Inc__CreateGroupRespons
 static bool answer_sound(const Inc__CreateGroupResponse *r)
 {
 	return r->groupid < HA_GROUP_IDS && (!r->groupid || (r->n_member && ha_buddy_length_valid(r->agglen) &&
-							      r->aggaddr + r->agglen <= HA_BUDDY_SLOTS));
+							      r->aggaddr <= HA_BUDDY_SLOTS - r->agglen &&
+							      !(r->aggaddr % r->agglen)));
 }
 
 int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish, struct ha_ina_lease *lease)

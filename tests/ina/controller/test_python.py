@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ha-controller against an independent client: one that knows NetCCL's messages only, one with ours, one with text, and
 mutual TLS with certificates made here. Arguments: ha-controller, the folder of netccl.proto."""
+import concurrent.futures
 import os
 import socket
 import stat
@@ -338,6 +339,29 @@ def mutual_tls(top):
         assert stat.S_IMODE(os.stat(top + "/socket").st_mode) == 0o700
 
 
+def a_controller_that_errs():
+    """Our client does not believe what cannot be."""
+    class Wrong(new_grpc.INCServicer):
+        def CreateGroup(self, request, context):
+            return self.answer
+
+    wrong = Wrong()
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    new_grpc.add_INCServicer_to_server(wrong, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    ina = [os.path.dirname(PROGRAM) + "/ha-ina", "create", "10.0.0.1,10.0.0.2", "--controller=127.0.0.1:%d" % port,
+           "--timeout=60000"]
+    sound = dict(GroupID=1, AggAddr=0, AggLen=16, Member=[new.MemberInfo(IP=1)])
+    for wrongly, code in (dict(), 0), (dict(AggAddr=65520), 0), (dict(AggAddr=65536), 1), (dict(AggAddr=65528), 1), \
+            (dict(AggAddr=2**32 - 16), 1), (dict(AggAddr=8), 1), (dict(AggLen=24), 1), (dict(AggLen=65536), 1), \
+            (dict(GroupID=256), 1), (dict(Member=[]), 1):
+        wrong.answer = new.CreateGroupResponse(**{**sound, **wrongly})
+        done = subprocess.run(ina, check=False, capture_output=True, timeout=120)
+        assert done.returncode == code and (not code or b"it gave a group that cannot be" in done.stderr), (wrongly, done)
+    server.stop(None)
+
+
 def main():
     with Rig(PROGRAM, SETTINGS) as r:
         netccl_client(r)
@@ -362,6 +386,7 @@ def ours():
         assert r.stop() == 0
     with tempfile.TemporaryDirectory(prefix="hawser-tls-") as top:
         mutual_tls(top)
+    a_controller_that_errs()
 
 
 (ours if OURS else main)()
