@@ -23,6 +23,9 @@ struct ha_ina_client {
 	struct ha_call_channel *channel;
 	char *address;
 	char error[512];
+	/* A wish for a group that had no answer yet, packed but for its number, and the number. */
+	uint8_t *wish, number[16];
+	size_t wish_len;
 };
 
 struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *options, char *why, size_t size)
@@ -48,6 +51,7 @@ struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *opt
 void ha_ina_client_close(struct ha_ina_client *c)
 {
 	ha_call_close(c->channel);
+	free(c->wish);
 	free(c->address);
 	free(c);
 }
@@ -155,15 +159,37 @@ static bool answer_sound(const Inc__CreateGroupResponse *r)
 							      !(r->aggaddr % r->agglen)));
 }
 
+/* The number of this wish: the one that it had when it got no answer, else a new one. */
+static bool number_take(struct ha_ina_client *c, Inc__CreateGroupRequest *q)
+{
+	size_t len = inc__create_group_request__get_packed_size(q);
+	uint8_t *wish = malloc(len + 1);
+
+	if (!wish)
+		return false;
+	inc__create_group_request__pack(q, wish);
+	if (!c->wish || c->wish_len != len || memcmp(c->wish, wish, len))
+		ha_random_bytes(c->number, sizeof(c->number));
+	free(c->wish);
+	c->wish = wish;
+	c->wish_len = len;
+	q->requestid = (ProtobufCBinaryData){ sizeof(c->number), c->number };
+	return true;
+}
+
+static void number_used(struct ha_ina_client *c)
+{
+	free(c->wish);
+	c->wish = NULL;
+}
+
 int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish, struct ha_ina_lease *lease)
 {
 	Inc__CreateGroupRequest q = INC__CREATE_GROUP_REQUEST__INIT;
 	Inc__MemberInfo *box = calloc(wish->members + 1, sizeof(*box)), **member = calloc(wish->members + 1, sizeof(*member));
 	ProtobufCMessage *m = NULL;
-	uint8_t number[16];
 	int err = -ENOMEM;
 
-	ha_random_bytes(number, sizeof(number));
 	for (size_t i = 0; box && member && i < wish->members; i++) {
 		inc__member_info__init(&box[i]);
 		box[i].ip = wish->member[i];
@@ -174,17 +200,19 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish
 	q.length = wish->length;
 	q.leastlength = wish->least;
 	q.leasems = wish->lease_ms;
-	q.requestid = (ProtobufCBinaryData){ sizeof(number), number };
 	if (wish->name)
 		q.name = (char *)(uintptr_t)wish->name;
-	if (box && member)
+	if (box && member && number_take(c, &q))
 		err = ask(c, "/inc.INC/CreateGroup", &q.base, &inc__create_group_response__descriptor, &m);
+	else
+		snprintf(c->error, sizeof(c->error), "no memory");
 	free(box);
 	free(member);
 	if (err)
 		return err;
 	if (answer_sound((const Inc__CreateGroupResponse *)m)) {
 		lease_take(lease, (const Inc__CreateGroupResponse *)m);
+		number_used(c);
 	} else {
 		snprintf(c->error, sizeof(c->error), "controller %s: it gave a group that cannot be", c->address);
 		err = -EPROTO;

@@ -44,7 +44,8 @@ struct ha_ina_wish {
 	const char *name;	/* for people, NULL = none */
 };
 
-/* Asked again after a failure with the same request number it is the same group; the client sees to the number. */
+/* After a failure the same wish, asked again of the same client, is the same request: a group whose answer was lost is
+ * the answer, if it still lives. Another wish is another request. */
 int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_wish *wish, struct ha_ina_lease *lease);
 
 struct ha_ina_beat {

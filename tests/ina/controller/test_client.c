@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "netccl.pb-c.h"
 #include "tests/base/check.h"
+#include "tests/ina/controller/relay.h"
 #include "tests/ina/controller/rig.h"
 
 #include <errno.h>
@@ -103,6 +104,58 @@ static void hanging(void)
 	ha_ina_client_close(c);
 }
 
+static void count_live(void *user, const struct Inc__ListResponse *list)
+{
+	for (size_t i = 0; i < list->n_group; i++)
+		*(unsigned *)user += list->group[i]->state == INC__STATE__LIVE && !strcmp(list->group[i]->name, "lost");
+}
+
+static unsigned live_now(struct ha_ina_client *c)
+{
+	unsigned n = 0;
+
+	CHECK(!ha_ina_client_list(c, count_live, &n));
+	return n;
+}
+
+/* The answer to a wish is lost: asked again, it is the same request; answered once, it is another. */
+static void answer_lost(void)
+{
+	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };
+	struct ha_ina_client *direct = rig_client(&r, 60000, false), *c;
+	struct ha_ina_lease lease, second;
+	struct ha_ina_wish w = wish(16, 60000);
+	char at[96], address[112], why[256];
+	struct relay relay;
+	int err;
+
+	w.name = "lost";
+	snprintf(at, sizeof(at), "%s/relay", r.top);
+	snprintf(address, sizeof(address), "unix:%s", at);
+	options.address = address;
+	relay_start(&relay, at, r.address + strlen("unix:"));
+	c = ha_ina_client_open(&options, why, sizeof(why));
+	CHECK(c);
+	for (int i = 0; i < 60 && ha_ina_client_list(c, no_page, NULL); i++)
+		;
+	atomic_store(&relay.deaf, true);
+	for (int i = 0; i < 60 && !live_now(direct); i++)
+		CHECK(ha_ina_client_create(c, &w, &lease));
+	CHECK_INT(live_now(direct), 1);
+	atomic_store(&relay.deaf, false);
+	for (int i = 0; i < 60 && (err = ha_ina_client_create(c, &w, &lease)) != 0; i++)
+		;
+	CHECK(!err && lease.id);
+	CHECK_INT(live_now(direct), 1);
+	for (int i = 0; i < 60 && (err = ha_ina_client_create(c, &w, &second)) != 0; i++)
+		;
+	CHECK(!err && second.id && second.id != lease.id);
+	CHECK_INT(live_now(direct), 2);
+	ha_ina_client_close(c);
+	ha_ina_client_close(direct);
+	relay_stop(&relay);
+}
+
 struct talk {
 	struct ha_ina_client *client;
 	struct ha_ina_lease lease;
@@ -195,6 +248,7 @@ int main(int argc, char **argv)
 	rig_await(&r);
 	there();
 	hanging();
+	answer_lost();
 	restarted_in_between();
 	a_switch();
 	CHECK_INT(rig_stop(&r, SIGTERM), 0);
