@@ -327,9 +327,10 @@ static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	if (!sw) {
 		bool gone = info.configured || address_taken(g, info.address);
 
+		/* Those that hold groups come first: what finds no room has none, and is not needed. */
 		sw = ha_groups_switch_restore(g, &info, now);
 		if (!sw)
-			return false;
+			return g->nsw == HA_GROUPS_SWITCHES;
 		if (gone)
 			ha_groups_switch_gone(g, sw, now);
 	} else if (sw->info.address != info.address) {
@@ -345,8 +346,10 @@ static bool epoch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	struct ha_switch *sw = ha_groups_switch_find(g, column(st, 0));
 	int64_t id, epoch;
 
-	if (!sw || !within(st, 1, 1, HA_GROUP_IDS - 1, &id) || !within(st, 2, 0, UINT32_MAX, &epoch))
+	if (!within(st, 1, 1, HA_GROUP_IDS - 1, &id) || !within(st, 2, 0, UINT32_MAX, &epoch))
 		return false;
+	if (!sw)
+		return g->nsw == HA_GROUPS_SWITCHES; /* one that found no room */
 	sw->epoch[id] = (uint32_t)epoch;
 	return true;
 }

@@ -368,6 +368,45 @@ static void settings_take_an_address(void)
 	settings.nsw = 2;
 }
 
+/* As many switches as there may be are stored, and the settings name one more: one that holds nothing gives way. */
+static void settings_have_one_more(void)
+{
+	struct ha_switch_info info;
+	struct ha_group *group;
+
+	database_remove();
+	start();
+	for (unsigned i = 2; i < HA_GROUPS_SWITCHES; i++) {
+		info = registered(i);
+		CHECK(ha_service_switch(&service, &info, 5, now));
+		group = create_at(info.serves[0].addr + 1);
+		CHECK(group);
+		CHECK_TEXT(group->r.switch_name, info.name);
+		if (i % 2) {
+			ha_service_end(&service, group, "test", now);
+			now += 10 * HA_NS_PER_S; /* late_ns: it is forgotten, its epoch is not */
+			ha_service_tick(&service, now);
+		}
+	}
+	CHECK_INT(service.groups.nsw, HA_GROUPS_SWITCHES);
+	CHECK_INT(service.groups.live, HA_GROUPS_SWITCHES / 2 - 1);
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	stop();
+	settings.sw[2] = registered(100);
+	settings.sw[2].configured = true;
+	settings.nsw = 3;
+	for (int i = 0; i < 2; i++) {
+		start();
+		CHECK_INT(service.groups.nsw, HA_GROUPS_SWITCHES);
+		CHECK_INT(service.groups.live, HA_GROUPS_SWITCHES / 2 - 1);
+		CHECK(ha_groups_switch_find(&service.groups, "r02"));
+		CHECK(ha_groups_switch_find(&service.groups, "r100"));
+		CHECK(!ha_groups_check(&service.groups));
+		stop();
+	}
+	settings.nsw = 2;
+}
+
 static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
 }
@@ -391,6 +430,7 @@ int main(void)
 	wrong_databases();
 	settings_change();
 	settings_take_an_address();
+	settings_have_one_more();
 	database_remove();
 	CHECK(!rmdir(top));
 	return 0;
