@@ -9,9 +9,10 @@
  *              ^  | renewed by any member
  *              +--+
  *
- * LIVE: the switch aggregates for it. CLOSED: the switch was told to stop; its number and its range are nobody's while
- * late packets may still arrive. Each life of a number has an epoch of its own, which also advances when the switch
- * has lost its memory. After a restart every lease and every quarantine begins anew: no clock is trusted across it.
+ * LIVE: the switch aggregates for it. CLOSED: it was ended here, and its switch's table lacks it; its number and its range
+ * are nobody's while late packets may still arrive. Each life of a number has an epoch of its own, which also advances
+ * when the switch has lost its memory. After a restart every lease and every quarantine begins anew: no clock is trusted
+ * across it.
  */
 #ifndef HA_INA_GROUPS_H
 #define HA_INA_GROUPS_H
