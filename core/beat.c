@@ -2,10 +2,11 @@
 /*
  * beat.c - does a rail that is up still answer?
  *
- * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in a soft
- * time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat a rail gets a
- * word of eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the answer needs nobody's
- * processor there, and a peer that sleeps is no dead path. A rail that carries data may stand still for the soft time-out (rto.h), one that only waits misses three beats.
+ * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in
+ * a soft time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat
+ * a rail gets a word of eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the answer
+ * needs nobody's processor there, and a peer that sleeps is no dead path. A rail that carries data may stand still for the soft
+ * time-out (rto.h), one that only waits misses three beats.
  * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
  */
 #include "core/ctx.h"
@@ -58,7 +59,8 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			r->sq_posted - r->sq_retired);
 }
 
-/* Since when nothing moves; true: it stands still with work outstanding. What was posted at any time since a look long ago at an idle rail has only just been seen. */
+/* Since when nothing moves; true: it stands still with work outstanding. What was posted at any time since a look long ago at an
+ * idle rail has only just been seen. */
 static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];

@@ -4,9 +4,10 @@
  *
  * A message that its rail takes in less time than an answer needs to come back gains nothing from a second rail, and waits for
  * two completions. So the gate is the rate of the rail that small messages use, times the longest of the round trips of the
- * rails that share, but for what is no distance: answers that wait behind the peer's own data. Both are measured: now and then, on a rail that has nothing else to do, an empty probe goes before the data.
- * Its completion says the round trip, the data's then the rate; the shortest and the fastest of the last few count, because
- * whatever disturbs a measurement makes it longer.
+ * rails that share, but for what is no distance: answers that wait behind the peer's own data. Both are measured: now and
+ * then, on a rail that has nothing else to do, an empty probe goes before the data. Its completion says the round trip, the
+ * data's then the rate; the shortest and the fastest of the last few count, because whatever disturbs a measurement makes it
+ * longer.
  *
  * One large message in 32 is measured. Small ones go past without a look (one compare with ha_bundle.stripe_min); for their sake the
  * driver opens the gate for some messages with each heartbeat. Where nobody shares (one rail, policy `primary`) nothing is measured.
