@@ -79,3 +79,32 @@ int32_t ranks_word(const struct ina_frame *answer, unsigned i)
 {
 	return (int32_t)ina_get32(answer->words + 4 * i);
 }
+
+enum ina_reason ranks_give(struct ranks *r, uint8_t rank, uint32_t psn, int32_t value)
+{
+	struct ina_frame f = ranks_frame(r, INA_ALL_REDUCE, 0, rank, psn);
+	int32_t word[INA_WORDS];
+
+	for (int i = 0; i < INA_WORDS; i++)
+		word[i] = value + i;
+	ranks_words(&f, word);
+	return ranks_send(r, &f);
+}
+
+void ranks_whole(struct ranks *r, uint32_t psn)
+{
+	int32_t sum = 0;
+
+	for (uint8_t rank = 0; rank < r->config.ranks; rank++) {
+		int32_t value = (int32_t)(psn % 1000 + rank * 10u);
+
+		CHECK_INT(ranks_give(r, rank, psn, value), rank + 1 == r->config.ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+		sum += value;
+	}
+	CHECK_INT(r->answers, r->config.ranks);
+	for (uint8_t rank = 0; rank < r->config.ranks; rank++) {
+		CHECK(r->answer[rank].psn == psn);
+		for (int i = 0; i < INA_WORDS; i++)
+			CHECK_INT(ranks_word(&r->answer[rank], (unsigned)i), sum + i * r->config.ranks);
+	}
+}

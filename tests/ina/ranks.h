@@ -32,4 +32,9 @@ enum ina_reason ranks_send(struct ranks *r, const struct ina_frame *f);
 /* The i-th word of an answer. */
 int32_t ranks_word(const struct ina_frame *answer, unsigned i);
 
+/* A rank's contribution of one value in all words, plus the word's number. */
+enum ina_reason ranks_give(struct ranks *r, uint8_t rank, uint32_t psn, int32_t value);
+/* All ranks' contributions of psn; every answer is right. */
+void ranks_whole(struct ranks *r, uint32_t psn);
+
 #endif

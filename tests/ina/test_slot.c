@@ -9,37 +9,6 @@
 
 static struct ranks r;
 
-/* A rank's contribution of one value in all words, plus the word's number. */
-static enum ina_reason give(uint8_t rank, uint32_t psn, int32_t value)
-{
-	struct ina_frame f = ranks_frame(&r, INA_ALL_REDUCE, 0, rank, psn);
-	int32_t word[INA_WORDS];
-
-	for (int i = 0; i < INA_WORDS; i++)
-		word[i] = value + i;
-	ranks_words(&f, word);
-	return ranks_send(&r, &f);
-}
-
-/* All ranks' contributions of psn; every answer is right. */
-static void whole(uint32_t psn)
-{
-	int32_t sum = 0;
-
-	for (uint8_t rank = 0; rank < r.config.ranks; rank++) {
-		int32_t value = (int32_t)(psn % 1000 + rank * 10u);
-
-		CHECK_INT(give(rank, psn, value), rank + 1 == r.config.ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
-		sum += value;
-	}
-	CHECK_INT(r.answers, r.config.ranks);
-	for (uint8_t rank = 0; rank < r.config.ranks; rank++) {
-		CHECK(r.answer[rank].psn == psn);
-		for (int i = 0; i < INA_WORDS; i++)
-			CHECK_INT(ranks_word(&r.answer[rank], (unsigned)i), sum + i * r.config.ranks);
-	}
-}
-
 /* ---- the collectives ---- */
 
 static int32_t expected(uint8_t coll, unsigned ranks, uint8_t root, const int32_t value[INA_RANKS_MAX])
@@ -153,13 +122,13 @@ static void stale_duplicate(void)
 
 			ranks_open(&r, extended, 3, 8, 0);
 			for (uint32_t p = 0; p < psn; p++)
-				whole(p);
-			CHECK_INT(give(0, psn, 100), INA_REASON_TAKEN);
-			CHECK_INT(give(1, psn, 20), INA_REASON_TAKEN);
+				ranks_whole(&r, p);
+			CHECK_INT(ranks_give(&r, 0, psn, 100), INA_REASON_TAKEN);
+			CHECK_INT(ranks_give(&r, 1, psn, 20), INA_REASON_TAKEN);
 			for (uint32_t old = 3; old < psn; old += 8) /* every earlier psn of the same slot */
 				for (uint8_t rank = 0; rank < 3; rank++)
-					CHECK_INT(give(rank, old, 9999), INA_REASON_STALE);
-			CHECK_INT(give(2, psn, 3), INA_REASON_COMPLETE);
+					CHECK_INT(ranks_give(&r, rank, old, 9999), INA_REASON_STALE);
+			CHECK_INT(ranks_give(&r, 2, psn, 3), INA_REASON_COMPLETE);
 			CHECK_INT(ranks_word(&r.answer[0], 0), 123);
 		}
 }
@@ -169,9 +138,9 @@ static void stale_on_done(void)
 {
 	ranks_open(&r, true, 2, 4, 0);
 	for (uint32_t p = 0; p < 8; p++)
-		whole(p);
-	CHECK_INT(give(0, 1, 5), INA_REASON_STALE);
-	CHECK_INT(give(1, 5, 5), INA_REASON_AGAIN);
+		ranks_whole(&r, p);
+	CHECK_INT(ranks_give(&r, 0, 1, 5), INA_REASON_STALE);
+	CHECK_INT(ranks_give(&r, 1, 5, 5), INA_REASON_AGAIN);
 	CHECK_INT(ranks_word(&r.answer[1], 0), 20);
 }
 
@@ -183,8 +152,8 @@ static void stray_rank(void)
 
 	for (int extended = 0; extended < 2; extended++) {
 		ranks_open(&r, extended, 3, 8, 0);
-		give(0, 0, 1);
-		give(1, 0, 2);
+		ranks_give(&r, 0, 0, 1);
+		ranks_give(&r, 1, 0, 2);
 		for (uint8_t rank = 3; rank < INA_RANKS_MAX; rank++) {
 			f = ranks_frame(&r, INA_ALL_REDUCE, 0, rank, 0);
 			ranks_words(&f, word);
@@ -204,7 +173,7 @@ static void stray_rank(void)
 		f.src = 0xc0a80001;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
 		CHECK_INT(r.answers, 0); /* strangers hear nothing: nobody can make the switch send to a third party */
-		CHECK_INT(give(2, 0, 3), INA_REASON_COMPLETE);
+		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[1], 0), 6);
 	}
 }
@@ -222,7 +191,7 @@ static void foreign_slot(void)
 	other.id = 8;
 	other.base = 72;
 	CHECK_INT(ina_switch_install(&r.sw, &other, &why), 0);
-	give(0, 0, 1);
+	ranks_give(&r, 0, 0, 1);
 	for (unsigned at = 0; at < RANKS_SLOTS; at++) {
 		f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
 		f.group = 8;
@@ -240,8 +209,8 @@ static void foreign_slot(void)
 	f.group = 7;
 	f.dst = SWITCH_ADDR + 1;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_NOT_HERE);
-	give(1, 0, 2);
-	CHECK_INT(give(2, 0, 3), INA_REASON_COMPLETE);
+	ranks_give(&r, 1, 0, 2);
+	CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 	CHECK_INT(ranks_word(&r.answer[0], 0), 6);
 }
 
@@ -253,10 +222,10 @@ static void wrap(void)
 	for (uint32_t len = 2; len <= 512; len *= 2) {
 		ranks_open(&r, len & 4, 2, len, 0u - 3 * len + 1);
 		for (uint32_t n = 0; n < 6 * len; n++)
-			whole(r.config.first_psn + n);
+			ranks_whole(&r, r.config.first_psn + n);
 		/* Stale stays stale across the wrap. */
-		CHECK_INT(give(0, r.config.first_psn + 4 * len, 1), INA_REASON_STALE);
-		CHECK_INT(give(0, r.config.first_psn + len, 1), INA_REASON_STALE);
+		CHECK_INT(ranks_give(&r, 0, r.config.first_psn + 4 * len, 1), INA_REASON_STALE);
+		CHECK_INT(ranks_give(&r, 0, r.config.first_psn + len, 1), INA_REASON_STALE);
 	}
 	for (uint32_t len = 0; len < 70; len++) {
 		struct ina_group_config c = r.config;
@@ -274,9 +243,9 @@ static void one_loss(void)
 	struct ina_frame f;
 
 	ranks_open(&r, true, 4, 8, 0);
-	give(0, 0, 1);
-	give(1, 0, 2);
-	give(3, 0, 4); /* rank 2's was lost */
+	ranks_give(&r, 0, 0, 1);
+	ranks_give(&r, 1, 0, 2);
+	ranks_give(&r, 3, 0, 4); /* rank 2's was lost */
 	for (uint8_t rank = 0; rank < 4; rank++) {
 		f = ranks_frame(&r, INA_ALL_REDUCE, 0, rank, 0);
 		f.flags = INA_F_PROBE;
@@ -285,7 +254,7 @@ static void one_loss(void)
 		CHECK_INT(r.answer[rank].flags, INA_F_ANSWER | (rank == 2 ? INA_F_NEED : INA_F_HELD));
 		CHECK(!r.answer[rank].words && r.answer[rank].psn == 0);
 	}
-	CHECK_INT(give(2, 0, 3), INA_REASON_COMPLETE);
+	CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 	/* An answer was lost: a probe brings it again, to the one. */
 	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
 	f.flags = INA_F_PROBE;
@@ -296,11 +265,11 @@ static void one_loss(void)
 	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 8);
 	f.flags = INA_F_PROBE;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_NEED);
-	CHECK_INT(give(1, 0, 3), INA_REASON_AGAIN);
+	CHECK_INT(ranks_give(&r, 1, 0, 3), INA_REASON_AGAIN);
 	f = ranks_frame(&r, INA_BROADCAST, 0, 1, 1);
 	f.flags = INA_F_PROBE;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_NEED);
-	whole(1);
+	ranks_whole(&r, 1);
 }
 
 /* A contribution that comes twice is added once, in either kind, before and after the sum is whole. */
@@ -308,15 +277,15 @@ static void duplicate(void)
 {
 	for (int extended = 0; extended < 2; extended++) {
 		ranks_open(&r, extended, 3, 8, 0);
-		give(0, 0, 1);
+		ranks_give(&r, 0, 0, 1);
 		for (int n = 0; n < 5; n++) {
-			CHECK_INT(give(0, 0, 1), INA_REASON_HELD);
+			CHECK_INT(ranks_give(&r, 0, 0, 1), INA_REASON_HELD);
 			CHECK_INT(r.answers, extended);
 		}
-		give(1, 0, 2);
-		CHECK_INT(give(2, 0, 3), INA_REASON_COMPLETE);
+		ranks_give(&r, 1, 0, 2);
+		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		for (uint8_t rank = 0; rank < 3; rank++) {
-			CHECK_INT(give(rank, 0, 77), INA_REASON_AGAIN);
+			CHECK_INT(ranks_give(&r, rank, 0, 77), INA_REASON_AGAIN);
 			CHECK_INT(r.answers, 1);
 			CHECK_INT(ranks_word(&r.answer[rank], 5), 6 + 15);
 		}
@@ -332,18 +301,18 @@ static void two_pools(void)
 		ranks_open(&r, len & 4, 3, len, 0);
 		for (uint32_t first = 0; first < 10 * len; first += half) {
 			for (uint32_t p = first; p < first + half; p++)
-				CHECK_INT(give(0, p, (int32_t)p), first ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+				CHECK_INT(ranks_give(&r, 0, p, (int32_t)p), first ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
 			for (uint32_t p = first; p < first + half && !first; p++) {
-				CHECK_INT(give(1, p, 10), INA_REASON_TAKEN);
-				CHECK_INT(give(2, p, 100), INA_REASON_COMPLETE);
+				CHECK_INT(ranks_give(&r, 1, p, 10), INA_REASON_TAKEN);
+				CHECK_INT(ranks_give(&r, 2, p, 100), INA_REASON_COMPLETE);
 			}
 			/* Rank 0 got none of it; the others did, and fill their windows. */
 			for (uint32_t p = first + half; p < first + len; p++) {
-				CHECK_INT(give(1, p, 10), INA_REASON_TAKEN);
-				CHECK_INT(give(2, p, 100), INA_REASON_TAKEN);
+				CHECK_INT(ranks_give(&r, 1, p, 10), INA_REASON_TAKEN);
+				CHECK_INT(ranks_give(&r, 2, p, 100), INA_REASON_TAKEN);
 			}
 			for (uint32_t p = first; p < first + half; p++) {
-				CHECK_INT(give(0, p, 0), INA_REASON_AGAIN);
+				CHECK_INT(ranks_give(&r, 0, p, 0), INA_REASON_AGAIN);
 				CHECK_INT(ranks_word(&r.answer[0], 0), (int32_t)p + 110);
 			}
 		}
@@ -354,18 +323,18 @@ static void two_pools(void)
 static void early(void)
 {
 	ranks_open(&r, false, 2, 8, 0);
-	give(0, 0, 1);
-	CHECK_INT(give(1, 8, 1), INA_REASON_EARLY); /* psn 0 is not done */
-	CHECK_INT(give(1, 16, 1), INA_REASON_EARLY);
-	CHECK_INT(give(1, 0x80000000u, 1), INA_REASON_STALE);
-	CHECK_INT(give(1, 0x7ffffff8u, 1), INA_REASON_EARLY);
-	CHECK_INT(give(1, 0, 2), INA_REASON_COMPLETE);
+	ranks_give(&r, 0, 0, 1);
+	CHECK_INT(ranks_give(&r, 1, 8, 1), INA_REASON_EARLY); /* psn 0 is not done */
+	CHECK_INT(ranks_give(&r, 1, 16, 1), INA_REASON_EARLY);
+	CHECK_INT(ranks_give(&r, 1, 0x80000000u, 1), INA_REASON_STALE);
+	CHECK_INT(ranks_give(&r, 1, 0x7ffffff8u, 1), INA_REASON_EARLY);
+	CHECK_INT(ranks_give(&r, 1, 0, 2), INA_REASON_COMPLETE);
 	CHECK_INT(ranks_word(&r.answer[0], 0), 3);
-	CHECK_INT(give(1, 16, 1), INA_REASON_EARLY); /* done, and still only 8 may follow */
-	CHECK_INT(give(1, 8, 1), INA_REASON_TAKEN);
+	CHECK_INT(ranks_give(&r, 1, 16, 1), INA_REASON_EARLY); /* done, and still only 8 may follow */
+	CHECK_INT(ranks_give(&r, 1, 8, 1), INA_REASON_TAKEN);
 	/* A slot that has not been used waits for its first psn, not for any. */
-	CHECK_INT(give(0, 9, 1), INA_REASON_EARLY);
-	CHECK_INT(give(0, 1, 1), INA_REASON_TAKEN);
+	CHECK_INT(ranks_give(&r, 0, 9, 1), INA_REASON_EARLY);
+	CHECK_INT(ranks_give(&r, 0, 1, 1), INA_REASON_TAKEN);
 }
 
 /* ---- sums ---- */
@@ -423,7 +392,7 @@ static void flags_stay(void)
 			CHECK_INT(r.answer[1].flags, INA_F_ANSWER | flag);
 			/* The next psn of the slot begins clean. */
 			for (uint32_t p = 1; p <= 8; p++)
-				whole(p);
+				ranks_whole(&r, p);
 			CHECK_INT(r.answer[1].flags, INA_F_ANSWER);
 		}
 }
@@ -518,16 +487,16 @@ static void marked(void)
 	int32_t word[INA_WORDS] = { 0 };
 
 	ranks_open(&r, false, 3, 8, 0);
-	give(0, 0, 1);
+	ranks_give(&r, 0, 0, 1);
 	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
 	ranks_words(&f, word);
 	f.ecn = INA_CE;
 	ranks_send(&r, &f);
-	CHECK_INT(give(2, 0, 1), INA_REASON_COMPLETE);
+	CHECK_INT(ranks_give(&r, 2, 0, 1), INA_REASON_COMPLETE);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(r.answer[i].ecn, INA_CE);
 	for (uint32_t p = 1; p <= 8; p++) {
-		whole(p);
+		ranks_whole(&r, p);
 		CHECK_INT(r.answer[2].ecn, INA_ECT1);
 	}
 }
@@ -540,7 +509,7 @@ static void mismatch(void)
 
 	for (int extended = 0; extended < 2; extended++) {
 		ranks_open(&r, extended, 3, 8, 0);
-		give(0, 0, 1);
+		ranks_give(&r, 0, 0, 1);
 		f = ranks_frame(&r, INA_REDUCE, 0, 1, 0);
 		ranks_words(&f, word);
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_OTHER);
@@ -563,254 +532,14 @@ static void mismatch(void)
 			f.flags = INA_F_ANSWER;
 			CHECK_INT(ranks_send(&r, &f), INA_REASON_ANSWER);
 		}
-		give(1, 0, 2);
-		CHECK_INT(give(2, 0, 3), INA_REASON_COMPLETE);
+		ranks_give(&r, 1, 0, 2);
+		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[0], 0), 6);
 		f = ranks_frame(&r, INA_REDUCE, 0, 1, 0); /* and once it is done */
 		ranks_words(&f, word);
 		f.epoch = r.config.extended ? r.config.epoch : 0;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_OTHER);
 	}
-}
-
-/* ---- lives ---- */
-
-/* A past life's packets are told that it is over; those of one that the switch does not know yet wait. */
-static void epoch(void)
-{
-	struct ina_frame f;
-	int32_t word[INA_WORDS] = { 7 };
-	struct ina_group_config c;
-	const char *why;
-
-	ranks_open(&r, true, 2, 8, 0);
-	give(0, 0, 1);
-	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
-	ranks_words(&f, word);
-	f.epoch = 4;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_OLD_EPOCH);
-	CHECK_INT(r.answer[1].flags, INA_F_ANSWER | INA_F_ABORT);
-	CHECK_INT(r.answer[1].epoch, 4);
-	f.epoch = 6;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_NEW_EPOCH);
-	CHECK_INT(r.answers, 0);
-	CHECK_INT(give(1, 0, 2), INA_REASON_COMPLETE);
-	CHECK_INT(ranks_word(&r.answer[0], 0), 3);
-	/* The next life begins with nothing of the last one. */
-	give(0, 1, 1000);
-	c = r.config;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE);
-	c.epoch = 4;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE);
-	c.epoch = 0x80000004;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
-	c.epoch = 3; /* epochs wrap as psns do */
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
-	CHECK_INT(give(1, 1, 5), INA_REASON_NEW_EPOCH); /* 5 is ahead of 3 */
-	r.config = c;
-	whole(0);
-	whole(1);
-	CHECK_INT(ina_switch_remove(&r.sw, 7, 5), -ESTALE);
-	CHECK_INT(ina_switch_remove(&r.sw, 7, 3), 0);
-	CHECK_INT(ina_switch_remove(&r.sw, 7, 3), -ENOENT);
-	CHECK_INT(give(0, 2, 1), INA_REASON_NO_GROUP);
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE); /* also after it was removed */
-}
-
-/* A packet of the last life comes late: the answer names that life, so that nobody takes it for the end of this one. */
-static void straggler(void)
-{
-	struct ina_group_config c;
-	struct ina_frame late;
-	int32_t word[INA_WORDS] = { 7 };
-	const char *why;
-
-	ranks_open(&r, true, 2, 8, 0);
-	late = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
-	ranks_words(&late, word);
-	c = r.config;
-	c.epoch = 6;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
-	r.config = c;
-	give(0, 0, 1);
-	CHECK_INT(ranks_send(&r, &late), INA_REASON_OLD_EPOCH);
-	CHECK_INT(r.answer[1].flags, INA_F_ANSWER | INA_F_ABORT);
-	CHECK_INT(r.answer[1].epoch, 5);
-	CHECK_INT(give(1, 0, 2), INA_REASON_COMPLETE);
-}
-
-/*
- * The frame does not say which process of a rank speaks. One that starts again at the first psn of an epoch in which its rank has sent gets the
- * old sums (docs/ina.md has the rule that forbids it). When it ends that epoch, everybody hears it, and in the next one only new words count.
- */
-static void restarted_rank(void)
-{
-	struct ina_frame f;
-	const char *why;
-
-	ranks_open(&r, true, 2, 8, 0);
-	whole(0);
-	CHECK_INT(give(1, 0, 50), INA_REASON_AGAIN);
-	CHECK_INT(ranks_word(&r.answer[1], 0), 10); /* 0 + 10, not 50 + anything */
-	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 1, 0);
-	f.flags = INA_F_ABORT;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_ABORT);
-	CHECK_INT(r.answers, 2);
-	CHECK_INT(give(1, 0, 50), INA_REASON_OVER);
-	CHECK(!r.answer[1].words);
-	r.config.epoch++;
-	CHECK_INT(ina_switch_install(&r.sw, &r.config, &why), 0);
-	CHECK_INT(give(1, 0, 50), INA_REASON_TAKEN);
-	CHECK_INT(give(0, 0, 1), INA_REASON_COMPLETE);
-	CHECK_INT(ranks_word(&r.answer[1], 0), 51);
-}
-
-/* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is summed any more. */
-static void lease(void)
-{
-	ranks_open(&r, true, 3, 8, 0);
-	give(0, 0, 1);
-	r.now = 999999;
-	CHECK_INT(give(1, 0, 1), INA_REASON_TAKEN);
-	CHECK_INT(ina_switch_renew(&r.sw, 7, 5, 2000000), 0);
-	r.now = 1999999;
-	CHECK_INT(give(1, 0, 1), INA_REASON_HELD);
-	r.now = 2000000;
-	CHECK_INT(give(1, 0, 1), INA_REASON_OVER);
-	CHECK_INT(r.answer[1].flags, INA_F_ANSWER | INA_F_ABORT);
-	CHECK_INT(give(2, 0, 1), INA_REASON_OVER);
-	CHECK_INT(ina_switch_renew(&r.sw, 7, 5, 3000000), -ETIME);
-	CHECK_INT(ina_switch_renew(&r.sw, 7, 4, 3000000), -ESTALE);
-	CHECK_INT(ina_switch_renew(&r.sw, 9, 5, 3000000), -ENOENT);
-	/* The old frame has no word for it: silence. */
-	ranks_open(&r, false, 3, 8, 0);
-	r.now = 1000000;
-	CHECK_INT(give(1, 0, 1), INA_REASON_OVER);
-	CHECK_INT(r.answers, 0);
-}
-
-/* One rank ends the group: all are told at once, later ones when they ask. */
-static void abort_all(void)
-{
-	struct ina_frame f;
-	struct ina_group_config c;
-	const char *why;
-
-	ranks_open(&r, true, 4, 8, 0);
-	give(0, 0, 1);
-	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 2, 0);
-	f.flags = INA_F_ABORT;
-	f.src = RANK_ADDR + 9;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
-	f.src = RANK_ADDR + 2;
-	f.epoch = 4;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_OLD_EPOCH);
-	f.epoch = 5;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_ABORT);
-	CHECK_INT(r.answers, 4);
-	for (int i = 0; i < 4; i++)
-		CHECK_INT(r.answer[i].flags, INA_F_ANSWER | INA_F_ABORT);
-	CHECK_INT(give(1, 0, 1), INA_REASON_OVER);
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_OVER);
-	CHECK_INT(r.answers, 1);
-	c = r.config;
-	c.epoch = 6;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
-	r.config = c;
-	whole(0);
-}
-
-/* ---- the controller's words ---- */
-
-static int install(struct ina_group_config c)
-{
-	const char *why = "unset";
-	int err = ina_switch_install(&r.sw, &c, &why);
-
-	CHECK(!err || (why && strlen(why) > 20));
-	return err;
-}
-
-static void installed(void)
-{
-	struct ina_group_config c;
-
-	ranks_open(&r, true, 2, 16, 0); /* 64 to 79 */
-	c = r.config;
-	c.id = 0;
-	CHECK_INT(install(c), -EINVAL);
-	c.id = 8;
-	CHECK_INT(install(c), -EEXIST);
-	c.base = 79;
-	CHECK_INT(install(c), -EEXIST);
-	c.base = 49;
-	CHECK_INT(install(c), -EEXIST);
-	c.base = 48;
-	CHECK_INT(install(c), 0);
-	c.id = 9;
-	c.base = 80;
-	c.ranks = 1;
-	CHECK_INT(install(c), -EINVAL);
-	c.ranks = 33;
-	CHECK_INT(install(c), -EINVAL);
-	c.ranks = 32;
-	c.workers = 0;
-	CHECK_INT(install(c), -EINVAL);
-	c.workers = 3;
-	CHECK_INT(install(c), -EINVAL);
-	c.workers = 128;
-	CHECK_INT(install(c), -EINVAL);
-	c.workers = 16;
-	CHECK_INT(install(c), -EINVAL); /* one slot each */
-	c.workers = 8;
-	c.base = RANKS_SLOTS - 15;
-	CHECK_INT(install(c), -ENOSPC);
-	c.base = RANKS_SLOTS - 16;
-	CHECK_INT(install(c), 0);
-	c.id = 10;
-	c.base = 0;
-	c.len = 2048;
-	CHECK_INT(install(c), -ENOSPC);
-	/* A new life may lie where the last one was. */
-	c = r.config;
-	c.epoch++;
-	c.base = 70;
-	CHECK_INT(install(c), -0);
-	for (int i = 0; i < INA_REASONS; i++)
-		CHECK(strcmp(ina_reason_name((enum ina_reason)i, NULL), "?"));
-}
-
-/* Each worker of a rank has a part of the range, and psns of its own. */
-static void workers(void)
-{
-	struct ina_group_config c;
-	struct ina_frame f;
-	const char *why;
-	int32_t word[INA_WORDS] = { 0 };
-
-	ranks_open(&r, true, 2, 8, 0);
-	c = r.config;
-	c.epoch++;
-	c.len = 64;
-	c.workers = 4;
-	CHECK_INT(ina_switch_install(&r.sw, &c, &why), 0);
-	r.config = c;
-	for (uint32_t psn = 0; psn < 100; psn++)
-		for (uint8_t w = 0; w < 4; w++)
-			for (uint8_t rank = 0; rank < 2; rank++) {
-				f = ranks_frame(&r, INA_ALL_REDUCE, 0, rank, psn);
-				f.worker = w;
-				word[0] = (int32_t)psn * 10 + w;
-				ranks_words(&f, word);
-				f.agg_addr = (uint16_t)(64 + ((w + 1) % 4) * 16 + psn % 16);
-				CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_SLOT);
-				f.agg_addr = (uint16_t)(64 + w * 16 + psn % 16);
-				CHECK_INT(ranks_send(&r, &f), rank ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
-				if (rank) {
-					CHECK_INT(ranks_word(&r.answer[0], 0), 2 * word[0]);
-					CHECK_INT(r.answer[0].worker, w);
-				}
-			}
 }
 
 /* ---- at random ---- */
@@ -859,7 +588,7 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 		psn = left;
 	value = (int32_t)(psn * 3 + rank * 1000u);
 	expect = predict(m, rank, psn, len);
-	is = give(rank, psn, value);
+	is = ranks_give(&r, rank, psn, value);
 	CHECK_INT(is, expect);
 	if (is == INA_REASON_TAKEN || is == INA_REASON_COMPLETE) {
 		m->seen[psn] |= 1u << rank;
@@ -923,13 +652,6 @@ int main(int argc, char **argv)
 		{ "exponents", exponents },
 		{ "marked", marked },
 		{ "mismatch", mismatch },
-		{ "epoch", epoch },
-		{ "straggler", straggler },
-		{ "restarted_rank", restarted_rank },
-		{ "lease", lease },
-		{ "abort_all", abort_all },
-		{ "installed", installed },
-		{ "workers", workers },
 		{ "random_traffic", random_traffic },
 	};
 
