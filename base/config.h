@@ -46,6 +46,7 @@ struct ha_config {
 
 /* Values of the ENUM fields, in the order of their choices. */
 enum ha_ack { HA_ACK_NIC, HA_ACK_MEMORY };
+enum ha_collnet_wish { HA_COLLNET_AUTO, HA_COLLNET_NEVER, HA_COLLNET_ALWAYS };
 enum ha_mr_mode { HA_MR_LAZY, HA_MR_EAGER };
 enum ha_policy { HA_POLICY_AUTO, HA_POLICY_PRIMARY, HA_POLICY_STATIC, HA_POLICY_TOPOLOGY, HA_POLICY_AGENT, HA_POLICY_ADAPTIVE };
 enum ha_gid_family { HA_GID_INET, HA_GID_INET6 };

@@ -35,6 +35,23 @@ const struct ha_config_ignored ha_config_ignored[] = {
 
 const int ha_config_ignored_count = sizeof(ha_config_ignored) / sizeof(ha_config_ignored[0]);
 
+#define FLAG "Set to anything but 0: "
+
+const struct ha_config_elsewhere ha_config_elsewhere[] = {
+	{ "NETCCL_BACKEND", "/run/hawser/ina.sock", "ha-backend, libhawser-ina.so", "The backend's socket: it listens there, clients attach there." },
+	{ "NETCCL_COPY_BUFFER", "64M", "libhawser-ina.so", "Bytes of the copy buffer of a context, with K, M or G; rounded up to segments of 2 MiB." },
+	{ "NETCCL_FRONTEND_LOOPBACK", "", "libhawser-ina.so", FLAG "no backend, the library answers itself as if every rank had brought what this one did." },
+	{ "NETCCL_BIND_ADDR", "", "ha-backend", "The IPv4 address of its card, as `--bind`." },
+	{ "NETCCL_LB_LOOPBACK", "", "ha-backend", FLAG "no network, operations come back from the load balancer, as if this rank were all." },
+	{ "NETCCL_WORKER_LOOPBACK", "", "ha-backend", FLAG "the same from the workers." },
+	{ "NETCCL_PACKET_LOOPBACK", "", "ha-backend", FLAG "the same from packets that the slot core has added." },
+	{ "NETCCL_LIBRARY", "", "netccl", "The path of libhawser-ina.so; then it is looked for nowhere else." },
+	{ "NETCCL_QUANT", "block", "netccl", "`block`, an exponent for each 64 elements, or `factor`, one factor for a tensor; the same on all ranks." },
+	{ "NETCCL_RETRY_OPS", "32", "netccl", "Operations without the network after a failure before it is tried again, 1 to 4096; the same on all ranks." },
+};
+
+const int ha_config_elsewhere_count = sizeof(ha_config_elsewhere) / sizeof(ha_config_elsewhere[0]);
+
 void ha_config_entry_store(const struct ha_config_entry *entry, struct ha_config *config, int64_t value)
 {
 	void *field = (char *)config + entry->offset;

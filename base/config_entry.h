@@ -44,6 +44,14 @@ struct ha_config_ignored {
 extern const struct ha_config_ignored ha_config_ignored[];
 extern const int ha_config_ignored_count;
 
+/* A variable that one of the other programs reads by itself: libhawser-ina.so, which stands on no configuration, ha-backend, netccl. */
+struct ha_config_elsewhere {
+	const char *name, *def, *reader, *help; /* def: what holds when it is not set; "" = nothing */
+};
+
+extern const struct ha_config_elsewhere ha_config_elsewhere[];
+extern const int ha_config_elsewhere_count;
+
 /* Number `value` into the field (not for STR). */
 void ha_config_entry_store(const struct ha_config_entry *entry, struct ha_config *config, int64_t value);
 int64_t ha_config_entry_number(const struct ha_config_entry *entry, const struct ha_config *config);

@@ -26,6 +26,8 @@
 #define SETTLE_NS HA_NS_PER_MS
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
+#define LONG_TRIAL_NS (10 * HA_NS_PER_MS) /* one that takes longer, on slow rails, */
+#define TRIAL_SHARE 8 /* and changes nothing is followed by a pause of so many times that */
 #define COMPARED_PARTS 16 /* what trials compare forgets none of the last so many */
 #define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */
@@ -94,9 +96,10 @@ static unsigned untried(const struct ha_adaptive *a, unsigned used)
 static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 {
 	struct ha_adaptive *a = &b->adaptive;
+	uint64_t took = a->trial.stage == HA_TRIAL_NONE ? 0 : now - a->trial.begun, rest;
 
 	a->trial.stage = HA_TRIAL_NONE;
-	a->seen = 0;
+	a->seen = (struct ha_seen){ 0 };
 	if (changed) {
 		memset(a->without, 0, sizeof(a->without));
 		a->trial.pause = TRIAL_FIRST_NS;
@@ -105,14 +108,21 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 		a->trial.pause = TRIAL_FIRST_NS;
 	else
 		a->trial.pause = a->trial.pause < TRIAL_LAST_NS / TRIAL_RARER ? a->trial.pause * TRIAL_RARER : TRIAL_LAST_NS;
-	a->trial.at = now + a->trial.pause;
+	rest = !changed && took > LONG_TRIAL_NS ? TRIAL_SHARE * took : 0;
+	a->trial.at = now + (a->trial.pause > rest ? a->trial.pause : rest);
+}
+
+/* More than may come back in so many bursts. */
+static bool enough(const struct ha_seen *seen, const struct ha_pace *p, unsigned bursts)
+{
+	return seen->parts >= MEASURE_PARTS && seen->bytes >= bursts * ha_pace_flight(p);
 }
 
 /* Other devices are up, or what was kept is slower now: what was left out may be of use again. */
 static void reconsider(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_adaptive *a = &b->adaptive;
-	bool known = a->trial.stage == HA_TRIAL_NONE && a->seen >= MEASURE_PARTS;
+	bool known = a->trial.stage == HA_TRIAL_NONE && enough(&a->seen, &a->all, 1);
 	bool worse = a->left_out && known && ha_pace_rate(&a->all, now) < a->kept / 4 * 3;
 
 	if (a->active == b->active && !worse)
@@ -165,6 +175,7 @@ static void begin_trial(struct ha_bundle *b, const uint64_t *rate, unsigned up, 
 	a->trial.before = ha_pace_rate(&a->all, now);
 	a->trial.stage = HA_TRIAL_SETTLE;
 	a->trial.at = now + SETTLE_NS;
+	a->trial.begun = now;
 }
 
 static void judge_trial(struct ha_bundle *b, uint64_t now)
@@ -188,6 +199,12 @@ static void judge_trial(struct ha_bundle *b, uint64_t now)
 	next_trial(b, now, better);
 }
 
+/* So much slower that more of it will not make it better. */
+static bool hopeless(const struct ha_adaptive *a, uint64_t now)
+{
+	return ha_pace_rate(&a->trial.pace, now) < a->trial.before - a->trial.before / 2;
+}
+
 /* The devices that this message goes over. */
 static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
 {
@@ -195,16 +212,17 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 	unsigned mask, bit;
 
 	reconsider(b, now);
-	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at && a->seen >= MEASURE_PARTS)
+	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at && enough(&a->seen, &a->all, 1))
 		begin_trial(b, rate, up, now);
 	bit = 1u << a->trial.device;
 	if (a->trial.stage == HA_TRIAL_SETTLE && now >= a->trial.at &&
 	    (a->left_out & bit || !a->pace[a->trial.device].out)) {
 		a->trial.stage = HA_TRIAL_MEASURE;
 		a->trial.at = now + MEASURE_NS;
-		a->trial.parts = 0;
+		a->trial.seen = (struct ha_seen){ 0 };
 		a->trial.pace = (struct ha_pace){ .since = now, .out = a->all.out, .parts_least = COMPARED_PARTS };
-	} else if (a->trial.stage == HA_TRIAL_MEASURE && now >= a->trial.at && a->trial.parts >= MEASURE_PARTS) {
+	} else if (a->trial.stage == HA_TRIAL_MEASURE && now >= a->trial.at &&
+		   enough(&a->trial.seen, &a->trial.pace, hopeless(a, now) ? 0 : 2)) {
 		judge_trial(b, now);
 	}
 	mask = up & ~(unsigned)a->left_out;
@@ -304,13 +322,19 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 /* All stood still, for one rail or for the processor: what a trial has to compare with is measured anew behind it. */
 static bool stalled(struct ha_adaptive *a, uint64_t now)
 {
-	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)a->all.out * a->all.ns / a->all.bytes) : 0;
+	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)ha_pace_flight(&a->all) * a->all.ns / a->all.bytes) : 0;
 
 	if (!a->all.bytes || now - a->all.since < MEASURE_NS || now - a->all.since < STALL * usual)
 		return false;
 	ha_pace_forget(&a->all);
-	a->seen = 0;
+	a->seen = (struct ha_seen){ 0 };
 	return true;
+}
+
+static void note(struct ha_seen *seen, uint64_t bytes)
+{
+	seen->parts++;
+	seen->bytes += bytes;
 }
 
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
@@ -324,13 +348,13 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 	ha_pace_done(&a->pace[s->b.lead[stripe]], bytes, now);
 	if (a->trial.stage == HA_TRIAL_NONE && !stalled(a, now)) {
 		ha_pace_done(&a->all, bytes, now);
-		a->seen += a->seen < MEASURE_PARTS;
+		note(&a->seen, bytes);
 	} else {
 		ha_pace_lost(&a->all, bytes);
 		a->all.since = now;
 	}
 	ha_pace_done(&a->trial.pace, bytes, now);
-	a->trial.parts++;
+	note(&a->trial.seen, bytes);
 }
 
 void ha_adaptive_new_life(struct ha_bundle *b, const struct ha_rail *r)

@@ -30,6 +30,9 @@ struct ha_pace {
 	uint64_t since;	    /* the busy time before this is in ns */
 	uint64_t out;	    /* bytes posted and not complete */
 	uint64_t last;	    /* bytes that completed last */
+	/* Since the last halving, and between it and the one before: */
+	uint64_t flight[2]; /* the most that was out: fewer bytes than that say nothing, for they may come back in one burst */
+	uint64_t pause[2];  /* the longest in which nothing completed */
 	unsigned parts;	    /* that bytes and ns are of; halved with them, */
 	unsigned parts_least; /* and never below these: answers that waited in a queue come in bursts */
 };
@@ -43,11 +46,22 @@ static inline void ha_pace_forget(struct ha_pace *p)
 {
 	p->bytes = p->ns = p->parts = 0;
 }
-/* Bytes per 2^20 ns, at least 1. What is out for twice as long as it should be counts already. */
+/* The most that was out of late. */
+static inline uint64_t ha_pace_flight(const struct ha_pace *p)
+{
+	return p->flight[0] > p->flight[1] ? p->flight[0] : p->flight[1];
+}
+/* Bytes per 2^20 ns, at least 1. A pause that is twice as long as the longest of late counts already. */
 uint64_t ha_pace_rate(const struct ha_pace *p, uint64_t now);
 
 /* The parts of `size` bytes for n paces, of the mask; they add up to size, but for rounding. */
 void ha_pace_parts(const uint64_t *rate, const uint64_t *out, unsigned mask, unsigned n, uint64_t size, uint64_t *part);
+
+/* What completed: whether it is enough to compare with. */
+struct ha_seen {
+	unsigned parts;
+	uint64_t bytes;
+};
 
 enum ha_trial_stage { HA_TRIAL_NONE, HA_TRIAL_SETTLE, HA_TRIAL_MEASURE };
 
@@ -61,13 +75,14 @@ struct ha_adaptive {
 		uint64_t at, pause; /* the next probe of a device that rests */
 	} probe[HA_MAX_RAILS];
 	struct ha_pace all; /* of the connection, outside trials */
-	unsigned seen;	    /* parts that completed since the last, up to those that a trial needs to compare with */
+	struct ha_seen seen; /* since the last */
 	struct {
 		uint8_t stage;	 /* enum ha_trial_stage */
 		uint8_t device;  /* it is left out, or taken in */
 		uint64_t at, pause; /* of the next, or of the next stage */
 		uint64_t before; /* rate of all of them */
-		unsigned parts;	 /* completed since */
+		uint64_t begun;
+		struct ha_seen seen;
 		struct ha_pace pace;
 	} trial;
 	uint64_t without[HA_MAX_RAILS]; /* rate without this device, as the last trial showed; 0 = not tried */

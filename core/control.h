@@ -66,7 +66,7 @@ struct ha_control {
 	bool local;	  /* the fault is at our own NIC */
 	bool acked;	  /* the peer has acted on our RAIL_FENCED of this epoch */
 	bool peer_fenced; /* its RAIL_FENCED of this epoch is in peer_state */
-	bool by_timeout;  /* the soft time-out took it down */
+	bool by_timeout;  /* silence took it down, its own time-out's or a sibling's */
 	bool proven;	  /* it has been up in some life */
 	bool working;	  /* up once in this life */
 	bool owed;	  /* its failure is not told as survived yet */
@@ -77,6 +77,7 @@ struct ha_control {
 	uint64_t repeat_at; /* RAIL_FENCED or RAIL_OFFER once more; 0 = nothing to repeat */
 	uint32_t repeats;
 	uint32_t mails_out; /* mails posted on this rail in this life */
+	uint32_t mail_mark[HA_MAILS]; /* the send queue's count with the last one of each slot */
 	uint32_t mails_in;  /* number of the last mail read from it */
 
 	uint64_t suspected_at;
@@ -106,7 +107,8 @@ struct ha_control {
 	uint32_t beat_mark;	/* the send queue's count with it */
 	uint32_t retired_seen;	/* at the last look, */
 	bool idle_seen;		/* and that nothing was outstanding, */
-	uint64_t looked_at;	/* which was then; */
+	bool doubted;		/* another connection has proved its path silent, and it has not moved since */
+	uint64_t looked_at;	/* the last look was then; */
 	uint64_t look_at;	/* the next one */
 	uint64_t still_since;	/* work is outstanding and nothing moves since */
 

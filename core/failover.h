@@ -86,6 +86,10 @@ void ha_roles_update(struct ha_bundle *b);
 uint64_t ha_patience_ns(const struct ha_ctx *ctx);
 /* beat.c: one look at a rail that is up: does it move, does it answer? */
 void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* beat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
+void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r);
+/* beat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */
+bool ha_beat_missing(const struct ha_bundle *b);
 /* keys.c: does the rail need keys that it has not, are there new ones to tell? */
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
 /* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. */

@@ -189,7 +189,10 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (!HA_MUTATION(STATE_EARLY))
 		ha_reconcile_state(b, &k->state);
 	k->fenced = true;
-	k->say = (k->say & ~HA_SAY(RAIL_DOWN)) | HA_SAY(RAIL_FENCED);
+	/* Which says all but the cause; a silence is news for others. */
+	if (k->cause != HA_CAUSE_TIMEOUT)
+		k->say &= ~HA_SAY(RAIL_DOWN);
+	k->say |= HA_SAY(RAIL_FENCED);
 	k->repeats = 0;
 	k->acked = false;
 }

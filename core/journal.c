@@ -335,6 +335,12 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind)
 	return n;
 }
 
+void ha_journal_flush(struct ha_ctx *ctx)
+{
+	if (ctx->journal)
+		tell_queue(ctx->journal);
+}
+
 void ha_journal_forget(struct ha_bundle *b)
 {
 	struct ha_journal *j = b->ctx->journal;

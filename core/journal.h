@@ -61,6 +61,9 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind);
 void ha_journal_open(struct ha_ctx *ctx);
 void ha_journal_close(struct ha_ctx *ctx);
 
+/* All that is held is told now: what it tells of is about to be no more. Any thread. */
+void ha_journal_flush(struct ha_ctx *ctx);
+
 /* A connection (all that had a CONNECTED event) leaves. Under ctx->drive. */
 void ha_journal_forget(struct ha_bundle *b);
 /* Part of a round: take over the connections' totals when it is time to (once a second, or after an event). Returns

@@ -2,7 +2,8 @@
 /*
  * keys.c - buffers on the device of a rail that was a standby until now (HA_NCCL_MR_MODE=lazy)
  *
- * A standby's device knows no buffer until the rail is needed. Then each end registers all buffers of the connection there;
+ * A standby's device knows no buffer until the rail is needed, or seems about to be (a rail that carries data has fallen silent:
+ * what registering takes is over when the soft time-out is). Then each end registers all buffers of the connection there;
  * the receiver tells the keys of those receives that it has announced without (RAIL_KEYS), by their absolute numbers. A
  * clear-to-send is never written again for it: that could land on a newer one. Until a key is known, a message
  * waits (send.c).
@@ -21,7 +22,7 @@
 static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	return r->state == HA_RAIL_UP && !(b->keyed >> r->index & 1) && !b->doomed && !b->farewell &&
-	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index]);
+	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index] || ha_beat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has heard of its end. */
@@ -66,12 +67,15 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 		 (double)k->registration_ns / 1e6, failed);
 }
 
-/* The rail whose failure made it necessary pays for the time. */
+/* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
 static void account(struct ha_bundle *b, const struct ha_rail *r)
 {
+	uint64_t *spent = &b->ctl[r->index].registration_ns;
+
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (i != r->index && (b->ctl[i].owed || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
-			b->ctl[i].registration_ns += b->ctl[r->index].registration_ns;
+			b->ctl[i].registration_ns += *spent;
+	*spent = 0;
 }
 
 static void publish(struct ha_bundle *b, struct ha_rail *r)

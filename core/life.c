@@ -413,6 +413,7 @@ void ha_bundle_free(struct ha_bundle *b)
 		ha_rail_close(b, &b->rail[i]);
 	ha_bundle_free_mrs(b);
 	ha_inbox_drop(b);
+	ha_journal_flush(b->ctx); /* what was found since it retired */
 	if (b->ring)
 		munmap(b->ring, b->ring_size);
 	pthread_mutex_destroy(&b->mr_lock);

@@ -138,6 +138,7 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->idle_seen = true;
 	k->still_since = k->looked_at = now;
 	k->beat_sent_at = 0;
+	k->doubted = false;
 	k->beat_at = k->look_at = now;
 	ha_due(b, now);
 }
@@ -206,6 +207,8 @@ void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->by_timeout = true;
 		ha_rto_failed(&b->rto, k->suspected_at);
 	}
+	if (k->doubted && k->cause == HA_CAUSE_SIBLING)
+		k->by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
 	pause = backoff(k->attempts + (k->flaps ? k->flaps - 1 : 0));
 	if (k->by_timeout && k->working && k->flaps <= HA_RTO_FALSE_ALARMS)
 		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */

@@ -34,6 +34,8 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 {
 	if (m->rail.epoch == r->epoch) {
 		b->ctl[r->index].told = true;
+		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
+			ha_beat_silence(b, r);
 		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
 	} else if (r->state == HA_RAIL_DOWN && !b->is_send) {
 		enter_fenced(b, r, now);

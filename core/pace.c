@@ -9,20 +9,28 @@ void ha_pace_posted(struct ha_pace *p, uint64_t bytes, uint64_t now)
 	if (!p->out)
 		p->since = now;
 	p->out += bytes;
+	if (p->out > p->flight[0])
+		p->flight[0] = p->out;
 }
 
 void ha_pace_done(struct ha_pace *p, uint64_t bytes, uint64_t now)
 {
 	p->bytes += bytes;
 	p->ns += now - p->since;
+	if (now - p->since > p->pause[0])
+		p->pause[0] = now - p->since;
 	p->since = now;
 	p->last = bytes;
 	p->out -= bytes < p->out ? bytes : p->out;
 	p->parts++;
-	while (p->ns > MEMORY_NS && p->parts >= 2 * p->parts_least) {
+	if (p->ns > MEMORY_NS && p->parts >= 2 * p->parts_least && p->bytes >= 2 * ha_pace_flight(p)) {
 		p->ns /= 2;
 		p->bytes /= 2;
 		p->parts /= 2;
+		p->flight[1] = p->flight[0];
+		p->flight[0] = p->out;
+		p->pause[1] = p->pause[0];
+		p->pause[0] = 0;
 	}
 }
 
@@ -35,6 +43,8 @@ uint64_t ha_pace_rate(const struct ha_pace *p, uint64_t now)
 {
 	uint64_t ns = p->ns ? p->ns : 1, expected = p->bytes ? p->last * ns / p->bytes : 0, rate;
 
+	for (unsigned i = 0; i < 2; i++)
+		expected = p->pause[i] > expected ? p->pause[i] : expected;
 	if (p->out && now - p->since > 2 * expected)
 		ns += now - p->since - expected;
 	rate = (p->bytes << 20) / ns;

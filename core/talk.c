@@ -70,19 +70,27 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 
 /* ---- mail ---- */
 
+/* The NIC, which may send it again and again, reads a slot until its write is complete. */
+static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
+{
+	return k->mails_out < HA_MAILS || (int32_t)(r->sq_retired - k->mail_mark[k->mails_out % HA_MAILS]) >= 0;
+}
+
 static int post_mail(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][k->mails_out % HA_MAILS];
+	unsigned slot = k->mails_out % HA_MAILS;
+	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
 	int err;
 
-	if (!ha_rail_room(r))
+	if (!ha_rail_room(r) || !slot_free(k, r))
 		return -EAGAIN;
 	mail->number = ++k->mails_out;
 	mail->length = m->header.length;
 	memcpy(mail->body, m, m->header.length);
 	mail->check = ha_wire_mail_sum(mail);
 	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
+	k->mail_mark[slot] = r->sq_posted;
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
 	return err;

@@ -7,7 +7,7 @@ import threading
 import time
 
 RUN, KILL, CLOCK, OUTPUT, END, PULSE, HELLO = 1, 2, 3, 4, 5, 6, 0x4C41424C
-PATIENCE = float(os.environ.get("LAB_PATIENCE", "1"))  # every limit times this, on a host that is busy with something else
+PATIENCE = float(os.environ.get("LAB_PATIENCE", "3"))  # every limit times this, on a host that is busy with something else
 STILL_NS = 200e6  # the agent tells every 50 ms that it runs
 HEADER = struct.Struct("<III")
 HELLO_FRAME = HEADER.pack(HELLO, 0, 0)

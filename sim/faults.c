@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/faults.h"
 
+#include "core/bundle.h"
 #include "sim/traffic.h"
 #include "sim/world.h"
 
@@ -624,8 +625,26 @@ uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigne
 
 #define OP_ACKNOWLEDGE 17
 
+/* One end of one connection alone has fallen silent. The peer's queue pair is named in the packet. */
+static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet)
+{
+	const struct sim_mute *m = &w->sc.mute;
+	const struct sim_side *s = m->on && w->conn[m->conn] ? &w->conn[m->conn]->side[m->end] : NULL;
+	uint32_t to = (uint32_t)packet[5] << 16 | (uint32_t)packet[6] << 8 | packet[7];
+	bool mute = false;
+
+	if (!s || !s->bundle || sim_elapsed(w) < m->at)
+		return false;
+	for (unsigned i = 0; i < s->conn->spec->nrails[m->end]; i++)
+		mute |= s->bundle->rail[i].epoch == 0 && s->bundle->rail[i].peer.qp.qpn == to &&
+			s->host->verbs->device[s->conn->spec->rail[m->end][i]].port == from;
+	return mute;
+}
+
 bool sim_faults_eat(struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet)
 {
+	if (mutes_end(w, from, packet))
+		return true;
 	if (packet[0] != OP_ACKNOWLEDGE)
 		return false;
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {

@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define JOBS_MAX 64
-#define SEED_SECONDS 60 /* of real time: whoever needs more loops without the virtual time moving */
+#define SEED_SECONDS 60 /* of processor time: whoever needs more loops without the virtual time moving; a busy machine is no loop */
+#define HANG_SECONDS 900 /* of real time: whoever needs more waits for a lock */
 #define TWICE 64	/* one seed in so many is repeated */
 #define SHOWN_MAX 5 /* findings that are shrunk and printed whole */
 
@@ -27,13 +29,27 @@ struct job {
 	uint64_t *at;  /* shared: the seed that it is at */
 };
 
+static void bound(void)
+{
+	struct itimerval loop = { .it_value.tv_sec = SEED_SECONDS };
+
+	(void)setitimer(ITIMER_PROF, &loop, NULL);
+	alarm(HANG_SECONDS);
+}
+
+static void unbound(void)
+{
+	(void)setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
+	alarm(0);
+}
+
 static void died(struct sim_result *result, int status)
 {
 	memset(result, 0, sizeof(*result));
 	result->finding = SIM_CRASH;
 	if (WIFSIGNALED(status))
 		snprintf(result->text, sizeof(result->text), "ended by signal %d (%s)", WTERMSIG(status),
-			 WTERMSIG(status) == SIGALRM ? "it took too long" : strsignal(WTERMSIG(status)));
+			 WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF ? "it took too long" : strsignal(WTERMSIG(status)));
 	else
 		snprintf(result->text, sizeof(result->text), "ended with status %d", WEXITSTATUS(status));
 }
@@ -76,7 +92,7 @@ void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation, st
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		alarm(SEED_SECONDS);
+		bound();
 		sim_world_run(sc, mutation, false, result);
 		write_whole(fd[1], result, sizeof(*result));
 		_exit(0);
@@ -219,11 +235,11 @@ static _Noreturn void work(const struct sim_hunt *hunt, const struct job *job, i
 		struct report report = { .seed = seed };
 
 		*job->at = seed;
-		alarm(SEED_SECONDS);
+		bound();
 		run_seed(hunt, seed, &report.result);
 		write_whole(fd, &report, sizeof(report));
 	}
-	alarm(0);
+	unbound();
 	exit(0); /* in good order: a sanitizer looks for leaks */
 }
 

@@ -20,6 +20,12 @@ struct spans {
 	struct span at[4 * SIM_FAULTS_MAX];
 };
 
+/* A scenario, and when each fault's path is away: while it is, or until it can be back as well. */
+struct view {
+	const struct sim_scenario *sc;
+	struct span away[SIM_FAULTS_MAX], unborn; /* and when there is no standby yet */
+};
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -71,11 +77,21 @@ static bool covers(struct span s, uint64_t t)
 	return t >= s.from && t < s.to;
 }
 
-static bool bad(const struct sim_scenario *sc, unsigned host, unsigned dev, uint64_t t)
+static struct view as_it_is(const struct sim_scenario *sc)
 {
+	struct view v = { .sc = sc };
+
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev &&
-		    covers(outage(&sc->fault[i]), t))
+		v.away[i] = outage(&sc->fault[i]);
+	return v;
+}
+
+static bool bad(const struct view *v, unsigned host, unsigned dev, uint64_t t)
+{
+	const struct sim_scenario *sc = v->sc;
+
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev && covers(v->away[i], t))
 			return true;
 	return false;
 }
@@ -90,13 +106,15 @@ static bool dead(const struct sim_scenario *sc, unsigned host, unsigned dev, uin
 }
 
 /* It carries nothing, and its port does not say so. */
-static bool hidden(const struct sim_scenario *sc, unsigned host, unsigned dev, uint64_t t)
+static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t)
 {
+	const struct sim_scenario *sc = v->sc;
+
 	for (unsigned i = 0; i < sc->nfaults; i++) {
 		const struct sim_fault *f = &sc->fault[i];
 		const char *name = sim_fault_classes[f->class].name;
 
-		if (!f->off && f->host == host && f->dev == dev && covers(outage(f), t) && strcmp(name, "cut") != 0 &&
+		if (!f->off && f->host == host && f->dev == dev && covers(v->away[i], t) && strcmp(name, "cut") != 0 &&
 		    strcmp(name, "flap") != 0)
 			return true;
 	}
@@ -104,16 +122,17 @@ static bool hidden(const struct sim_scenario *sc, unsigned host, unsigned dev, u
 }
 
 /* The standby finds a device that is well, if those that are not are seen to be down: whichever it is, it does not stay there. */
-static bool standby_good(const struct sim_scenario *sc, const struct sim_conn_spec *c, unsigned end, uint64_t t)
+static bool standby_good(const struct view *v, const struct sim_conn_spec *c, unsigned end, uint64_t t)
 {
+	const struct sim_scenario *sc = v->sc;
 	unsigned host = host_of(c, end), well = 0;
 
 	for (unsigned d = 0; d < sc->ndevices[host]; d++) {
 		if (d == c->rail[end][0] || dead(sc, host, d, t))
 			continue;
-		if (hidden(sc, host, d, t))
+		if (hidden(v, host, d, t))
 			return false;
-		well += !bad(sc, host, d, t);
+		well += !bad(v, host, d, t);
 	}
 	return well != 0;
 }
@@ -123,18 +142,17 @@ static unsigned npaths(const struct sim_promise *p)
 	return p->nrails + p->standby;
 }
 
-static bool path_good(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p, unsigned path,
-		      uint64_t t)
+static bool path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, unsigned path, uint64_t t)
 {
 	if (path == p->nrails)
-		return standby_good(sc, c, 0, t) && standby_good(sc, c, 1, t);
-	return !bad(sc, host_of(c, 0), c->rail[0][path], t) && !bad(sc, host_of(c, 1), c->rail[1][path], t);
+		return !covers(v->unborn, t) && standby_good(v, c, 0, t) && standby_good(v, c, 1, t);
+	return !bad(v, host_of(c, 0), c->rail[0][path], t) && !bad(v, host_of(c, 1), c->rail[1][path], t);
 }
 
-static bool any_path_good(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p, uint64_t t)
+static bool any_path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, uint64_t t)
 {
 	for (unsigned i = 0; i < npaths(p); i++)
-		if (path_good(sc, c, p, i, t))
+		if (path_good(v, c, p, i, t))
 			return true;
 	return false;
 }
@@ -150,19 +168,21 @@ static void insert(uint64_t *times, unsigned *n, uint64_t t)
 	times[i] = t;
 }
 
+#define CHANGES_MAX (2 * SIM_FAULTS_MAX + 3)
+
 /* Everything that may change at all, in order. */
-static unsigned changes(const struct sim_scenario *sc, uint64_t *times)
+static unsigned changes(const struct view *v, uint64_t *times)
 {
 	unsigned n = 0;
 
 	insert(times, &n, 0);
-	for (unsigned i = 0; i < sc->nfaults; i++) {
-		struct span s = outage(&sc->fault[i]);
-
-		if (sc->fault[i].off || s.from == s.to)
+	insert(times, &n, v->unborn.from);
+	insert(times, &n, v->unborn.to);
+	for (unsigned i = 0; i < v->sc->nfaults; i++) {
+		if (v->sc->fault[i].off || v->away[i].from == v->away[i].to)
 			continue;
-		insert(times, &n, s.from);
-		insert(times, &n, s.to);
+		insert(times, &n, v->away[i].from);
+		insert(times, &n, v->away[i].to);
 	}
 	return n;
 }
@@ -185,6 +205,39 @@ static struct span pause_of(const struct sim_fault *f)
 	default:
 		return (struct span){ 0, 0 };
 	}
+}
+
+/* A path that could be back at `to`: a pause that begins before it must be back keeps it away. */
+static uint64_t held_up(const struct sim_scenario *sc, uint64_t to)
+{
+	uint64_t gap = recovery(sc);
+	bool again = to != SIM_NEVER;
+
+	while (again) {
+		again = false;
+		for (unsigned i = 0; i < sc->nfaults; i++) {
+			struct span s = pause_of(&sc->fault[i]);
+
+			if (sc->fault[i].off || s.to <= to || s.from > to + gap)
+				continue;
+			to = s.to;
+			again = true;
+		}
+	}
+	return to;
+}
+
+/* The same, with what pauses make of it; a standby is not there from the first moment on either. */
+static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_conn_spec *c)
+{
+	struct view v = as_it_is(sc);
+	uint64_t start = later(c->start_ns[0], c->start_ns[1]);
+
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && v.away[i].from != v.away[i].to)
+			v.away[i].to = held_up(sc, v.away[i].to);
+	v.unborn = (struct span){ start, held_up(sc, start) };
+	return v;
 }
 
 /* Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make it longer. */
@@ -241,14 +294,15 @@ static void reach_back(const struct sim_scenario *sc, struct spans *dark)
 static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
 		      struct spans *dark)
 {
-	uint64_t times[2 * SIM_FAULTS_MAX + 1];
-	unsigned n = changes(sc, times);
+	struct view v = as_it_lasts(sc, c);
+	uint64_t times[CHANGES_MAX];
+	unsigned n = changes(&v, times);
 
 	dark->n = 0;
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t end = i + 1 < n ? times[i + 1] : SIM_NEVER;
 
-		if (times[i] == end || any_path_good(sc, c, p, times[i]))
+		if (times[i] == end || any_path_good(&v, c, p, times[i]))
 			continue;
 		if (dark->n && dark->at[dark->n - 1].to == times[i])
 			dark->at[dark->n - 1].to = end;
@@ -478,6 +532,7 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
 	uint64_t end = sim_faults_over(sc);
+	struct view v = as_it_is(sc);
 	struct sim_promise p;
 	unsigned mask = 0;
 
@@ -485,7 +540,7 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 	if (!p.lives || !sim_promise_survives(&p))
 		return 0;
 	for (unsigned i = 0; i < npaths(&p); i++)
-		if (path_good(sc, c, &p, i, end + 1))
+		if (path_good(&v, c, &p, i, end + 1))
 			mask |= 1u << i;
 	*until = end + RETRY_NS + JOIN_NS + recovery(sc);
 	return mask;
@@ -494,9 +549,10 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
-	uint64_t times[2 * SIM_FAULTS_MAX + 1], calm = now;
+	uint64_t times[CHANGES_MAX], calm = now;
+	struct view v = as_it_is(sc);
 	struct sim_promise p;
-	unsigned n = changes(sc, times);
+	unsigned n = changes(&v, times);
 
 	sim_promise_make(sc, conn, &p);
 	for (unsigned path = 0; path < npaths(&p); path++) {
@@ -505,7 +561,7 @@ uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, ui
 		for (unsigned i = n; i--;) {
 			if (times[i] > now)
 				continue;
-			if (!path_good(sc, c, &p, path, times[i]))
+			if (!path_good(&v, c, &p, path, times[i]))
 				break;
 			since = times[i];
 		}

@@ -32,6 +32,7 @@ struct sim_conn_spec {
 	unsigned group_max;
 	bool optional, gpu, reg_each;
 	bool whole; /* every buffer has max_size bytes, and all of them are sent */
+	bool batches; /* a window is filled when the last one is over */
 	bool stays; /* its last messages wait until every path is up again that can be */
 	uint64_t start_ns[2];  /* when each end begins */
 	uint64_t think_ns;     /* the sender rests up to this long between messages; 0 = never */
@@ -75,6 +76,12 @@ struct sim_scenario {
 	uint64_t bus_rate[2];			/* what all ports of a host have together; 0 = no limit */
 	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */
 	uint8_t speed[2][SIM_DEVICES_MAX];	/* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
+	uint64_t reg_ns; /* tests only: registering a buffer takes so long, and the host stands still meanwhile */
+	struct sim_mute { /* tests only: what the queue pairs of this end's first lives send is lost, from `at` on (ns from the start) */
+		bool on;
+		unsigned conn, end;
+		uint64_t at;
+	} mute;
 	bool apart; /* a device reaches only the one of its number; the others do not answer (tests only) */
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;

@@ -54,7 +54,11 @@ struct sim_op *sim_op_new(struct sim_side *s, uint32_t message)
 {
 	unsigned i = 0;
 
+	if (!s->nops)
+		s->full = false;
 	if (s->nops == s->max_ops)
+		s->full = true;
+	if (s->full && (s->nops == s->max_ops || s->conn->spec->batches))
 		return NULL;
 	while (s->op[i].used)
 		i++;

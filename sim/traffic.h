@@ -42,6 +42,7 @@ struct sim_side {
 	struct sr_rng rng;
 	uint32_t next, done; /* messages begun and finished */
 	unsigned nops, max_ops;
+	bool full; /* since nops was 0 */
 	struct sim_op op[SIM_OPS_MAX];
 	struct sim_op *trying; /* the sender's: ready, but its receive is not there yet */
 	unsigned trying_member;

@@ -462,6 +462,8 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 		m->ibv.lkey = sr_mr_lkey(m->o.engine);
 		m->ibv.rkey = sr_mr_rkey(m->o.engine);
 	}
+	if (m->o.engine && dev->host->hooks.registered)
+		dev->host->hooks.registered(dev->host->hooks.user);
 	return created(&m->o, err);
 }
 

@@ -56,6 +56,8 @@ enum sim_kind { SIM_CONTEXT, SIM_PD, SIM_MR, SIM_CQ, SIM_SRQ, SIM_QP, SIM_KINDS 
 struct sim_hooks {
 	/* A peer's bytes are about to be placed on the device. */
 	void (*placing)(void *user, struct sim_device *dev, void *to, const void *from, uint32_t len);
+	/* Memory has been registered. */
+	void (*registered)(void *user);
 	void *user;
 };
 

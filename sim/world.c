@@ -160,6 +160,15 @@ found:
 	remember(h, dev, to, len);
 }
 
+static void on_registered(void *user)
+{
+	struct sim_host *h = user;
+	uint64_t now = sim_now(h->world);
+
+	if (h->world->sc.reg_ns)
+		h->stalled_until = (h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
+}
+
 void sim_host_forget(struct sim_host *h, struct sim_device *dev)
 {
 	while (!h->dead && h->nundo) {
@@ -306,7 +315,7 @@ static int host_open(struct sim_world *w, unsigned i)
 {
 	struct sim_host *h = &w->host[i];
 	const struct sim_scenario *sc = &w->sc;
-	struct sim_hooks hooks = { .placing = on_placing, .user = h };
+	struct sim_hooks hooks = { .placing = on_placing, .registered = on_registered, .user = h };
 	struct ha_ctx_params params = {
 		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints,
 		.hookups = &sim_hookup_ops, .hookups_arg = h

@@ -35,7 +35,7 @@
 	X(TIMEOUT, "timeout")		    /* no progress for HA_NCCL_RTO_MS */ \
 	X(HEARTBEAT, "heartbeat")	    /* probes of an idle rail went unanswered */ \
 	X(PEER_NOTICE, "peer_notice")	    /* the peer says so */ \
-	X(SIBLING, "sibling")		    /* another connection has just lost the same device */ \
+	X(SIBLING, "sibling")		    /* another connection has just lost the same device, or path */ \
 	X(NO_RAIL, "no_rail")		    /* none is left */ \
 	X(PEER_GONE, "peer_gone")	    /* its process has ended without a farewell */ \
 	X(DATA_LOST, "data_lost")	    /* acknowledged by the NIC, never placed, and already released */ \

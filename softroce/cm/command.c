@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u
@@ -473,15 +474,20 @@ static int (*const commands[])(const struct body *body) = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = refused,
 };
 
-static int command_run(int fd, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
+/* life: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
+static int command_run(int fd, uint64_t *life, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
 {
 	struct body body = { .in = in, .in_len = hdr->in, .out_len = hdr->out };
-	int err = -EBADF;
+	int err = *life ? -EIDRM : -EBADF;
 
 	pthread_mutex_lock(&sr_cm_lock);
 	body.channel = sr_cm_channel_of(fd);
-	if (body.channel)
+	if (body.channel && *life && *life != body.channel->life)
+		body.channel = NULL;
+	if (body.channel) {
+		*life = body.channel->life;
 		err = commands[hdr->cmd](&body);
+	}
 	pthread_mutex_unlock(&sr_cm_lock);
 	return err;
 }
@@ -490,6 +496,7 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 {
 	struct rdma_ucm_cmd_hdr hdr;
 	struct pollfd wait = { fd, POLLIN, 0 };
+	uint64_t life = 0;
 	int err;
 
 	errno = EINVAL;
@@ -499,12 +506,14 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || len < sizeof(hdr) + hdr.in)
 		return -1;
 	for (;;) {
-		err = command_run(fd, &hdr, (const char *)command + sizeof(hdr));
+		err = command_run(fd, &life, &hdr, (const char *)command + sizeof(hdr));
 		if (err != -EAGAIN || hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT || (fcntl(fd, F_GETFL) & O_NONBLOCK))
 			break;
 		if (poll(&wait, 1, -1) < 0)
 			return -1; /* a signal, most likely */
 	}
+	if (err == -EIDRM) /* closed by another thread: the kernel's call holds the file, and waits on for what never comes */
+		return pause();
 	if (!err)
 		return (ssize_t)len;
 	errno = -err;

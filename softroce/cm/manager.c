@@ -317,6 +317,7 @@ void sr_cm_id_migrate(struct sr_cm_id *id, struct sr_cm_channel *to)
 
 int sr_cm_open(void)
 {
+	static uint64_t lives;
 	struct sr_cm_channel *channel = calloc(1, sizeof(*channel));
 
 	if (!channel)
@@ -329,6 +330,7 @@ int sr_cm_open(void)
 	}
 	pthread_mutex_lock(&life_lock);
 	pthread_mutex_lock(&sr_cm_lock);
+	channel->life = ++lives;
 	channel->next = channels;
 	channels = channel;
 	pthread_mutex_unlock(&sr_cm_lock);

@@ -4,10 +4,10 @@
 # iteration is verified, the traffic goes on in each state, and each process says once what has changed. Arguments: ha, plugin, ha-agent.
 . "$(dirname "$0")/../tools/lib.sh"
 AGENT=$3
-export HA_NCCL_VERBS=soft HA_NCCL_POLICY=agent HA_NCCL_AGENT_STALE_MS=500 HA_NCCL_RTO_MS=40000 HA_NCCL_HEARTBEAT_MS=10000
+export HA_NCCL_VERBS=soft HA_NCCL_POLICY=agent HA_NCCL_AGENT_STALE_MS=3000 HA_NCCL_RTO_MS=40000 HA_NCCL_HEARTBEAT_MS=10000
 export HA_NCCL_AGENT_SOCKET=$TMP/mpib/agent.sock HA_NCCL_AGENT_HINTS=$TMP/mpib/hints HA_NCCL_EVENTS=$TMP/events.%p
 # a subnet pair of its own: other tests may run at the same time
-export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.$((40 + $$ % 80)).0.0/16,127.$((120 + $$ % 80)).0.0/16}"
+export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24}"
 PID= PERF=
 trap 'kill -9 $PID $PERF 2>/dev/null; rm -rf "$TMP"' EXIT
 
@@ -61,7 +61,7 @@ goes_on() {
 
 export HA_NCCL_STATUS_DIR=$TMP/status
 # a job of a shell is deaf to SIGINT otherwise
-env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 200s >"$TMP/out" 2>"$TMP/err" &
+env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 500s >"$TMP/out" 2>"$TMP/err" &
 PERF=$!
 for _ in $(seq 600); do [ -n "$(ls "$TMP"/events.* 2>/dev/null)" ] && break; sleep 0.1; done
 told 1 no_agent

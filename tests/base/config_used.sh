@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What config_table.h says about each variable is true: one that is marked NOW is read by some source file, one that is
-# marked LATER by none. Argument: the source folder.
+# marked LATER by none; and every NETCCL_ variable that a program reads is on the page that is made of the tables, and no other.
+# Argument: the source folder.
 set -euo pipefail
 cd "$1"
 sources=$(find base verbs topo core nccl ina tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
@@ -27,4 +28,14 @@ while read -r field status; do
 	fi
 done < <(tr '\n' ' ' <base/config_table.h | grep -oE 'X\([A-Z]+, [a-z_0-9]+, "[A-Z_0-9]+",[^"]*"[^"]*", (NOW|LATER)' |
 	sed -E 's/^X\([A-Z]+, ([a-z_0-9]+),.* (NOW|LATER)$/\1 \2/')
+
+read_by_programs=$(grep -rhoE '"NETCCL_[A-Z_]+"' --include='*.c' --include='*.py' ina python/netccl | tr -d '"' | sort -u)
+on_the_page=$(grep -oE '^\| `NETCCL_[A-Z_]+`' docs/configuration.md | tr -d '|` ' | sort -u)
+in_config_table=$(grep -oE '"NETCCL_[A-Z_]+"' base/config_table.h | tr -d '"' | sort -u)
+for name in $read_by_programs; do
+	grep -qx "$name" <<<"$on_the_page" || { echo "$name is read, but docs/configuration.md does not have it"; wrong=1; }
+done
+for name in $on_the_page; do
+	grep -qx "$name" <<<"$read_by_programs"$'\n'"$in_config_table" || { echo "$name is in docs/configuration.md, but nothing reads it"; wrong=1; }
+done
 exit $wrong

@@ -52,7 +52,7 @@ static void defaults_are_the_documented_ones(void)
 	CHECK_TEXT(c.verbs, "system");
 	CHECK_TEXT(c.ib_hca, "");
 	CHECK_INT(c.source[HA_CFG_rto_ms], HA_CONFIG_DEFAULT);
-	/* 4.096 us x 2^14 x 7 = 0.4698 s, the seeds' 0.47 s. */
+	/* 4.096 us x 2^14 x 7 = 0.4698 s, the 0.47 s that are documented. */
 	CHECK_INT(ha_config_window_ns(&c), 469762048);
 }
 

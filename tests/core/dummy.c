@@ -278,6 +278,22 @@ void world_close(struct world *w)
 	dummy_done(&w->dummy[1]);
 }
 
+void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send, struct ha_recv **recv)
+{
+	char handle[HA_HANDLE_MAX];
+
+	*send = NULL;
+	*recv = NULL;
+	CHECK_INT(ha_listen(w->a, 0, NULL, handle, listen), 0);
+	for (int i = 0; i < 4000 && !(*send && *recv); i++) {
+		if (!*send)
+			CHECK_INT(ha_connect(w->b, 0, NULL, handle, send), 0);
+		if (!*recv)
+			CHECK_INT(ha_accept(*listen, recv), 0);
+	}
+	CHECK(*send && *recv);
+}
+
 void world_run(struct world *w, unsigned ms)
 {
 	for (unsigned i = 0; i < ms; i += 10) {

@@ -58,6 +58,8 @@ void world_open(struct world *w);
 /* verbs_a, verbs_b: other tables over the dummies', or NULL. */
 int world_open_over(struct world *w, const struct ha_verbs_ops *verbs_a, const struct ha_verbs_ops *verbs_b);
 void world_close(struct world *w);
+/* A connection from b to a. */
+void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send, struct ha_recv **recv);
 /* Let `ms` pass in steps, both hosts at work. */
 void world_run(struct world *w, unsigned ms);
 

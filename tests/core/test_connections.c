@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PATIENCE 1000000 /* times idle(): a minute at least */
+
 static void idle(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
@@ -43,7 +45,7 @@ static struct ha_ctx *context(bool thread)
 
 static void join(struct ha_ctx *ctx, struct pair *p, const void *handle)
 {
-	for (int i = 0; i < 200000 && !(p->send && p->recv); i++) {
+	for (int i = 0; i < PATIENCE && !(p->send && p->recv); i++) {
 		if (!p->send)
 			CHECK_INT(ha_connect(ctx, 0, NULL, handle, &p->send), 0);
 		if (!p->recv)
@@ -66,14 +68,17 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 	CHECK_INT(ha_reg_mr(&send->b, from, 4096, HA_MEM_HOST, 0, -1, 0, &from_mr), 0);
 	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &to_mr), 0);
 	*from = value;
-	for (int i = 0; i < 100000 && !r; i++)
+	for (int i = 0; i < PATIENCE && !r; i++) { /* the service thread may hold it while it waits for a processor */
 		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
-	for (int i = 0; i < 100000 && !s; i++) {
+		if (!r)
+			idle();
+	}
+	for (int i = 0; i < PATIENCE && !s; i++) {
 		CHECK_INT(ha_isend(send, from, 8, 3, from_mr, &s), 0);
 		idle();
 	}
 	CHECK(r && s);
-	for (int i = 0; i < 100000 && !done; i++) {
+	for (int i = 0; i < PATIENCE && !done; i++) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
 		idle();
 	}
@@ -96,7 +101,7 @@ static void many(bool thread)
 	memset(p, 0, sizeof(p));
 	for (int i = 0; i < MANY; i++)
 		CHECK_INT(ha_listen(ctx, 0, NULL, handle[i], &p[i].listen), 0);
-	for (int k = 0; k < 200000 && open < MANY; k++) {
+	for (int k = 0; k < PATIENCE && open < MANY; k++) {
 		open = 0;
 		for (int i = 0; i < MANY; i++) {
 			if (!p[i].send)

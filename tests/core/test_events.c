@@ -15,19 +15,8 @@ static struct ha_recv *recv;
 
 static void begin(void)
 {
-	char handle[HA_HANDLE_MAX];
-
 	world_open(&w);
-	send = NULL;
-	recv = NULL;
-	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
-	for (int i = 0; i < 100 && !(send && recv); i++) {
-		if (!send)
-			CHECK_INT(ha_connect(w.b, 0, NULL, handle, &send), 0);
-		if (!recv)
-			CHECK_INT(ha_accept(listen, &recv), 0);
-	}
-	CHECK(send && recv);
+	world_connect(&w, &listen, &send, &recv);
 	lines_catch();
 }
 

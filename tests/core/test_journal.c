@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/event_json.h"
 #include "core/journal.h"
+#include "core/life.h"
 #include "core/status.h"
 #include "tests/base/check.h"
 #include "tests/base/lines.h"
@@ -39,27 +40,11 @@ static void prepare(const char *events, const char *status_dir)
 	lines_catch();
 }
 
-static void connect_pair(void)
-{
-	char handle[HA_HANDLE_MAX];
-
-	send = NULL;
-	recv = NULL;
-	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
-	for (int i = 0; i < 100 && !(send && recv); i++) {
-		if (!send)
-			CHECK_INT(ha_connect(w.b, 0, NULL, handle, &send), 0);
-		if (!recv)
-			CHECK_INT(ha_accept(listen, &recv), 0);
-	}
-	CHECK(send && recv);
-}
-
 static void begin(const char *events, const char *status_dir)
 {
 	prepare(events, status_dir);
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-	connect_pair();
+	world_connect(&w, &listen, &send, &recv);
 }
 
 /* The text of the events file, at most so much. */
@@ -470,6 +455,25 @@ static void whole_records(void)
 	CHECK(seen > 0);
 }
 
+/* Events are held while many come; one of a connection that has retired and is about to be no more is told before that. */
+static void held_of_one_that_leaves(void)
+{
+	unlink(file);
+	begin(file, "none");
+	ha_journal_hold(w.b);
+	pthread_mutex_lock(&w.b->drive);
+	ha_bundle_retire(&send->b);
+	pthread_mutex_unlock(&w.b->drive);
+	tell(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
+	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	ha_bundle_free(&send->b);
+	CHECK_INT(count(slurp(), "\"suspected\""), 1);
+	CHECK_INT(ha_close_recv(recv), 0);
+	CHECK_INT(ha_close_listen(listen), 0);
+	world_close(&w);
+	unlink(file);
+}
+
 int main(void)
 {
 	strcpy(dir, "/tmp/hawser-journal-XXXXXX");
@@ -478,6 +482,7 @@ int main(void)
 	snprintf(file, sizeof(file), "%s/events", dir);
 	three_places();
 	told_by_core();
+	held_of_one_that_leaves();
 	dead_peer();
 	full_tables();
 	unwritable();

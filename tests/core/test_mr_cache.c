@@ -18,22 +18,11 @@ static struct ha_recv *recv;
 
 static void begin(int keep, bool relaxed)
 {
-	char handle[HA_HANDLE_MAX];
-
 	world_prepare(&w);
 	w.config.mr_cache_entries = keep;
 	w.config.ib_pci_relaxed_ordering = relaxed ? 2 : 0;
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-	send = NULL;
-	recv = NULL;
-	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
-	for (int i = 0; i < 100 && !(send && recv); i++) {
-		if (!send)
-			CHECK_INT(ha_connect(w.b, 0, NULL, handle, &send), 0);
-		if (!recv)
-			CHECK_INT(ha_accept(listen, &recv), 0);
-	}
-	CHECK(send && recv);
+	world_connect(&w, &listen, &send, &recv);
 }
 
 static struct ha_mr *reg(void *data, size_t size, unsigned flags)

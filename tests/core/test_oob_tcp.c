@@ -11,11 +11,11 @@
 
 static const struct ha_oob_ops *tcp = &ha_oob_tcp_ops;
 
-/* The first result that is not "not now"; a second at most. */
+/* The first result that is not "not now"; a minute at most. */
 #define WAIT(expression)                                                            \
 	({                                                                          \
 		long r_ = -EAGAIN;                                                  \
-		for (int i_ = 0; i_ < 10000 && r_ == -EAGAIN; i_++) {               \
+		for (int i_ = 0; i_ < 400000 && r_ == -EAGAIN; i_++) {               \
 			r_ = (long)(expression);                                    \
 			if (r_ == -EAGAIN)                                          \
 				nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); \

@@ -60,18 +60,43 @@ static void silence_counts_before_it_ends(void)
 	CHECK(ha_pace_rate(&p, now + 22 * MS) > 1000);
 }
 
+/* Eight are posted at once, nothing is heard for 100 ms, then all of them are: 80 000 bytes in 100 ms, at any moment. */
+static void bursts_are_not_rates(void)
+{
+	struct ha_pace p = { 0 };
+	uint64_t now = MS, mean = (UINT64_C(80000) << 20) / (100 * MS);
+
+	for (int batch = 0; batch < 20; batch++) {
+		ha_pace_posted(&p, 80000, now);
+		CHECK(!batch || ha_pace_rate(&p, now + 99 * MS) > mean * 8 / 10); /* no more silent than usual */
+		now += 100 * MS;
+		for (int i = 0; i < 8; i++) {
+			ha_pace_done(&p, 10000, now);
+			CHECK(!batch || (ha_pace_rate(&p, now) > mean / 2 && ha_pace_rate(&p, now) < mean * 3 / 2));
+		}
+		CHECK(ha_pace_rate(&p, now) > mean * 8 / 10 && ha_pace_rate(&p, now) < mean * 12 / 10);
+	}
+	CHECK(ha_pace_flight(&p) == 80000);
+	ha_pace_posted(&p, 80000, now);
+	CHECK(ha_pace_rate(&p, now + 1000 * MS) < mean / 2); /* but ten times as long says something */
+}
+
 /* It forgets: a tenth of the rate is known to be so after some tens of milliseconds. */
 static void rates_change(void)
 {
 	struct ha_pace p = { 0 };
 	uint64_t now = MS;
 
-	ha_pace_posted(&p, UINT64_C(1) << 40, now);
-	for (int i = 0; i < 1000; i++)
+	ha_pace_posted(&p, 20000, now);
+	for (int i = 0; i < 1000; i++) {
 		ha_pace_done(&p, 10000, now += MS / 10);
+		ha_pace_posted(&p, 10000, now);
+	}
 	CHECK(ha_pace_rate(&p, now) > 100000);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++) {
 		ha_pace_done(&p, 10000, now += MS);
+		ha_pace_posted(&p, 10000, now);
+	}
 	CHECK(ha_pace_rate(&p, now) < 12000);
 }
 
@@ -80,6 +105,7 @@ int main(void)
 	parts_follow_rates();
 	rates_are_of_busy_time();
 	silence_counts_before_it_ends();
+	bursts_are_not_rates();
 	rates_change();
 	return 0;
 }

@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 {
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
-	setenv("SOFTROCE_DEVICES", "127.71.0.0/24,127.72.0.0/24,127.73.0.0/24", 1);
+	setenv("SOFTROCE_DEVICES", "127.67.0.0/24,127.68.0.0/24,127.69.0.0/24", 1);
 	CHECK_INT(argc, 2);
 	if (!strcmp(argv[1], "one"))
 		on_one_rail();

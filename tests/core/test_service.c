@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The service thread stays awake for a number of rounds after work, then sleeps; due times alone keep nobody awake. */
+#include "base/clock.h"
 #include "core/ctx.h"
 #include "tests/base/check.h"
 #include "tests/base/lines.h"
@@ -7,8 +8,9 @@
 
 #include <unistd.h>
 
-#define LOOKS 1500   /* 30 s: it does not come to rest, or too soon */
-#define PERIODIC 100 /* rounds that fixed times may add while a test looks, on a slow machine too */
+#define PATIENCE (60 * UINT64_C(1000000000)) /* ns; it does not come to rest, or too soon */
+#define PERIODIC 100 /* rounds that fixed times may add while a test looks, and as many again in each */
+#define PERIOD (2 * UINT64_C(1000000000)) /* ns */
 
 static struct dummy dummy;
 
@@ -44,34 +46,42 @@ static uint64_t rounds(struct ha_ctx *ctx)
 	return n;
 }
 
-/* Wait until it has run `least` rounds more than `before` and sleeps. Returns how many more. */
-static uint64_t asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
+/* Rounds until the wake. Under the lock, so that its round is the next one. */
+static uint64_t wake(struct ha_ctx *ctx, bool mute)
 {
-	uint64_t now = rounds(ctx), last;
-	int looks = 0;
+	uint64_t n;
+
+	pthread_mutex_lock(&ctx->drive);
+	if (mute)
+		ha_service_mute_listeners(ctx);
+	ha_service_wake(ctx);
+	n = ctx->service.rounds;
+	pthread_mutex_unlock(&ctx->drive);
+	return n;
+}
+
+/* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the periodic ones. */
+static void asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
+{
+	uint64_t begun = ha_clock_now(&ha_clock_live), now = rounds(ctx), last, took;
 
 	do {
-		CHECK(looks++ < LOOKS);
 		last = now;
 		usleep(20000);
 		now = rounds(ctx);
+		took = ha_clock_now(&ha_clock_live) - begun;
+		CHECK(took < PATIENCE);
 	} while (now - before < least || now - last > 2);
-	return now - before;
+	CHECK(now - before <= least + PERIODIC + took / PERIOD * PERIODIC);
 }
 
 /* A wake is one round with work; then so many without. */
 static void sleeps_after(int threshold)
 {
 	struct ha_ctx *ctx = begin(threshold);
-	uint64_t before, more;
 
-	asleep(ctx, 0, 1);
-	for (int i = 0; i < 3; i++) {
-		before = rounds(ctx);
-		ha_service_wake(ctx);
-		more = asleep(ctx, before, 1 + (uint64_t)threshold);
-		CHECK(more <= 1 + (uint64_t)threshold + PERIODIC);
-	}
+	for (int i = 0; i < 3; i++)
+		asleep(ctx, wake(ctx, false), 1 + (uint64_t)threshold);
 	end(ctx);
 }
 
@@ -89,17 +99,11 @@ static uint64_t muted_until(struct ha_ctx *ctx)
 static void a_due_time_is_no_work(void)
 {
 	struct ha_ctx *ctx = begin(5000);
-	uint64_t before;
+	uint64_t before = wake(ctx, true);
 
-	asleep(ctx, 0, 1);
-	pthread_mutex_lock(&ctx->drive);
-	ha_service_mute_listeners(ctx);
-	before = ctx->service.rounds;
-	pthread_mutex_unlock(&ctx->drive);
-	ha_service_wake(ctx); /* it has to hear of the due time */
 	while (muted_until(ctx))
 		usleep(1000);
-	CHECK(asleep(ctx, before, 5001) <= 5001 + PERIODIC);
+	asleep(ctx, before, 5001);
 	end(ctx);
 }
 

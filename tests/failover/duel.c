@@ -140,18 +140,18 @@ static void start(struct duel *d, enum duel_end end)
 	exit(duel_end(&d->setup, d->shared, end));
 }
 
-/* NICs and faults of their own: other tests may run at the same time. */
+/* NICs and faults of their own, in subnets that no other kind of test has: other tests may run at the same time. */
 static void isolate(const struct duel *d)
 {
-	unsigned net = (unsigned)getpid() % 60;
+	unsigned net = (unsigned)getpid() % 250;
 	char text[128];
 	int n;
 
 	snprintf(text, sizeof(text), "%s/control", d->dir);
 	setenv("SOFTROCE_CONTROL", text, 1);
-	n = snprintf(text, sizeof(text), "127.%u.0.0/16,127.%u.0.0/16", 130 + net, 190 + net);
+	n = snprintf(text, sizeof(text), "127.170.%u.0/24,127.171.%u.0/24", net, net);
 	if (d->setup.nics > 2)
-		snprintf(text + n, sizeof(text) - (size_t)n, ",127.%u.0.0/16", 70 + net);
+		snprintf(text + n, sizeof(text) - (size_t)n, ",127.172.%u.0/24", net);
 	setenv("SOFTROCE_DEVICES", text, 1);
 	sr_settings_reload();
 }

@@ -420,6 +420,57 @@ static void standby_lost_again(uint64_t key)
 	must_hold(&sc, "a standby that is lost again");
 }
 
+/*
+ * A path is back, but one host stands still, so that nobody may use it before the other end's patience is over: its standby had never
+ * been up, or is lost meanwhile (seed 1251, all but the faults that matter left out).
+ */
+static void back_while_a_host_stalls(uint64_t key)
+{
+	struct sim_scenario sc;
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.timeout = 8;
+	sc.oob_latency_ns = 1 * MS;
+	sc.host[1].max_retries = 4; /* 1.5 s */
+	sc.conn[0].messages = 40;
+	sc.conn[0].think_ns = 1 * MS;
+	sim_plain_fault(&sc, "black-hole", 0, 2500 * US, 27 * MS);
+	sim_plain_fault(&sc, "stall", 0, 7 * MS + key * 100 * US, 1500 * MS);
+	if (key % 2) {
+		sim_plain_fault(&sc, "black-hole", 1, 120 * MS, SIM_NEVER / 2);
+		sc.fault[2].dev = 1;
+	}
+	must_hold(&sc, "a path back while a host stalls");
+}
+
+/* Of the stall it is, and it must be about as long as the patience. */
+static void stall_excuse_is_narrow(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_promise p;
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 2;
+	sc.timeout = 8;
+	sc.host[key % 2].max_retries = 4; /* 1.5 s */
+	sim_plain_fault(&sc, "black-hole", 0, 3 * MS, 27 * MS);
+	sim_plain_fault(&sc, "stall", key / 2 % 2, 7 * MS, 1453 * MS);
+	sim_promise_make(&sc, 0, &p);
+	CHECK(p.dark == 1503 * MS);
+	sc.fault[1].len = 400 * MS; /* time enough afterwards */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(sim_promise_survives(&p));
+	sc.fault[1].len = 1453 * MS;
+	sc.fault[1].at = 1300 * MS; /* both paths are up by then */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(sim_promise_survives(&p));
+	sc.fault[1].at = 7 * MS;
+	sc.fault[0].off = true; /* the only one that is needed never goes */
+	sim_promise_make(&sc, 0, &p);
+	CHECK(sim_promise_survives(&p));
+}
+
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
@@ -433,7 +484,8 @@ int main(void)
 		port_back_at_the_receiver, port_back_under_an_offer,
 		dies_with_messages_unread, farewell_lost,
 		registration_refused,	 last_word_lost,
-		standby_lost_again,
+		standby_lost_again,	 back_while_a_host_stalls,
+		stall_excuse_is_narrow,
 	};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

@@ -7,7 +7,7 @@ import os, re, shutil, socket, struct, subprocess, sys, tempfile, time, zlib
 BUILD = sys.argv[1]
 PORT = 4791
 SUBNET = f"127.61.{os.getpid() % 250}.0/24"  # nobody else's packets
-TCP = 20000 + os.getpid() % 12000
+TCP = 20000 + 61 * 40 + os.getpid() % 30  # as in foreign.sh: nobody else's
 RUNS = [  # program and arguments: together every opcode of the reliable connection
     ["ibv_rc_pingpong", "-c", "-n", "60", "-s", "5000", "-m", "1024", "-g", "0"],
     ["ibv_rc_pingpong", "-c", "-n", "5", "-s", "3", "-m", "256", "-g", "0"],
@@ -49,7 +49,7 @@ def traffic(env):
 
 def wait_listen(port):
     want = f":{port:04X} "
-    for _ in range(200):
+    for _ in range(1200):
         for table in ("/proc/net/tcp", "/proc/net/tcp6"):
             with open(table) as f:
                 if any(want in line[:22 + 30] and line.split()[3] == "0A" for line in f):

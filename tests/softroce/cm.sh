@@ -25,7 +25,7 @@ both() {
 	server=$!
 	local hex
 	hex=$(printf '0100%02X7F:12B7' "$number")
-	for _ in $(seq 400); do # its device has the address, then it listens
+	for _ in $(seq 1200); do # its device has the address, then it listens
 		grep -q " $hex " /proc/net/udp && break
 		kill -0 $server 2>/dev/null || break
 		sleep 0.05

@@ -26,7 +26,7 @@ grep -q '^hca_id:.*left' <<<"$out" && grep -q '^hca_id:.*soft1' <<<"$out" || fai
 grep -q 'state:.*PORT_ACTIVE' <<<"$out" || fail "$out"
 env -u LD_LIBRARY_PATH "$run" ibv_asyncwatch -d left >"$scratch/watch" 2>&1 &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
 	grep -q 'async event FD' "$scratch/watch" && break
 	sleep 0.05
 done

@@ -15,7 +15,7 @@ pingpong() { # last-line-pattern argument...
 	shift
 	in_a timeout 60 fi_pingpong "$@" -c >"$log" 2>&1 &
 	server=$!
-	listening 47592 $server ip netns exec "$a"
+	listening 47592 $server "$inside" "$a"
 	in_b timeout 60 fi_pingpong "$@" -c 10.99.0.1 >"$log.client" 2>&1 || { cat "$log.client"; fail "fi_pingpong $*: client"; }
 	wait $server || fail "fi_pingpong $*: server"
 	grep -qE "$pattern" "$log.client" || { cat "$log.client"; fail "fi_pingpong $*: no line '$pattern'"; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two processes of an unmodified program on softroce: both must succeed, and the client's output must match PATTERN.
 # Usage: foreign.sh BUILD_DIR NUMBER PATTERN PROGRAM [ARGUMENT...]
-#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24), so that tests can run side by side.
+#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24) and the TCP port, so that tests can run side by side.
 set -uo pipefail
 . "$(dirname "$0")/waiting.sh"
 build=$1 number=$2 pattern=$3 program=$4
@@ -12,7 +12,7 @@ command -v "$program" >/dev/null || { echo "skipped: $program is not installed";
 export SOFTROCE_DEVICES=${SOFTROCE_DEVICES:-127.$number.0.0/24,127.$number.1.0/24}
 SOFTROCE_CONTROL=$(mktemp -d)
 export SOFTROCE_CONTROL
-port=$((20000 + $$ % 12000))
+port=$((20000 + number * 40 + $$ % 30))
 case $program in ibv_*) device=(-d soft0 -g 0) ;; *) device=(-d soft0) ;; esac
 server=
 finish() {

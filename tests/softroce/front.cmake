@@ -7,7 +7,7 @@ function(front_test name)
   add_executable(${name} ${name}.c)
   target_link_libraries(${name} PRIVATE front_side ${CMAKE_DL_LIBS})
   add_test(NAME softroce.${name} COMMAND ${name} ${ARGN})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 280 SKIP_RETURN_CODE 77)
 endfunction()
 
 front_test(test_front_events)
@@ -45,7 +45,7 @@ endif()
 function(foreign_test name number pattern)
   add_test(NAME softroce.${name}
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/foreign.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${ARGN})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 130 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 280 SKIP_RETURN_CODE 77)
 endfunction()
 
 foreign_test(rc_pingpong        80 "1000 iters" ibv_rc_pingpong -c)
@@ -98,14 +98,14 @@ cm_test(send_lat_ud 158 "^ 64 +200 " "ib_send_lat -R -c UD -d soft0 -n 200 -s 64
 cm_test(read_bw     159 "^ 65536 +1200 " "ib_read_bw -R -d soft0 -n 300 -q 4" "ib_read_bw -R -d soft0 -n 300 -q 4 ADDRESS")
 
 add_test(NAME softroce.devinfo COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/devinfo.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.capture
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.fabric COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fabric.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.capture softroce.netns softroce.fabric PROPERTIES LABELS "softroce;foreign" TIMEOUT 120 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.capture softroce.netns softroce.fabric PROPERTIES LABELS "softroce;foreign" TIMEOUT 280 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 60 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
 
 # What stands on verbs, and on it whole stacks.
 function(upper_test name number pattern server_option client_option)

@@ -81,7 +81,7 @@ static void to_rts(struct side *side, const struct side_options *options, const 
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.timeout = options->timeout ? options->timeout : 14,
+		.timeout = options->timeout ? options->timeout : 19, /* 17 s */
 		.retry_cnt = options->retry_cnt ? options->retry_cnt : 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,

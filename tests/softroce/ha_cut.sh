@@ -29,14 +29,14 @@ expect() { # status pattern command...
 watch() { # number device
 	"$build/softroce-run" ibv_asyncwatch -d "$2" >"$SOFTROCE_CONTROL/log$1" 2>&1 &
 	pids+=($!)
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		grep -q 'async event FD' "$SOFTROCE_CONTROL/log$1" && return
 		sleep 0.05
 	done
 	fail "ibv_asyncwatch does not start"
 }
 heard() { # number event
-	for _ in $(seq 100); do
+	for _ in $(seq 600); do
 		grep -q "$2" "$SOFTROCE_CONTROL/log$1" && return
 		sleep 0.05
 	done

@@ -141,7 +141,7 @@ static void rc_connect(struct ibv_qp *qp, const struct node *peer, uint32_t peer
 		.dest_qp_num = peer_qpn,
 		.max_dest_rd_atomic = 1,
 		.max_rd_atomic = 1,
-		.timeout = 14,
+		.timeout = 19,
 		.retry_cnt = 7,
 	};
 
@@ -208,7 +208,7 @@ int main(void)
 	struct ibv_device **list;
 	int n;
 
-	side_isolate("127.98.0.0/24,127.99.0.0/24");
+	side_isolate("127.165.0.0/24,127.166.0.0/24");
 	list = ibv_get_device_list(&n);
 	CHECK(list && n == 2);
 	node_open(&a, list[0]);

@@ -112,7 +112,7 @@ static void destroy_waits(void)
 	side_post_recv(&side, 1, 0, 64);
 	CHECK(!ibv_modify_qp(side.qp, &attr, IBV_QP_STATE));
 	CHECK(!ibv_get_cq_event(side.channel, &cq, &context));
-	CHECK(side_wait(&side, &wc, 1000) && wc.status == IBV_WC_WR_FLUSH_ERR);
+	CHECK(side_wait(&side, &wc, 20000) && wc.status == IBV_WC_WR_FLUSH_ERR);
 	late.cq = cq;
 	CHECK(!pthread_create(&thread, NULL, ack_later, &late));
 	CHECK(!ibv_destroy_qp(side.qp));

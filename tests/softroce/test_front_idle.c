@@ -24,6 +24,7 @@ static void idle(int fd)
 	side_connect(&side, &options);
 	side_post_send(&side, IBV_WR_RDMA_WRITE, 1, 0, 4096);
 	CHECK(side_wait(&side, &wc, 10000) && wc.status == IBV_WC_SUCCESS);
+	side_meet(&side); /* nor is the other end's write under way any more */
 	CHECK(!ibv_req_notify_cq(side.cq, 0));
 	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL); /* the last timers run out */
 	getrusage(RUSAGE_SELF, &before);

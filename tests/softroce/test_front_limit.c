@@ -186,7 +186,7 @@ static void over_the_wire(const char *rate, const char *upstream)
 	if (!child) {
 		setenv("SOFTROCE_RATE", rate, 1);
 		setenv("SOFTROCE_UPSTREAM", upstream, 1);
-		side_isolate("127.81.0.0/16,127.82.0.0/16");
+		side_isolate("127.163.0.0/16,127.164.0.0/16");
 		side_run(active, passive);
 		fflush(stdout);
 		exit(0);

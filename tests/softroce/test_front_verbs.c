@@ -146,7 +146,7 @@ static void loop_connect(struct ibv_qp *a, struct ibv_qp *b, union ibv_gid gid)
 				   .max_dest_rd_atomic = 1,
 				   .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid } } };
 	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+		.qp_state = IBV_QPS_RTS, .timeout = 19, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
 	};
 
 	CHECK(!ibv_modify_qp(a, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

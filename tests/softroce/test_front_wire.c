@@ -90,7 +90,7 @@ static void frame_check(unsigned n, uint32_t len, bool in_run)
 	uint32_t pad = -len & 3, icrc, stored;
 	ssize_t size;
 
-	CHECK(poll(&pfd, 1, 5000) == 1);
+	CHECK(poll(&pfd, 1, 60000) == 1);
 	size = recv(peer, got, sizeof(got), 0);
 	CHECK(size == (ssize_t)(16 + len + pad + 4));
 	CHECK(got[0] == 0x11 && got[15] == n && !memcmp(got + 16, payload + n, len));

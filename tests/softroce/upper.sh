@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two processes of a library above verbs (UCX, libfabric) on softroce: both must succeed, and the client's output must
 # match PATTERN. Usage: upper.sh BUILD_DIR NUMBER PATTERN SERVER_OPTION CLIENT_OPTION PROGRAM [ARGUMENT...]
-#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24); SERVER_OPTION and CLIENT_OPTION precede the port.
+#   NUMBER makes the devices' subnet (127.NUMBER.0.0/24) and the TCP port; SERVER_OPTION and CLIENT_OPTION precede the port.
 set -uo pipefail
 . "$(dirname "$0")/waiting.sh"
 build=$1 number=$2 pattern=$3 server_option=$4 client_option=$5 program=$6
@@ -12,7 +12,7 @@ command -v "$program" >/dev/null || { echo "skipped: $program is not installed";
 scratch=$(mktemp -d)
 export SOFTROCE_DEVICES=127.$number.0.0/24 SOFTROCE_CONTROL=$scratch
 export UCX_NET_DEVICES=soft0:1 UCX_TLS=${UCX_TLS:-rc_verbs,ud_verbs} # nothing else will do
-port=$((20000 + $$ % 12000))
+port=$((20000 + number * 40 + $$ % 30))
 server=
 finish() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null
