@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install deb demo check check-long lab lab-long bench coverage clean help
+.PHONY: all ina install deb demo demo-ina demo-gpu check check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
 	@cmake --preset dev >/dev/null
 	@cmake --build build
 
-ina: ## the same with the controller of in-network aggregation, whose packages nothing else needs
+ina: ## the same with controller, switches and backend of in-network aggregation, whose packages nothing else needs
 	@scripts/install-deps ina
 	@$(MAKE) --no-print-directory all
 
 PREFIX ?= /usr/local
-install: all ## the plugin, ha and the software NIC into PREFIX (/usr/local)
+install: all ## what was built into PREFIX (/usr/local): plugin, ha, software NIC, daemons, netccl
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) >/dev/null
-	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/ha-agent, bin/softroce-run"
+	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/ha-agent, bin/softroce-run, lib/libhawser-ina.so and netccl; after make ina also bin/ha-controller, bin/ha-switch, bin/ha-switch-xdp, bin/ha-backend"
 
 deb: all ## the software NIC alone as a Debian package, in build/
 	@scripts/deb build build
@@ -24,11 +24,19 @@ demo: all ## the main job: four ranks all-reduce over the software NIC through t
 	@scripts/install-deps demo
 	@scripts/demo
 
-check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, coverage, the core of the lab
+demo-ina: ## reduction in the network: controller, switch and four hosts in network namespaces; packets are lost, switch, rank and backend are killed (root)
+	@scripts/install-deps ina demo
+	@$(MAKE) --no-print-directory all
+	@scripts/demo-ina
+
+demo-gpu: all ## GPU-initiated traffic on the host: tokens to experts and back (MoE) over software NICs that are killed in the middle
+	@build/ha gpu-moe
+
+check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the core of the lab
 	@scripts/install-deps test lab
 	@scripts/check
 
-check-long: ## the long hunts: more seeds, a minute per fuzzer
+check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
 	@scripts/install-deps test lab
 	@scripts/check --long
 

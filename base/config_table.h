@@ -151,6 +151,15 @@ X(ENUM, socket_family, "NCCL_SOCKET_FAMILY", 0, 0, 2, "any|AF_INET|AF_INET6", NO
   "Address family of the out-of-band connections.")
 
 /* Reduction in the network. */
+X(ENUM, collnet, "HA_NCCL_COLLNET", 0, 0, 2, "auto|0|1", NOW, AGGREGATION,
+  "Offer NCCL sums that a switch makes (CollNet): auto = where NCCL_COLLNET_ENABLE is 1, this host has a backend, and the controller a group; "
+  "0 = never; 1 = always, over the plugin's own rails as long as there is no switch. The same on all hosts: NCCL refuses communicators of "
+  "hosts that differ.")
+X(INT, collnet_timeout_ms, "HA_NCCL_COLLNET_TIMEOUT_MS", 65000, 100, 3600000, "", NOW, AGGREGATION,
+  "Milliseconds without a result after which an operation that the switch has is finished over the rails. Above the limits of ha-backend, "
+  "which knows better what is missing.")
+X(INT, collnet_enable, "NCCL_COLLNET_ENABLE", 0, 0, 1000, "", NOW, AGGREGATION,
+  "NCCL's own switch for CollNet, 1 = on; HA_NCCL_COLLNET=auto looks at it.")
 X(STR, controller_addr, "NETCCL_CONTROLLER_ADDR", 0, 0, 0, "127.0.0.1:50051", NOW, AGGREGATION,
   "Where ha-controller listens: host:port, or unix:/path.")
 X(STR, controller_ca, "NETCCL_CONTROLLER_CA", 0, 0, 0, "", NOW, AGGREGATION,

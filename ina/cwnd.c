@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/cwnd.h"
 
+static double least(const struct ina_cwnd *c)
+{
+	return c->max < INA_CWND_MIN ? c->max : INA_CWND_MIN;
+}
+
 void ina_cwnd_init(struct ina_cwnd *c, uint32_t max, uint64_t now)
 {
 	*c = (struct ina_cwnd){ .cwnd = max, .target = max, .max = max, .decreased_at = now, .adjusted_at = now };
@@ -27,9 +32,9 @@ void ina_cwnd_spurious(struct ina_cwnd *c)
 
 void ina_cwnd_timeout(struct ina_cwnd *c, uint64_t now)
 {
-	if (c->cwnd > INA_CWND_MIN)
+	if (c->cwnd > least(c))
 		c->target = c->before = c->cwnd;
-	c->cwnd = INA_CWND_MIN;
+	c->cwnd = least(c);
 	c->decreased_at = c->adjusted_at = now;
 	c->count = -INA_CWND_RECOVERY;
 	c->troubled = false;
@@ -75,6 +80,6 @@ void ina_cwnd_adjust(struct ina_cwnd *c, uint32_t in_flight, uint64_t interval, 
 	}
 	c->adjusted_at = now;
 	c->answered = c->troubled = c->reached = false;
-	if (c->cwnd < INA_CWND_MIN)
-		c->cwnd = INA_CWND_MIN;
+	if (c->cwnd < least(c))
+		c->cwnd = least(c);
 }

@@ -16,7 +16,7 @@
 #define INA_CWND_RECOVERY 5	/* intervals of fast recovery, and of additive increase */
 #define INA_CWND_ADDITIVE 1.0	/* packets */
 #define INA_CWND_HYPER 5.0	/* packets, times the intervals of hyper increase */
-#define INA_CWND_MIN 1.0
+#define INA_CWND_MIN 8.0 /* so that the packets behind a lost one tell of it, not a time-out */
 
 struct ina_cwnd {
 	double cwnd, target, alpha, max; /* packets; alpha in 0..1 */

@@ -8,7 +8,6 @@
 #ifndef INA_FRAME_H
 #define INA_FRAME_H
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -107,8 +106,29 @@ const char *ina_fault_name(enum ina_fault fault, const char **help);
 enum ina_fault ina_frame_decode(const void *bytes, size_t len, struct ina_frame *f);
 /* Writes the frame and returns its bytes, at most INA_FRAME_MAX. f must be one that decode would take: it is not checked. */
 size_t ina_frame_encode(const struct ina_frame *f, void *bytes);
+/* All but the words, and how long that is. checksum false: IPv4's is left 0, for a device that makes it. */
+size_t ina_frame_encode_head(const struct ina_frame *f, bool checksum, void *bytes);
 /* The bytes encode would write. */
 size_t ina_frame_bytes(const struct ina_frame *f);
+
+/* Of an extended frame's flags. Words go with data only; of the bare kinds there is one at a time, and each goes in its own direction. */
+static inline enum ina_fault ina_frame_flags_fault(uint8_t flags, uint8_t exponent, bool words)
+{
+	uint8_t bare = flags & INA_F_BARE;
+	bool answer = flags & INA_F_ANSWER;
+
+	if (words && !(flags & ~(INA_F_ANSWER | INA_F_OVERFLOW | INA_F_NONFINITE))) /* nearly all */
+		return INA_FAULT_NONE;
+	if (flags & ~INA_F_KNOWN || bare & (bare - 1))
+		return INA_FAULT_FLAGS;
+	if ((bare == INA_F_PROBE && answer) || (bare & (INA_F_HELD | INA_F_NEED) && !answer))
+		return INA_FAULT_FLAGS;
+	if (bare && words)
+		return INA_FAULT_WORDS;
+	if (!words && (exponent || flags & (INA_F_OVERFLOW | INA_F_NONFINITE)))
+		return INA_FAULT_FLAGS;
+	return INA_FAULT_NONE;
+}
 
 /* Does this rank bring words, and does it get some? Every rank sends every packet, with words or without. */
 static inline bool ina_coll_brings(uint8_t coll, uint8_t root, uint8_t rank)

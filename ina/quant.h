@@ -2,7 +2,7 @@
 /*
  * quant.h - float32 to the 32-bit integers that a switch can add, and back
  *
- * Two ways. A factor for a whole tensor is NetCCL's (the seed, section 6.1): q = truncate(x * factor) with factor = (2^31 - 2^7) / the sum of
+ * Two ways. A factor for a whole tensor is NetCCL's: q = truncate(x * factor) with factor = (2^31 - 2^7) / the sum of
  * all ranks' largest |x|, and x = sum / factor. An exponent for each block of 64 is ours: m = round(x * 2^-e), to even, with e the least that
  * leaves room for the ranks' sum; it needs no agreement among the ranks beforehand, loses less, and says where there is no number.
  *

@@ -94,10 +94,15 @@ void ina_switch_init(struct ina_switch *sw, uint32_t addr, const uint8_t mac[6],
  * -EEXIST slots that another group has, -ESTALE an epoch that is not above the last one of this number.
  */
 int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *config, const char **why);
+/* The same without doing it. */
+int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config *config, const char **why);
 /* 0, -ENOENT when there is no such group, -ESTALE when epoch is not its, -ETIME when it is over already. */
 int ina_switch_renew(struct ina_switch *sw, uint8_t id, uint32_t epoch, uint64_t lease_until);
 /* 0, -ENOENT, -ESTALE. Its slots are free; its epoch is remembered. */
 int ina_switch_remove(struct ina_switch *sw, uint8_t id, uint32_t epoch);
+
+/* Its life is over, as with an abort: for those who heard of it elsewhere. 0, -ENOENT, -ESTALE. */
+int ina_switch_end(struct ina_switch *sw, uint8_t id, uint32_t epoch);
 
 /* f: as ina_frame_decode() took it. The verdict's words are good until the next step. */
 void ina_switch_step(struct ina_switch *sw, uint64_t now, const struct ina_frame *f, struct ina_verdict *v);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ABSENT_RTOS 3 /* who is called that much later than the longest time-out was not there; else it is called at each */
+
 void ina_worker_defaults(struct ina_worker_config *c)
 {
 	c->burst = 32;
@@ -40,6 +42,23 @@ static int check_config(const struct ina_worker_config *c, uint32_t capacity, co
 	return *why ? -EINVAL : 0;
 }
 
+static void forget_entries(struct ina_worker *w)
+{
+	w->first = w->again = (struct ina_entries){ INA_NO_ENTRY, INA_NO_ENTRY };
+}
+
+static struct ina_frame blank_of(const struct ina_worker_config *c)
+{
+	struct ina_frame f = {
+		.dst = c->switch_addr, .src = c->addr, .worker = c->worker, .ecn = INA_ECT1, .extended = c->extended, .group = c->group, .rank = c->rank,
+		.epoch = c->extended ? c->epoch : 0,
+	};
+
+	memcpy(f.dst_mac, c->switch_mac, 6);
+	memcpy(f.src_mac, c->mac, 6);
+	return f;
+}
+
 int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config, const struct ha_clock *clock,
 		    const struct ina_worker_ops *ops, struct ina_entry *entry, uint32_t capacity, const char **why)
 {
@@ -54,8 +73,9 @@ int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config
 	w->entry = entry;
 	w->capacity = capacity;
 	w->each = config->len / config->workers;
+	w->blank = blank_of(config);
 	w->left = w->next = config->first_psn;
-	w->oldest = w->newest = INA_NO_ENTRY;
+	forget_entries(w);
 	w->rto = config->rto_min_ns;
 	ina_cwnd_init(&w->cwnd, ina_worker_window(config), ha_clock_now(clock));
 	return 0;
@@ -68,16 +88,22 @@ static struct ina_entry *entry_of(struct ina_worker *w, uint32_t psn)
 
 /* ---- entries by their last transmission ---- */
 
+static struct ina_entries *entries_of(struct ina_worker *w, const struct ina_entry *e)
+{
+	return e->again ? &w->again : &w->first;
+}
+
 static void unlink_entry(struct ina_worker *w, uint32_t at)
 {
 	struct ina_entry *e = &w->entry[at];
+	struct ina_entries *all = entries_of(w, e);
 
 	if (e->older == INA_NO_ENTRY)
-		w->oldest = e->newer;
+		all->oldest = e->newer;
 	else
 		w->entry[e->older].newer = e->newer;
 	if (e->newer == INA_NO_ENTRY)
-		w->newest = e->older;
+		all->newest = e->older;
 	else
 		w->entry[e->newer].older = e->older;
 }
@@ -85,30 +111,41 @@ static void unlink_entry(struct ina_worker *w, uint32_t at)
 static void append_entry(struct ina_worker *w, uint32_t at)
 {
 	struct ina_entry *e = &w->entry[at];
+	struct ina_entries *all = entries_of(w, e);
 
-	e->older = w->newest;
+	e->older = all->newest;
 	e->newer = INA_NO_ENTRY;
-	if (w->newest == INA_NO_ENTRY)
-		w->oldest = at;
+	if (all->newest == INA_NO_ENTRY)
+		all->oldest = at;
 	else
-		w->entry[w->newest].newer = at;
-	w->newest = at;
+		w->entry[all->newest].newer = at;
+	all->newest = at;
+}
+
+/* Of all in flight. */
+static uint32_t oldest_entry(const struct ina_worker *w)
+{
+	uint32_t first = w->first.oldest, again = w->again.oldest;
+
+	if (first == INA_NO_ENTRY || again == INA_NO_ENTRY)
+		return first == INA_NO_ENTRY ? again : first;
+	return (int32_t)(w->entry[first].order - w->entry[again].order) < 0 ? first : again;
 }
 
 /* ---- sending ---- */
 
+static uint16_t slot_of(const struct ina_worker *w, uint32_t psn)
+{
+	return (uint16_t)(w->config.base + w->config.worker * w->each + (psn & (w->each - 1)));
+}
+
 static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root, struct ina_frame *f)
 {
-	const struct ina_worker_config *c = &w->config;
-
-	*f = (struct ina_frame){
-		.dst = c->switch_addr, .src = c->addr, .worker = c->worker, .ecn = INA_ECT1, .extended = c->extended,
-		.coll = coll, .group = c->group, .rank = c->rank, .root = root,
-		.agg_addr = (uint16_t)(c->base + c->worker * w->each + (psn & (w->each - 1))), .psn = psn,
-		.epoch = c->extended ? c->epoch : 0,
-	};
-	memcpy(f->dst_mac, c->switch_mac, 6);
-	memcpy(f->src_mac, c->mac, 6);
+	*f = w->blank;
+	f->coll = coll;
+	f->root = root;
+	f->agg_addr = slot_of(w, psn);
+	f->psn = psn;
 }
 
 /* The answer may come, and the operation be done, inside of send(): neither the entry nor the operation is touched after it. */
@@ -170,7 +207,7 @@ static uint32_t window(const struct ina_worker *w)
 /* The first packet in flight starts all clocks. */
 static void start_clocks(struct ina_worker *w, uint64_t now)
 {
-	w->progress_at = w->heard_at = now;
+	w->progress_at = w->heard_at = w->polled_at = now;
 	w->rto = w->srtt ? w->rto : w->config.rto_min_ns;
 	w->timer = now + w->rto;
 }
@@ -221,7 +258,7 @@ static void fail(struct ina_worker *w, int err)
 	w->error = err; /* before anybody is called back */
 	w->head = w->tail = w->feeding = NULL;
 	w->left = w->next;
-	w->oldest = w->newest = INA_NO_ENTRY;
+	forget_entries(w);
 	for (; op; op = next) {
 		next = op->next;
 		op->ops->done(op->arg, err);
@@ -272,6 +309,23 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 	ina_worker_abort(w, -ETIMEDOUT, why);
 }
 
+/*
+ * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood still, or its machine. Both patiences begin
+ * where they were, and the time-out comes first.
+ */
+static void forgive_absence(struct ina_worker *w, uint64_t now)
+{
+	uint64_t gone = now - w->polled_at;
+
+	w->polled_at = now;
+	if (gone <= ABSENT_RTOS * w->config.rto_max_ns)
+		return;
+	w->heard_at += gone;
+	w->progress_at += gone;
+	w->heard_at = w->heard_at < now ? w->heard_at : now;
+	w->progress_at = w->progress_at < now ? w->progress_at : now;
+}
+
 /* True: it is over. */
 static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 {
@@ -287,18 +341,35 @@ static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 
 /* ---- timers ---- */
 
+/*
+ * Of a time-out: a burst. If the one before has moved nothing, not as many as then: a queue on the way that is shorter loses the end of each, and if
+ * bursts were alike it would lose the same packets for ever. What is left out comes first the next time.
+ */
+static uint32_t repeated_at_once(const struct ina_worker *w, bool in_vain)
+{
+	uint32_t most = w->config.burst, flying = ina_worker_in_flight(w);
+
+	most = most < flying ? most : flying;
+	return in_vain ? most - w->count.full_retrans_trigger % (most / 2 + 1) : most;
+}
+
 /* Nothing new for a whole time-out: a burst of the oldest, each once; the next time those that are the oldest then. */
 static void time_out(struct ina_worker *w, uint64_t now)
 {
-	uint32_t n = w->config.burst, last = w->order;
+	uint32_t n, last = w->order, at = oldest_entry(w);
+	bool in_vain;
 
 	if (INA_MUTATION(NO_TIMER))
 		return;
+	in_vain = w->doubts && w->doubted == w->left;
 	w->count.full_retrans_trigger++;
-	if (!w->entry[w->oldest].held)
+	w->doubted = w->left;
+	w->doubts = ina_worker_in_flight(w);
+	if (!w->entry[at].held)
 		ina_cwnd_timeout(&w->cwnd, now);
-	while (n-- && w->oldest != INA_NO_ENTRY && (int32_t)(w->entry[w->oldest].order - last) < 0) {
-		repeat(w, w->oldest, w->config.extended);
+	n = repeated_at_once(w, in_vain);
+	for (; n-- && at != INA_NO_ENTRY && (int32_t)(w->entry[at].order - last) < 0; at = oldest_entry(w)) {
+		repeat(w, at, w->config.extended);
 		w->count.full_retrans_pkt++;
 	}
 	w->rto = w->rto * 2 < w->config.rto_max_ns ? w->rto * 2 : w->config.rto_max_ns;
@@ -313,6 +384,7 @@ bool ina_worker_poll(struct ina_worker *w)
 	if (w->error)
 		return false;
 	if (ina_worker_in_flight(w)) {
+		forgive_absence(w, now);
 		if (look_at_deadlines(w, now))
 			return true;
 		if (now >= w->timer)
@@ -350,7 +422,7 @@ static bool is_ours(const struct ina_worker *w, const struct ina_frame *f)
 		return f->group == c->group;
 	return f->src == c->switch_addr && f->dst == c->addr && f->extended == c->extended && f->group == c->group &&
 	       f->rank == c->rank && f->worker == c->worker && (!f->extended || f->flags & INA_F_ANSWER) &&
-	       f->agg_addr == (uint16_t)(c->base + c->worker * w->each + (f->psn & (w->each - 1)));
+	       f->agg_addr == slot_of(w, f->psn);
 }
 
 /* RFC 6298, of packets that were sent once. */
@@ -375,19 +447,39 @@ static void set_rto(struct ina_worker *w)
 	w->rto = rto > w->config.rto_max_ns ? w->config.rto_max_ns : rto;
 }
 
-/* What was sent `reorder` or more transmissions before the answered one, and has no answer, is lost. */
-static void send_lost(struct ina_worker *w, uint32_t order)
+/* Was the oldest of these sent more than `reorder` transmissions before the answered one? */
+static inline bool has_older(const struct ina_worker *w, const struct ina_entries *all, uint32_t order)
+{
+	return all->oldest != INA_NO_ENTRY && (int32_t)(order - w->entry[all->oldest].order) > (int32_t)w->config.reorder;
+}
+
+/* Of these, what was sent more than `reorder` transmissions before the answered one; at most `most`. */
+static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, uint32_t order, uint32_t most)
 {
 	uint32_t last = w->order, n = 0;
 
-	while (w->oldest != INA_NO_ENTRY && n < w->config.burst) {
-		const struct ina_entry *e = &w->entry[w->oldest];
-
-		if ((int32_t)(order - e->order) <= (int32_t)w->config.reorder || (int32_t)(e->order - last) >= 0)
+	while (has_older(w, all, order) && n < most) {
+		if ((int32_t)(w->entry[all->oldest].order - last) >= 0)
 			break;
-		repeat(w, w->oldest, w->config.extended);
+		repeat(w, all->oldest, w->config.extended);
 		n++;
 	}
+	return n;
+}
+
+/*
+ * What was sent well before the answered packet, and has no answer, is lost. But the answer to a repetition comes at once, while packets sent
+ * once wait for the slowest rank: it says nothing about those.
+ */
+static void send_lost(struct ina_worker *w, uint32_t order, bool again)
+{
+	uint32_t n;
+
+	if (!has_older(w, &w->again, order) && (again || !has_older(w, &w->first, order)))
+		return;
+	n = send_older(w, &w->again, order, w->config.burst);
+	if (!again)
+		n += send_older(w, &w->first, order, w->config.burst - n);
 	if (!n)
 		return;
 	w->count.fast_retrans_trigger++;
@@ -410,8 +502,9 @@ static void finish_ops(struct ina_worker *w)
 /* What the callbacks may see and change is settled before each of them: see worker.h. */
 static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
 {
-	uint64_t now = ha_clock_now(w->clock);
+	uint64_t now = w->heard_at;
 	uint32_t order = e->order;
+	bool again = e->again;
 	struct ina_block block = { f->exponent, f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE) };
 	struct ina_op *op = e->op;
 
@@ -433,7 +526,7 @@ static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_fra
 	op->ops->take(op->arg, e->index, f->words, block);
 	if (w->error)
 		return; /* it ended all: op is the caller's */
-	send_lost(w, order);
+	send_lost(w, order, again);
 	finish_ops(w);
 }
 
@@ -455,6 +548,16 @@ static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame 
 	ina_cwnd_lost(&w->cwnd);
 	set_rto(w);
 	w->timer = ha_clock_now(w->clock) + w->rto;
+}
+
+/*
+ * A second answer. If a time-out had the packet sent again, the first one had been under way all the time, and was only late: nothing was lost (as RFC 3708 has it for
+ * TCP's duplicates).
+ */
+static void take_second(struct ina_worker *w, uint32_t psn)
+{
+	if (psn - w->doubted < w->doubts)
+		ina_cwnd_spurious(&w->cwnd);
 }
 
 static void take_abort(struct ina_worker *w)
@@ -485,11 +588,13 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 	w->heard_at = ha_clock_now(w->clock);
 	if (f->psn - w->left >= ina_worker_in_flight(w)) {
 		w->count.out_range_redundant_ack++;
+		take_second(w, f->psn);
 		return;
 	}
 	e = entry_of(w, f->psn);
 	if (e->answered) {
 		w->count.in_range_redundant_ack++;
+		take_second(w, f->psn);
 		return;
 	}
 	if (f->coll != e->op->coll || f->root != e->op->root) {

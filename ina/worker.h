@@ -10,7 +10,8 @@
  *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch for config.switch_ns: the end, with one error
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it was last sent again, have been answered
- * (RFC 8985's idea, by count). So also a repetition that gets lost is found. The old frame is repeated with its words. The extended one asks
+ * (RFC 8985's idea, by count). So also a repetition that gets lost is found. The answer to a repetition says nothing about packets sent once: those
+ * wait for other ranks, it does not. The old frame is repeated with its words. The extended one asks
  * first (probe): the switch says that it has it, gives the sum, or wants it again; only the rank whose packet was lost sends words twice.
  *
  * Which calls are allowed inside of the callbacks:
@@ -72,6 +73,12 @@ struct ina_entry {
 	bool held; /* the switch's last word on it: others are late */
 };
 
+/* By their last transmission; INA_NO_ENTRY: none. */
+struct ina_entries {
+	uint32_t oldest, newest;
+};
+#define INA_NO_ENTRY UINT32_MAX
+
 /* Seed section 7.1, and some more. */
 #define INA_COUNTER_LIST(X)                                                                          \
 	X(sent, "packets sent for the first time (shift_send)")                                      \
@@ -112,19 +119,20 @@ struct ina_worker {
 	struct ina_entry *entry; /* a power of two of them, by psn */
 	uint32_t capacity;
 	uint32_t each;	     /* slots of this worker */
+	struct ina_frame blank; /* what all its frames have in common */
 	uint32_t left, next; /* psns: the oldest in flight, the next new one */
 	uint32_t order;	     /* the next transmission's */
-	uint32_t oldest, newest; /* entries by last transmission; INA_NO_ENTRY */
+	struct ina_entries first, again; /* in flight for the first time, and sent again or asked for */
 	struct ina_op *head, *tail, *feeding; /* posted; the one whose packets are being sent */
 	struct ina_cwnd cwnd;
 	uint64_t srtt, rttvar, rto; /* ns */
 	uint64_t timer;		    /* when the time-out is */
-	uint64_t progress_at, heard_at;
+	uint32_t doubted, doubts;   /* psns in flight at the last time-out: the first, how many */
+	uint64_t progress_at, heard_at, polled_at;
 	int error; /* 0, or it is over */
 	char why[320];
 	struct ina_counters count;
 };
-#define INA_NO_ENTRY UINT32_MAX
 
 /* The window that a range allows: half of a worker's slots. */
 uint32_t ina_worker_window(const struct ina_worker_config *config);

@@ -4,9 +4,10 @@
 
 #include "nccl/net.h"
 #include "nccl/plugin.h"
+#include "nccl/properties.h"
 #include "nccl/result.h"
 
-static ncclResult_t get_properties(int dev, ncclNetProperties_v11_t *props)
+ncclResult_t ha_net_properties_v11(int dev, ncclNetProperties_v11_t *props)
 {
 	struct ha_dev_props p;
 	ncclResult_t result = ha_net_props(dev, &p);
@@ -102,7 +103,7 @@ __attribute__((visibility("default"))) const ncclNet_v11_t ncclNetPlugin_v11 = {
 	.name = HA_PLUGIN_NAME,
 	.init = init,
 	.devices = ha_net_devices,
-	.getProperties = get_properties,
+	.getProperties = ha_net_properties_v11,
 	.listen = listen_v11,
 	.connect = connect_v11,
 	.accept = ha_net_accept_host,

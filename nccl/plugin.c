@@ -15,6 +15,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "nccl/abi/net_v12.h"
+#include "nccl/collnet.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -86,8 +87,10 @@ static void drop_reference(void)
 {
 	if (--plugin.users)
 		return;
-	if (plugin.owner == getpid())
+	if (plugin.owner == getpid()) {
+		ha_nccl_collnet_teardown();
 		ha_ctx_destroy(atomic_load_explicit(&plugin.core, memory_order_relaxed));
+	}
 	atomic_store_explicit(&plugin.core, NULL, memory_order_relaxed);
 	use_logger(NULL);
 }
@@ -155,6 +158,11 @@ int ha_plugin_comm_finalize(struct ha_plugin_comm *comm)
 struct ha_ctx *ha_plugin_core(void)
 {
 	return atomic_load_explicit(&plugin.core, memory_order_acquire);
+}
+
+const struct ha_config *ha_plugin_config(void)
+{
+	return &plugin.config;
 }
 
 void ha_plugin_count_comm(int change)

@@ -14,6 +14,8 @@
 
 #include <stdatomic.h>
 
+struct ha_config;
+
 /* What NCCL prints, and what NCCL_NET=HA selects. */
 #define HA_PLUGIN_NAME "HA"
 
@@ -44,5 +46,7 @@ void ha_plugin_count_comm(int change);
 
 /* The context; NULL before the first init. Valid while the caller's own init is not finalized. */
 struct ha_ctx *ha_plugin_core(void);
+/* The settings that it was made from; valid as long. */
+const struct ha_config *ha_plugin_config(void);
 
 #endif

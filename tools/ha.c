@@ -21,6 +21,7 @@ static const struct ha_command commands[] = {
 	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
 	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
 	{ "ina-sim", "reduction in the network: switch and ranks under random faults; replay a seed", ha_cmd_ina_sim },
+	{ "ina-perf", "collectives through the network's sums: verify every element, measure", ha_cmd_ina_perf },
 	{ "topo", "draw the RDMA devices as hawser sees them, and who stands in for whom", ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "status", "what every process says of its connections: protected or not, events, counters", ha_cmd_status },

@@ -11,6 +11,7 @@ int ha_cmd_config(int argc, char **argv);
 int ha_cmd_topo(int argc, char **argv);
 int ha_cmd_perf(int argc, char **argv);
 int ha_cmd_sim(int argc, char **argv);
+int ha_cmd_ina_perf(int argc, char **argv);
 int ha_cmd_ina_sim(int argc, char **argv);
 int ha_cmd_status(int argc, char **argv);
 int ha_cmd_soft(int argc, char **argv);

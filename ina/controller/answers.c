@@ -109,6 +109,9 @@ static void group_fill(struct group_box *box, const struct ha_group *group, uint
 	i->agglen = group->r.len;
 	i->state = (Inc__State)group->r.state;
 	i->leasems = group->r.lease_ms;
+	i->switchip = group->home->info.address;
+	i->workers = group->r.workers;
+	i->extended = group->r.extended;
 	i->leftms = group->due > now ? (group->due - now) / HA_NS_PER_MS : 0;
 	i->tenant = (char *)(uintptr_t)group->r.tenant;
 	i->name = (char *)(uintptr_t)group->r.name;
@@ -139,6 +142,15 @@ static void switch_fill(struct switch_box *box, const struct ha_groups *g, const
 	i->serves = box->serves;
 	for (unsigned k = 0; k < s->info.nserves; k++)
 		box->serves[k] = (char *)(uintptr_t)ha_prefix_text(&s->info.serves[k], box->text[k]);
+}
+
+bool ha_answer_joined(struct ha_reply *reply, Inc__HeartbeatResponse *r, const struct ha_group *group, uint64_t now)
+{
+	struct group_box box;
+
+	group_fill(&box, group, now);
+	r->group = &box.info;
+	return ha_answer_pack(reply, &r->base);
 }
 
 /* ---- List ---- */

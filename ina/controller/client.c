@@ -200,6 +200,8 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish
 	q.length = wish->length;
 	q.leastlength = wish->least;
 	q.leasems = wish->lease_ms;
+	q.workers = wish->workers;
+	q.extended = wish->extended;
 	if (wish->name)
 		q.name = (char *)(uintptr_t)wish->name;
 	if (box && member && number_take(c, &q))
@@ -221,21 +223,21 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish
 	return err;
 }
 
-int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *lease, int rank, struct ha_ina_beat *beat)
+static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease, Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
+		     Inc__HeartbeatResponse **answer)
 {
-	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	const Inc__HeartbeatResponse *r;
 	ProtobufCMessage *m = NULL;
 	int err;
 
-	q.groupid = lease->id;
-	q.switch_ = (char *)(uintptr_t)lease->switch_name;
-	q.key = lease->key;
-	q.rank = (uint32_t)(rank + 1);
-	err = ask(c, "/inc.INC/Heartbeat", &q.base, &inc__heartbeat_response__descriptor, &m);
+	q->groupid = lease->id;
+	q->switch_ = (char *)(uintptr_t)lease->switch_name;
+	q->key = lease->key;
+	err = ask(c, "/inc.INC/Heartbeat", &q->base, &inc__heartbeat_response__descriptor, &m);
 	if (err)
 		return err;
-	r = (const Inc__HeartbeatResponse *)m;
+	*answer = (Inc__HeartbeatResponse *)m;
+	r = *answer;
 	memset(beat, 0, sizeof(*beat));
 	beat->live = r->state == INC__STATE__LIVE;
 	beat->switch_away = r->switchaway;
@@ -243,8 +245,70 @@ int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *leas
 	beat->lease_ms = r->leasems;
 	beat->silent = r->silent;
 	snprintf(beat->message, sizeof(beat->message), "%s", r->message);
-	protobuf_c_message_free_unpacked(m, NULL);
 	return 0;
+}
+
+int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *lease, int rank, struct ha_ina_beat *beat)
+{
+	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
+	Inc__HeartbeatResponse *r;
+	int err;
+
+	q.rank = (uint32_t)(rank + 1);
+	err = heartbeat(c, lease, &q, beat, &r);
+	if (!err)
+		inc__heartbeat_response__free_unpacked(r, NULL);
+	return err;
+}
+
+static bool info_take(const Inc__GroupInfo *g, struct ha_ina_group_info *info)
+{
+	if (!g || !g->groupid || g->groupid >= HA_GROUP_IDS || g->n_member < HA_GROUP_MEMBERS_MIN || g->n_member > HA_GROUP_MEMBERS_MAX ||
+	    g->workers > HA_GROUP_WORKERS_MAX || !ha_buddy_length_valid(g->agglen) || g->aggaddr > HA_BUDDY_SLOTS - g->agglen)
+		return false;
+	*info = (struct ha_ina_group_info){
+		.id = (uint8_t)g->groupid, .ranks = (uint8_t)g->n_member, .workers = (uint8_t)g->workers, .extended = g->extended,
+		.base = g->aggaddr, .len = g->agglen, .epoch = g->epoch, .lease_ms = g->leasems, .switch_address = g->switchip,
+	};
+	for (size_t i = 0; i < g->n_member; i++)
+		info->member[i] = g->member[i]->ip;
+	return true;
+}
+
+int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation,
+		       struct ha_ina_group_info *info, struct ha_ina_beat *beat)
+{
+	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
+	Inc__HeartbeatResponse *r;
+	int err;
+
+	q.rank = rank + 1;
+	q.joins = true;
+	q.incarnation = incarnation;
+	err = heartbeat(c, lease, &q, beat, &r);
+	if (err)
+		return err;
+	if (beat->live && !info_take(r->group, info)) {
+		snprintf(c->error, sizeof(c->error), "controller %s: it does not say what the group is; is it older than this program?", c->address);
+		err = -EPROTO;
+	}
+	inc__heartbeat_response__free_unpacked(r, NULL);
+	return err;
+}
+
+int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation, struct ha_ina_beat *beat)
+{
+	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
+	Inc__HeartbeatResponse *r;
+	int err;
+
+	q.rank = rank + 1;
+	q.leaves = true;
+	q.incarnation = incarnation;
+	err = heartbeat(c, lease, &q, beat, &r);
+	if (!err)
+		inc__heartbeat_response__free_unpacked(r, NULL);
+	return err;
 }
 
 int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *switch_name, uint64_t key, char *message)

@@ -41,6 +41,8 @@ struct ha_ina_wish {
 	size_t members;
 	uint32_t length, least; /* aggregators; 0 = as the controller thinks */
 	uint32_t lease_ms;	/* 0 = we shall not renew */
+	uint32_t workers;	/* of each rank, a power of two: what the switch divides the range among; 0 = as the switch is set. With them ranks may have one address */
+	bool extended;		/* the kind of frame that the group speaks */
 	const char *name;	/* for people, NULL = none */
 };
 
@@ -58,6 +60,22 @@ struct ha_ina_beat {
 
 /* rank: ours, or -1. To be called three times as often as the lease is long. */
 int ha_ina_client_renew(struct ha_ina_client *client, const struct ha_ina_lease *lease, int rank, struct ha_ina_beat *beat);
+/* What a group is. */
+struct ha_ina_group_info {
+	uint8_t id, ranks, workers; /* workers 0: as the switch is set */
+	bool extended;
+	uint32_t base, len, epoch, lease_ms, switch_address;
+	uint32_t member[HA_GROUP_MEMBERS_MAX];
+};
+
+/*
+ * A rank begins: of the lease, number, key and switch are looked at. With beat->live *info is what the group is. Each rank joins once: -EINVAL when another
+ * incarnation (not 0) has joined; asked again with the same one it is the same.
+ */
+int ha_ina_client_join(struct ha_ina_client *client, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation,
+		       struct ha_ina_group_info *info, struct ha_ina_beat *beat);
+/* The rank is out of it. When all ranks are, the group ends. */
+int ha_ina_client_leave(struct ha_ina_client *client, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation, struct ha_ina_beat *beat);
 /* message (192 bytes) is empty, or says that it was over already. */
 int ha_ina_client_destroy(struct ha_ina_client *client, uint32_t id, const char *switch_name, uint64_t key, char *message);
 

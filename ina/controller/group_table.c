@@ -106,6 +106,8 @@ static json_t *group_json(const Inc__GroupInfo *g)
 			(json_int_t)g->aggaddr, "agg_len", (json_int_t)g->agglen, "state", state_text(g->state), "lease_ms",
 			(json_int_t)g->leasems, "left_ms", (json_int_t)g->leftms, "created", (json_int_t)g->created);
 	json_object_set_new(all, "members", members);
+	json_object_set_new(all, "workers", json_integer((json_int_t)g->workers));
+	json_object_set_new(all, "frames", json_string(g->extended ? "extended" : "old"));
 	json_object_set_new(all, "silent_ranks", silent);
 	json_object_set_new(all, "tenant", text_json(g->tenant));
 	json_object_set_new(all, "name", text_json(g->name));

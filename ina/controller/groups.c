@@ -91,12 +91,28 @@ void ha_groups_renew(struct ha_group *group, int rank, uint64_t now)
 	group->heard[rank] = now;
 }
 
+bool ha_groups_join(struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now, bool *changed)
+{
+	*changed = !group->r.joined[rank];
+	if (!*changed && group->r.joined[rank] != incarnation)
+		return false;
+	group->r.joined[rank] = incarnation;
+	ha_groups_renew(group, (int)rank, now);
+	return true;
+}
+
+bool ha_groups_leave(struct ha_group *group, unsigned rank)
+{
+	group->left |= 1u << rank;
+	return group->left == UINT32_MAX >> (32 - group->r.members);
+}
+
 uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now)
 {
 	uint32_t silent = 0;
 
 	for (unsigned i = 0; i < group->r.members; i++)
-		if (group->renewed & 1u << i && now - group->heard[i] >= lease_ns(group))
+		if (group->renewed & ~group->left & 1u << i && now - group->heard[i] >= lease_ns(group))
 			silent |= 1u << i;
 	return silent;
 }
@@ -130,6 +146,23 @@ struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now)
 	return NULL;
 }
 
+/* Later by so much, but nothing that was set after that time. */
+static uint64_t later(uint64_t t, uint64_t still, uint64_t most)
+{
+	return t + still < most ? t + still : t < most ? most : t;
+}
+
+void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
+{
+	for (struct ha_group *group = g->first; group; group = group->next) {
+		group->due = later(group->due, still, now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group) : g->limits.late_ns));
+		for (unsigned i = 0; i < group->r.members; i++)
+			group->heard[i] = later(group->heard[i], still, now);
+	}
+	for (unsigned i = 0; i < g->nsw; i++)
+		g->sw[i]->heard = later(g->sw[i]->heard, still, now);
+}
+
 /* ---- what a wish may be ---- */
 
 static bool address_valid(uint32_t a)
@@ -146,7 +179,7 @@ static bool members_valid(const struct ha_group_wish *w, struct ha_refusal *why)
 		if (!address_valid(w->member[i]))
 			return refuse(why, HA_REFUSAL_INVALID, IP_FMT " of rank %zu is no address of a host",
 				      IP(w->member[i]), i);
-		for (size_t k = 0; k < i; k++)
+		for (size_t k = 0; !w->workers && k < i; k++)
 			if (w->member[i] == w->member[k])
 				return refuse(why, HA_REFUSAL_INVALID,
 					      "ranks %zu and %zu have the same address " IP_FMT
@@ -159,6 +192,9 @@ static bool wish_valid(const struct ha_group_wish *w, struct ha_refusal *why)
 {
 	if (!members_valid(w, why))
 		return false;
+	if (w->workers > HA_GROUP_WORKERS_MAX || w->workers & (w->workers - 1))
+		return refuse(why, HA_REFUSAL_INVALID, "the workers of a rank are a power of two, at most %u, not %u",
+			      HA_GROUP_WORKERS_MAX, w->workers);
 	if (w->nonce_len > HA_GROUP_NONCE)
 		return refuse(why, HA_REFUSAL_INVALID, "a request's number has %u bytes at most, not %zu",
 			      HA_GROUP_NONCE, w->nonce_len);
@@ -187,7 +223,8 @@ static uint32_t power_of_two(uint32_t n)
 static bool same_members(const struct ha_group *group, const struct ha_group_wish *w)
 {
 	return group->r.members == w->members &&
-	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0]));
+	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0])) && group->r.workers == w->workers &&
+	       group->r.extended == w->extended;
 }
 
 static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_wish *w)
@@ -379,6 +416,10 @@ static uint32_t fit(const struct ha_groups *g, const struct ha_group_wish *w, ui
 	const struct ha_quota *quota = ha_quota_of(&g->quotas, w->tenant);
 	struct use use = use_of(g, w->tenant);
 
+	if (least < 2 * w->workers)
+		least = 2 * w->workers;
+	if (len < least)
+		len = least;
 	for (; len >= least && len >= HA_BUDDY_UNIT; len /= 2) {
 		*at = choose(g, w, len, now);
 		if (!*at)
@@ -412,6 +453,8 @@ static void record_fill(struct ha_groups *g, struct ha_group_record *r, const st
 	r->len = len;
 	r->lease_ms = lease_of(g, w->lease_ms);
 	r->plain = !w->lease_ms;
+	r->workers = (uint8_t)w->workers;
+	r->extended = w->extended;
 	r->members = (uint8_t)w->members;
 	memcpy(r->member, w->member, w->members * sizeof(w->member[0]));
 	r->state = HA_GROUP_LIVE;
@@ -439,7 +482,7 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wis
 	if (group) {
 		*again = same_members(group, w);
 		if (!*again)
-			refuse(why, HA_REFUSAL_INVALID, "another request with this number had other members");
+			refuse(why, HA_REFUSAL_INVALID, "another request with this number had other members, workers or frames");
 		else
 			ha_groups_renew(group, -1, now);
 		return *again ? group : NULL;
@@ -467,6 +510,7 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wis
 static bool record_sound(const struct ha_group_record *r)
 {
 	return r->serial && r->id && r->members >= HA_GROUP_MEMBERS_MIN && r->members <= HA_GROUP_MEMBERS_MAX &&
+	       r->workers <= HA_GROUP_WORKERS_MAX && !(r->workers & (r->workers - 1)) &&
 	       ha_buddy_length_valid(r->len) && r->base < HA_BUDDY_SLOTS && !(r->base % r->len) &&
 	       r->nonce_len <= HA_GROUP_NONCE && (r->state == HA_GROUP_LIVE || r->state == HA_GROUP_CLOSED);
 }

@@ -26,6 +26,7 @@
 #define HA_GROUP_MEMBERS_MIN 2u
 #define HA_GROUP_MEMBERS_MAX 32u /* the slot's bitmap */
 #define HA_GROUP_NONCE 32u	 /* bytes of a request's number, at most */
+#define HA_GROUP_WORKERS_MAX 64u /* the DSCP */
 #define HA_GROUP_NAME 64u	 /* with the final 0 */
 #define HA_SWITCH_NAME 32u
 #define HA_SWITCH_PREFIXES 16u
@@ -54,7 +55,10 @@ struct ha_group_record {
 	uint64_t key;	 /* who knows it may renew and destroy */
 	uint64_t created; /* seconds since 1970, for people */
 	uint32_t epoch, base, len, lease_ms, member[HA_GROUP_MEMBERS_MAX];
+	uint64_t joined[HA_GROUP_MEMBERS_MAX]; /* by rank: the incarnation that has joined; 0: none yet */
 	uint8_t id, members, state, nonce_len, nonce[HA_GROUP_NONCE];
+	uint8_t workers; /* of each rank; 0: nobody said */
+	bool extended;	 /* the frames that it speaks */
 	bool plain; /* nobody asked for a lease: a client that cannot renew */
 	char switch_name[HA_SWITCH_NAME], tenant[HA_TENANT_NAME], name[HA_GROUP_NAME];
 };
@@ -66,6 +70,7 @@ struct ha_group {
 	struct ha_switch *home;
 	uint64_t due;	     /* ns: the end of the lease or of the quarantine */
 	uint32_t renewed;    /* bit per rank: it has renewed since the start */
+	uint32_t left;	     /* bit per rank: it is out of it */
 	uint64_t heard[HA_GROUP_MEMBERS_MAX];
 	const char *why;     /* CLOSED: a word for people */
 	struct ha_group *next, **link;
@@ -125,6 +130,8 @@ struct ha_group_wish {
 	size_t members;
 	uint32_t length, least; /* slots; 0 = the default or `least`, whichever is more, and a quarter of what is wanted */
 	uint32_t lease_ms;	/* 0 = a plain client */
+	uint32_t workers;	/* of each rank; 0 = not known. Else ranks may have one address */
+	bool extended;
 	const uint8_t *nonce;	/* of this request: asked again, the same group is the answer */
 	size_t nonce_len;
 	uint64_t created;
@@ -155,12 +162,24 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wis
 				  struct ha_refusal *why);
 /* rank: who says so, or -1. The lease begins anew. */
 void ha_groups_renew(struct ha_group *group, int rank, uint64_t now);
+/*
+ * A rank begins: its lease begins, and no other incarnation of it can. False: another one has joined. Asked again by the same one it is the same.
+ * *changed: the record has.
+ */
+bool ha_groups_join(struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now, bool *changed);
+/* A rank is out of it. True: all are. */
+bool ha_groups_leave(struct ha_group *group, unsigned rank);
 /* LIVE -> CLOSED. */
 void ha_groups_end(struct ha_groups *g, struct ha_group *group, const char *why, uint64_t now);
 /* CLOSED -> forgotten; frees the group. */
 void ha_groups_forget(struct ha_groups *g, struct ha_group *group);
 /* The first group whose lease (LIVE) or quarantine (CLOSED) is over, or NULL. */
 struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now);
+/*
+ * For `still` ns before now nobody could be heard: the process was stopped, or waited for its disk. Leases, quarantines and silences are as if that time had
+ * not been.
+ */
+void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now);
 /* Ranks that have renewed before and have now been silent for a lease: a bit each. */
 uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now);
 

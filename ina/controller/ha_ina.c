@@ -30,6 +30,7 @@ static int usage(FILE *out)
 		"usage: ha ina groups [--json]                      switches and groups of the controller\n"
 		"       ha ina create ADDRESS,ADDRESS,... [OPTIONS]   a group, members in the order of their ranks\n"
 		"         --length=N --least=N  aggregators; --lease=SECONDS (none: it lasts without renewal); --name=TEXT\n"
+		"         --workers=N  of each rank (as the switch is set); --frames=old|extended (old)\n"
 		"       ha ina renew GROUP [--rank=N]                its lease begins anew\n"
 		"       ha ina destroy GROUP\n"
 		"         --switch=NAME --secret=KEY   which group is meant, and why we may\n"
@@ -171,7 +172,7 @@ static bool key_parse(const char *text, uint64_t *key)
 	return strspn(text, "0123456789abcdefABCDEF") == strlen(text) && *text && !*end && *key;
 }
 
-enum { CONTROLLER = 256, TIMEOUT, WAIT, CA, CERT, KEY, LENGTH, LEAST, LEASE, NAME, SWITCH, SECRET, RANK, JSON };
+enum { CONTROLLER = 256, TIMEOUT, WAIT, CA, CERT, KEY, LENGTH, LEAST, LEASE, NAME, SWITCH, SECRET, RANK, JSON, WORKERS, FRAMES };
 
 static const struct option longs[] = {
 	{ "controller", required_argument, NULL, CONTROLLER }, { "timeout", required_argument, NULL, TIMEOUT },
@@ -181,6 +182,7 @@ static const struct option longs[] = {
 	{ "lease", required_argument, NULL, LEASE },	       { "name", required_argument, NULL, NAME },
 	{ "switch", required_argument, NULL, SWITCH },	       { "secret", required_argument, NULL, SECRET },
 	{ "rank", required_argument, NULL, RANK },	       { "json", no_argument, NULL, JSON },
+	{ "workers", required_argument, NULL, WORKERS },       { "frames", required_argument, NULL, FRAMES },
 	{ "help", no_argument, NULL, 'h' },		       { 0 },
 };
 
@@ -204,6 +206,8 @@ static bool option(struct options *o, int c, const char *arg)
 	case SWITCH: ok = *arg && strlen(arg) < HA_SWITCH_NAME; o->switch_name = arg; break;
 	case SECRET: ok = key_parse(arg, &o->key); break;
 	case RANK: ok = number(arg, HA_GROUP_MEMBERS_MAX - 1, &v); o->rank = (int)v; break;
+	case WORKERS: ok = number(arg, HA_GROUP_WORKERS_MAX, &o->wish.workers); break;
+	case FRAMES: o->wish.extended = !strcmp(arg, "extended"); ok = o->wish.extended || !strcmp(arg, "old"); break;
 	case JSON: o->json = true; break;
 	default: return false;
 	}

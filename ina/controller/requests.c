@@ -121,6 +121,8 @@ static void create_text(struct call *c)
 	w.length = q->length;
 	w.least = q->leastlength;
 	w.lease_ms = q->leasems;
+	w.workers = q->workers;
+	w.extended = q->extended;
 	w.nonce = q->requestid.data;
 	w.nonce_len = q->requestid.len;
 	if (sound)
@@ -144,6 +146,8 @@ static void create_group(struct call *c)
 	w.length = q->length;
 	w.least = q->leastlength;
 	w.lease_ms = q->leasems;
+	w.workers = q->workers;
+	w.extended = q->extended;
 	w.nonce = q->requestid.data;
 	w.nonce_len = q->requestid.len;
 	create(c, &w, q->name, false);
@@ -245,6 +249,35 @@ static void destroy_group(struct call *c)
 	inc__destroy_group_request__free_unpacked(q, NULL);
 }
 
+/* A rank that begins, or is out of it. False: it may not, and the reply says why. */
+static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, struct ha_group *group)
+{
+	unsigned rank = q->rank - 1;
+
+	if (!q->joins && !q->leaves)
+		return true;
+	if (q->rank < 1 || q->rank > group->r.members || (q->joins && (q->leaves || !q->incarnation))) {
+		invalid(c, "a rank of the group joins with an incarnation, or leaves");
+		return false;
+	}
+	if (group->r.state != HA_GROUP_LIVE)
+		return true;
+	if (q->leaves && group->r.joined[rank] && group->r.joined[rank] != q->incarnation) {
+		ha_reply_fail(c->reply, HA_CALL_PRECONDITION, "another incarnation of rank %u has joined group %u: only that one can leave it", rank, q->groupid);
+		return false;
+	}
+	if (q->leaves) {
+		if (ha_groups_leave(group, rank))
+			ha_service_end(c->s, group, "all ranks have left", c->now);
+		return true;
+	}
+	if (ha_service_join(c->s, group, rank, q->incarnation, c->now))
+		return true;
+	ha_reply_fail(c->reply, HA_CALL_PRECONDITION, "rank %u of group %u has joined before, and would meet what it has sent: each rank joins once, ask for another group",
+		      rank, q->groupid);
+	return false;
+}
+
 static void heartbeat(struct call *c)
 {
 	Inc__HeartbeatRequest *q = inc__heartbeat_request__unpack(NULL, c->len, c->bytes);
@@ -257,7 +290,7 @@ static void heartbeat(struct call *c)
 		return;
 	}
 	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
-	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
+	if (group_meant(c, q->groupid, q->switch_, q->key, &group) && joins_or_leaves(c, q, group)) {
 		ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1, c->now);
 		c->s->count.renewed += group->r.state == HA_GROUP_LIVE;
 		r.state = (Inc__State)group->r.state;
@@ -273,8 +306,12 @@ static void heartbeat(struct call *c)
 		snprintf(text, sizeof(text), "the group of this key is over; group %u is another's now", q->groupid);
 	}
 	r.message = text;
-	if (!c->reply->status)
+	if (!c->reply->status && q->joins && r.state == INC__STATE__LIVE) {
+		if (!ha_answer_joined(c->reply, &r, group, c->now))
+			ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	} else if (!c->reply->status) {
 		answer(c, &r.base);
+	}
 	inc__heartbeat_request__free_unpacked(q, NULL);
 }
 

@@ -16,6 +16,7 @@
 
 #define SLOW_NS (10 * HA_NS_PER_S) /* for a request to be there whole */
 #define BATCH 256		   /* calls that share a commit */
+#define STILL_NS (100 * HA_NS_PER_MS) /* between two looks at the clock: it stood still */
 #define MEMORY (64u << 20)	   /* bytes for gRPC's buffers */
 
 enum event { ASKED, RECEIVED, SENT, CLOSED };
@@ -64,6 +65,7 @@ struct ha_server {
 	int port[HA_SERVER_LISTENS];
 	bool ending, ended;
 	uint64_t next_look;
+	uint64_t looked_at; /* the clock, when it ran last */
 };
 
 /* ---- a call's birth and death ---- */
@@ -357,12 +359,26 @@ static gpr_timespec until_time(uint64_t until)
 			    gpr_time_from_nanos((int64_t)(until > now ? until - now : 0), GPR_TIMESPAN));
 }
 
+/* Before anything is done by the time: what was lost since the last look (or `until`, while it waited) is nobody's silence. */
+static void look_at_clock(struct ha_server *s, uint64_t until)
+{
+	uint64_t now = ha_clock_now(&ha_clock_live), from = s->looked_at > until ? s->looked_at : until;
+
+	s->looked_at = now;
+	if (!from || now < from + STILL_NS)
+		return;
+	if (now - from >= HA_NS_PER_S)
+		HA_WARN("controller", "it stood still for %.1f s (was it stopped? is its database on a slow disk?): leases are that much longer", (double)(now - from) / 1e9);
+	ha_groups_stood_still(&s->service->groups, now - from, now);
+}
+
 /* The first event may be waited for, the others of a round are there already. */
 static bool take_events(struct ha_server *s, uint64_t until)
 {
 	for (unsigned i = 0; i < BATCH; i++) {
 		grpc_event e = grpc_completion_queue_next(s->queue, until_time(i ? 0 : until), NULL);
 
+		look_at_clock(s, i ? 0 : until);
 		if (e.type != GRPC_OP_COMPLETE)
 			return e.type != GRPC_QUEUE_SHUTDOWN;
 		event(s, e.tag, e.success);
@@ -376,8 +392,10 @@ int ha_server_serve(struct ha_server *s, uint64_t until)
 	bool fatal, kept;
 	uint64_t now;
 
+	look_at_clock(s, 0);
 	take_events(s, until);
-	now = ha_clock_now(&ha_clock_live);
+	look_at_clock(s, 0);
+	now = s->looked_at;
 	ha_service_tick(s->service, now);
 	kept = ha_service_commit(s->service, now, why, sizeof(why), &fatal);
 	answer_all(s, kept ? NULL : why);

@@ -156,6 +156,17 @@ struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_w
 	return group;
 }
 
+bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now)
+{
+	bool changed, joined = ha_groups_join(group, rank, incarnation, now, &changed);
+
+	s->count.joined += joined && changed;
+	s->count.joined_before += !joined;
+	if (joined && changed)
+		keep_group(s, group);
+	return joined;
+}
+
 void ha_service_end(struct ha_service *s, struct ha_group *group, const char *why, uint64_t now)
 {
 	ha_groups_end(&s->groups, group, why, now);

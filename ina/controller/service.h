@@ -23,6 +23,8 @@ struct ha_store;
 	X(invalid, "Requests that make no sense.")                                                   \
 	X(denied, "Requests of clients that may not.")                                               \
 	X(renewed, "Heartbeats of members of live groups.")                                          \
+	X(joined, "Ranks that have joined their group.")                                             \
+	X(joined_before, "Ranks refused because another incarnation had joined.")                    \
 	X(seen, "Leases of clients that cannot renew, renewed because their packets came.")          \
 	X(destroyed, "Groups ended by a client.")                                                    \
 	X(expired, "Groups ended because nobody renewed.")                                           \
@@ -63,6 +65,8 @@ void ha_service_tick(struct ha_service *s, uint64_t now);
  * wrong; *fatal: and what was kept cannot be read either. */
 bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t size, bool *fatal);
 
+/* As ha_groups_join(). */
+bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now);
 struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_wish *wish, uint64_t now,
 				   struct ha_refusal *why);
 void ha_service_end(struct ha_service *s, struct ha_group *group, const char *why, uint64_t now);

@@ -10,14 +10,14 @@
 #include <string.h>
 
 #define APPLICATION 0x4841494e /* "HAIN" */
-#define VERSION 1
+#define VERSION 2
 
 enum statement { BEGIN, COMMIT, GROUP, GROUP_DELETE, SWITCH, SWITCH_DELETE, EPOCHS_DELETE, EPOCH, SERIAL, STATEMENTS };
 
 static const char *const sql[STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
-	[GROUP] = "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[GROUP] = "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[GROUP_DELETE] = "DELETE FROM groups WHERE serial = ?",
 	[SWITCH] = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[SWITCH_DELETE] = "DELETE FROM switches WHERE name = ?",
@@ -36,10 +36,20 @@ static const char schema[] =
 	"CREATE TABLE groups (serial INTEGER PRIMARY KEY, switch TEXT NOT NULL, id INTEGER NOT NULL, epoch INTEGER NOT NULL,"
 	" base INTEGER NOT NULL, len INTEGER NOT NULL, state INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
 	" plain INTEGER NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, members BLOB NOT NULL,"
-	" nonce BLOB NOT NULL, tenant TEXT NOT NULL, name TEXT NOT NULL);"
+	" nonce BLOB NOT NULL, tenant TEXT NOT NULL, name TEXT NOT NULL, workers INTEGER NOT NULL, extended INTEGER NOT NULL,"
+	" joined BLOB NOT NULL);"
 	"CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
 	"PRAGMA application_id = 0x4841494e;"
-	"PRAGMA user_version = 1;"
+	"PRAGMA user_version = 2;"
+	"COMMIT;";
+
+/* What version 1 did not keep. */
+static const char from_1[] =
+	"BEGIN IMMEDIATE;"
+	"ALTER TABLE groups ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE groups ADD COLUMN extended INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE groups ADD COLUMN joined BLOB NOT NULL DEFAULT '';"
+	"PRAGMA user_version = 2;"
 	"COMMIT;";
 
 struct ha_store {
@@ -97,6 +107,9 @@ static const char *prepare(struct ha_store *s)
 			return sqlite3_errmsg(s->db);
 	} else if (application != APPLICATION) {
 		return "it is no database of a controller";
+	} else if (version == 1) {
+		if (sqlite3_exec(s->db, from_1, NULL, NULL, NULL))
+			return sqlite3_errmsg(s->db);
 	} else if (version != VERSION) {
 		return "it was written by another version of the controller";
 	}
@@ -186,6 +199,9 @@ int ha_store_group(struct ha_store *s, const struct ha_group_record *r)
 	sqlite3_bind_blob(st, at++, r->nonce, r->nonce_len, SQLITE_STATIC);
 	text(st, at++, r->tenant);
 	text(st, at++, r->name);
+	sqlite3_bind_int64(st, at++, r->workers);
+	sqlite3_bind_int64(st, at++, r->extended);
+	sqlite3_bind_blob(st, at++, r->joined, (int)(r->members * sizeof(r->joined[0])), SQLITE_STATIC);
 	return run(s, GROUP);
 }
 
@@ -370,15 +386,16 @@ static bool group_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 				     .plain = sqlite3_column_int(st, 8),
 				     .key = (uint64_t)sqlite3_column_int64(st, 9),
 				     .created = (uint64_t)sqlite3_column_int64(st, 10) };
-	int64_t id, epoch, base, len, state, lease;
-	size_t members, nonce;
+	int64_t id, epoch, base, len, state, lease, workers;
+	size_t members, nonce, joined;
 
 	if (!copy(r.switch_name, sizeof(r.switch_name), column(st, 1)) || !within(st, 2, 1, 255, &id) ||
 	    !within(st, 3, 0, UINT32_MAX, &epoch) || !within(st, 4, 0, HA_BUDDY_SLOTS, &base) ||
 	    !within(st, 5, 0, HA_BUDDY_SLOTS, &len) || !within(st, 6, 0, 255, &state) ||
 	    !within(st, 7, 1, UINT32_MAX, &lease) || !bytes_take(st, 11, r.member, sizeof(r.member), &members) ||
 	    !bytes_take(st, 12, r.nonce, sizeof(r.nonce), &nonce) || members % sizeof(r.member[0]) ||
-	    !copy(r.tenant, sizeof(r.tenant), column(st, 13)) || !copy(r.name, sizeof(r.name), column(st, 14)))
+	    !copy(r.tenant, sizeof(r.tenant), column(st, 13)) || !copy(r.name, sizeof(r.name), column(st, 14)) ||
+	    !within(st, 15, 0, HA_GROUP_WORKERS_MAX, &workers) || !bytes_take(st, 17, r.joined, sizeof(r.joined), &joined))
 		return false;
 	r.id = (uint8_t)id;
 	r.epoch = (uint32_t)epoch;
@@ -388,6 +405,8 @@ static bool group_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	r.lease_ms = (uint32_t)lease;
 	r.members = (uint8_t)(members / sizeof(r.member[0]));
 	r.nonce_len = (uint8_t)nonce;
+	r.workers = (uint8_t)workers;
+	r.extended = sqlite3_column_int(st, 16);
 	return ha_groups_restore(g, &r, now);
 }
 

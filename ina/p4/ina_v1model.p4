@@ -48,7 +48,7 @@ struct metadata_t {
     bit<2>  answer_ecn;
 }
 
-parser Parser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+parser InaParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     state start {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
@@ -88,7 +88,7 @@ parser Parser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout 
     }
 }
 
-control Verify(inout headers_t hdr, inout metadata_t meta) {
+control InaVerify(inout headers_t hdr, inout metadata_t meta) {
     apply {
         verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
             { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.worker, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
@@ -98,9 +98,9 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 /* m * 2^-s, halves upwards; 0 from 32 on. */
-#define SHIFT(m, s) ((s) == 0 ? (m) : (s) > 31 ? 32s0 : ((m) >> (s)) + (((m) >> ((s) - 1)) & 32s1))
+#define SHIFT(m, s) ((s) == 0 ? (m) : ((s) > 31 ? 32s0 : ((m) >> (s)) + (((m) >> ((s) - 1)) & 32s1)))
 
-control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     register<bit<32>>(SLOTS) psn_of;
     register<bit<32>>(SLOTS) seen_by;
     register<bit<STATE_BITS>>(SLOTS) state_of;
@@ -402,7 +402,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 }
 
-control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+control InaEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     @name(".set_receiver")
     action set_receiver(bit<32> addr, bit<48> mac) {
         hdr.ipv4.dst = addr;
@@ -457,7 +457,7 @@ control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     }
 }
 
-control Compute(inout headers_t hdr, inout metadata_t meta) {
+control InaCompute(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(hdr.ina.isValid(),
             { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.worker, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
@@ -466,7 +466,7 @@ control Compute(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-control Deparser(packet_out packet, in headers_t hdr) {
+control InaDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.ipv4);
@@ -476,4 +476,4 @@ control Deparser(packet_out packet, in headers_t hdr) {
     }
 }
 
-V1Switch(Parser(), Verify(), Ingress(), Egress(), Compute(), Deparser()) main;
+V1Switch(InaParser(), InaVerify(), InaIngress(), InaEgress(), InaCompute(), InaDeparser()) main;

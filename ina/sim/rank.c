@@ -328,6 +328,8 @@ void ina_sim_rank_receive(struct ina_sim_rank *r, const struct ina_frame *f)
 	if (r->dead || !r->open)
 		return;
 	ina_worker_receive(&r->worker, f);
+	if (r->world->watch)
+		r->world->watch->window(r->world->watch->arg, r->index, ina_sim_now(r->world) - INA_SIM_START_NS, &r->worker);
 	ask_turn(r, ina_sim_now(r->world));
 }
 

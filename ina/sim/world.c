@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define START_NS UINT64_C(1000000000) /* the wire's clock at its creation */
 #define WATCH_NS UINT64_C(1000000)
 #define STEPS_MAX 20000000u
 
@@ -18,7 +17,7 @@ const char *ina_sim_finding_name(enum ina_sim_finding f)
 
 static double micros(const struct ina_sim_world *w)
 {
-	return (double)(ina_sim_now(w) - START_NS) / 1e3;
+	return (double)(ina_sim_now(w) - INA_SIM_START_NS) / 1e3;
 }
 
 void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...)
@@ -28,7 +27,7 @@ void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *
 	if (ina_sim_over(w))
 		return;
 	w->result.finding = f;
-	w->result.at = ina_sim_now(w) - START_NS;
+	w->result.at = ina_sim_now(w) - INA_SIM_START_NS;
 	va_start(args, fmt);
 	vsnprintf(w->result.text, sizeof(w->result.text), fmt, args);
 	va_end(args);
@@ -179,7 +178,7 @@ static void watch(void *arg)
 static void at(struct ina_sim_world *w, uint64_t when, void (*fn)(void *))
 {
 	if (when)
-		sr_memwire_at(w->wire, START_NS + when, fn, w);
+		sr_memwire_at(w->wire, INA_SIM_START_NS + when, fn, w);
 }
 
 static void world_open(struct ina_sim_world *w)
@@ -202,7 +201,7 @@ static void world_open(struct ina_sim_world *w)
 	at(w, WATCH_NS, watch);
 }
 
-void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim_result *result)
+static void run(const struct ina_sim_scenario *sc, bool verbose, const struct ina_sim_watch *watch, struct ina_sim_result *result)
 {
 	struct ina_sim_world *w = calloc(1, sizeof(*w));
 	int err;
@@ -211,6 +210,7 @@ void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim
 		abort();
 	w->sc = *sc;
 	w->verbose = verbose;
+	w->watch = watch;
 	w->wire = sr_memwire_create(sc->seed, &err);
 	if (!w->wire)
 		abort();
@@ -220,11 +220,21 @@ void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim
 			ina_sim_found(w, INA_SIM_HANG, "more than %u steps", STEPS_MAX);
 	for (unsigned i = 0; i < sc->ranks; i++)
 		ina_sim_rank_open(&w->rank[i], sc->nops);
-	w->result.ns = ina_sim_now(w) - START_NS;
+	w->result.ns = ina_sim_now(w) - INA_SIM_START_NS;
 	w->result.steps = sr_memwire_steps(w->wire);
 	w->result.hash ^= w->result.ns;
 	*result = w->result;
 	sr_memwire_destroy(w->wire); /* and with it what is still on its way */
 	ina_sim_packets_free(w);
 	free(w);
+}
+
+void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim_result *result)
+{
+	run(sc, verbose, NULL, result);
+}
+
+void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch, struct ina_sim_result *result)
+{
+	run(sc, false, watch, result);
 }

@@ -18,6 +18,7 @@
 #define INA_SIM_SWITCH_NS UINT64_C(100000000)
 #define INA_SIM_SLOTS 1024u
 #define INA_SIM_LIVES_MAX 8
+#define INA_SIM_START_NS UINT64_C(1000000000) /* the wire's clock at its creation */
 
 enum ina_sim_finding {
 	INA_SIM_NOTHING,
@@ -41,6 +42,12 @@ struct ina_sim_result {
 
 struct ina_sim_world;
 struct ina_sim_packet;
+
+/* Who wants to see the windows: after every answer, ns from the start. */
+struct ina_sim_watch {
+	void (*window)(void *arg, unsigned rank, uint64_t ns, const struct ina_worker *w);
+	void *arg;
+};
 
 /* One operation of one rank. */
 struct ina_sim_job {
@@ -79,10 +86,12 @@ struct ina_sim_world {
 	uint64_t bytes[INA_SIM_OPS_MAX][INA_SIM_PACKETS_MAX];
 	struct ina_sim_packet *free, *made;
 	bool verbose;
+	const struct ina_sim_watch *watch;
 	struct ina_sim_result result;
 };
 
 void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim_result *result);
+void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch, struct ina_sim_result *result);
 const char *ina_sim_finding_name(enum ina_sim_finding f);
 
 /* ---- for the parts ---- */

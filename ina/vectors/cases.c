@@ -262,6 +262,9 @@ static void strangers(const struct ina_case_sink *sink, bool extended)
 	f = frame(&p, INA_BROADCAST, 0, 2, 0);
 	emit(&p, &f); /* of another collective */
 	give(&p, INA_ALL_REDUCE, 0, 2, 0);
+	f = frame(&p, INA_ALL_REDUCE, 3, 0, 1); /* no such root, where nobody was before */
+	emit_words(&p, f, 99999, 0);
+	whole(&p, INA_ALL_REDUCE, 0, 1);
 }
 
 static void epochs(const struct ina_case_sink *sink, bool extended)

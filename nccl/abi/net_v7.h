@@ -48,4 +48,24 @@ typedef struct {
 	ncclResult_t (*irecvConsumed)(void *recv_comm, int n, void *request);
 } ncclNet_v7_t;
 
+typedef struct {
+	const char *name;
+	ncclResult_t (*init)(ncclDebugLogger_t logger);
+	ncclResult_t (*devices)(int *ndev);
+	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v7_t *props);
+	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
+	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm);
+	ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *supported);
+	ncclResult_t (*regMr)(void *coll_comm, void *data, int size, int type, void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
+				    void **mhandle);
+	ncclResult_t (*deregMr)(void *coll_comm, void *mhandle);
+	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, int count, ncclDataType_t type,
+				   ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request);
+	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle, void **request);
+	ncclResult_t (*test)(void *request, int *done, int *size);
+	ncclResult_t (*closeColl)(void *coll_comm);
+	ncclResult_t (*closeListen)(void *listen_comm);
+} ncclCollNet_v7_t;
+
 #endif

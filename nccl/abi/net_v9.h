@@ -62,4 +62,38 @@ typedef struct {
 	ncclResult_t (*makeVDevice)(int *dev, ncclNetVDeviceProps_v9_t *props);
 } ncclNet_v9_t;
 
+/* One piece of a buffer in iallgather and ireducescatter; NCCL passes one. */
+typedef struct {
+	void *mhandle;
+	void *address;
+	size_t size;
+} ncclNetSGE_v9_t;
+
+typedef struct {
+	const char *name;
+	ncclResult_t (*init)(ncclDebugLogger_t logger);
+	ncclResult_t (*devices)(int *ndev);
+	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v9_t *props);
+	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
+	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm);
+	ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *supported);
+	ncclResult_t (*regMr)(void *coll_comm, void *data, size_t size, int type, void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
+				    void **mhandle);
+	ncclResult_t (*deregMr)(void *coll_comm, void *mhandle);
+	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, size_t count, ncclDataType_t type,
+				   ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request);
+	ncclResult_t (*iallgather)(void *coll_comm, void *send, int nparts, ncclNetSGE_v9_t *parts,
+				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes, void *send_mhandle,
+				   void **request);
+	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v9_t *parts, void *recv,
+				       size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
+				       ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle, void **request);
+	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle, void **request);
+	ncclResult_t (*test)(void *request, int *done, int *size);
+	ncclResult_t (*closeColl)(void *coll_comm);
+	ncclResult_t (*closeListen)(void *listen_comm);
+	ncclResult_t (*makeVDevice)(int *dev, ncclNetVDeviceProps_v9_t *props);
+} ncclCollNet_v9_t;
+
 #endif

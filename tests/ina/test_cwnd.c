@@ -34,7 +34,7 @@ static void decrease(void)
 	for (int i = 0; i < 40; i++) {
 		interval(true);
 		alpha = alpha * 15 / 16 + 1.0 / 16;
-		cwnd = fmax(cwnd * (1 - alpha / 2), 1);
+		cwnd = fmax(cwnd * (1 - alpha / 2), INA_CWND_MIN);
 		CHECK(near(c.alpha, alpha));
 		CHECK(near(c.cwnd, cwnd));
 	}
@@ -116,7 +116,7 @@ static void time_out(void)
 	now = 0;
 	ina_cwnd_init(&c, 64, now);
 	ina_cwnd_timeout(&c, now);
-	CHECK(near(c.cwnd, 1) && near(c.target, 64));
+	CHECK(near(c.cwnd, INA_CWND_MIN) && near(c.target, 64));
 	ina_cwnd_timeout(&c, now);
 	CHECK(near(c.target, 64));
 	ina_cwnd_spurious(&c);
@@ -124,7 +124,10 @@ static void time_out(void)
 	ina_cwnd_timeout(&c, now);
 	ina_cwnd_lost(&c);
 	ina_cwnd_spurious(&c);
-	CHECK(near(c.cwnd, 1));
+	CHECK(near(c.cwnd, INA_CWND_MIN));
+	ina_cwnd_init(&c, 4, now); /* nor more than the range allows */
+	ina_cwnd_timeout(&c, now);
+	CHECK(near(c.cwnd, 4));
 	ina_cwnd_init(&c, 64, now);
 	ina_cwnd_timeout(&c, now);
 	for (int i = 0; i < 5; i++)

@@ -5,6 +5,8 @@
 #include "softroce/rng.h"
 #include "tests/ina/named.h"
 
+#include <sys/mman.h>
+
 #define IP 14
 #define L4 34
 
@@ -266,6 +268,259 @@ static void round_trip(void)
 	}
 }
 
+/* ---- held against the same, written byte by byte ---- */
+
+#define ROOM 4096
+
+/* The fault of a frame's bytes by the tables of docs/ina.md: nothing is looked at at once, nothing is taken for granted. */
+static enum ina_fault slow_ip(const uint8_t *b, size_t len)
+{
+	uint32_t sum = 0, total;
+	size_t bare;
+
+	if (len < IP)
+		return INA_FAULT_SHORT;
+	if (b[12] != 0x08 || b[13] != 0x00)
+		return INA_FAULT_NOT_OURS;
+	if (len < L4)
+		return INA_FAULT_SHORT;
+	if (b[IP + 9] != 253 && b[IP + 9] != 254)
+		return INA_FAULT_NOT_OURS;
+	if (b[IP] != 0x45 || b[IP + 8] == 0)
+		return INA_FAULT_IP;
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)b[IP + i] * 256 + b[IP + i + 1];
+	while (sum > 0xffff)
+		sum = sum % 0x10000 + sum / 0x10000;
+	if (sum != 0xffff)
+		return INA_FAULT_CHECKSUM;
+	if (b[IP + 6] != 0x40 || b[IP + 7] != 0)
+		return INA_FAULT_FRAGMENT;
+	total = (uint32_t)b[IP + 2] * 256 + b[IP + 3];
+	bare = b[IP + 9] == 253 ? 38 : 30;
+	if ((total != bare && total != bare + 256) || IP + total > len)
+		return INA_FAULT_LENGTH;
+	return len > IP + total + 4 && len > 64 ? INA_FAULT_LENGTH : INA_FAULT_NONE;
+}
+
+static enum ina_fault slow_flags(uint8_t fl, uint8_t exponent, bool with_words)
+{
+	bool abort = fl & INA_F_ABORT, probe = fl & INA_F_PROBE, held = fl & INA_F_HELD, need = fl & INA_F_NEED;
+
+	if (fl & 0x80 || abort + probe + held + need > 1)
+		return INA_FAULT_FLAGS;
+	if ((probe && fl & INA_F_ANSWER) || ((held || need) && !(fl & INA_F_ANSWER)))
+		return INA_FAULT_FLAGS;
+	if (with_words)
+		return abort || probe || held || need ? INA_FAULT_WORDS : INA_FAULT_NONE;
+	return exponent || fl & INA_F_OVERFLOW || fl & INA_F_NONFINITE ? INA_FAULT_FLAGS : INA_FAULT_NONE;
+}
+
+static enum ina_fault slow_fault(const uint8_t *b, size_t len)
+{
+	enum ina_fault fault = slow_ip(b, len);
+	const uint8_t *at = b + L4;
+
+	if (fault)
+		return fault;
+	if (b[IP + 9] == 253) {
+		if (at[0] != 1)
+			return INA_FAULT_VERSION;
+		if (at[3])
+			return INA_FAULT_FLAGS;
+		fault = slow_flags(at[1], at[2], b[IP + 2]);
+		if (fault)
+			return fault;
+		at += 8;
+	}
+	if (at[0] < 1 || at[0] > 5)
+		return INA_FAULT_COLLECTIVE;
+	return at[1] == 0 || at[2] > 31 || at[3] > 31 ? INA_FAULT_RANGE : INA_FAULT_NONE;
+}
+
+/* Its fields as they stand in the bytes. */
+static void slow_fields(const uint8_t *b, const struct ina_frame *f)
+{
+	bool extended = b[IP + 9] == 253;
+	const uint8_t *at = b + L4 + (extended ? 8 : 0);
+
+	CHECK(!memcmp(f->dst_mac, b, 6) && !memcmp(f->src_mac, b + 6, 6));
+	CHECK(f->extended == extended && f->worker == b[IP + 1] / 4 && f->ecn == b[IP + 1] % 4);
+	CHECK(f->src == ina_get32(b + IP + 12) && f->dst == ina_get32(b + IP + 16));
+	CHECK(f->flags == (extended ? b[L4 + 1] : 0) && f->exponent == (extended ? b[L4 + 2] : 0) && f->epoch == (extended ? ina_get32(b + L4 + 4) : 0));
+	CHECK(f->coll == at[0] && f->group == at[1] && f->rank == at[2] && f->root == at[3]);
+	CHECK(f->agg_addr == at[4] * 256 + at[5] && f->psn == ina_get32(at + 6));
+	CHECK(f->words == (b[IP + 2] ? at + 10 : NULL));
+}
+
+/* ROOM bytes of which none behind the last may be touched. */
+static uint8_t *guarded(void)
+{
+	uint8_t *room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(room != MAP_FAILED && !mprotect(room + ROOM, ROOM, PROT_NONE));
+	return room;
+}
+
+static struct ina_frame any_frame(struct sr_rng *rng)
+{
+	bool extended = sr_rng_below(rng, 2), with_words = sr_rng_below(rng, 4);
+	struct ina_frame f = sample(extended, with_words);
+
+	for (unsigned i = 0; i < 6; i++) {
+		f.dst_mac[i] = (uint8_t)sr_rng_next(rng);
+		f.src_mac[i] = (uint8_t)sr_rng_next(rng);
+	}
+	f.dst = (uint32_t)sr_rng_next(rng);
+	f.src = (uint32_t)sr_rng_next(rng);
+	f.worker = (uint8_t)sr_rng_below(rng, INA_WORKERS_MAX);
+	f.ecn = (uint8_t)sr_rng_below(rng, 4);
+	f.coll = (uint8_t)(1 + sr_rng_below(rng, 5));
+	f.group = (uint8_t)(1 + sr_rng_below(rng, 255));
+	f.rank = (uint8_t)sr_rng_below(rng, 32);
+	f.root = (uint8_t)sr_rng_below(rng, 32);
+	f.agg_addr = (uint16_t)sr_rng_next(rng);
+	f.psn = (uint32_t)sr_rng_next(rng);
+	f.epoch = extended ? (uint32_t)sr_rng_next(rng) : 0;
+	f.exponent = extended && with_words ? (uint8_t)sr_rng_next(rng) : 0;
+	return f;
+}
+
+/* Sound still, with a checksum whose carries come once in thousands of millions of headers by chance: at the top of 64 bits, or a sum that is all ones at 32. */
+static void carry(struct sr_rng *rng, uint8_t *b)
+{
+	uint8_t *ip = b + IP;
+	uint64_t sum = 0;
+	uint32_t first;
+
+	if (sr_rng_below(rng, 2)) {
+		memcpy(&first, ip + 4, sizeof(first));
+		first = UINT32_MAX - first - (uint32_t)sr_rng_below(rng, 2);
+		memcpy(ip + 12, &first, sizeof(first));
+		mend(b);
+		return;
+	}
+	ina_put16(ip + 10, (uint16_t)sr_rng_next(rng));
+	for (int i = 0; i < 16; i += 4)
+		sum += ina_get32(ip + i);
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	ina_put32(ip + 16, ~(uint32_t)sum);
+}
+
+/* A few bytes of the headers become others: anything, a neighbour, or what is right elsewhere. */
+static void mutate(struct sr_rng *rng, uint8_t *b, size_t len)
+{
+	static const uint8_t likely[] = { 0, 1, 2, 0x08, 0x40, 0x45, 253, 254, 255, 38, 30, 294 & 255, 286 & 255 };
+
+	for (unsigned n = (unsigned)sr_rng_below(rng, 4); n && len; n--) {
+		uint8_t *at = b + (sr_rng_below(rng, 8) ? 12 + sr_rng_below(rng, 44) : sr_rng_below(rng, len));
+
+		if (at >= b + len)
+			continue;
+		switch (sr_rng_below(rng, 3)) {
+		case 0: *at = (uint8_t)sr_rng_next(rng); break;
+		case 1: *at ^= (uint8_t)(1u << sr_rng_below(rng, 8)); break;
+		case 2: *at = likely[sr_rng_below(rng, sizeof(likely))]; break;
+		}
+	}
+	if (len >= L4 && sr_rng_below(rng, 4))
+		mend(b);
+}
+
+/* What looks at eight bytes at a time and takes most frames by one branch says of every frame, sound or not, what the tables say: at any address, cut anywhere. */
+static void decode_bytewise(void)
+{
+	struct sr_rng rng = { 2 };
+	uint8_t *room = guarded();
+	unsigned seen[INA_FAULTS] = { 0 }, longer = 0;
+
+	for (int n = 0; n < 200000; n++) {
+		struct ina_frame f = any_frame(&rng), g;
+		uint8_t b[INA_FRAME_MAX + 80], *at;
+		size_t len = ina_frame_encode(&f, b);
+		enum ina_fault fault;
+
+		if (!sr_rng_below(&rng, 4))
+			carry(&rng, b);
+		if (!sr_rng_below(&rng, 4)) {
+			for (size_t i = 0; i < 80; i++)
+				b[len + i] = (uint8_t)sr_rng_next(&rng);
+			len = sr_rng_below(&rng, 2) ? len + sr_rng_below(&rng, 24) : sr_rng_below(&rng, len + 80);
+		}
+		mutate(&rng, b, len);
+		at = room + ROOM - len - (sr_rng_below(&rng, 2) ? sr_rng_below(&rng, 8) : 0);
+		memcpy(at, b, len);
+		fault = slow_fault(at, len);
+		CHECK_INT(ina_frame_decode(at, len, &g), fault);
+		seen[fault]++;
+		longer += !fault && len > ina_frame_bytes(&g);
+		if (!fault)
+			slow_fields(at, &g);
+	}
+	for (int i = 0; i < INA_FAULTS; i++)
+		CHECK(seen[i] >= 20);
+	CHECK(seen[INA_FAULT_NONE] >= 20000 && longer >= 1000); /* sound ones by both ways */
+	munmap(room, 2 * ROOM);
+}
+
+static size_t slow_encode(const struct ina_frame *f, uint8_t *b)
+{
+	uint8_t *ip = b + IP, *at = b + L4;
+	size_t len = L4 + (f->extended ? 18 : 10);
+
+	memset(b, 0, len);
+	memcpy(b, f->dst_mac, 6);
+	memcpy(b + 6, f->src_mac, 6);
+	b[12] = 8;
+	ip[0] = 0x45;
+	ip[1] = (uint8_t)(f->worker * 4 + f->ecn);
+	ina_put16(ip + 2, (uint16_t)(len - IP + (f->words ? 256 : 0)));
+	ip[6] = 0x40;
+	ip[8] = 64;
+	ip[9] = f->extended ? 253 : 254;
+	ina_put32(ip + 12, f->src);
+	ina_put32(ip + 16, f->dst);
+	if (f->extended) {
+		at[0] = 1;
+		at[1] = f->flags;
+		at[2] = f->exponent;
+		ina_put32(at + 4, f->epoch);
+		at += 8;
+	}
+	at[0] = f->coll;
+	at[1] = f->group;
+	at[2] = f->rank;
+	at[3] = f->root;
+	ina_put16(at + 4, f->agg_addr);
+	ina_put32(at + 6, f->psn);
+	return len;
+}
+
+/* And what makes them: each byte, and none behind them, with IPv4's checksum and without. */
+static void encode_bytewise(void)
+{
+	struct sr_rng rng = { 3 };
+	uint8_t *room = guarded();
+
+	for (int n = 0; n < 50000; n++) {
+		struct ina_frame f = any_frame(&rng);
+		uint8_t expected[INA_FRAME_MAX], *at;
+		size_t head = slow_encode(&f, expected);
+		bool with_checksum = sr_rng_below(&rng, 2);
+
+		at = room + ROOM - head - sr_rng_below(&rng, 8);
+		memset(at - 1, 0xa5, (size_t)(room + ROOM - at + 1));
+		CHECK_INT(ina_frame_encode_head(&f, with_checksum, at), head);
+		if (with_checksum)
+			mend(expected);
+		CHECK(!memcmp(at, expected, head) && at[-1] == 0xa5);
+		for (const uint8_t *rest = at + head; rest < room + ROOM; rest++)
+			CHECK_INT(*rest, 0xa5);
+	}
+	munmap(room, 2 * ROOM);
+}
+
 /* Who brings words and who gets some, by the definition of each collective. */
 static void collectives(void)
 {
@@ -300,7 +555,7 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "old_bytes", old_bytes }, { "extended_bytes", extended_bytes }, { "bare", bare }, { "checksum", checksum },
 		{ "refused", refused },	    { "flags", flags },	  { "cut", cut },	    { "one_bit", one_bit },
-		{ "round_trip", round_trip }, { "collectives", collectives }, { "names", names },
+		{ "round_trip", round_trip }, { "decode_bytewise", decode_bytewise }, { "encode_bytewise", encode_bytewise }, { "collectives", collectives }, { "names", names },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_quant.c - numbers into words and back: the seed's way exactly, ours against float64, and three writings that are one */
+/* test_quant.c - numbers into words and back: NetCCL's way exactly, ours against float64, and three writings that are one */
 #include "ina/bytes.h"
 #include "ina/quant.h"
 #include "ina/slot.h"
@@ -122,7 +122,7 @@ static void identical(void)
 	      (!ina_quant_of(INA_AVX512) && (ina_quant_best() == ina_quant_of(INA_AVX2) || !ina_quant_of(INA_AVX2))));
 }
 
-/* ---- the seed's way ---- */
+/* ---- NetCCL's way ---- */
 
 /* Section 6.1 once more, in its own order and types: Python's double, torch's float32. */
 static int32_t seed_quant(float x, float sum_of_max)
@@ -202,7 +202,7 @@ static void seed_saturates(void)
 	CHECK(over > cases / 20 && over < cases / 2);
 }
 
-/* What the seed breaks on is refused, or held, never nonsense. */
+/* What NetCCL's way breaks on is refused, or held, never nonsense. */
 static void seed_refuses(void)
 {
 	float factor = 0, x[4] = { INFINITY, -INFINITY, NAN, 3e38f };
@@ -340,7 +340,7 @@ static void block_odd(void)
 	}
 }
 
-/* Rounding to even favours no side; the seed's truncation is half a unit towards zero. */
+/* Rounding to even favours no side; NetCCL's truncation is half a unit towards zero. */
 static void bias(void)
 {
 	const struct ina_quant *q = ina_quant_best();
@@ -365,7 +365,7 @@ static void bias(void)
 			seeds += one[i] - x[i] / unit;
 		}
 	}
-	printf("mean error in units: %.4f by exponents, %.4f by the seed's factor\n", ours / n, seeds / n);
+	printf("mean error in units: %.4f by exponents, %.4f by NetCCL's factor\n", ours / n, seeds / n);
 	CHECK(fabs(ours / n) < 0.01);
 	CHECK(fabs(seeds / n + 0.5) < 0.05);
 }

@@ -12,8 +12,8 @@
 
 #include <time.h>
 
-#define PROMPT_ASLEEP_S 0.050 /* a lock held for a moment by the service thread is fine, a wait for the peer is not */
-#define PROMPT_RUNNING_S 2.0  /* turning in circles is blocking too; generous, for sanitizers */
+#define PROMPT_ASLEEP_S 1.0 /* a lock that the service thread holds, even while it waits for a processor, is fine; a wait for the peer takes longer */
+#define PROMPT_RUNNING_S 2.0 /* turning in circles is blocking too; generous, for sanitizers */
 
 struct prompt {
 	double wall, running, ready;

@@ -11,6 +11,8 @@
 #define DEPTH 8
 #define BYTES 65536
 
+#define YIELDS 100 /* calls that found the driver inside, and let it have the processor (core/guard.c): a hundred looks per soft time-out */
+
 static bool harmless(const char *name)
 {
 	static const char *const allowed[] = { "memcpy", "memmove",      "memset",
@@ -84,6 +86,8 @@ int main(int argc, char **argv)
 	CHECK(hooked > 20, "only %d imports were found", hooked);
 	traffic(&rig, &pair, from, to, from_mr, to_mr);
 	for (int i = 0; i < hooked; i++) {
+		if (!strcmp(imports[i].name, "sched_yield") && imports[i].calls <= YIELDS)
+			continue;
 		if (imports[i].calls && !harmless(imports[i].name)) {
 			printf("%8lu calls of %s\n", imports[i].calls, imports[i].name);
 			bad++;

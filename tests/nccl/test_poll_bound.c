@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 	setenv("HA_NCCL_ENABLE_BACKUP", "0", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1);
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_QP_TIMEOUT", "18", 1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));

@@ -8,7 +8,7 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 # NICs and faults of its own: other tests may run at the same time
 export HA_NCCL_VERBS=soft SOFTROCE_CONTROL=$TMP/control
-export SOFTROCE_DEVICES="127.$((40 + $$ % 80)).0.0/16,127.$((120 + $$ % 80)).0.0/16"
+export SOFTROCE_DEVICES="127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24"
 FAILED=0
 
 fail() {

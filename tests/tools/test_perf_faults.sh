@@ -27,7 +27,7 @@ wrong corrupt:1 sendrecv -b 4K -e 4K -n 1 -w 0 -c 0 --check-all --protocol simpl
 grep -q '^# Out of bounds values : 2 FAILED' "$TMP/out" || fail "one flipped bit in each of two ranks is not 2 elements"
 wrong stale:2 sendrecv -b 512K -e 512K -n 2 -w 0 --check-all
 wrong swap:2 sendrecv -b 512K -e 512K -n 2 -w 0 --check-all
-broken drop:3 'nothing has moved for 3 s' 3
+broken drop:3 'nothing has moved for 6 s' 6
 broken short:3 'bytes arrived'
 broken error:3 'isend: plugin .testsock. (v12) returned 6 (remote error)'
 broken untouched:3 'left \*request as it was'
@@ -35,9 +35,11 @@ broken die:3 'was killed by signal 9'
 broken leave:3 'left with status 7'
 # in reduce only two of three ranks send: the third one is left alone
 TESTSOCK_FAULT=quit:3 refused 1 'ended as if all were well' reduce --ranks 3 -b 64K -e 64K -n 5
-broken deaf:1 'accept from rank' 3
+# the same when one loses its connection long before it can hear of the other's end, and so complains of the plugin (unless it was busy meanwhile)
+TESTSOCK_FAULT=desert:3 refused 1 'ended as if all were well$' reduce --ranks 3 -b 64K -e 64K -n 5
+broken deaf:1 'accept from rank' 6
 broken nodev:1 'no device'
 TESTSOCK_FAULT=sentinel:1 refused 1 'optional-completion sentinel' allreduce -b 8 -e 8
 # a flag of the LL protocol that never comes
-TESTSOCK_FAULT=corrupt:1 refused 1 'nothing has moved' allreduce -b 4 -e 4 -d int8 -T 3 -w 0 -n 1
+TESTSOCK_FAULT=corrupt:1 refused 1 'nothing has moved' allreduce -b 4 -e 4 -d int8 -T 6 -w 0 -n 1
 finish

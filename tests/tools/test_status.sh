@@ -32,9 +32,9 @@ status --help
 [ $STATUS -eq 0 ] && grep -q '^usage: ha status' "$TMP/out" || fail "--help"
 
 # two ranks at work
-timeout 100 "$HA" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 &
+timeout 280 "$HA" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 &
 RUN=$!
-for _ in $(seq 200); do
+for _ in $(seq 600); do
 	status --json
 	json 'sum(p["totals"]["connections"] for p in s["processes"]) == 4' 2>/dev/null && break
 	sleep 0.1
@@ -46,7 +46,7 @@ json 'all(c["rails"][0]["state"] == "up" and not c["lost"] for p in s["processes
 json 'all(sum(d["rails_up"] for d in p["devices"]) >= 2 for p in s["processes"])' || fail "rails of devices"
 # messages move, seen within a few seconds
 before=$(python3 -c "import json; s = json.load(open('$TMP/out')); print(sum(c['messages'] for p in s['processes'] for c in p['connections']))")
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	sleep 0.1
 	status --json
 	json "sum(c['messages'] for p in s['processes'] for c in p['connections']) > $before" && break
@@ -56,8 +56,15 @@ status -e 0
 [ "$(grep -c ', hawser ' "$TMP/out")" -eq 2 ] && ! grep -q 'last events' "$TMP/out" || fail "the table"
 status -e 1
 [ "$(grep -cE '^ +[0-9:.]{12} [a-z_]+ ' "$TMP/out")" -eq 2 ] || fail "the last event"
-timeout 3 "$HA" status --watch >"$TMP/out" 2>"$TMP/err"
+timeout 60 "$HA" status --watch >"$TMP/out" 2>"$TMP/err" &
+WATCH=$!
+for _ in $(seq 600); do
+	[ "$(grep -c ', hawser ' "$TMP/out")" -ge 4 ] && break
+	sleep 0.1
+done
 [ "$(grep -c ', hawser ' "$TMP/out")" -ge 4 ] || fail "--watch looks again"
+kill $WATCH
+wait $WATCH 2>/dev/null
 
 # the lines: JSON, each; %p and %% in the name
 [ "$(ls "$TMP" | grep -c '^events\.[0-9]*\.%$')" -eq 2 ] || fail "names of the files"

@@ -39,6 +39,7 @@ static const char *const fault_kinds[TS_FAULTS] = {
 	[TS_NODEV] = "nodev", /* there is no device */
 	[TS_LEAVE] = "leave", /* the process exits with status 7 at the N-th isend */
 	[TS_QUIT] = "quit", /* the process exits with status 0 at the N-th isend */
+	[TS_DESERT] = "desert", /* the same, a second after its peer has lost the connection */
 };
 
 static struct {
@@ -449,6 +450,11 @@ ncclResult_t ts_isend(void *comm, void *data, size_t size, int tag, void **reque
 		_exit(7);
 	if (fault_now(TS_QUIT, 0))
 		_exit(0);
+	if (fault_now(TS_DESERT, 0)) {
+		(void)shutdown(c->fd, SHUT_RDWR);
+		sleep(1);
+		_exit(0);
+	}
 	*request = NULL;
 	r = fault_now(TS_NULL, 1) ? NULL : request_new(c);
 	if (!r)

@@ -22,6 +22,7 @@ enum ts_fault {
 	TS_NODEV,
 	TS_LEAVE,
 	TS_QUIT,
+	TS_DESERT,
 	TS_FAULTS,
 };
 

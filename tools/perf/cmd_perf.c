@@ -9,6 +9,7 @@
 
 #include "tools/ha.h"
 #include "tools/perf/bench.h"
+#include "tools/perf/collnet.h"
 #include "tools/perf/fault.h"
 #include "tools/perf/launch.h"
 #include "tools/perf/logger.h"
@@ -16,7 +17,7 @@
 #include "tools/perf/rendezvous.h"
 #include "tools/perf/report.h"
 
-#define LINGER_MS 150 /* for the news of another rank's end, before and after blaming oneself */
+#define LINGER_MS 500 /* for the news of another rank's end, before and after blaming oneself */
 
 struct rows {
 	struct ha_row *rows;
@@ -209,5 +210,5 @@ int ha_cmd_perf(int argc, char **argv)
 
 	if (result)
 		return result < 0 ? HA_EXIT_USAGE : HA_EXIT_OK;
-	return ha_launch(&options, rank_body);
+	return ha_launch(&options, options.operation->collnet ? ha_collnet_rank : rank_body);
 }

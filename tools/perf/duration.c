@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,35 +9,12 @@
 #include "tools/perf/dataset.h"
 #include "tools/perf/duration.h"
 #include "tools/perf/fault.h"
+#include "tools/perf/interrupt.h"
 #include "tools/perf/options.h"
 #include "tools/perf/rendezvous.h"
 #include "tools/perf/stream.h"
 
 #define BATCH_NS 50000000 /* between two words of rank 0 */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-	interrupted = 1;
-}
-
-/*
- * The terminal sends SIGINT to all forked ranks: rank 0 acts on it. A second one ends rank 0. Other ranks that were started from
- * elsewhere end by it, as their launcher expects.
- */
-static void interrupt_take(const struct ha_place *place)
-{
-	struct sigaction action = { .sa_handler = SIG_IGN };
-
-	if (place->rank && !place->forked)
-		return;
-	if (!place->rank) {
-		action.sa_handler = on_interrupt;
-		action.sa_flags = (int)SA_RESETHAND;
-	}
-	sigaction(SIGINT, &action, NULL);
-}
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -117,7 +93,7 @@ static int64_t batch_next(const struct ha_bench *bench, int64_t zero, int64_t do
 {
 	int64_t left = bench->options->duration_ns - (clock_ns(CLOCK_MONOTONIC) - zero), n;
 
-	if (left <= 0 || interrupted)
+	if (left <= 0 || ha_interrupted())
 		return 0;
 	if (!done || took <= 0)
 		return 1;
@@ -147,7 +123,7 @@ static int measurement_start(struct ha_bench *bench, struct ha_timeline *timelin
 		err = agree(bench, zero);
 	if (!bench->place->forked)
 		*zero = clock_ns(CLOCK_MONOTONIC);
-	interrupt_take(bench->place);
+	ha_interrupt_take(bench->place);
 	if (!bench->place->rank)
 		ha_cues_start(bench->place->cues, *zero);
 	ha_timeline_start(timeline, *zero);

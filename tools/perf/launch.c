@@ -205,6 +205,7 @@ struct family {
 	bool told; /* a death has been reported: what the others say are its consequences */
 	int complainer; /* the first rank that failed with a reason of its own; -1: none */
 	int follower; /* a rank that left because of another one; -1: none */
+	int quitter; /* the first rank that ended as if all were well; -1: none */
 	int64_t deadline; /* when those that are left are killed; 0: not yet */
 	bool killed;
 };
@@ -214,8 +215,11 @@ static void rank_ended(struct family *f, int rank, int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
-	if (code == HA_EXIT_OK)
+	if (code == HA_EXIT_OK) {
+		if (f->quitter < 0)
+			f->quitter = rank;
 		return;
+	}
 	f->result = HA_EXIT_WRONG;
 	if (code == HA_EXIT_WRONG)
 		return;
@@ -241,6 +245,18 @@ static void kill_rest(struct family *f)
 	for (int i = 0; i < f->ranks; i++)
 		if (f->pids[i] > 0)
 			kill(f->pids[i], SIGKILL);
+}
+
+/* What the ranks that failed said, when all are gone. One that complains may be another's victim who heard of that one's end too late. */
+static void reason_tell(const struct family *f)
+{
+	if (f->complainer >= 0 && f->quitter >= 0)
+		fprintf(stderr, "ha perf: rank %d: %s; rank %d ended as if all were well\n", f->complainer,
+			f->words + f->complainer * HA_LAST_WORDS, f->quitter);
+	else if (f->complainer >= 0)
+		fprintf(stderr, "ha perf: rank %d: %s\n", f->complainer, f->words + f->complainer * HA_LAST_WORDS);
+	else if (f->follower >= 0)
+		fprintf(stderr, "ha perf: rank %d lost another rank, which ended as if all were well\n", f->follower);
 }
 
 /* Reaps all ranks; returns the program's exit status. */
@@ -271,10 +287,8 @@ static int watch(struct family *f)
 		f->left--;
 		rank_ended(f, rank, status);
 	}
-	if (!f->told && f->complainer >= 0)
-		fprintf(stderr, "ha perf: rank %d: %s\n", f->complainer, f->words + f->complainer * HA_LAST_WORDS);
-	else if (!f->told && f->follower >= 0)
-		fprintf(stderr, "ha perf: rank %d lost another rank, which ended as if all were well\n", f->follower);
+	if (!f->told)
+		reason_tell(f);
 	return f->result;
 }
 
@@ -298,7 +312,7 @@ static void rank_become(const struct ha_options *options, struct ha_place *place
 
 static int forked(const struct ha_options *options, struct ha_place *place, ha_rank_body body)
 {
-	struct family f = { .ranks = place->ranks, .complainer = -1, .follower = -1 };
+	struct family f = { .ranks = place->ranks, .complainer = -1, .follower = -1, .quitter = -1 };
 	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
 	pid_t parent = getpid();
 

@@ -309,6 +309,10 @@ const struct ha_operation ha_operations[] = {
 	  .plans = alltoall_plans,
 	  .segment = alltoall_segment,
 	  .prologue = alltoall_prologue },
+	{ .name = "collnet",
+	  .help = "all-reduce by the plugin's collnet table (float, sum)",
+	  .reduces = true,
+	  .collnet = true },
 };
 
 const size_t ha_operations_count = sizeof(ha_operations) / sizeof(ha_operations[0]);

@@ -62,6 +62,7 @@ struct ha_operation {
 	bool splits; /* the size is divided by the ranks: block = count / ranks */
 	bool half_trip; /* an iteration is two messages one after the other: times are halved */
 	bool raw; /* always the simple protocol: the size is what travels */
+	bool collnet; /* the plugin's collnet table does it (collnet.c); nothing below is looked at */
 	/* bus bandwidth / algorithm bandwidth, from nccl-tests' PERFORMANCE.md */
 	double (*bus_factor)(int ranks);
 	/* HA_LINK_* of this rank towards a peer */

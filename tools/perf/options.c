@@ -64,7 +64,7 @@ static const struct {
 	{ "rendezvous", OPT_RENDEZVOUS, "HOST:PORT", "where rank 0 is (MASTER_ADDR and MASTER_PORT)" },
 	{ "plugin", OPT_PLUGIN, "NAME", "path, library, or X for libnccl-net-X.so (libnccl-net-ha.so beside ha)" },
 	{ "vs", OPT_VERSUS, "NAME", "take turns with this plugin and print both and their ratios" },
-	{ "net-version", OPT_NET_VERSION, "6-12", "version of the net interface (the highest the plugin has)" },
+	{ "net-version", OPT_NET_VERSION, "6-12", "version of the interface (the highest the plugin has)" },
 	{ "vs-net-version", OPT_VERSUS_VERSION, "6-12", "the same for --vs" },
 	{ "dev", OPT_DEV, "N|N+M|all", "device of every rank, one fused of several, or its channels take all in turn (rank modulo devices)" },
 	{ "channels", OPT_CHANNELS, "N", "parallel channels that share the data (1)" },
@@ -409,6 +409,20 @@ static int duration_check(const struct ha_options *o)
 	return 0;
 }
 
+/* What only the plans of the other operations know. */
+static int collnet_check(const struct ha_options *o)
+{
+	const char *unknown = o->versus ? "--vs" : o->timeline ? "--timeline" : o->json ? "--json" : o->input ? "--input" : o->time_test ? "--time-test" : NULL;
+
+	if (unknown)
+		return complain("collnet does not know %s%s", unknown, "");
+	if (o->types_count != 1 || strcmp(o->types[0]->name, "float") || o->redops_count != 1 || o->redops[0] != HA_SUM)
+		return complain("collnet is the sum of float, nothing else%s%s", "", "");
+	if (o->dev == HA_DEV_ALL || o->dev == HA_DEV_FUSED)
+		return complain("collnet takes one device%s%s", "", "");
+	return 0;
+}
+
 /* What only makes sense together. */
 static int options_check(const struct ha_options *o)
 {
@@ -426,6 +440,8 @@ static int options_check(const struct ha_options *o)
 		return complain("%s needs --duration%s", o->timeline ? "--timeline" : "--at", "");
 	if (o->check_all && !o->iters)
 		return complain("--check-all verifies the measured iterations, of which -n 0 has none%s%s", "", "");
+	if (o->operation->collnet && collnet_check(o))
+		return -EINVAL;
 	return o->duration_ns ? duration_check(o) : 0;
 }
 

@@ -93,6 +93,30 @@ static void members(void)
 	end();
 }
 
+static void workers(void)
+{
+	static const uint32_t member[] = { 0x0a000001, 0x0a000001, 0x0a000002, 0x0a000001 };
+	struct ha_group_wish w = { .tenant = "alice", .name = "", .member = member, .members = 4, .length = 16, .extended = true };
+	struct ha_group *group;
+	bool again;
+
+	begin();
+	add("s", 0, 0, 4096);
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "ranks 0 and 1 have the same address 10.0.0.1");
+	w.workers = 3;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 3");
+	w.workers = 128;
+	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
+	refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 128");
+	w.workers = 64;
+	group = ha_groups_create(&g, &w, 0, &again, &why);
+	CHECK(group && group->r.workers == 64 && group->r.extended && group->r.members == 4);
+	CHECK_INT(group->r.len, 128); /* two for each worker */
+	end();
+}
+
 static void nearest_switch(void)
 {
 	static const uint32_t a[] = { 0x0a010001, 0x0a010002 }, b[] = { 0x0a010001, 0x0a020001 },
@@ -453,6 +477,7 @@ static void a_record_that_contradicts(void)
 int main(void)
 {
 	members();
+	workers();
 	nearest_switch();
 	lease_and_quarantine();
 	leases_have_bounds();

@@ -107,7 +107,7 @@ static void create(void)
 	uint8_t nonce[8];
 	struct ha_group_wish w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6", .name = "job", .member = member, .members = 2 + dice(2),
 				   .length = 16u << dice(7), .lease_ms = dice(3) ? 1000 + dice(60000) : 0, .nonce = nonce,
-				   .nonce_len = dice(9), .created = 1700000000 };
+				   .nonce_len = dice(9), .created = 1700000000, .workers = dice(2) ? 1u << dice(7) : 0, .extended = dice(2) };
 	struct ha_refusal refusal;
 
 	for (size_t i = 0; i < sizeof(nonce); i++)
@@ -120,7 +120,11 @@ static void change(void)
 	struct ha_switch_info info = settings.sw[1];
 	struct ha_group *group = service.groups.first;
 
-	switch (dice(8)) {
+	switch (dice(9)) {
+	case 8:
+		if (group && group->r.state == HA_GROUP_LIVE)
+			ha_service_join(&service, group, dice(group->r.members), 1 + dice(3), now);
+		break;
 	case 0:
 		now += dice(20000) * HA_NS_PER_MS;
 		ha_service_tick(&service, now);
@@ -240,6 +244,23 @@ static void sql(const char *text)
 	CHECK_INT(status, 0);
 }
 
+/* A database that a controller without workers wrote: its groups are there, of the old kind. */
+static void database_of_version_1(void)
+{
+	database_remove();
+	start();
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	stop();
+	sql("ALTER TABLE groups DROP COLUMN workers; ALTER TABLE groups DROP COLUMN extended; ALTER TABLE groups DROP COLUMN joined; PRAGMA user_version = 1;"
+	    "INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '')");
+	for (int i = 0; i < 2; i++) {
+		start();
+		CHECK(service.groups.live == 1 && service.groups.first->r.id == 30 && !service.groups.first->r.workers &&
+		      !service.groups.first->r.extended);
+		stop();
+	}
+}
+
 static void wrong_databases(void)
 {
 	int fd;
@@ -254,7 +275,7 @@ static void wrong_databases(void)
 	start();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
 	stop();
-	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '')");
+	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '', 0, 0, '')");
 	store = ha_store_open(path, why, sizeof(why));
 	CHECK(store);
 	CHECK(ha_service_open(&service, &settings, store, now, why, sizeof(why)));
@@ -263,7 +284,7 @@ static void wrong_databases(void)
 	sql("DELETE FROM groups");
 	sql("PRAGMA user_version = 99");
 	refused("another version");
-	sql("PRAGMA user_version = 1; PRAGMA application_id = 3");
+	sql("PRAGMA user_version = 2; PRAGMA application_id = 3");
 	refused("no database of a controller");
 	database_remove();
 	fd = open(path, O_WRONLY | O_CREAT, 0600);
@@ -427,6 +448,7 @@ int main(void)
 						  .registers = true };
 	random_restarts();
 	disk_full();
+	database_of_version_1();
 	wrong_databases();
 	settings_change();
 	settings_take_an_address();

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifdef __x86_64__
+#define INA_AGGREGATE ina_aggregate_avx2
+#define LANE 32
+#include "ina/switchd/aggregate.c"
+#endif

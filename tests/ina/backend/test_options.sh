@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What ha-backend says when it is called wrongly or cannot run here: one line, and what to do. Usage: test_options.sh HA_BACKEND
+set -euo pipefail
+backend=$1
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+unset NETCCL_BIND_ADDR NETCCL_CONTROLLER_ADDR NETCCL_BACKEND NETCCL_PACKET_LOOPBACK NETCCL_WORKER_LOOPBACK NETCCL_LB_LOOPBACK
+
+fail() { echo "$1" >&2; exit 1; }
+
+# refused STATUS WORDS ARGUMENT...
+refused() {
+	local want=$1 words=$2 status=0
+	shift 2
+	"$backend" "$@" >"$top/out" 2>&1 || status=$?
+	[ $status = "$want" ] || fail "$*: status $status, not $want: $(cat "$top/out")"
+	[ "$(wc -l <"$top/out")" = 1 ] || fail "$*: not one line: $(cat "$top/out")"
+	grep -qF -- "$words" "$top/out" || fail "$*: no '$words' in: $(cat "$top/out")"
+}
+
+refused 2 "--bind (NETCCL_BIND_ADDR): the IPv4 address of the card"
+refused 2 "--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is" --bind=127.0.0.1
+refused 2 "'3' makes no sense there" --workers=3
+refused 2 "'256' makes no sense there" --workers=256
+refused 2 "'10.0.0' makes no sense there" --bind=10.0.0
+refused 2 "'carrier-pigeon' makes no sense there" --net=carrier-pigeon
+refused 2 "'02:00:00' makes no sense there" --switch-mac=02:00:00
+refused 2 "makes no sense there" --switch-mac='02:00:0a: 0:+0:fe'
+refused 2 "makes no sense there" --switch-mac=01:00:5e:00:00:01
+refused 2 "'abc' makes no sense there" --idle-us=abc
+refused 2 "--slots: two for each worker at least" --workers=16 --slots=16
+refused 2 "--port says which" --bind=127.0.0.1 --controller=unix:/none --net=dpdk
+refused 1 "no interface of this host has the address 192.0.2.77" --bind=192.0.2.77 --controller=unix:/none
+refused 2 "write numbers and ranges, as in 2-5,8" --net=loopback --cpus=x
+refused 2 "--cpus and --shared" --net=loopback --cpus=0-7 --shared
+refused 1 "$top/none/sock" --net=loopback --socket="$top/none/sock"
+NETCCL_BIND_ADDR=here refused 2 "NETCCL_BIND_ADDR is no IPv4 address"
+
+"$backend" --help | grep -q '^usage: ha-backend'
+
+# The loopback modes need nothing, and a second one at the same socket is refused; metrics are OpenMetrics.
+for mode in PACKET WORKER LB; do
+	env NETCCL_${mode}_LOOPBACK=1 "$backend" --socket="$top/sock" --metrics=none --idle-us=0 &
+	pid=$!
+	for _ in $(seq 200); do
+		[ -S "$top/sock" ] && break
+		sleep 0.02
+	done
+	refused 1 "$top/sock" --net=loopback --socket="$top/sock" --metrics=none
+	kill $pid
+	wait $pid || fail "$mode: it ended with $?"
+	[ ! -e "$top/sock" ] || fail "$mode: its socket is left behind"
+done

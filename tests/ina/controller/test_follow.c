@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* follow.h: a switch's table against a living controller that starts late, dies, and gives slots to others. */
+#include "base/clock.h"
+#include "ina/follow.h"
+#include "tests/base/check.h"
+#include "tests/ina/controller/rig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define SLOTS 64u
+
+static struct rig r;
+/* The switch; its lock, for the follower has its own thread. */
+static struct ina_switch sw;
+static struct ina_slot slot[SLOTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned asked, installed, ended, removed, not_yet;
+static struct ina_group_config last;
+
+static int install(void *arg, const struct ina_group_config *config, const char **why)
+{
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&lock);
+	asked++;
+	if (not_yet) {
+		not_yet--;
+	} else {
+		last = *config;
+		err = ina_switch_install(&sw, config, why);
+		installed += !err;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void end(void *arg, uint8_t id, uint32_t epoch)
+{
+	pthread_mutex_lock(&lock);
+	CHECK_INT(ina_switch_renew(&sw, id, epoch, 0), 0);
+	ended++;
+	pthread_mutex_unlock(&lock);
+}
+
+static void drop(void *arg, uint8_t id, uint32_t epoch)
+{
+	pthread_mutex_lock(&lock);
+	CHECK_INT(ina_switch_remove(&sw, id, epoch), 0);
+	removed++;
+	pthread_mutex_unlock(&lock);
+}
+
+static unsigned value(const unsigned *at)
+{
+	unsigned v;
+
+	pthread_mutex_lock(&lock);
+	v = *at;
+	pthread_mutex_unlock(&lock);
+	return v;
+}
+
+/* It comes true within a minute. */
+static void await(const unsigned *at, unsigned want)
+{
+	for (int i = 0; i < 6000 && value(at) != want; i++)
+		rig_sleep(10);
+	CHECK_INT(value(at), want);
+}
+
+static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint32_t workers, bool extended)
+{
+	static const uint32_t member[] = { 0x0a000003, 0x0a000001, 0x0a000003 };
+	struct ha_ina_wish w = { .member = member, .members = workers ? 3 : 2, .length = length, .least = length, .lease_ms = 600000,
+				 .workers = workers, .extended = extended };
+	struct ha_ina_lease lease;
+
+	CHECK(!ha_ina_client_create(c, &w, &lease));
+	CHECK(lease.id);
+	return lease;
+}
+
+static void destroy(struct ha_ina_client *c, const struct ha_ina_lease *lease)
+{
+	char message[192];
+
+	CHECK(!ha_ina_client_destroy(c, lease->id, lease->switch_name, lease->key, message) && !*message);
+}
+
+static void follow(struct ina_follow *f)
+{
+	struct ha_ina_client *c;
+	struct ha_ina_lease one, two;
+
+	rig_sleep(300);
+	CHECK(!ina_follow_heard(f));
+	rig_start(&r, NULL);
+	rig_await(&r);
+	for (int i = 0; i < 6000 && !ina_follow_heard(f); i++)
+		rig_sleep(10);
+	CHECK(ina_follow_heard(f));
+	c = rig_client(&r, 30000, true);
+
+	/* As it was asked for; asked again while the switch is not ready. */
+	not_yet = 3;
+	one = create(c, 16, 4, true);
+	await(&installed, 1);
+	CHECK_INT(value(&asked), 4);
+	CHECK(last.id == one.id && last.epoch == one.epoch && last.base == one.agg_addr && last.len == 16);
+	CHECK(last.ranks == 3 && last.workers == 4 && last.extended && last.member[1].addr == 0x0a000001 && !last.first_psn);
+	two = create(c, 16, 0, false);
+	await(&installed, 2);
+	CHECK(last.workers == 2 && !last.extended && last.ranks == 2); /* what the switch is set to */
+
+	/* The controller dies and comes back: nothing happens. */
+	rig_stop(&r, SIGKILL);
+	rig_sleep(500);
+	rig_start(&r, NULL);
+	rig_await(&r);
+	rig_sleep(700);
+	CHECK(value(&installed) == 2 && !value(&ended) && !value(&removed));
+
+	/* Ended: abort for its ranks. Removed only when somebody needs the slots. */
+	destroy(c, &one);
+	await(&ended, 1);
+	CHECK(!value(&removed));
+	rig_sleep(1200); /* late */
+	one = create(c, 32, 1, true);
+	await(&installed, 3);
+	destroy(c, &two);
+	destroy(c, &one);
+	await(&ended, 3);
+	rig_sleep(1200);
+	one = create(c, 64, 1, true);
+	await(&installed, 4);
+	await(&removed, 3);
+	ha_ina_client_close(c);
+}
+
+int main(int argc, char **argv)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 0xfe };
+	const struct ina_follow_ops ops = { .install = install, .end = end, .remove = drop };
+	static const char *const serves[] = { "10.0.0.0/24" };
+	struct ina_follow_options o = { .name = "soft", .addr = 0x0a0000fe, .slots = SLOTS, .serves = serves, .nserves = 1, .workers = 2 };
+	struct ina_follow *f;
+	char why[256];
+
+	CHECK_INT(argc, 2);
+	rig_make(&r, argv[1], "register any\nlate 1\n");
+	o.client.address = r.address;
+	ina_switch_init(&sw, o.addr, mac, slot, SLOTS);
+	f = ina_follow_start(&o, &ops, why, sizeof(why));
+	CHECK(f);
+	follow(f);
+	ina_follow_stop(f);
+	rig_stop(&r, SIGTERM);
+	rig_remove(&r);
+	return 0;
+}

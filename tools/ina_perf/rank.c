@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/ina_perf/rank.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAUSE_US 20000 /* between two looks for a ticket, or a backend */
+#define LOOK_NS 100000000 /* and of one that waits for an operation, whether it is to end */
+
+static int stopping; /* SIGTERM or SIGINT has come; the library looks at it too */
+
+static void on_signal(int number)
+{
+	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+}
+
+static bool stopped(void)
+{
+	return __atomic_load_n(&stopping, __ATOMIC_ACQUIRE);
+}
+
+struct run {
+	const struct ina_perf *perf;
+	struct ha_ina *ina;
+	struct ha_ina_group *group;
+	unsigned life; /* which group */
+	void *in, *out;
+	size_t wrong, at; /* elements; the step */
+	double worst;
+	uint64_t *ns; /* of the run's timed steps */
+	size_t timed;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static const char *name_of(enum ha_ina_coll coll)
+{
+	static const char *const names[] = { "", "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier" };
+
+	return names[coll];
+}
+
+static int said(const struct run *r, const char *what, int err)
+{
+	if (!stopped())
+		fprintf(stderr, "rank %u: %s: %s (%s)\n", r->perf->rank, what, r->ina ? ha_ina_error(r->ina) : "", strerror(-err));
+	return err;
+}
+
+/* ---- a group ---- */
+
+/* One that has other groups to come waits for what may come back. */
+static bool patient(const struct run *r)
+{
+	return r->life || r->perf->again;
+}
+
+static int open_backend(struct run *r)
+{
+	uint64_t until = now_ns() + r->perf->timeout_s * 1000000000ull;
+	struct ha_ina_options options = { .backend = r->perf->backend, .loopback = r->perf->loopback, .give_up = &stopping };
+	char why[300];
+	int err;
+
+	if (r->ina)
+		return 0;
+	while ((err = ha_ina_open(&r->ina, &options, why, sizeof(why))) == -ENOTCONN && patient(r) && now_ns() < until && !stopped())
+		usleep(PAUSE_US);
+	if (err && !stopped())
+		fprintf(stderr, "rank %u: %s\n", r->perf->rank, why);
+	return err;
+}
+
+static void close_backend(struct run *r)
+{
+	ha_ina_close(r->ina);
+	r->ina = NULL;
+}
+
+static void ticket_path(const struct run *r, char *path, size_t size)
+{
+	if (r->life)
+		snprintf(path, size, "%s.%u", r->perf->ticket, r->life);
+	else
+		snprintf(path, size, "%s", r->perf->ticket);
+}
+
+/* Whole or not there. */
+static int ticket_write(const char *path, const uint8_t ticket[HA_INA_TICKET])
+{
+	char part[520];
+	int fd, err = 0;
+
+	snprintf(part, sizeof(part), "%s.part", path);
+	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, ticket, HA_INA_TICKET) != HA_INA_TICKET || rename(part, path))
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int ticket_read(const char *path, uint8_t ticket[HA_INA_TICKET], unsigned timeout_s)
+{
+	uint64_t until = now_ns() + timeout_s * 1000000000ull;
+
+	while (now_ns() < until && !stopped()) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0) {
+			ssize_t n = read(fd, ticket, HA_INA_TICKET);
+
+			close(fd);
+			return n == HA_INA_TICKET ? 0 : -EPROTO;
+		}
+		usleep(PAUSE_US);
+	}
+	return -ETIMEDOUT;
+}
+
+/* Worth another try: the backend is away, or the controller has nothing at the moment, as while a switch comes up. */
+static bool passing(int err)
+{
+	return err == -ENOTCONN || err == -EAGAIN || err == -ETIMEDOUT;
+}
+
+static int create(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET])
+{
+	const struct ina_perf *p = r->perf;
+	uint64_t until = now_ns() + p->timeout_s * 1000000000ull;
+	uint32_t member[HA_INA_RANKS];
+	int err;
+
+	for (unsigned i = 0; i < p->ranks; i++)
+		member[i] = p->members ? p->member[i] : ha_ina_address(r->ina);
+	while ((err = ha_ina_group_create(r->ina, member, p->ranks, "ha ina-perf", ticket))) {
+		if (!patient(r) || !passing(err) || now_ns() >= until || stopped())
+			return said(r, "no group", err);
+		if (err == -ENOTCONN)
+			close_backend(r);
+		usleep(PAUSE_US);
+		err = open_backend(r);
+		if (err)
+			return err;
+	}
+	err = ticket_write(path, ticket);
+	if (err)
+		fprintf(stderr, "%s: %s\n", path, strerror(-err));
+	return err;
+}
+
+static int join(struct run *r)
+{
+	uint8_t ticket[HA_INA_TICKET];
+	char path[512];
+	int err = open_backend(r);
+
+	if (err)
+		return err;
+	ticket_path(r, path, sizeof(path));
+	if (!r->perf->rank) {
+		err = create(r, path, ticket);
+	} else {
+		err = ticket_read(path, ticket, r->perf->timeout_s);
+		if (err)
+			fprintf(stderr, "rank %u: %s: no ticket from rank 0: %s\n", r->perf->rank, path, strerror(-err));
+	}
+	if (err)
+		return err;
+	err = ha_ina_group_join(r->ina, ticket, r->perf->rank, &r->group);
+	if (!err && r->perf->each)
+		printf("group %u\n", r->life);
+	return err ? said(r, "cannot join", err) : 0;
+}
+
+static void leave(struct run *r, int err)
+{
+	ha_ina_group_leave(r->group);
+	r->group = NULL;
+	if (err == -ENOTCONN && r->ina)
+		close_backend(r);
+}
+
+/* ---- a step ---- */
+
+static int operate(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
+{
+	uint64_t start = now_ns();
+	struct ha_ina_op *op;
+	uint64_t until = start + r->perf->timeout_s * 1000000000ull;
+	int err = ha_ina_post(r->group, q, &op);
+
+	if (!err) {
+		while ((err = ha_ina_wait(op, LOOK_NS)) == -ETIME && !stopped() && now_ns() < until)
+			;
+		*ns = now_ns() - start;
+		if (!err && ha_ina_op_met(op))
+			r->wrong++; /* these numbers neither saturate nor have no value */
+		if (err)
+			said(r, name_of(q->coll), err);
+		ha_ina_op_free(op);
+	} else {
+		said(r, name_of(q->coll), err);
+	}
+	return err;
+}
+
+/* All are where the one is that has come least far: it may lack a result that others have. */
+static int agree(struct run *r)
+{
+	int32_t at[HA_INA_RANKS], least;
+	struct ha_ina_request q = { .coll = HA_INA_ALL_GATHER, .type = HA_INA_INT32, .bytes = 4 * r->perf->ranks, .in = &at[r->perf->rank], .out = at };
+	uint64_t ns;
+	int err;
+
+	for (unsigned i = 0; i < r->perf->ranks; i++)
+		at[i] = (int32_t)r->at; /* loopback hears itself only */
+	err = operate(r, &q, &ns);
+	least = at[0];
+	for (unsigned i = 1; !err && i < r->perf->ranks; i++)
+		least = at[i] < least ? at[i] : least;
+	if (!err) {
+		r->at = (size_t)least;
+		r->timed = 0;
+	}
+	return err;
+}
+
+static int step(struct run *r)
+{
+	const struct ina_step *s = &r->perf->step[r->at];
+	struct ha_ina_request barrier = { .coll = HA_INA_BARRIER };
+	struct ha_ina_request q = { .coll = s->coll, .type = s->type, .root = s->root, .bytes = s->bytes, .in = r->in, .out = r->out };
+	uint64_t ns = 0;
+	size_t wrong = r->wrong;
+	int err;
+
+	if (s->coll == HA_INA_BROADCAST && r->perf->rank != s->root)
+		q.in = NULL;
+	ina_values_fill(s, r->perf->rank, r->perf->ranks, r->in);
+	memset(r->out, 0xa5, s->bytes);
+	err = operate(r, &barrier, &ns);
+	if (!err)
+		err = operate(r, &q, &ns);
+	if (err)
+		return err;
+	if (!r->perf->loopback)
+		r->wrong += ina_values_wrong(s, r->perf->rank, r->perf->ranks, r->out, &r->worst);
+	if (r->at % r->perf->iterations)
+		r->ns[r->timed++] = ns;
+	if (r->perf->each)
+		printf("step %zu: %zu bytes, %.3f ms, %zu wrong, at %.6f s\n", r->at, s->bytes, (double)ns / 1e6, r->wrong - wrong, (double)now_ns() / 1e9);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void print_run(struct run *r)
+{
+	static const char *const types[] = { "bytes", "int32", "float32" };
+	const struct ina_step *s = &r->perf->step[r->at - 1];
+	double median;
+
+	if (r->perf->rank || !r->timed)
+		return;
+	qsort(r->ns, r->timed, sizeof(*r->ns), by_size);
+	median = (double)r->ns[r->timed / 2];
+	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f %8zu %8.2f\n", name_of(s->coll), types[s->type], s->bytes, median / 1e3,
+	       (double)r->ns[0] / 1e3, (double)s->bytes / median, r->wrong, r->worst);
+	fflush(stdout);
+}
+
+static int steps(struct run *r)
+{
+	while (r->at < r->perf->steps && !stopped()) {
+		int err = step(r);
+
+		if (err)
+			return err;
+		r->at++;
+		if (r->at % r->perf->iterations == 0) {
+			print_run(r);
+			r->timed = 0;
+			r->worst = 0;
+		}
+	}
+	return 0;
+}
+
+/* Whether anything was wrong anywhere. */
+static int conclude(struct run *r)
+{
+	int32_t wrong = r->wrong > 1 << 20 ? 1 << 20 : (int32_t)r->wrong;
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 4, .in = &wrong, .out = &wrong };
+	uint64_t ns;
+	int err = operate(r, &q, &ns);
+
+	if (!err && !r->perf->rank)
+		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong, r->life + 1);
+	if (r->wrong)
+		fprintf(stderr, "rank %u: %zu elements are wrong\n", r->perf->rank, r->wrong);
+	return err;
+}
+
+static int live(struct run *r)
+{
+	int err = join(r);
+
+	if (!err && r->life)
+		err = agree(r);
+	if (!err)
+		err = steps(r);
+	return err || stopped() ? err : conclude(r);
+}
+
+int ina_perf_rank(const struct ina_perf *perf)
+{
+	struct run r = { .perf = perf, .life = perf->life, .at = perf->first, .ns = calloc(perf->iterations, sizeof(*r.ns)) };
+	const struct sigaction end = { .sa_handler = on_signal };
+	size_t most = 64;
+	int err;
+
+	for (size_t i = 0; i < perf->steps; i++)
+		most = perf->step[i].bytes > most ? perf->step[i].bytes : most;
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGINT, &end, NULL);
+	if (perf->each)
+		setvbuf(stdout, NULL, _IOLBF, 0);
+	r.in = malloc(most);
+	r.out = malloc(most);
+	if (!perf->rank)
+		printf("%-14s %-8s %12s %12s %12s %9s %8s %8s\n", "collective", "type", "bytes", "median us", "best us", "GB/s", "wrong",
+		       "of bound");
+	for (;; r.life++) {
+		err = r.ns && r.in && r.out ? live(&r) : -ENOMEM;
+		leave(&r, err);
+		if (!err || stopped() || r.life == perf->life + perf->again || err == -EINVAL || err == -ENOMEM)
+			break;
+	}
+	ha_ina_close(r.ina);
+	free(r.in);
+	free(r.out);
+	free(r.ns);
+	return r.wrong ? 1 : err && !stopped() ? 3 : 0;
+}

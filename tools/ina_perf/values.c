@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/ina_perf/values.h"
+
+#include "ina/quant.h"
+
+#include <math.h>
+
+#define BLOCK 64
+
+static uint32_t mix(uint32_t x)
+{
+	x = (x ^ x >> 16) * 0x7feb352du;
+	x = (x ^ x >> 15) * 0x846ca68bu;
+	return x ^ x >> 16;
+}
+
+static uint32_t bits(const struct ina_step *s, unsigned rank, size_t i)
+{
+	return mix((uint32_t)i * 2654435761u ^ mix(rank * 977 + s->salt));
+}
+
+/* 26 bits: sums of 32 ranks do not saturate. */
+static int32_t number(const struct ina_step *s, unsigned rank, size_t i)
+{
+	return (int32_t)bits(s, rank, i) >> 6;
+}
+
+/* Of both signs, over eight powers of two; like gradients, most are small. */
+static float real(const struct ina_step *s, unsigned rank, size_t i)
+{
+	uint32_t b = bits(s, rank, i);
+
+	return ldexpf((float)((int32_t)b >> 8), -23 - (int)(b & 7));
+}
+
+static bool in_parts(const struct ina_step *s)
+{
+	return s->coll == HA_INA_REDUCE_SCATTER || s->coll == HA_INA_ALL_GATHER;
+}
+
+static size_t elements(const struct ina_step *s)
+{
+	return s->type == HA_INA_BYTES ? s->bytes : s->bytes / 4;
+}
+
+void ina_values_fill(const struct ina_step *s, unsigned rank, unsigned ranks, void *in)
+{
+	size_t n = s->coll == HA_INA_ALL_GATHER ? elements(s) / ranks : elements(s);
+
+	for (size_t i = 0; i < n; i++)
+		if (s->type == HA_INA_BYTES)
+			((uint8_t *)in)[i] = (uint8_t)bits(s, rank, i);
+		else if (s->type == HA_INA_INT32)
+			((int32_t *)in)[i] = number(s, rank, i);
+		else
+			((float *)in)[i] = real(s, rank, i);
+}
+
+/* ---- sums ---- */
+
+/* Of the block of 64 that element i is in: half a unit for each rank's rounding and each alignment. */
+static double block_bound(const struct ina_step *s, unsigned ranks, size_t first, size_t end)
+{
+	uint32_t largest = 0;
+	float x;
+
+	for (size_t i = first; i < end; i++)
+		for (unsigned r = 0; r < ranks; r++) {
+			uint32_t b;
+
+			x = fabsf(real(s, r, i));
+			memcpy(&b, &x, sizeof(b));
+			largest = b > largest ? b : largest;
+		}
+	return ranks * ldexp(1, ina_block_exponent(largest, ina_quant_headroom(ranks)) - INA_EXPONENT_BIAS);
+}
+
+static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float *out, size_t from, size_t n, double *worst)
+{
+	size_t wrong = 0;
+	double bound = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double sum = 0, error, limit;
+
+		if (i % BLOCK == 0) /* segments are whole blocks, so blocks of a part begin with it */
+			bound = block_bound(s, ranks, from + i, from + (n - i < BLOCK ? n : i + BLOCK));
+		for (unsigned r = 0; r < ranks; r++)
+			sum += real(s, r, from + i);
+		error = fabs(out[i] - sum);
+		limit = bound + fabs(sum) * 0x1p-24;
+		wrong += !(error <= limit);
+		if (limit > 0 && error / limit > *worst)
+			*worst = error / limit;
+	}
+	return wrong;
+}
+
+static size_t wrong_int(const struct ina_step *s, unsigned ranks, const int32_t *out, size_t from, size_t n)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t sum = 0;
+
+		for (unsigned r = 0; r < ranks; r++)
+			sum += number(s, r, from + i);
+		wrong += out[i] != sum;
+	}
+	return wrong;
+}
+
+/* ---- what one rank has, and all get ---- */
+
+static size_t wrong_copy(const struct ina_step *s, unsigned rank, const void *out, size_t n)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (s->type == HA_INA_BYTES)
+			wrong += ((const uint8_t *)out)[i] != (uint8_t)bits(s, rank, i);
+		else if (s->type == HA_INA_INT32)
+			wrong += ((const int32_t *)out)[i] != number(s, rank, i);
+		else
+			wrong += ((const float *)out)[i] != real(s, rank, i);
+	return wrong;
+}
+
+size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out, double *worst)
+{
+	size_t n = elements(s), part = in_parts(s) ? n / ranks : n, size = s->type == HA_INA_BYTES ? 1 : 4, wrong = 0;
+	size_t from = s->coll == HA_INA_REDUCE_SCATTER ? rank * part : 0;
+
+	if (s->coll == HA_INA_BARRIER || (s->coll == HA_INA_REDUCE && rank != s->root))
+		return 0;
+	if (s->coll == HA_INA_BROADCAST)
+		return wrong_copy(s, s->root, out, n);
+	if (s->coll == HA_INA_ALL_GATHER) {
+		for (unsigned r = 0; r < ranks; r++)
+			wrong += wrong_copy(s, r, (const uint8_t *)out + r * part * size, part);
+		return wrong;
+	}
+	return s->type == HA_INA_INT32 ? wrong_int(s, ranks, out, from, part) : wrong_float(s, ranks, out, from, part, worst);
+}

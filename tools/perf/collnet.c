@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * collnet.c - `ha perf collnet`: drives a collnet table as the proxy of NCCL 2.30.7 does (src/transport/coll_net.cc)
+ *
+ * One region of host memory, registered twice, holds a sending and a receiving half of `steps` slots each. A slot is filled (the GPU
+ * kernel's part), posted in order, tested in order, flushed, emptied; what was not taken is posted again in the next pass.
+ *
+ * Every element of every iteration is compared with the sum in float64. It may differ by what a switch with block exponents and what a ring of
+ * float32 additions may lose (docs/ina.md), and it must have the same bits in all ranks.
+ */
+#include "tools/perf/collnet.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/perf/collnet_table.h"
+#include "tools/perf/cues.h"
+#include "tools/perf/fault.h"
+#include "tools/perf/interrupt.h"
+#include "tools/perf/logger.h"
+#include "tools/perf/options.h"
+#include "tools/perf/rendezvous.h"
+
+#define STEPS_MAX 64
+#define BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
+#define SETS 3		   /* of data, in turn: the last iteration's result is no right one */
+#define LINGER_MS 500
+#define LOOK_NS 5000000
+#define NS 1000000000.0
+
+struct set {
+	float *in;
+	double *sum;
+	float *bound;
+};
+
+struct drive {
+	const struct ha_options *options;
+	const struct ha_place *place;
+	struct ha_rendezvous *rendezvous;
+	struct ha_plugin plugin;
+	struct ha_collnet_table table;
+	void *comm, *send_mhandle, *recv_mhandle;
+	char *region;
+	size_t slot;
+	int steps;
+	size_t count; /* words of an operation */
+	struct set set[SETS];
+	float *out;
+	uint64_t digest, wrong, verified;
+	int64_t looked, moved;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- data ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9ull;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* Of all sizes from 2^-12 to 2^4, like gradients. */
+static float value(uint64_t seed, int set, int rank, size_t i)
+{
+	uint64_t x = mix(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 + i * 0x9e3779b97f4a7c15ull);
+
+	return ldexpf((float)(int32_t)(uint32_t)x, -31) * ldexpf(1.0f, (int)(x >> 40) % 17 - 12);
+}
+
+/*
+ * A block is of 64 words, but where it begins is the backend's to choose: the largest within 63 words on either side bounds it. A
+ * rank's word is off by 2^-(31-h) of its block's largest at most, aligning costs as much again; h = log2 of the ranks, rounded up.
+ */
+static int set_make(struct drive *d, int s)
+{
+	struct set *set = &d->set[s];
+	size_t n = d->count;
+	float *most = calloc(n + 1, sizeof(*most));
+	double *size = calloc(n + 1, sizeof(*size));
+	int ranks = d->place->ranks, h = 0;
+
+	set->in = calloc(n + 1, sizeof(*set->in));
+	set->sum = calloc(n + 1, sizeof(*set->sum));
+	set->bound = calloc(n + 1, sizeof(*set->bound));
+	if (!most || !size || !set->in || !set->sum || !set->bound)
+		return ha_fault(-ENOMEM, "out of memory");
+	while (1 << h < ranks)
+		h++;
+	for (int r = 0; r < ranks; r++) {
+		for (size_t i = 0; i < n; i++) {
+			float x = value(d->options->seed, s, r, i);
+
+			set->sum[i] += (double)x;
+			size[i] += fabs((double)x);
+			most[i] = fabsf(x) > most[i] ? fabsf(x) : most[i];
+			if (r == d->place->rank)
+				set->in[i] = x;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		float block = 0;
+
+		for (size_t k = i > 63 ? i - 63 : 0; k < n && k <= i + 63; k++)
+			block = most[k] > block ? most[k] : block;
+		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) + ranks * ldexp(size[i], -24));
+	}
+	free(most);
+	free(size);
+	return 0;
+}
+
+static void sets_free(struct drive *d)
+{
+	for (int s = 0; s < SETS; s++) {
+		free(d->set[s].in);
+		free(d->set[s].sum);
+		free(d->set[s].bound);
+		d->set[s] = (struct set){ 0 };
+	}
+	free(d->out);
+	d->out = NULL;
+}
+
+static void verify(struct drive *d, int s)
+{
+	const struct set *set = &d->set[s];
+	uint64_t digest = d->digest;
+
+	for (size_t i = 0; i < d->count; i++) {
+		uint32_t bits;
+
+		d->wrong += !(fabs((double)d->out[i] - set->sum[i]) <= (double)set->bound[i]); /* NaN is wrong */
+		memcpy(&bits, &d->out[i], sizeof(bits));
+		digest = (digest ^ bits) * 0x100000001b3ull;
+	}
+	d->digest = digest;
+	d->verified++;
+}
+
+/* ---- as the proxy ---- */
+
+static int look_around(struct drive *d)
+{
+	int64_t now = now_ns();
+	int err = 0;
+
+	sched_yield();
+	if (now - d->looked < LOOK_NS)
+		return 0;
+	d->looked = now;
+	err = ha_rendezvous_poll(d->rendezvous);
+	if (!err && now - d->moved > (int64_t)d->options->timeout_s * 1000000000)
+		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s", d->options->timeout_s);
+	return err;
+}
+
+static size_t step_bytes(const struct drive *d, size_t k)
+{
+	size_t rest = d->count * sizeof(float) - k * d->slot;
+
+	return rest < d->slot ? rest : d->slot;
+}
+
+static int post(struct drive *d, size_t k, void **request)
+{
+	char *send = d->region + (k % (size_t)d->steps) * d->slot, *recv = send + (size_t)d->steps * d->slot;
+
+	return ha_collnet_table_check(&d->table, ha_collnet_table_iallreduce(&d->table, d->comm, send, recv, (long)(step_bytes(d, k) / sizeof(float)),
+									     ncclFloat32, ncclSum, d->send_mhandle, d->recv_mhandle, request),
+				      "iallreduce");
+}
+
+static int flush(struct drive *d, size_t k, void **request)
+{
+	char *recv = d->region + ((size_t)d->steps + k % (size_t)d->steps) * d->slot;
+
+	return ha_collnet_table_check(&d->table, ha_collnet_table_iflush(&d->table, d->comm, recv, (int)step_bytes(d, k), d->recv_mhandle, request),
+				      "iflush");
+}
+
+static int tested(struct drive *d, void *request, int *done)
+{
+	int size = -1;
+
+	*done = 1;
+	if (!request)
+		return 0;
+	*done = 0;
+	return ha_collnet_table_check(&d->table, ha_collnet_table_test(&d->table, request, done, &size), "test");
+}
+
+static int run(struct drive *d, const float *in)
+{
+	size_t n = (d->count * sizeof(float) + d->slot - 1) / d->slot, steps = (size_t)d->steps;
+	size_t filled = 0, sent = 0, done = 0, flushing = 0, emptied = 0;
+	void *request[STEPS_MAX] = { NULL }, *flushes[STEPS_MAX] = { NULL };
+	int err = 0, ended;
+
+	while (emptied < n && !err) {
+		size_t before = filled + sent + done + flushing + emptied;
+
+		if (filled < n && filled < emptied + steps) {
+			memcpy(d->region + filled % steps * d->slot, (const char *)in + filled * d->slot, step_bytes(d, filled));
+			filled++;
+		}
+		if (sent < filled) {
+			err = post(d, sent, &request[sent % steps]);
+			sent += request[sent % steps] != NULL;
+		}
+		if (!err && done < sent) {
+			err = tested(d, request[done % steps], &ended);
+			if (!err && ended)
+				request[done++ % steps] = NULL;
+		}
+		if (!err && flushing < done) {
+			err = flush(d, flushing, &flushes[flushing % steps]);
+			flushing++;
+		}
+		if (!err && emptied < flushing) {
+			err = tested(d, flushes[emptied % steps], &ended);
+			if (!err && ended) {
+				memcpy((char *)d->out + emptied * d->slot, d->region + (steps + emptied % steps) * d->slot, step_bytes(d, emptied));
+				flushes[emptied++ % steps] = NULL;
+			}
+		}
+		if (filled + sent + done + flushing + emptied != before)
+			d->moved = now_ns();
+		else if (!err)
+			err = look_around(d);
+	}
+	return err;
+}
+
+static int iteration(struct drive *d, uint64_t i, bool check, double *us)
+{
+	int64_t begin;
+	int err;
+
+	if (check)
+		memset(d->out, 0xff, d->count * sizeof(float));
+	d->moved = begin = now_ns();
+	err = run(d, d->set[i % SETS].in);
+	if (us)
+		*us = (double)(now_ns() - begin) / 1000;
+	if (!err && check)
+		verify(d, (int)(i % SETS));
+	return err;
+}
+
+/* ---- connecting ---- */
+
+static int comm_connect(struct drive *d)
+{
+	const struct ha_place *p = d->place;
+	char mine[NCCL_NET_HANDLE_MAXSIZE] = { 0 }, *all = calloc((size_t)p->ranks, sizeof(mine));
+	void **handles = calloc((size_t)p->ranks, sizeof(*handles)), *listen = NULL;
+	int dev = d->options->dev >= 0 ? d->options->dev : p->local_rank % d->table.devices;
+	int err = all && handles ? 0 : ha_fault(-ENOMEM, "out of memory");
+
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_listen(&d->table, dev, mine, &listen), "listen");
+	if (!err)
+		err = ha_rendezvous_allgather(d->rendezvous, mine, sizeof(mine), all);
+	for (int r = 0; r < p->ranks && !err; r++)
+		handles[r] = all + (size_t)r * sizeof(mine);
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_connect(&d->table, handles, p->ranks, p->rank, listen, &d->comm), "connect");
+	if (!err && !d->comm)
+		err = ha_fault(-EIO, "connect gave no communicator");
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_close_listen(&d->table, listen), "closeListen");
+	free(all);
+	free(handles);
+	return err;
+}
+
+static int region_make(struct drive *d)
+{
+	size_t bytes = 2 * (size_t)d->steps * d->slot;
+	int err;
+
+	d->region = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	if (!d->region)
+		return ha_fault(-ENOMEM, "out of memory");
+	err = ha_collnet_table_check(&d->table, ha_collnet_table_reg(&d->table, d->comm, d->region, bytes, NCCL_PTR_HOST, &d->send_mhandle), "regMr");
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_reg(&d->table, d->comm, d->region, bytes, NCCL_PTR_HOST, &d->recv_mhandle),
+					     "regMr");
+	return err;
+}
+
+static int drive_open(struct drive *d)
+{
+	const struct ha_options *o = d->options;
+	int channels = o->channels < 8 ? o->channels : 8, supported = 0, ptr_support = 0; /* NCCL posts 8 channels as one */
+	int err = ha_plugin_open(&d->plugin, o->plugin, o->net_version, 1);
+
+	if (!err)
+		err = ha_collnet_table_open(&d->table, &d->plugin, o->net_version, ha_logger_print);
+	d->steps = o->steps;
+	d->slot = (o->buffer_bytes ? o->buffer_bytes : BUFFER) / (size_t)o->steps / 64 * 64 * (size_t)channels;
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_max_bytes(&d->table, 0, &d->table.max_bytes, &ptr_support), "getProperties");
+	if (!err && d->slot > d->table.max_bytes)
+		d->slot = d->table.max_bytes / 64 * 64;
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_support(&d->table, ncclFloat32, ncclSum, &supported), "reduceSupport");
+	if (!err && (!supported || !(ptr_support & NCCL_PTR_HOST)))
+		err = ha_fault(-ENOTSUP, "plugin '%s' has no collnet for float sums in host memory", d->table.name);
+	if (!err)
+		err = comm_connect(d);
+	if (!err)
+		err = region_make(d);
+	return err;
+}
+
+static int drive_close(struct drive *d)
+{
+	int err = ha_collnet_table_check(&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->send_mhandle), "deregMr");
+
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->recv_mhandle), "deregMr");
+	if (!err)
+		err = ha_collnet_table_check(&d->table, ha_collnet_table_close_coll(&d->table, d->comm), "closeColl");
+	/* NCCL finalizes the net table first. */
+	if (!err && d->plugin.abi->finalize)
+		err = ha_plugin_check(&d->plugin, d->plugin.abi->finalize(&d->plugin), "finalize");
+	d->plugin.initialized = false;
+	if (!err)
+		err = ha_collnet_table_close(&d->table);
+	if (!err)
+		err = ha_plugin_close(&d->plugin);
+	free(d->region);
+	return err;
+}
+
+/* ---- sizes ---- */
+
+struct result {
+	uint64_t iterations, wrong, verified, digest;
+	double us, longest; /* of all iterations; of one */
+};
+
+/* By number, or for a time: rank 0 says every few iterations whether there are more. */
+static int measured(struct drive *d, struct result *r)
+{
+	const struct ha_options *o = d->options;
+	int64_t begin = now_ns();
+	bool check = o->check_all || o->duration_ns;
+	uint64_t more = o->duration_ns ? 1 : (uint64_t)o->iters, *all = calloc((size_t)d->place->ranks, sizeof(*all));
+	int err = all ? ha_rendezvous_barrier(d->rendezvous) : ha_fault(-ENOMEM, "out of memory");
+
+	if (!err && !d->place->rank && o->duration_ns)
+		ha_cues_start(d->place->cues, begin);
+	while (more && !err) {
+		for (uint64_t i = 0; i < more && !err; i++) {
+			double us = 0;
+
+			err = iteration(d, r->iterations++, check, &us);
+			r->us += us;
+			r->longest = us > r->longest ? us : r->longest;
+		}
+		more = o->duration_ns && now_ns() - begin < o->duration_ns && !ha_interrupted();
+		if (!err && o->duration_ns) {
+			err = ha_rendezvous_allgather(d->rendezvous, &more, sizeof(more), all);
+			more = all[0];
+		}
+	}
+	free(all);
+	return err;
+}
+
+static int size_run(struct drive *d, size_t bytes)
+{
+	const struct ha_options *o = d->options;
+	struct result mine = { 0 }, *all = calloc((size_t)d->place->ranks, sizeof(*all));
+	double us = 0, longest = 0;
+	uint64_t wrong = 0, verified = 0;
+	int err = all ? 0 : ha_fault(-ENOMEM, "out of memory");
+
+	d->count = bytes / sizeof(float);
+	d->digest = 0xcbf29ce484222325ull;
+	d->wrong = d->verified = 0;
+	d->out = calloc(d->count + 1, sizeof(float));
+	for (int s = 0; s < SETS && !err; s++)
+		err = set_make(d, s);
+	for (int i = 0; i < o->warmup && !err; i++)
+		err = iteration(d, (uint64_t)i, false, NULL);
+	if (!err)
+		err = measured(d, &mine);
+	for (int i = 0; i < o->checks && !err; i++)
+		err = iteration(d, (uint64_t)i, true, NULL);
+	mine.wrong = d->wrong;
+	mine.verified = d->verified;
+	mine.digest = d->digest;
+	if (!err)
+		err = ha_rendezvous_allgather(d->rendezvous, &mine, sizeof(mine), all);
+	for (int r = 0; r < d->place->ranks && !err; r++) {
+		us += all[r].us / (double)(all[r].iterations ? all[r].iterations : 1) / d->place->ranks;
+		longest = all[r].longest > longest ? all[r].longest : longest;
+		verified += all[r].verified;
+		wrong += all[r].wrong;
+		if (all[r].digest != all[0].digest)
+			err = ha_fault(-EBADMSG, "rank %d has other bits than rank 0 in an operation of %zu bytes", r, bytes);
+	}
+	if (!err && !d->place->rank) {
+		double gbs = us > 0 ? (double)(d->count * sizeof(float)) / us / 1000 : 0;
+
+		printf("%12zu %12zu %10.1f %9.3f %9.3f %10.1f %10llu %10llu %8llu\n", d->count * sizeof(float), d->count, us, gbs,
+		       gbs * 2 * (d->place->ranks - 1) / d->place->ranks, longest / 1000, (unsigned long long)mine.iterations,
+		       (unsigned long long)verified, (unsigned long long)wrong);
+		fflush(stdout);
+	}
+	d->wrong = wrong;
+	sets_free(d);
+	free(all);
+	return err;
+}
+
+static void header(const struct drive *d)
+{
+	printf("# plugin: %s, collnet v%d, %s, %d device%s\n", d->table.name, d->table.version, d->plugin.path, d->table.devices,
+	       d->table.devices == 1 ? "" : "s");
+	printf("# %d ranks, %d slots of %zu bytes, float, sum; every element within the error of block exponents (docs/ina.md), the same bits in all ranks\n",
+	       d->place->ranks, d->steps, d->slot);
+	printf("%12s %12s %10s %9s %9s %10s %10s %10s %8s\n", "# bytes", "count", "time us", "algbw", "busbw", "longest ms", "iterations",
+	       "verified", "#wrong");
+	fflush(stdout);
+}
+
+static int drive_all(struct drive *d, uint64_t *wrong)
+{
+	const struct ha_options *o = d->options;
+	int err = drive_open(d);
+
+	if (!err && !d->place->rank)
+		header(d);
+	for (size_t b = o->min_bytes; b <= o->max_bytes && !err;) {
+		size_t next = o->step_bytes ? b + o->step_bytes : (size_t)((double)b * o->step_factor);
+
+		err = size_run(d, b < sizeof(float) ? sizeof(float) : b);
+		*wrong += d->wrong;
+		b = next > b ? next : b + sizeof(float);
+	}
+	if (!err)
+		err = ha_rendezvous_barrier(d->rendezvous);
+	if (!err)
+		err = drive_close(d);
+	if (!err)
+		err = ha_rendezvous_barrier(d->rendezvous);
+	if (!err && !d->place->rank)
+		printf("# Out of bounds values : %llu %s\n", (unsigned long long)*wrong, *wrong ? "FAILED" : "OK");
+	return err;
+}
+
+static enum ha_exit failed(struct drive *d)
+{
+	char cause[1024];
+
+	snprintf(cause, sizeof(cause), "%s", ha_fault_text());
+	if (d->rendezvous && !ha_rendezvous_linger(d->rendezvous, LINGER_MS)) {
+		ha_rendezvous_abort(d->rendezvous);
+		if (d->place->rank)
+			(void)ha_rendezvous_linger(d->rendezvous, LINGER_MS);
+	}
+	if (!ha_rendezvous_tells(d->rendezvous))
+		return HA_EXIT_FOLLOWED;
+	if (ha_fault_text()[0])
+		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
+	if (d->place->last_words)
+		snprintf(d->place->last_words, HA_LAST_WORDS, "%s", cause);
+	else
+		fprintf(stderr, "ha perf: rank %d: %s\n", d->place->rank, cause);
+	return HA_EXIT_FAILED;
+}
+
+enum ha_exit ha_collnet_rank(const struct ha_options *options, const struct ha_place *place)
+{
+	struct drive d = { .options = options, .place = place };
+	enum ha_exit status;
+	uint64_t wrong = 0;
+	int err;
+
+	ha_logger_open(place->rank);
+	if (options->duration_ns)
+		ha_interrupt_take(place);
+	err = ha_rendezvous_open(&d.rendezvous, place, options->timeout_s);
+	if (!err)
+		err = drive_all(&d, &wrong);
+	status = err ? failed(&d) : wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
+	if (err) { /* the plugin may be in any state */
+		fflush(NULL);
+		_exit(place->forked ? status : HA_EXIT_WRONG);
+	}
+	ha_rendezvous_close(d.rendezvous);
+	return status;
+}
