@@ -22,6 +22,8 @@ static const struct ha_command commands[] = {
 	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
 	{ "ina-sim", "reduction in the network: switch and ranks under random faults; replay a seed", ha_cmd_ina_sim },
 	{ "ina-perf", "collectives through the network's sums: verify every element, measure", ha_cmd_ina_perf },
+	{ "gpu-check", "try what only hardware can show of GPU-initiated traffic, item by item", ha_cmd_gpu_check },
+	{ "gpu-moe", "GPU-initiated traffic: tokens to experts and back while NICs are killed; verify every bit", ha_cmd_gpu_moe },
 	{ "topo", "draw the RDMA devices as hawser sees them, and who stands in for whom", ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "status", "what every process says of its connections: protected or not, events, counters", ha_cmd_status },

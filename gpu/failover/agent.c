@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu/failover/agent.h"
+
+#include "gpu/failover/replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REST_LOG 6 /* the longest rest is so many doublings of the first */
+
+void ha_gpu_agent_defaults(struct ha_gpu_agent_config *c)
+{
+	*c = (struct ha_gpu_agent_config){
+		.check_ns = 10000000,
+		.recovery_ns = 100000000,
+		.dark_ns = UINT64_C(30000000000),
+		.silent_checks = 20,
+		.probes = 3,
+		.failback = true,
+	};
+}
+
+int ha_gpu_agent_init(struct ha_gpu_agent *a, struct ha_gpu_conn *conn, const struct ha_gpu_path_ops *ops, void *hw0, void *hw1,
+		      const struct ha_gpu_channel *channel, const struct ha_gpu_agent_config *config)
+{
+	memset(a, 0, sizeof(*a));
+	a->log = malloc((size_t)conn->nwqes * sizeof(*a->log));
+	if (!a->log)
+		return -ENOMEM;
+	a->conn = conn;
+	a->ops = *ops;
+	a->channel = *channel;
+	a->config = *config;
+	a->path[0].hw = hw0;
+	a->path[1].hw = hw1;
+	a->carrying = true;
+	return 0;
+}
+
+void ha_gpu_agent_end(struct ha_gpu_agent *a)
+{
+	free(a->log);
+	a->log = NULL;
+}
+
+static unsigned carrier(const struct ha_gpu_agent *a)
+{
+	return (unsigned)ha_gpu_load(&a->conn->active);
+}
+
+static struct ha_gpu_path *queue(struct ha_gpu_agent *a, unsigned path)
+{
+	return &a->conn->path[path];
+}
+
+static uint64_t index_of(uint64_t word)
+{
+	return word & HA_GPU_INDEX;
+}
+
+/* ---- what the ends tell each other ---- */
+
+static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
+{
+	struct ha_gpu_say s = { .word = word, .path = path, .life = a->path[path].life };
+
+	if (word == HA_GPU_SAY_FENCED)
+		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
+			s.slot[i] = ha_gpu_load(&a->conn->mail->slot[HA_GPU_MUTATION(SHARED_SLOT) ? 0 : path][i]);
+	if (word == HA_GPU_SAY_JOIN && a->ops.tell)
+		a->ops.tell(a->path[path].hw, s.slot);
+	if (a->channel.send(a->channel.self, &s))
+		a->cut = true;
+}
+
+/* A life ends. What has no connection at this end, or is ending already, does so by itself. */
+static void end_life(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause cause)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->state >= HA_GPU_PATH_CLOSING && p->state <= HA_GPU_PATH_OVER)
+		return;
+	p->cause = cause;
+	p->failures += cause != HA_GPU_CAUSE_FAILBACK && p->failures <= REST_LOG; /* more make no rest longer */
+	ha_gpu_store(&a->conn->health[path], HA_GPU_FAILED);
+	p->state = HA_GPU_PATH_FENCING;
+	p->retry_at = 0;
+	if (!a->carrying || carrier(a) != path)
+		return;
+	p->state = HA_GPU_PATH_CLOSING;
+	a->carrying = false;
+	a->last_cause = cause;
+	a->dark_since = ha_gpu_now();
+	if (!HA_GPU_MUTATION(NO_CLOSE))
+		ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
+}
+
+static void heard_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+{
+	struct ha_gpu_agent_path *p = &a->path[s->path];
+
+	if (s->life < p->life)
+		return;
+	p->peer_fenced = s->life + 1;
+	memcpy(p->landed, s->slot, sizeof(p->landed));
+	if (s->life == p->life) {
+		end_life(a, s->path, HA_GPU_CAUSE_PEER);
+		return;
+	}
+	p->life = s->life; /* it began at the peer only, and is over */
+	p->state = HA_GPU_PATH_FENCED;
+	say(a, HA_GPU_SAY_FENCED, s->path);
+}
+
+static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+{
+	struct ha_gpu_agent_path *p = &a->path[s->path];
+
+	p->peer_joined = s->life + 1;
+	memcpy(p->said, s->slot, sizeof(p->said));
+}
+
+static bool listen_once(struct ha_gpu_agent *a)
+{
+	struct ha_gpu_say s;
+	int got = a->cut ? 0 : a->channel.receive(a->channel.self, &s);
+
+	if (got < 0)
+		a->cut = true;
+	if (got <= 0 || s.path >= HA_GPU_PATHS)
+		return false;
+	if (s.word == HA_GPU_SAY_FENCED)
+		heard_fenced(a, &s);
+	else if (s.word == HA_GPU_SAY_JOIN)
+		heard_join(a, &s);
+	else if (s.word == HA_GPU_SAY_PROVED)
+		a->path[s.path].peer_proved = s.life + 1;
+	else if (s.word == HA_GPU_SAY_GAVE_UP)
+		a->cut = true;
+	return true;
+}
+
+/* ---- probes: on paths that do not carry the log the agent is the only one to post ---- */
+
+static void post_probe(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+	struct ha_gpu_path *q = queue(a, path);
+	uint32_t word[7] = { (uint32_t)p->posted + 1, 0, 0, 0, 0, 0, 0 };
+	struct ha_gpu_wqe e;
+
+	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_wide(q)), HA_GPU_WQE_SIGNALED, word, 8);
+	ha_gpu_wqe_remote(&e, q->mail + __builtin_offsetof(struct ha_gpu_mail, probe) + 8 * path, q->mail_key);
+	ha_gpu_write_nth(a->conn, q, p->posted, &e);
+	p->posted++;
+	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND], ha_gpu_be32((uint32_t)(p->posted << ha_gpu_wide(q)) & 0xffff));
+	ha_gpu_mmio(ha_gpu_register(q), e.w[0]);
+	p->probe_late = ha_gpu_now() + a->config.check_ns * a->config.silent_checks;
+	a->count.probes++;
+}
+
+/* True: something came. An error or too long a silence ends the life. */
+static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+	const uint8_t *cqe;
+	uint64_t w, life;
+
+	if (p->posted == p->answered)
+		return false;
+	w = ha_gpu_completion(queue(a, path), &cqe, true, &life);
+	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ && ha_gpu_cqe_counter(w) == (uint16_t)((p->posted - 1) << ha_gpu_wide(queue(a, path)))) {
+		p->answered = p->posted;
+		p->probe_due = ha_gpu_now() + (p->state == HA_GPU_PATH_UP ? a->config.check_ns : 0);
+		return true;
+	}
+	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ_ERR)
+		end_life(a, path, HA_GPU_CAUSE_ERROR);
+	else if (ha_gpu_now() > p->probe_late)
+		end_life(a, path, HA_GPU_CAUSE_SILENCE);
+	return p->state == HA_GPU_PATH_FENCING;
+}
+
+static bool probe(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->posted != p->answered)
+		return look_at_probe(a, path);
+	if (ha_gpu_now() < p->probe_due)
+		return false;
+	post_probe(a, path);
+	return true;
+}
+
+/* ---- a path's states, one function each; true: it moved ---- */
+
+/* Quiet when all that was reserved is published; then nobody but the agent rings, and nobody counts anything as done. */
+static bool closing(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_conn *c = a->conn;
+	uint64_t idle = 0;
+
+	if (!HA_GPU_MUTATION(NO_CLOSE)) {
+		if (ha_gpu_load(&c->ready) != index_of(ha_gpu_load(&c->resv) & ~HA_GPU_DOWN))
+			return false;
+		if (!ha_gpu_cas(&c->bell, &idle, 1))
+			return false;
+	}
+	ha_gpu_or(&c->tail, HA_GPU_FROZEN);
+	a->path[path].state = HA_GPU_PATH_FENCING;
+	return true;
+}
+
+/* After the fence the completion queue says its last, and the log is taken out of the send queue. */
+static void take_log(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_conn *c = a->conn;
+	struct ha_gpu_path *q = queue(a, path);
+	uint64_t cons = ha_gpu_poll(c), tail = index_of(ha_gpu_load(&c->tail)), proved = ha_gpu_proved(c, cons);
+
+	a->first = proved > tail ? proved : tail;
+	a->end = ha_gpu_load(&c->ready);
+	for (uint64_t i = a->first; i < a->end; i++)
+		ha_gpu_read_entry(c, q, i, &a->log[i & (c->nwqes - 1)]);
+}
+
+static bool fencing(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+	int r;
+
+	if (ha_gpu_now() < p->retry_at)
+		return false;
+	r = HA_GPU_MUTATION(NO_FENCE) || HA_GPU_MUTATION(SHARED_SLOT) ? 0 : a->ops.fence(p->hw);
+	if (r && r != -EIO) {
+		p->retry_at = r == -EAGAIN ? 0 : ha_gpu_now() + a->config.recovery_ns; /* refused: it may still take what comes */
+		return false;
+	}
+	if (!a->carrying && carrier(a) == path && !a->taken) {
+		take_log(a, path);
+		a->taken = true;
+	}
+	p->state = HA_GPU_PATH_FENCED;
+	say(a, HA_GPU_SAY_FENCED, path);
+	return true;
+}
+
+static bool fenced(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->peer_fenced != p->life + 1)
+		return false;
+	p->state = HA_GPU_PATH_OVER;
+	p->retry_at = ha_gpu_now() + (a->config.recovery_ns << (p->failures ? p->failures - 1 : 0));
+	return true;
+}
+
+/* Both words carry the life: a thread that took its turn at the queue before the switch, and goes on after, finds that it is another's. */
+static void restart_completions(struct ha_gpu_path *q, uint64_t life)
+{
+	ha_gpu_store(&q->cq_ci, life << 48 | HA_GPU_CQ_PROBES);
+	if (q->cq_log)
+		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (life & 0xffff) << 32);
+}
+
+static bool over(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+	uint64_t now = ha_gpu_now();
+
+	if (now < p->retry_at || a->cut)
+		return false;
+	p->retry_at = now + a->config.recovery_ns;
+	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || a->ops.connect(p->hw, p->life + 1))
+		return false;
+	p->life++;
+	p->posted = p->answered = p->probe_due = 0;
+	restart_completions(queue(a, path), p->life);
+	ha_gpu_store(&a->conn->health[path], HA_GPU_RECOVERING);
+	p->state = HA_GPU_PATH_JOINED;
+	say(a, HA_GPU_SAY_JOIN, path);
+	return true;
+}
+
+static bool joined(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->peer_joined != p->life + 1)
+		return false;
+	p->state = HA_GPU_PATH_PROBING;
+	if (a->ops.hear && a->ops.hear(p->hw, p->said, queue(a, path)))
+		end_life(a, path, HA_GPU_CAUSE_ERROR);
+	return true;
+}
+
+static bool probing(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->answered < a->config.probes)
+		return probe(a, path);
+	p->state = HA_GPU_PATH_PROVED;
+	say(a, HA_GPU_SAY_PROVED, path);
+	return true;
+}
+
+static bool proved(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_agent_path *p = &a->path[path];
+
+	if (p->peer_proved != p->life + 1)
+		return false;
+	p->state = HA_GPU_PATH_UP;
+	p->probe_due = ha_gpu_now() + a->config.check_ns;
+	p->forgive_at = ha_gpu_now() + (a->config.recovery_ns << REST_LOG);
+	ha_gpu_store(&a->conn->health[path], HA_GPU_GOOD);
+	return true;
+}
+
+/* A path that has been up for as long as its longest rest would be: an old failure says nothing about the next. */
+static void forgive(struct ha_gpu_agent *a, struct ha_gpu_agent_path *p)
+{
+	if (!p->failures || ha_gpu_now() < p->forgive_at)
+		return;
+	p->failures--;
+	p->forgive_at += a->config.recovery_ns << REST_LOG;
+}
+
+static bool path_step(struct ha_gpu_agent *a, unsigned path)
+{
+	switch (a->path[path].state) {
+	case HA_GPU_PATH_CLOSING:
+		return closing(a, path);
+	case HA_GPU_PATH_FENCING:
+		return fencing(a, path);
+	case HA_GPU_PATH_FENCED:
+		return fenced(a, path);
+	case HA_GPU_PATH_OVER:
+		return over(a, path);
+	case HA_GPU_PATH_JOINED:
+		return joined(a, path);
+	case HA_GPU_PATH_PROBING:
+		return probing(a, path);
+	case HA_GPU_PATH_PROVED:
+		return proved(a, path);
+	case HA_GPU_PATH_UP:
+		forgive(a, &a->path[path]);
+		break;
+	}
+	return a->carrying && carrier(a) == path ? false : probe(a, path);
+}
+
+/* ---- the path that carries the log ---- */
+
+/* Acknowledged and not proved, and nobody posts: a read of our own. Only where nobody else has reserved: a kernel that died there never
+ * publishes, and an agent that waited for its turn behind it could not repair it either. */
+static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
+{
+	struct ha_gpu_conn *c = a->conn;
+	uint64_t ready = ha_gpu_load(&c->ready), resv = ready, tail;
+	struct ha_gpu_slots s;
+
+	if (a->proof && index_of(cons) >= a->proof) {
+		ha_gpu_prove(c, cons, a->proof);
+		a->proof = 0;
+	}
+	tail = index_of(ha_gpu_load(&c->tail));
+	if (a->proof || index_of(cons) != ready || tail == ready || HA_GPU_MUTATION(TRUST_IDLE))
+		return;
+	ha_gpu_slots_at(c, &s, ready, 1);
+	if (s.end - tail > c->nwqes || !ha_gpu_cas(&c->resv, &resv, s.end))
+		return;
+	ha_gpu_write_due(c, ha_gpu_active(c), &s, 1);
+	ha_gpu_write_proof(c, ha_gpu_active(c), ha_gpu_slot(&s, 0));
+	ha_gpu_publish(c, &s);
+	ha_gpu_ring_now(c);
+	a->proof = ha_gpu_slot(&s, 0) + 1;
+	a->count.proofs++;
+}
+
+static bool silent(struct ha_gpu_agent *a)
+{
+	struct ha_gpu_conn *c = a->conn;
+	uint64_t cons = ha_gpu_poll(c), alarm = ha_gpu_load(&c->alarm), now = ha_gpu_now();
+	unsigned path = carrier(a);
+
+	if (cons != a->cons_seen || index_of(cons) == ha_gpu_load(&c->rung)) {
+		if (ha_gpu_load(&c->health[path]) != HA_GPU_GOOD) { /* FAILED, too: an error of this life was looked for before */
+			ha_gpu_store(&c->health[path], HA_GPU_GOOD);
+			a->count.cleared++;
+		}
+		a->silent = 0;
+	} else if (now >= a->check_due || alarm != a->alarm_seen) {
+		a->silent += now >= a->check_due;
+		if (ha_gpu_load(&c->health[path]) == HA_GPU_GOOD)
+			ha_gpu_store(&c->health[path], HA_GPU_SUSPECTED);
+	}
+	a->count.suspicions += alarm - a->alarm_seen;
+	if (now >= a->check_due) {
+		if (cons == a->cons_seen)
+			prove_idle(a, cons);
+		a->check_due = now + a->config.check_ns;
+	}
+	a->cons_seen = cons;
+	a->alarm_seen = alarm;
+	return a->silent >= a->config.silent_checks;
+}
+
+static bool watch(struct ha_gpu_agent *a)
+{
+	struct ha_gpu_conn *c = a->conn;
+	uint64_t error = ha_gpu_load(&c->error);
+	unsigned path = carrier(a);
+
+	if (error && (error & HA_GPU_EPOCH) == (ha_gpu_load(&c->cons) & HA_GPU_EPOCH))
+		end_life(a, path, HA_GPU_CAUSE_ERROR);
+	else if (error)
+		ha_gpu_cas(&c->error, &error, 0); /* of a life that is over */
+	else if (a->ops.port(a->path[path].hw) != HA_GPU_PORT_UP)
+		end_life(a, path, HA_GPU_CAUSE_PORT);
+	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) && silent(a))
+		end_life(a, path, HA_GPU_CAUSE_SILENCE);
+	else if (a->config.failback && path && a->path[0].state == HA_GPU_PATH_UP)
+		end_life(a, path, HA_GPU_CAUSE_FAILBACK);
+	return !a->carrying;
+}
+
+/* ---- the switch ---- */
+
+static void replay(struct ha_gpu_agent *a, unsigned from, unsigned to)
+{
+	struct ha_gpu_conn *c = a->conn;
+	struct ha_gpu_replay r = { .conn = c, .log = a->log, .from = queue(a, from), .to = queue(a, to), .first = a->first, .end = a->end };
+
+	ha_gpu_store(&queue(a, to)->base, a->first - a->path[to].posted);
+	r.landed = ha_gpu_replay_landed(&r, a->path[from].landed);
+	ha_gpu_replay_copy(&r);
+	a->count.switches++;
+	a->count.replayed += r.posted;
+	a->count.skipped += r.skipped;
+}
+
+/* Words in this order: a thread that sees the new epoch in cons sees the path; one that sees it in tail sees cons. */
+static void open_log(struct ha_gpu_agent *a, unsigned to)
+{
+	struct ha_gpu_conn *c = a->conn;
+	uint64_t one = HA_GPU_MUTATION(NO_EPOCH) ? 0 : HA_GPU_EPOCH_ONE;
+	uint64_t epoch = (ha_gpu_load(&c->cons) + one) & HA_GPU_EPOCH;
+	uint64_t end = a->end;
+
+	ha_gpu_store(&c->path[to].cq_ci, ha_gpu_load(&c->path[to].cq_ci) & ~HA_GPU_CQ_PROBES);
+	ha_gpu_use(c, to);
+	ha_gpu_store(&c->cons, epoch | a->first);
+	ha_gpu_store(&c->error, 0);
+	ha_gpu_store(&c->health[to], HA_GPU_GOOD);
+	ha_gpu_store(&c->tail, epoch | a->first);
+	if (end != a->first)
+		ha_gpu_doorbell(c, &c->path[to], end);
+	ha_gpu_store(&c->rung, end);
+	if (HA_GPU_MUTATION(NO_CLOSE))
+		return;
+	ha_gpu_store_sc(&c->bell, 0);
+	ha_gpu_store(&c->resv, end);
+}
+
+/* The path in use has ended at both ends: the log goes on over one that is up. */
+static bool switch_path(struct ha_gpu_agent *a)
+{
+	unsigned from = carrier(a);
+
+	if (!a->taken || a->path[from].peer_fenced == 0 || a->given_up)
+		return false;
+	if (a->path[from].state <= HA_GPU_PATH_FENCED && a->path[from].state != HA_GPU_PATH_UP)
+		return false;
+	for (unsigned to = 0; to < HA_GPU_PATHS; to++) {
+		/* A probe under way lies where the last entry of a full log goes. */
+		if (a->path[to].state != HA_GPU_PATH_UP || a->path[to].posted != a->path[to].answered)
+			continue;
+		replay(a, from, to);
+		open_log(a, to);
+		a->taken = false;
+		a->carrying = true;
+		a->silent = 0;
+		a->proof = 0;
+		a->cons_seen = ha_gpu_load(&a->conn->cons);
+		a->check_due = ha_gpu_now() + a->config.check_ns;
+		return true;
+	}
+	return false;
+}
+
+/* No path, or no peer: what waits ends with BOTH_DOWN. */
+static bool give_up(struct ha_gpu_agent *a)
+{
+	if (a->given_up || (!a->cut && (a->carrying || ha_gpu_now() - a->dark_since < a->config.dark_ns)))
+		return false;
+	a->given_up = true;
+	if (!a->cut)
+		say(a, HA_GPU_SAY_GAVE_UP, 0);
+	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED | HA_GPU_DOWN);
+	return true;
+}
+
+bool ha_gpu_agent_step(struct ha_gpu_agent *a)
+{
+	bool moved = false;
+
+	while (listen_once(a))
+		moved = true;
+	if (a->conn->proxied && a->carrying)
+		moved |= ha_gpu_proxy(a->conn);
+	for (unsigned path = 0; path < HA_GPU_PATHS; path++)
+		moved |= path_step(a, path);
+	if (a->carrying)
+		moved |= watch(a);
+	else
+		moved |= switch_path(a);
+	return give_up(a) || moved;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu/host/door.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ASK_MS 500 /* whether it is in vain */
+#define CALLERS 256 /* that have not shown their card yet; the one that has waited longest makes room */
+
+struct caller {
+	int fd;
+	size_t have;
+	char card[HA_GPU_CARD_MAX];
+};
+
+struct door {
+	int listener;
+	size_t bytes;
+	ha_gpu_door_card look;
+	void *self;
+	unsigned n; /* in the order in which they came */
+	struct caller caller[CALLERS];
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void remove_caller(struct door *d, unsigned i)
+{
+	memmove(&d->caller[i], &d->caller[i + 1], (--d->n - i) * sizeof(d->caller[0]));
+}
+
+static void send_away(struct door *d, unsigned i)
+{
+	HA_WARN("set-up", "somebody dialled who is no missing rank of this job: refused");
+	close(d->caller[i].fd);
+	remove_caller(d, i);
+}
+
+static void let_in(struct door *d)
+{
+	int on = 1, fd = accept(d->listener, NULL, NULL);
+
+	if (fd < 0)
+		return;
+	if (d->n == CALLERS)
+		send_away(d, 0);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	d->caller[d->n++] = (struct caller){ .fd = fd };
+}
+
+/* True: one more of those who are wanted is in. */
+static bool listen_to(struct door *d, unsigned i)
+{
+	struct caller *c = &d->caller[i];
+	ssize_t n = recv(c->fd, c->card + c->have, d->bytes - c->have, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		send_away(d, i);
+		return false;
+	}
+	c->have += (size_t)n;
+	if (c->have < d->bytes)
+		return false;
+	if (!d->look(d->self, c->fd, c->card)) {
+		send_away(d, i);
+		return false;
+	}
+	remove_caller(d, i);
+	return true;
+}
+
+/* How many came in. From the last on, for one that goes moves those behind it. */
+static int serve(struct door *d, int wanted, unsigned limit_ms)
+{
+	struct pollfd p[CALLERS + 1] = { { .fd = d->listener, .events = POLLIN } };
+	unsigned n = d->n;
+	int in = 0, r;
+
+	for (unsigned i = 0; i < n; i++)
+		p[i + 1] = (struct pollfd){ .fd = d->caller[i].fd, .events = POLLIN };
+	r = poll(p, n + 1, (int)limit_ms);
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (unsigned i = n; i-- && in < wanted;)
+		if (p[i + 1].revents)
+			in += listen_to(d, i);
+	if (p[0].revents)
+		let_in(d);
+	return in;
+}
+
+int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit_ms, ha_gpu_door_card look, ha_gpu_door_in_vain in_vain,
+		     void *self, int *missing)
+{
+	struct door d = { .listener = listener, .bytes = card_bytes, .look = look, .self = self };
+	uint64_t now = now_ms(), end = now + limit_ms;
+	int r = card_bytes && card_bytes <= HA_GPU_CARD_MAX ? 0 : -EINVAL;
+
+	for (; wanted && !r; now = now_ms()) {
+		r = now < end ? serve(&d, wanted, end - now < ASK_MS ? (unsigned)(end - now) : ASK_MS) : -ETIMEDOUT;
+		if (!r && in_vain && in_vain(self))
+			r = -ECONNRESET;
+		if (r <= 0)
+			continue;
+		wanted -= r;
+		end = now_ms() + limit_ms;
+		r = 0;
+	}
+	while (d.n)
+		send_away(&d, d.n - 1);
+	*missing = wanted;
+	return r;
+}

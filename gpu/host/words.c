@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu/host/words.h"
+
+#include "base/log.h"
+#include "gpu/host/door.h"
+#include "gpu/host/stream.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEND_LIMIT_MS 5000
+#define PIECE_MS 2000 /* of dialling */
+
+struct packet {
+	uint32_t row, pad;
+	struct ha_gpu_say say;
+};
+
+struct heard {
+	struct heard *next;
+	struct ha_gpu_say say;
+};
+
+struct lane {
+	struct lane *next;
+	struct peer *peer;
+	uint32_t row;
+	struct heard *first, **last;
+};
+
+struct peer {
+	pthread_mutex_t lock;
+	int fd; /* -1: myself, or gone */
+	bool gone;
+	struct lane *lanes;
+	struct packet in; /* arriving */
+	size_t have;
+};
+
+struct ha_gpu_words {
+	int rank, size;
+	struct peer *peer;
+};
+
+/* ---- lanes ---- */
+
+static struct lane *lane_of(struct peer *p, uint32_t row)
+{
+	struct lane *l = p->lanes;
+
+	while (l && l->row != row)
+		l = l->next;
+	if (l)
+		return l;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->peer = p;
+	l->row = row;
+	l->last = &l->first;
+	l->next = p->lanes;
+	p->lanes = l;
+	return l;
+}
+
+static void forget(struct lane *l)
+{
+	struct heard *h;
+
+	while ((h = l->first)) {
+		l->first = h->next;
+		free(h);
+	}
+	l->last = &l->first;
+}
+
+/* A word that there is no memory for is as bad as a peer that is gone: agents must hear all or nothing. */
+static void hear(struct peer *p)
+{
+	struct lane *l = lane_of(p, p->in.row);
+	struct heard *h = l ? malloc(sizeof(*h)) : NULL;
+
+	p->have = 0;
+	if (!h) {
+		p->gone = true;
+		return;
+	}
+	h->next = NULL;
+	h->say = p->in.say;
+	*l->last = h;
+	l->last = &h->next;
+}
+
+static void take_in(struct peer *p)
+{
+	ssize_t n;
+
+	while (!p->gone) {
+		n = recv(p->fd, (char *)&p->in + p->have, sizeof(p->in) - p->have, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			p->gone = true;
+			return;
+		}
+		p->have += (size_t)n;
+		if (p->have == sizeof(p->in))
+			hear(p);
+	}
+}
+
+static int lane_receive(void *self, struct ha_gpu_say *say)
+{
+	struct lane *l = self;
+	struct heard *h;
+	int r;
+
+	pthread_mutex_lock(&l->peer->lock);
+	take_in(l->peer);
+	h = l->first;
+	r = h ? 1 : l->peer->gone ? -EPIPE : 0;
+	if (h) {
+		*say = h->say;
+		l->first = h->next;
+		if (!l->first)
+			l->last = &l->first;
+	}
+	pthread_mutex_unlock(&l->peer->lock);
+	free(h);
+	return r;
+}
+
+static int lane_send(void *self, const struct ha_gpu_say *say)
+{
+	struct lane *l = self;
+	struct packet out = { .row = l->row, .say = *say };
+	int r = -EPIPE;
+
+	pthread_mutex_lock(&l->peer->lock);
+	if (!l->peer->gone) {
+		r = ha_gpu_stream_send(l->peer->fd, &out, sizeof(out), SEND_LIMIT_MS);
+		l->peer->gone |= r != 0;
+	}
+	pthread_mutex_unlock(&l->peer->lock);
+	return r ? -EPIPE : 0;
+}
+
+int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row, struct ha_gpu_channel *channel)
+{
+	struct peer *p = &w->peer[peer];
+	struct lane *l;
+
+	pthread_mutex_lock(&p->lock);
+	l = lane_of(p, row);
+	pthread_mutex_unlock(&p->lock);
+	if (!l)
+		return -ENOMEM;
+	*channel = (struct ha_gpu_channel){ l, lane_send, lane_receive };
+	return 0;
+}
+
+void ha_gpu_words_drop(struct ha_gpu_words *w, uint32_t row)
+{
+	for (int i = 0; i < w->size; i++) {
+		pthread_mutex_lock(&w->peer[i].lock);
+		for (struct lane *l = w->peer[i].lanes; l; l = l->next)
+			if (l->row >= row)
+				forget(l);
+		pthread_mutex_unlock(&w->peer[i].lock);
+	}
+}
+
+/* ---- set-up ---- */
+
+struct where {
+	char address[80];
+	uint64_t secret; /* a dialler shows it: strangers are refused */
+	int32_t status;
+};
+
+struct card {
+	uint64_t secret;
+	int32_t rank;
+};
+
+/* In pieces, with a look between them whether it is in vain. */
+static int dial(const struct ha_gpu_bootstrap *b, const char *address, unsigned limit_ms)
+{
+	unsigned piece;
+	int r;
+
+	do {
+		piece = limit_ms < PIECE_MS ? limit_ms : PIECE_MS;
+		limit_ms -= piece;
+		r = ha_gpu_stream_dial(address, piece);
+		if (r == -ETIMEDOUT && ha_gpu_bootstrap_gone(b) >= 0)
+			return -ECONNRESET;
+	} while (r == -ETIMEDOUT && limit_ms);
+	return r;
+}
+
+static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, const struct where *at, unsigned limit_ms)
+{
+	int r = 0;
+
+	for (int i = 0; i < w->rank && !r; i++) {
+		struct card card = { at[i].secret, w->rank };
+
+		w->peer[i].fd = dial(b, at[i].address, limit_ms);
+		r = w->peer[i].fd < 0 ? w->peer[i].fd : ha_gpu_stream_send(w->peer[i].fd, &card, sizeof(card), limit_ms);
+		if (r)
+			HA_WARN(at[i].address, "rank %d is not reached there: %s", i, strerror(-r));
+	}
+	return r;
+}
+
+struct waiting {
+	struct ha_gpu_words *words;
+	const struct ha_gpu_bootstrap *b;
+	uint64_t secret;
+};
+
+static bool is_higher(void *self, int fd, const void *shown)
+{
+	const struct waiting *w = self;
+	const struct card *card = shown;
+
+	if (card->secret != w->secret || card->rank <= w->words->rank || card->rank >= w->words->size || w->words->peer[card->rank].fd >= 0)
+		return false;
+	w->words->peer[card->rank].fd = fd;
+	return true;
+}
+
+static bool in_vain(void *self)
+{
+	const struct waiting *w = self;
+
+	return ha_gpu_bootstrap_gone(w->b) >= 0;
+}
+
+static int await_higher(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, int listener, uint64_t secret, unsigned limit_ms)
+{
+	struct waiting waiting = { w, b, secret };
+	int missing, r = ha_gpu_door_open(listener, sizeof(struct card), w->size - 1 - w->rank, limit_ms, is_higher, in_vain, &waiting, &missing);
+
+	if (r == -ECONNRESET)
+		HA_WARN("words", "rank %d has gone before all had dialled each other: set-up ends; look for that process", ha_gpu_bootstrap_gone(b));
+	else if (r)
+		HA_WARN("words", "%d ranks have not dialled rank %d in time", missing, w->rank);
+	return r;
+}
+
+static int listen_there(struct ha_gpu_bootstrap *b, struct where *me)
+{
+	char host[64];
+	uint16_t port = 0;
+	int fd;
+
+	ha_gpu_stream_text(b->address, 0, me->address);
+	fd = ha_gpu_stream_listen(me->address);
+	if (fd < 0)
+		return fd;
+	ha_gpu_stream_own(fd, host, &port);
+	ha_gpu_stream_text(b->address, port, me->address);
+	return getrandom(&me->secret, sizeof(me->secret), 0) == sizeof(me->secret) ? fd : (close(fd), -EIO);
+}
+
+static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
+{
+	struct where me = { .status = 0 }, *all = calloc((size_t)b->size, sizeof(*all));
+	int listener = all ? listen_there(b, &me) : -ENOMEM, r;
+
+	me.status = listener < 0 ? listener : 0;
+	r = all ? ha_gpu_bootstrap_allgather(b, &me, all, sizeof(me)) : -ENOMEM;
+	for (int i = 0; i < b->size && !r; i++)
+		r = all[i].status;
+	if (!r)
+		r = dial_lower(w, b, all, limit_ms);
+	if (!r)
+		r = await_higher(w, b, listener, me.secret, limit_ms);
+	if (listener >= 0)
+		close(listener);
+	free(all);
+	return ha_gpu_bootstrap_agree(b, r);
+}
+
+int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_gpu_words **out)
+{
+	struct ha_gpu_words *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (w)
+		w->peer = calloc((size_t)b->size, sizeof(*w->peer));
+	if (!w || !w->peer) {
+		free(w);
+		return -ENOMEM;
+	}
+	w->rank = b->rank;
+	w->size = b->size;
+	for (int i = 0; i < b->size; i++) {
+		w->peer[i].fd = -1;
+		pthread_mutex_init(&w->peer[i].lock, NULL);
+	}
+	r = meet(w, b, limit_ms);
+	if (r) {
+		ha_gpu_words_close(w);
+		return r;
+	}
+	*out = w;
+	return 0;
+}
+
+void ha_gpu_words_close(struct ha_gpu_words *w)
+{
+	struct lane *l;
+
+	for (int i = 0; i < w->size; i++) {
+		if (w->peer[i].fd >= 0)
+			close(w->peer[i].fd);
+		while ((l = w->peer[i].lanes)) {
+			w->peer[i].lanes = l->next;
+			forget(l);
+			free(l);
+		}
+		pthread_mutex_destroy(&w->peer[i].lock);
+	}
+	free(w->peer);
+	free(w);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * words.h - what carries the words of all failover agents of a process: one TCP connection to each peer, a lane per connection
+ *
+ * Threads of several devices use it at once; a peer's socket and lanes are under the peer's lock. A peer whose socket is gone is dead for
+ * all its lanes, once what it had said has been heard.
+ */
+#ifndef HA_GPU_HOST_WORDS_H
+#define HA_GPU_HOST_WORDS_H
+
+#include "gpu/failover/agent.h"
+#include "gpu/host/bootstrap.h"
+
+struct ha_gpu_words;
+
+/* Collective: everybody dials everybody of a lower rank. */
+int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_gpu_words **words);
+void ha_gpu_words_close(struct ha_gpu_words *words);
+/* The channel of connection `row` with `peer`; lives as long as the words. 0 or -ENOMEM. */
+int ha_gpu_words_lane(struct ha_gpu_words *words, int peer, uint32_t row, struct ha_gpu_channel *channel);
+/* What was heard on lanes from `row` on is forgotten: their connections are not made after all. */
+void ha_gpu_words_drop(struct ha_gpu_words *words, uint32_t row);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_backup.c - which port carries on for which */
+#include "gpu/host/backup.h"
+#include "tests/ina/named.h"
+
+#include <errno.h>
+
+static struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
+static struct ha_gpu_backup_map map;
+
+/* cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns how many ports. */
+static int cards(const char *text)
+{
+	int n = 0;
+
+	memset(list, 0, sizeof(list));
+	for (unsigned c = 0; text[c]; c++) {
+		int ports = strchr("sS", text[c]) ? 1 : strchr("dD", text[c]) ? 2 : 4;
+
+		for (int p = 1; p <= ports; p++, n++) {
+			snprintf(list[n].name, sizeof(list[n].name), "card%u:%d", c, p);
+			list[n].card = c;
+			list[n].port = (unsigned)p;
+			list[n].up = text[c] >= 'a';
+		}
+	}
+	return n;
+}
+
+static void expect(int n, const int *want, int warnings)
+{
+	CHECK(!ha_gpu_backup_map(list, n, NULL, NULL, &map));
+	for (int i = 0; i < n; i++)
+		CHECK_INT(map.of[i], want[i]);
+	CHECK_INT(map.warnings, warnings);
+}
+
+static void pairs(void)
+{
+	expect(cards("ssss"), (int[]){ 1, 0, 3, 2 }, 0);
+	CHECK_INT(map.how[2], HA_GPU_BACKUP_PAIR);
+	expect(cards("ss"), (int[]){ 1, 0 }, 0);
+	expect(0, NULL, 0);
+	CHECK_INT(ha_gpu_backup_map(list, HA_GPU_PORTS_MAX + 1, NULL, NULL, &map), -EINVAL);
+}
+
+static void dual_ports(void)
+{
+	expect(cards("dd"), (int[]){ 1, 0, 3, 2 }, 0);
+	CHECK_INT(map.how[0], HA_GPU_BACKUP_PORT);
+	expect(cards("q"), (int[]){ 1, 0, 3, 2 }, 0);
+	/* Single ports pair among themselves, whatever lies between. */
+	expect(cards("sds"), (int[]){ 3, 2, 1, 0 }, 0);
+}
+
+static void odd_count(void)
+{
+	expect(cards("sss"), (int[]){ 1, 0, 0 }, 1);
+	CHECK_INT(map.how[2], HA_GPU_BACKUP_OTHER);
+	expect(cards("s"), (int[]){ HA_GPU_NO_BACKUP }, 1);
+	CHECK_INT(map.how[0], HA_GPU_BACKUP_NONE);
+}
+
+static void dead_at_the_start(void)
+{
+	/* The partner is down: never it; another, and the one that is down has none. */
+	expect(cards("sSss"), (int[]){ 2, HA_GPU_NO_BACKUP, 3, 2 }, 1);
+	expect(cards("sS"), (int[]){ HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 1);
+	expect(cards("SS"), (int[]){ HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 0);
+	/* One port of a card is down: another card rather than none. */
+	cards("ds");
+	list[1].up = false;
+	expect(3, (int[]){ 2, HA_GPU_NO_BACKUP, 0 }, 2);
+}
+
+static void spread(void)
+{
+	/* Two whose partners are down take different ones. */
+	expect(cards("sSsSss"), (int[]){ 2, HA_GPU_NO_BACKUP, 0, HA_GPU_NO_BACKUP, 5, 4 }, 2);
+}
+
+/* Whatever is up and down: a backup is up, and another; without one only if no other is up. */
+static void never_down(void)
+{
+	static const char *const shapes[] = { "ssssss", "ddd", "sdsd", "qss", "sssss" };
+	int n, others;
+
+	for (unsigned s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+		n = cards(shapes[s]);
+		for (unsigned bits = 0; bits < 1u << n; bits++) {
+			for (int i = 0; i < n; i++)
+				list[i].up = bits >> i & 1;
+			CHECK(!ha_gpu_backup_map(list, n, NULL, NULL, &map));
+			for (int i = 0; i < n; i++) {
+				others = __builtin_popcount(bits & ~(1u << i));
+				CHECK((map.of[i] >= 0) == (list[i].up && others));
+				CHECK(map.of[i] < 0 || (map.of[i] != i && list[map.of[i]].up));
+			}
+		}
+	}
+}
+
+static int third(const void *self, int port, int order[], int max)
+{
+	static const int to[] = { 0, 99, 3, 2 };
+
+	memcpy(order, to, sizeof(to));
+	return 4;
+}
+
+static void somebody_elses_choice(void)
+{
+	int n = cards("ssss");
+
+	CHECK(!ha_gpu_backup_map(list, n, third, NULL, &map));
+	CHECK_INT(map.of[0], 3);
+	CHECK_INT(map.of[3], 0);
+	CHECK_INT(map.how[3], HA_GPU_BACKUP_CHOSEN);
+	list[3].up = false;
+	CHECK(!ha_gpu_backup_map(list, n, third, NULL, &map));
+	CHECK_INT(map.of[0], 2);
+}
+
+static const struct named_test tests[] = {
+	{ "pairs", pairs },
+	{ "dual_ports", dual_ports },
+	{ "odd_count", odd_count },
+	{ "dead_at_the_start", dead_at_the_start },
+	{ "spread", spread },
+	{ "never_down", never_down },
+	{ "somebody_elses_choice", somebody_elses_choice },
+};
+
+int main(int argc, char **argv)
+{
+	return NAMED_TESTS_RUN(tests, argc, argv);
+}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A rank of ha gpu-check that has gone is not waited for: the command ends soon, says which rank went and how, and leaves none behind.
+# test_check_alone.sh WHERE RANK PATH-OF-HA PATH-OF-dies_at.so      WHERE: connect, connect2, listen (dies_at.c), or "work": under way
+set -u
+where=$1
+rank=$2
+ha=$3
+lib=$4
+limit=20 # s; on a machine that does nothing else it is 2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+start=$(date +%s)
+if [ "$where" = work ]; then
+	timeout 100 "$ha" gpu-check --soft --rounds 1000000 >"$dir/out" 2>"$dir/err" &
+	command=$!
+	until grep -q 'put ' "$dir/out"; do
+		kill -0 $command || { echo "it ended by itself: $(cat "$dir/out" "$dir/err")"; exit 1; }
+		sleep 0.1
+	done
+	parent=$(pgrep -P $command)
+	start=$(date +%s)
+	kill -KILL "$(pgrep -P "$parent" | sort -n | sed -n "$((rank + 1))p")"
+	wait $command
+else
+	HA_TEST_DIES_AT=$where LD_PRELOAD=$lib timeout 100 "$ha" gpu-check --soft --rounds 10 >"$dir/out" 2>"$dir/err"
+fi
+status=$?
+took=$(($(date +%s) - start))
+
+[ $status = 1 ] || { echo "status $status after $took s: $(cat "$dir/out" "$dir/err")"; exit 1; }
+[ $took -le $limit ] || { echo "it took $took s"; exit 1; }
+[ "$(grep -c "^ha gpu-check: rank $rank has ended (killed by signal 9)" "$dir/err")" = 1 ] ||
+	{ echo "no line, or more than one, says that rank $rank was killed: $(cat "$dir/err")"; exit 1; }
+echo "after $took s: $(grep '^ha gpu-check' "$dir/err")"

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_door.c - strangers who dial while the processes of a job look for each other */
+#include "gpu/host/door.h"
+#include "gpu/host/stream.h"
+#include "gpu/host/words.h"
+#include "tests/ina/named.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#define LIMIT_MS 100000
+#define STRANGERS 12
+#define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each stranger used to cost */
+
+static char root[80];
+
+struct rank {
+	int rank, strangers, silent[STRANGERS]; /* connections that say nothing */
+	struct ha_gpu_bootstrap b, spied;
+	struct ha_gpu_words *words;
+	uint64_t took;
+};
+
+static struct rank rank[2];
+
+static void *meet(void *arg)
+{
+	struct rank *r = arg;
+	uint64_t start = ha_gpu_now();
+
+	CHECK(!ha_gpu_bootstrap_tcp(&r->b, root, r->rank, 2, 7, LIMIT_MS));
+	r->took = ha_gpu_now() - start;
+	return NULL;
+}
+
+static void crowd_in(struct rank *r, const char *where)
+{
+	while (r->strangers < STRANGERS) {
+		r->silent[r->strangers] = ha_gpu_stream_dial(where, LIMIT_MS);
+		CHECK(r->silent[r->strangers++] >= 0);
+	}
+}
+
+/* Strangers are there before rank 1, and say nothing. */
+static void meet_with_strangers(void)
+{
+	pthread_t t;
+
+	CHECK(!ha_gpu_stream_free_local(root));
+	for (int i = 0; i < 2; i++)
+		rank[i] = (struct rank){ .rank = i };
+	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
+	crowd_in(&rank[0], root);
+	meet(&rank[1]);
+	pthread_join(t, NULL);
+}
+
+static void part(void)
+{
+	for (int i = 0; i < 2; i++) {
+		ha_gpu_bootstrap_close(&rank[i].b);
+		while (rank[i].strangers)
+			close(rank[i].silent[--rank[i].strangers]);
+	}
+}
+
+static void silent_at_the_bootstrap(void)
+{
+	meet_with_strangers();
+	CHECK(rank[0].took < SOON);
+	part();
+}
+
+/* Rank 1 learns where rank 0 listens, and so do strangers, who are faster. */
+static int spy(void *self, const void *send, void *receive, size_t bytes)
+{
+	struct rank *r = self;
+	int result = r->b.alltoall(r->b.self, send, receive, bytes);
+
+	if (!result && r->rank && bytes > 80)
+		crowd_in(r, receive);
+	return result;
+}
+
+static void *open_words(void *arg)
+{
+	struct rank *r = arg;
+	uint64_t start = ha_gpu_now();
+
+	r->spied = r->b;
+	r->spied.self = r;
+	r->spied.alltoall = spy;
+	r->spied.gone = NULL;
+	CHECK(!ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words));
+	r->took = ha_gpu_now() - start;
+	return NULL;
+}
+
+static void silent_at_the_words(void)
+{
+	pthread_t t;
+
+	meet_with_strangers();
+	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
+	open_words(&rank[1]);
+	pthread_join(t, NULL);
+	CHECK_INT(rank[1].strangers, STRANGERS);
+	CHECK(rank[0].took < SOON);
+	for (int i = 0; i < 2; i++)
+		ha_gpu_words_close(rank[i].words);
+	part();
+}
+
+/* ---- one of three goes when all know where to dial, and has dialled nobody: the others waited for it until the limit ---- */
+
+static struct rank three[3];
+
+static int leave(void *self, const void *send, void *receive, size_t bytes)
+{
+	struct rank *r = self;
+
+	if (r->b.alltoall)
+		r->b.alltoall(r->b.self, send, receive, bytes);
+	ha_gpu_bootstrap_close(&r->b);
+	return -EPIPE;
+}
+
+static void *one_of_three(void *arg)
+{
+	struct rank *r = arg;
+	uint64_t start;
+
+	CHECK(!ha_gpu_bootstrap_tcp(&r->b, root, r->rank, 3, 7, LIMIT_MS));
+	r->spied = r->b;
+	if (r->rank == 2) {
+		r->spied.self = r;
+		r->spied.alltoall = leave;
+		r->spied.gone = NULL;
+	}
+	start = ha_gpu_now();
+	CHECK(ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words) < 0);
+	ha_gpu_bootstrap_close(&r->b);
+	r->took = ha_gpu_now() - start;
+	return NULL;
+}
+
+static void gone_before_the_words(void)
+{
+	pthread_t t[3];
+
+	CHECK(!ha_gpu_stream_free_local(root));
+	for (int i = 0; i < 3; i++) {
+		three[i] = (struct rank){ .rank = i };
+		CHECK(!pthread_create(&t[i], NULL, one_of_three, &three[i]));
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; i < 2; i++)
+		CHECK(three[i].took < SOON);
+}
+
+/* ---- the door by itself ---- */
+
+static unsigned good;
+
+static bool look(void *self, int fd, const void *card)
+{
+	if (memcmp(card, "friend", 6))
+		return false;
+	good++;
+	close(fd);
+	return true;
+}
+
+static void *friend_in_pieces(void *unused)
+{
+	int fd = ha_gpu_stream_dial(root, LIMIT_MS);
+
+	CHECK(fd >= 0);
+	for (unsigned i = 0; i < 6; i++) {
+		CHECK(!ha_gpu_stream_send(fd, &"friend"[i], 1, LIMIT_MS));
+		usleep(2000);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* Strangers that go at once, say something else, or say too little; more of them than are kept waiting. */
+static void crowd(void)
+{
+	int listener, missing, fd[300];
+	pthread_t t;
+
+	CHECK(!ha_gpu_stream_free_local(root));
+	listener = ha_gpu_stream_listen(root);
+	CHECK(listener >= 0);
+	for (unsigned i = 0; i < 300; i++) {
+		fd[i] = ha_gpu_stream_dial(root, LIMIT_MS);
+		CHECK(fd[i] >= 0);
+		if (i % 3 == 0)
+			CHECK(!ha_gpu_stream_send(fd[i], "foes..", 6, LIMIT_MS));
+		else if (i % 3 == 1)
+			CHECK(!ha_gpu_stream_send(fd[i], "fri", 3, LIMIT_MS));
+	}
+	CHECK(!pthread_create(&t, NULL, friend_in_pieces, NULL));
+	CHECK_INT(ha_gpu_door_open(listener, 6, 1, LIMIT_MS, look, NULL, NULL, &missing), 0);
+	CHECK_INT(missing, 0);
+	CHECK_INT(good, 1);
+	pthread_join(t, NULL);
+	CHECK_INT(ha_gpu_door_open(listener, 6, 2, 50, look, NULL, NULL, &missing), -ETIMEDOUT);
+	CHECK_INT(missing, 2);
+	for (unsigned i = 0; i < 300; i++)
+		close(fd[i]);
+	close(listener);
+}
+
+static const struct named_test tests[] = {
+	{ "silent_at_the_bootstrap", silent_at_the_bootstrap },
+	{ "silent_at_the_words", silent_at_the_words },
+	{ "gone_before_the_words", gone_before_the_words },
+	{ "crowd", crowd },
+};
+
+int main(int argc, char **argv)
+{
+	return NAMED_TESTS_RUN(tests, argc, argv);
+}
