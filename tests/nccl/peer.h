@@ -26,19 +26,29 @@ static inline struct sockaddr_in peer_address(const struct ha_wire_handle *h)
 	return a;
 }
 
-/* Listens on a loopback port of its own and points the handle at it. */
-static inline int peer_listen(struct ha_wire_handle *h)
+/* A port of an address that is this process's alone (a process's number has 22 bits at most): who dials a port of 127.0.0.1 that another test
+ * had until just now does not come here. Points the handle at it. Nobody listens there yet, and nobody else can. */
+static inline int peer_bind(struct ha_wire_handle *h)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24 | 192u << 16) + (uint32_t)getpid()) };
 	socklen_t length = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof(a)) && !listen(fd, 16), "socket");
+	CHECK(getpid() < 1 << 22, "pid %d", getpid());
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof(a)), "socket");
 	CHECK(!getsockname(fd, (struct sockaddr *)&a, &length), "getsockname");
 	h->oob.family = 4;
 	h->oob.port = ntohs(a.sin_port);
 	memset(h->oob.ip, 0, sizeof(h->oob.ip));
 	memcpy(h->oob.ip, &a.sin_addr, 4);
+	return fd;
+}
+
+static inline int peer_listen(struct ha_wire_handle *h)
+{
+	int fd = peer_bind(h);
+
+	CHECK(!listen(fd, 16), "listen");
 	return fd;
 }
 

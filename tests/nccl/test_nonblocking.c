@@ -29,14 +29,33 @@ static ncclResult_t turn_accept(void *listen, void **recv)
 	return PROMPT(rig.plugin.abi->accept(&rig.plugin, listen, recv));
 }
 
-/* A handle of ours that leads to our own socket. */
-static int impostor(struct ha_wire_handle *h, void **listen)
+/* A handle of ours that leads to our own socket: one that listens, or one that does not. */
+static int impostor(struct ha_wire_handle *h, void **listen, int (*stand)(struct ha_wire_handle *h))
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
 
 	OK(PROMPT(rig.plugin.abi->listen(&rig.plugin, 0, handle, listen)));
 	memcpy(h, handle, sizeof(*h));
-	return peer_listen(h);
+	return stand(h);
+}
+
+/* What dials an impostor is the connection under test. Listening at 127.0.0.1 it took whoever dialled that port, of any test. */
+static void strays_do_not_come(void)
+{
+	struct ha_wire_handle h;
+	void *listen;
+	struct sockaddr_in a;
+	struct pollfd p;
+	int fd = impostor(&h, &listen, peer_listen), stray = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	a = peer_address(&h);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	(void)!connect(stray, (struct sockaddr *)&a, sizeof(a)); /* over the loopback it is in the queue, or refused, when the call returns */
+	p = (struct pollfd){ .fd = fd, .events = POLLIN };
+	CHECK(!poll(&p, 1, 0), "somebody who dials 127.0.0.1 comes to the impostor");
+	close(stray);
+	close(fd);
+	OK(rig.plugin.close_listen(listen));
 }
 
 /* The peer's socket takes the connection and never says a word. */
@@ -45,7 +64,7 @@ static void never_answers(void)
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
 	struct ha_wire_handle *h = (struct ha_wire_handle *)handle;
 	void *listen, *send = NULL;
-	int fd = impostor(h, &listen);
+	int fd = impostor(h, &listen, peer_listen);
 
 	for (int i = 0; i < TURNS; i++) {
 		OK(turn_connect(handle, &send));
@@ -85,7 +104,7 @@ static void answers(const void *text, size_t size, bool hold)
 	int fd, talk = -1, turns = 0, warned = rig_warnings();
 	void *listen, *sender = NULL;
 
-	fd = impostor(h, &listen);
+	fd = impostor(h, &listen, peer_listen);
 	CHECK(!fcntl(fd, F_SETFL, O_NONBLOCK), "fcntl");
 	while (result == ncclSuccess && turns < TURNS) {
 		result = turn_connect(handle, &sender);
@@ -109,7 +128,7 @@ static void answers(const void *text, size_t size, bool hold)
 	close(fd);
 }
 
-/* Nobody listens at the handle's port any more. */
+/* Nobody listens at the handle's port. */
 static void nobody_there(void)
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
@@ -117,15 +136,15 @@ static void nobody_there(void)
 	struct rig_deadline deadline = rig_deadline("an error from connect");
 	int warned = rig_warnings();
 	void *listen, *send = NULL;
-	int fd = impostor(h, &listen);
+	int fd = impostor(h, &listen, peer_bind);
 
-	close(fd);
 	while (turn_connect(handle, &send) == ncclSuccess) {
 		CHECK(!send, "connected to nobody");
 		rig_pause(&deadline);
 	}
 	CHECK(rig_warnings() > warned, "an error without a line in the log");
 	OK(rig.plugin.close_listen(listen));
+	close(fd);
 }
 
 /* Strangers at the listener's socket, in every posture, and then the real connection. */
@@ -212,6 +231,7 @@ int main(int argc, char **argv)
 	rig_close(&rig);
 	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", LONG_MS, 1);
 	rig_open(&rig, argc, argv);
+	strays_do_not_come();
 	never_answers();
 	never_accepts();
 	answers(http, sizeof(http), false);
