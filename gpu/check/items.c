@@ -350,9 +350,9 @@ static enum ha_gpu_verdict stop(struct ha_gpu_check *k)
 		   (unsigned long long)slowest / 1000, (unsigned long long)(ha_gpu_now() - start) / 1000000);
 }
 
-static bool for_a_while(struct ha_gpu_check *k, uint64_t *from, uint64_t *slowest)
+static bool for_a_while(struct ha_gpu_check *k, uint64_t before, uint64_t *from, uint64_t *slowest)
 {
-	uint64_t end = ha_gpu_now() + k->cut_s * SECOND, before = switches(k);
+	uint64_t end = ha_gpu_now() + k->cut_s * SECOND;
 	bool good = true, seen = false;
 
 	while (good && !seen) {
@@ -369,17 +369,17 @@ static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
 
 	if (!k->cut && !k->cut_s)
 		return say(k, HA_GPU_CHECK_NOT_HERE, "somebody has to pull a cable: --cut SECONDS says for how long it waits for that");
-	if (k->cut_s && k->out && !k->rank) {
-		fprintf(k->out, "          pull the cable of the first port within %u s\n", k->cut_s);
-		fflush(k->out);
-	}
 	if (!meet(k, !k->cut || k->config.settings.failback))
 		return no_failback(k);
 	if (!k->conn->path[1].wqe)
 		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
+	if (k->cut_s && k->out && !k->rank) { /* both have counted: who pulls it at once has not pulled it too early */
+		fprintf(k->out, "          pull the cable of the first port within %u s\n", k->cut_s);
+		fflush(k->out);
+	}
 	if (k->cut && k->rank)
 		k->cut(k->cut_self, true);
-	good = k->cut ? traffic(k, k->rounds, 9, &from, &slowest) && switched(k, before) : for_a_while(k, &from, &slowest);
+	good = k->cut ? traffic(k, k->rounds, 9, &from, &slowest) && switched(k, before) : for_a_while(k, before, &from, &slowest);
 	good = meet(k, good);
 	if (k->cut && k->rank)
 		k->cut(k->cut_self, false);
