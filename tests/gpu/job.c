@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #define SECOND UINT64_C(1000000000)
+#define LIMIT_MS 120000 /* only a hang reaches it */
 #define PIECE 256 /* bytes of a row from one process */
 #define SIGNAL 3
 
@@ -18,7 +19,7 @@ static void *meet(void *arg)
 {
 	struct job_pe *p = arg;
 
-	p->result = ha_gpu_bootstrap_tcp(&p->bootstrap, root, p->pe, p->job->pes, 4711, 20000);
+	p->result = ha_gpu_bootstrap_tcp(&p->bootstrap, root, p->pe, p->job->pes, 4711, LIMIT_MS);
 	return NULL;
 }
 
@@ -57,7 +58,7 @@ static void set_up(struct job *j, int i)
 	c->settings.silent_checks = 500;
 	c->settings.recovery_ms = 20;
 	c->settings.qp_timeout = 8;
-	c->settings.connect_timeout_ms = 20000;
+	c->settings.connect_timeout_ms = LIMIT_MS;
 	c->ops = &flaky_ops;
 	c->hw = &p->flaky;
 	c->bootstrap = &p->bootstrap;
@@ -131,7 +132,7 @@ void *job_finalize(void *arg)
 {
 	struct job_pe *p = arg;
 
-	p->result = ha_gpu_host_finalize(p->host, 10000);
+	p->result = ha_gpu_host_finalize(p->host, LIMIT_MS);
 	if (p->result != -EBUSY)
 		p->host = NULL;
 	return NULL;
@@ -233,8 +234,8 @@ static void put_all(struct job_pe *p, uint64_t rows)
 			if (!c)
 				continue;
 			memset(from, (int)(job_round * 31 + row * 7 + (uint64_t)p->pe), PIECE);
-			CHECK_INT(ha_gpu_put_nbi(c, c->remote + offset_of(p->pe, row), from, PIECE, 0, 20 * SECOND), HA_GPU_DONE);
-			CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 20 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_put_nbi(c, c->remote + offset_of(p->pe, row), from, PIECE, 0, 120 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 120 * SECOND), HA_GPU_DONE);
 		}
 }
 
@@ -247,7 +248,7 @@ static void look_at_all(struct job_pe *p, uint64_t rows, uint64_t *seen)
 
 			if (!c)
 				continue;
-			CHECK_INT(ha_gpu_wait(c, SIGNAL, seen[row * JOB_PES_MAX + (uint64_t)from] + 1, 20 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_wait(c, SIGNAL, seen[row * JOB_PES_MAX + (uint64_t)from] + 1, 120 * SECOND), HA_GPU_DONE);
 			for (unsigned i = 0; i < PIECE; i++)
 				CHECK_INT(at[i], (uint8_t)(job_round * 31 + row * 7 + (uint64_t)from));
 		}
@@ -272,7 +273,7 @@ void *job_exchange(void *arg)
 	for (uint64_t row = 0; row < rows; row++)
 		for (int to = 0; to < p->job->pes; to++)
 			if (ha_gpu_world_conn(p->world, row, (uint32_t)to))
-				CHECK_INT(ha_gpu_quiet(ha_gpu_world_conn(p->world, row, (uint32_t)to), 20 * SECOND), HA_GPU_DONE);
+				CHECK_INT(ha_gpu_quiet(ha_gpu_world_conn(p->world, row, (uint32_t)to), 120 * SECOND), HA_GPU_DONE);
 	ha_gpu_world_leave(p->world);
 	CHECK(!ha_gpu_bootstrap_agree(&p->bootstrap, 0));
 	return NULL;
