@@ -121,6 +121,17 @@ static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	memcpy(p->said, s->slot, sizeof(p->said));
 }
 
+/* A life begun here went to where the peer is not any more. Said before the JOIN of the peer's first life there. */
+static void heard_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+{
+	struct ha_gpu_agent_path *p = &a->path[s->path];
+
+	if (!a->ops.moved || a->ops.moved(p->hw, s->slot))
+		return;
+	if (s->life < p->life)
+		end_life(a, s->path, HA_GPU_CAUSE_PEER);
+}
+
 static bool listen_once(struct ha_gpu_agent *a)
 {
 	struct ha_gpu_say s;
@@ -136,6 +147,8 @@ static bool listen_once(struct ha_gpu_agent *a)
 		heard_join(a, &s);
 	else if (s.word == HA_GPU_SAY_PROVED)
 		a->path[s.path].peer_proved = s.life + 1;
+	else if (s.word == HA_GPU_SAY_MOVED)
+		heard_moved(a, &s);
 	else if (s.word == HA_GPU_SAY_GAVE_UP)
 		a->cut = true;
 	return true;
@@ -266,6 +279,17 @@ static void restart_completions(struct ha_gpu_path *q, uint64_t life)
 		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (life & 0xffff) << 32);
 }
 
+/* Our address may have changed while the path was down: the peer hears it before anything of a new life. */
+static int tell_address(struct ha_gpu_agent *a, unsigned path)
+{
+	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED, .path = path, .life = a->path[path].life };
+	int r = a->ops.address ? a->ops.address(a->path[path].hw, s.slot) : 0;
+
+	if (r > 0 && a->channel.send(a->channel.self, &s))
+		a->cut = true;
+	return a->cut ? -EPIPE : r;
+}
+
 static bool over(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
@@ -274,7 +298,7 @@ static bool over(struct ha_gpu_agent *a, unsigned path)
 	if (now < p->retry_at || a->cut)
 		return false;
 	p->retry_at = now + a->config.recovery_ns;
-	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || a->ops.connect(p->hw, p->life + 1))
+	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 || a->ops.connect(p->hw, p->life + 1))
 		return false;
 	p->life++;
 	p->posted = p->answered = p->probe_due = 0;

@@ -11,7 +11,8 @@
  * path that is up, with that path's keys, number and slots, and opens the log. Each end chooses its path by itself.
  *
  * A path whose life is over at both ends is connected anew (JOIN(path, life + 1)), proved by probes in both directions (PROVED), and is
- * up. With failback an end returns to path 0 by ending the life of path 1.
+ * up. With failback an end returns to path 0 by ending the life of path 1. An end whose address has changed while the path was down says so
+ * first (MOVED): who has begun a life with the old one ends it.
  *
  * An end without any path for dark_ns gives up and says so (GAVE_UP): the other ends its waits, too, whatever its own paths are.
  *
@@ -25,7 +26,7 @@
 
 #include "gpu/device/hawser_gpu.h"
 
-#define HA_GPU_SAID 4 /* words that JOIN carries for the hardware */
+#define HA_GPU_SAID 4 /* words that JOIN and MOVED carry for the hardware */
 
 enum ha_gpu_port { HA_GPU_PORT_UP, HA_GPU_PORT_DOWN, HA_GPU_PORT_GONE };
 
@@ -37,18 +38,23 @@ struct ha_gpu_path_ops {
 	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as befits this life, which both ends count
 	 * alike. 0, or a negative errno: not now. */
 	int (*connect)(void *path, uint64_t life);
+	/* Asked at every step: from memory, no command to a device. */
 	enum ha_gpu_port (*port)(void *path);
+	/* Before connect(). 1: this end is reached at another address than the peer was told, which is now in `word`; 0; negative errno: not now.
+	 * And what the peer says of its own; negative errno: it cannot be. Both NULL: addresses are for good. */
+	int (*address)(void *path, uint64_t word[HA_GPU_SAID]);
+	int (*moved)(void *path, const uint64_t word[HA_GPU_SAID]);
 	/* What the peer has to know of the life that connect() has begun, and what the peer says of its own; both NULL: nothing. */
 	void (*tell)(void *path, uint64_t word[HA_GPU_SAID]);
 	int (*hear)(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device); /* negative errno: it cannot be */
 };
 
-enum ha_gpu_word { HA_GPU_SAY_FENCED, HA_GPU_SAY_JOIN, HA_GPU_SAY_PROVED, HA_GPU_SAY_GAVE_UP };
+enum ha_gpu_word { HA_GPU_SAY_FENCED, HA_GPU_SAY_JOIN, HA_GPU_SAY_PROVED, HA_GPU_SAY_GAVE_UP, HA_GPU_SAY_MOVED };
 
 struct ha_gpu_say {
 	uint32_t word, path;
 	uint64_t life;
-	uint64_t slot[HA_GPU_SIGNALS]; /* FENCED: what came over the path; JOIN: the hardware's words */
+	uint64_t slot[HA_GPU_SIGNALS]; /* FENCED: what came over the path; JOIN, MOVED: the hardware's words */
 };
 
 /* What carries the agents' words: reliable and in order, as a TCP connection is. */

@@ -96,7 +96,9 @@ int ha_gpu_ep_make(struct ha_gpu_pool *pool, struct ha_gpu_ep **out)
 	e->link.service_level = (unsigned)s->service_level;
 	pool->device->host->ops->qp_handle(&e->qp, &e->link.local);
 	e->dc = pool->dc;
-	r = e->dc ? make_target(e) : 0;
+	r = pool->device->host->ops->address(pool->device->own, &e->link.local);
+	if (!r && e->dc)
+		r = make_target(e);
 	if (r) {
 		ha_gpu_ep_free(e);
 		return r;
@@ -184,8 +186,47 @@ static enum ha_gpu_port port(void *path)
 	return e->device->host->ops->port(e->device->own);
 }
 
-const struct ha_gpu_path_ops ha_gpu_ep_path_ops = { .fence = fence, .connect = reconnect, .port = port };
-const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc, .connect = reconnect, .port = port, .tell = tell, .hear = hear };
+/* ---- addresses, which may change while a port is down ---- */
+
+static bool same_address(const struct ha_gpu_rc_handle *a, const struct ha_gpu_rc_handle *b)
+{
+	return a->lid == b->lid && a->mtu == b->mtu && a->spn == b->spn && a->iid == b->iid;
+}
+
+static int address(void *path, uint64_t word[HA_GPU_SAID])
+{
+	struct ha_gpu_ep *e = path;
+	struct ha_gpu_rc_handle now = e->link.local;
+	int r = e->device->host->ops->address(e->device->own, &now);
+
+	if (!r && now.ethernet && !now.spn && !now.iid)
+		r = -EADDRNOTAVAIL; /* the GID table is not filled again yet */
+	if (r || same_address(&now, &e->link.local))
+		return r;
+	HA_INFO(e->device->name, "has come back with another address; the peers are told");
+	e->link.local = now;
+	word[0] = (uint64_t)now.mtu << 16 | now.lid;
+	word[1] = now.spn;
+	word[2] = now.iid;
+	return 1;
+}
+
+static int moved(void *path, const uint64_t word[HA_GPU_SAID])
+{
+	struct ha_gpu_ep *e = path;
+
+	if (word[0] >> 24)
+		return -EPROTO;
+	e->link.peer.lid = (uint16_t)word[0];
+	e->link.peer.mtu = (uint8_t)(word[0] >> 16);
+	e->link.peer.spn = word[1];
+	e->link.peer.iid = word[2];
+	return 0;
+}
+
+const struct ha_gpu_path_ops ha_gpu_ep_path_ops = { .fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved };
+const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc, .connect = reconnect, .port = port, .address = address, .moved = moved,
+						    .tell = tell, .hear = hear };
 
 /* RESET ends what would not drain in time. */
 void ha_gpu_ep_fence(struct ha_gpu_ep *e, uint64_t deadline)

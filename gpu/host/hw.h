@@ -110,16 +110,19 @@ struct ha_gpu_hw_ops {
 	int (*cq_destroy)(void *cq);
 	int (*qp_create)(void *pd, const struct ha_gpu_qp_attr *attr, struct ha_gpu_hw_qp *qp);
 	int (*qp_destroy)(struct ha_gpu_hw_qp *qp);
-	/* Fills in how peers reach it, not the mail. */
+	/* Fills in its numbers, of itself and of its first packet. */
 	void (*qp_handle)(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *handle);
+	/* Fills in how peers reach the port, read anew: it may have come back as another. Of a connection that is made again both ends' are. */
+	int (*address)(void *device, struct ha_gpu_rc_handle *handle);
 	/* `link` for RTR and RTS. To RST also empties the completion queue. -EIO: the device is gone. */
 	int (*qp_modify)(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link);
 	/* After ERR. 0: nothing is under way any more; -EAGAIN; -EIO. */
 	int (*qp_drained)(struct ha_gpu_hw_qp *qp);
+	/* Asked at each step of every connection: what the device has told, and a command to it seldom. */
 	enum ha_gpu_port (*port)(void *device);
 
 	/* Dynamic connections. A target is ready when it is made; when its end returns nothing lands through it any more, also with -EIO: the
-	 * device is gone. `cq` is its initiator's; of `link` traffic class and service level count, for what it answers. */
+	 * device is gone. `cq` is its initiator's; of `link` traffic class, service level and the local MTU count. */
 	int (*dct_create)(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key, struct ha_gpu_hw_dct *dct);
 	int (*dct_destroy)(struct ha_gpu_hw_dct *dct);
 	/* How link->peer, a target, is named in entries of the initiator: 48 bytes. */

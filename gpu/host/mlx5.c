@@ -136,7 +136,7 @@ static int ports(void *hw, struct ha_gpu_port_info *list, int max)
 	return m->nports;
 }
 
-static int ask_port(struct ha_mlx5_device *d)
+static int ask_kind(struct ha_mlx5_device *d)
 {
 	struct ha_gpu_mlx5 *m = d->m;
 	struct ha_port_attr port;
@@ -144,9 +144,9 @@ static int ask_port(struct ha_mlx5_device *d)
 
 	if (r)
 		return r;
-	d->attr = port.attr;
-	d->gid_index = d->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? (m->gid_index < 0 ? 3 : m->gid_index) : 0;
-	return m->verbs->query_gid(m->verbs, d->context, d->port, d->gid_index, &d->gid);
+	d->ethernet = port.attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	d->gid_index = d->ethernet ? (m->gid_index < 0 ? 3 : m->gid_index) : 0;
+	return 0;
 }
 
 static int set_up(struct ha_mlx5_device *d, struct ibv_device *device)
@@ -160,7 +160,7 @@ static int set_up(struct ha_mlx5_device *d, struct ibv_device *device)
 		HA_WARN(d->name, "gives no DEVX context: the kernel needs CONFIG_MLX5_INFINIBAND with DEVX and the process CAP_NET_RAW");
 		return -EOPNOTSUPP;
 	}
-	r = ask_port(d);
+	r = ask_kind(d);
 	if (!r)
 		r = -m->dv.query_eqn(d->context, 0, &d->eqn);
 	if (!r) {
@@ -188,6 +188,7 @@ static int open_port(void *hw, int port, void **out)
 		free(d);
 		return r;
 	}
+	ha_mlx5_watch_begin(d);
 	*out = d;
 	return 0;
 }
@@ -197,20 +198,11 @@ static int close_port(void *device)
 	struct ha_mlx5_device *d = device;
 	int r;
 
+	ha_mlx5_watch_end(d);
 	d->m->dv.free_uar(d->uar);
 	r = d->m->verbs->close(d->m->verbs, d->context);
 	free(d);
 	return r;
-}
-
-enum ha_gpu_port ha_mlx5_port_state(void *device)
-{
-	struct ha_mlx5_device *d = device;
-	struct ha_port_attr port;
-
-	if (d->m->verbs->query_port(d->m->verbs, d->context, d->port, &port))
-		return HA_GPU_PORT_GONE;
-	return port.attr.state == IBV_PORT_ACTIVE ? HA_GPU_PORT_UP : HA_GPU_PORT_DOWN;
 }
 
 /* ---- domains, memory ---- */
@@ -365,6 +357,7 @@ const struct ha_gpu_hw_ops ha_gpu_mlx5_ops = {
 	.qp_create = ha_mlx5_qp_create,
 	.qp_destroy = ha_mlx5_qp_destroy,
 	.qp_handle = ha_mlx5_qp_handle,
+	.address = ha_mlx5_address,
 	.qp_modify = ha_mlx5_qp_modify,
 	.qp_drained = ha_mlx5_qp_drained,
 	.port = ha_mlx5_port_state,

@@ -42,9 +42,9 @@ int ha_mlx5_dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, ui
 {
 	struct ha_mlx5_pd *p = pd;
 	struct ha_mlx5_device *d = p->d;
-	struct ha_gpu_prm_dct a = { .pd = p->pdn, .cqn = ((struct ha_mlx5_cq *)cq)->cqn, .key = key, .port = d->port, .mtu = d->attr.active_mtu,
+	struct ha_gpu_prm_dct a = { .pd = p->pdn, .cqn = ((struct ha_mlx5_cq *)cq)->cqn, .key = key, .port = d->port, .mtu = link->local.mtu,
 				    .gid_index = (unsigned)d->gid_index, .traffic_class = link->traffic_class, .service_level = link->service_level,
-				    .ethernet = d->attr.link_layer == IBV_LINK_LAYER_ETHERNET };
+				    .ethernet = d->ethernet };
 	uint8_t in[HA_GPU_PRM_IN], answer[HA_GPU_PRM_OUT] = { 0 };
 	struct target *t;
 	size_t n;
@@ -93,7 +93,7 @@ int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *
 	uint64_t gid[2] = { link->peer.spn, link->peer.iid };
 	int r;
 
-	if (q->pd->d->attr.link_layer == IBV_LINK_LAYER_ETHERNET)
+	if (q->pd->d->ethernet)
 		ha_mlx5_global(q->pd->d, &attr, gid);
 	attr.grh.traffic_class = (uint8_t)link->traffic_class;
 	r = ha_mlx5_resolve(q, &attr, &av);

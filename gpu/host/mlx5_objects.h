@@ -2,7 +2,7 @@
 /*
  * mlx5_objects.h - what the files of the table over ConnectX NICs share: its objects, and the calls on them
  *
- * mlx5.c makes devices, domains and buffers, mlx5_queue.c completion queues and queue pairs, mlx5_dct.c targets. The calls of the table
+ * mlx5.c makes devices, domains and buffers, mlx5_port.c knows how a port is and where it is reached, mlx5_queue.c completion queues and queue pairs, mlx5_dct.c targets. The calls of the table
  * (hw.h) that stand here are described there.
  */
 #ifndef HA_GPU_HOST_MLX5_OBJECTS_H
@@ -18,9 +18,16 @@ struct ha_mlx5_device {
 	struct mlx5dv_devx_uar *uar; /* of completion queues, which nobody arms */
 	uint32_t eqn;
 	uint8_t port;
-	struct ibv_port_attr attr;
-	union ibv_gid gid;
+	bool ethernet;
 	int gid_index;
+	struct ha_mlx5_watch {
+		pthread_mutex_t lock; /* deaf, ask_at, fatal */
+		uint64_t state;	      /* enum ha_gpu_port, as last heard; agents read it without the lock */
+		uint64_t look_at;     /* when events are looked for again; the same */
+		uint64_t ask_at;      /* when the port is queried again, in case that no event said it */
+		bool deaf;	      /* there are no events to be had */
+		bool fatal;	      /* the device said that it is gone, which is for good */
+	} watch;
 	char name[64];
 };
 
@@ -56,7 +63,12 @@ struct ha_mlx5_qp {
 	unsigned tries; /* to drain */
 };
 
+/* mlx5_port.c */
+void ha_mlx5_watch_begin(struct ha_mlx5_device *d);
+void ha_mlx5_watch_end(struct ha_mlx5_device *d);
 enum ha_gpu_port ha_mlx5_port_state(void *device);
+bool ha_mlx5_gone(struct ha_mlx5_device *d); /* by a query: it costs a command */
+int ha_mlx5_address(void *device, struct ha_gpu_rc_handle *h);
 
 int ha_mlx5_cq_create(void *device, const struct ha_gpu_cq_attr *attr, void **out);
 int ha_mlx5_cq_destroy(void *cq);

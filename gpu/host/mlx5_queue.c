@@ -18,7 +18,7 @@ int ha_mlx5_refused(struct ha_mlx5_device *d, const char *what, const uint8_t *o
 {
 	int r = errno && errno != EIO ? -errno : -EREMOTEIO;
 
-	if (ha_mlx5_port_state(d) == HA_GPU_PORT_GONE)
+	if (ha_mlx5_gone(d))
 		return -EIO;
 	HA_WARN(d->name, "refuses to %s: status 0x%02x, syndrome 0x%08x, %s", what, ha_gpu_prm_status(out), ha_gpu_prm_syndrome(out),
 		strerror(-r));
@@ -151,15 +151,9 @@ int ha_mlx5_qp_destroy(struct ha_gpu_hw_qp *qp)
 void ha_mlx5_qp_handle(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *h)
 {
 	const struct ha_mlx5_qp *q = qp->own;
-	const struct ha_mlx5_device *d = q->pd->d;
 
 	h->qpn = q->qpn;
 	h->psn = q->psn;
-	h->lid = d->attr.lid;
-	h->mtu = (uint8_t)d->attr.active_mtu;
-	h->ethernet = d->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	memcpy(&h->spn, d->gid.raw, 8);
-	memcpy(&h->iid, d->gid.raw + 8, 8);
 }
 
 /* ---- transitions ---- */
@@ -214,15 +208,15 @@ static int peer_of(struct ha_mlx5_qp *q, const struct ha_gpu_rc_link *link, stru
 	const struct ha_gpu_rc_handle *h = &link->peer;
 
 	memset(p, 0, sizeof(*p));
-	if (d->attr.link_layer == IBV_LINK_LAYER_ETHERNET && link->service_level > 7) {
+	if (d->ethernet && link->service_level > 7) {
 		HA_WARN(d->name, "is a RoCE port, with priorities 0 to 7, and HA_GPU_SL is %u: set it to one of them", link->service_level);
 		return -EINVAL;
 	}
 	p->qpn = h->qpn;
 	p->psn = h->psn;
 	p->port = d->port;
-	p->mtu = h->mtu < d->attr.active_mtu ? h->mtu : d->attr.active_mtu;
-	p->ethernet = d->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	p->mtu = h->mtu < link->local.mtu ? h->mtu : link->local.mtu;
+	p->ethernet = d->ethernet;
 	memcpy(p->gid, &h->spn, 8);
 	memcpy(p->gid + 8, &h->iid, 8);
 	p->gid_index = (unsigned)d->gid_index;

@@ -188,23 +188,32 @@ static int qp_destroy(struct ha_gpu_hw_qp *qp)
 	return 0;
 }
 
-/* A NIC's number is its address. */
 static void qp_handle(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *h)
 {
+	uint64_t number = ((struct soft_qp *)qp->own)->nic->number;
+
 	h->qpn = qp->qpn;
-	h->iid = ((struct soft_qp *)qp->own)->nic->number;
-	h->psn = (uint32_t)((h->iid << 12 | h->qpn) * 0x9e3779 & 0xffffff);
+	h->psn = (uint32_t)((number << 12 | h->qpn) * 0x9e3779 & 0xffffff);
+}
+
+static int address(void *device, struct ha_gpu_rc_handle *h)
+{
+	h->iid = ha_gpu_load(&((struct soft_nic *)device)->address);
+	return 0;
 }
 
 static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
 {
 	static const enum soft_state as[] = { SOFT_RESET, SOFT_INIT, SOFT_RTR, SOFT_RTS, SOFT_ERR };
+	const struct soft_nic *peer;
 
-	if (to == HA_GPU_QP_RTR && ((struct soft_qp *)qp->own)->kind == SOFT_DCI)
-		return soft_qp_modify(qp->own, SOFT_RTR, 0, 0);
-	if (to == HA_GPU_QP_RTR)
-		soft_qp_number(qp->own, link->local.psn, link->peer.psn);
-	return soft_qp_modify(qp->own, as[to], to == HA_GPU_QP_RTR ? (uint32_t)link->peer.iid : 0, to == HA_GPU_QP_RTR ? link->peer.qpn : 0);
+	if (to != HA_GPU_QP_RTR || ((struct soft_qp *)qp->own)->kind == SOFT_DCI)
+		return soft_qp_modify(qp->own, as[to], 0, 0);
+	peer = soft_nic_at(((struct soft_qp *)qp->own)->nic->fabric, link->peer.iid);
+	if (!peer)
+		return -EHOSTUNREACH;
+	soft_qp_number(qp->own, link->local.psn, link->peer.psn);
+	return soft_qp_modify(qp->own, SOFT_RTR, peer->number, link->peer.qpn);
 }
 
 static int qp_drained(struct ha_gpu_hw_qp *qp)
@@ -239,7 +248,11 @@ static int dct_destroy(struct ha_gpu_hw_dct *dct)
 
 static int dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link, uint64_t av[6])
 {
-	soft_av(av, (uint32_t)link->peer.iid, link->peer.qpn, link->peer.dc_key);
+	const struct soft_nic *peer = soft_nic_at(((struct soft_qp *)dci->own)->nic->fabric, link->peer.iid);
+
+	if (!peer)
+		return -EHOSTUNREACH;
+	soft_av(av, peer->number, link->peer.qpn, link->peer.dc_key);
 	return 0;
 }
 
@@ -261,6 +274,7 @@ const struct ha_gpu_hw_ops ha_gpu_soft_ops = {
 	.qp_create = qp_create,
 	.qp_destroy = qp_destroy,
 	.qp_handle = qp_handle,
+	.address = address,
 	.qp_modify = qp_modify,
 	.qp_drained = qp_drained,
 	.port = port,

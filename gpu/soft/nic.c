@@ -30,6 +30,7 @@ void soft_fabric_clear(struct soft_fabric *f)
 	for (uint32_t i = 0; i < nics; i++) {
 		f->nic[i].fabric = f;
 		f->nic[i].number = i;
+		f->nic[i].address = i;
 		f->nic[i].link = 1;
 		f->nic[i].retry_ns = f->nic[i].rnr_ns = RETRY_NS;
 	}
@@ -263,6 +264,7 @@ static int transition(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic,
 			return -EINVAL;
 		qp->peer_nic = peer_nic;
 		qp->peer_qpn = peer_qpn;
+		qp->peer_address = __atomic_load_n(&qp->nic->fabric->nic[peer_nic].address, __ATOMIC_RELAXED);
 		qp->accepts = qp->kind == SOFT_RC;
 	}
 	qp->state = to;
@@ -361,6 +363,14 @@ enum soft_port soft_nic_port(struct soft_nic *n)
 	if (ha_gpu_load(&n->power) == SOFT_DEAD)
 		return SOFT_PORT_GONE;
 	return ha_gpu_load(&n->power) == SOFT_ON && ha_gpu_load(&n->link) ? SOFT_PORT_UP : SOFT_PORT_DOWN;
+}
+
+struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address)
+{
+	for (uint32_t i = 0; i < f->nnics; i++)
+		if (ha_gpu_load(&f->nic[i].address) == address)
+			return &f->nic[i];
+	return NULL;
 }
 
 void soft_nic_heal(struct soft_nic *n)

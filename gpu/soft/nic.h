@@ -72,6 +72,7 @@ struct soft_qp {
 	uint64_t unheard_ns;  /* since when its request has no answer; 0: it has */
 	bool unacked;	      /* an entry was passed whose acknowledgement never came: only a later one's can stand for it */
 	uint32_t peer_nic, peer_qpn;
+	uint64_t peer_address; /* its NIC's, when it was named: at another it is not found */
 	bool accepts;
 	uint64_t life; /* held requests of another are dropped */
 	uint64_t expected;	  /* next request's number */
@@ -91,6 +92,7 @@ struct soft_qp {
 struct soft_nic {
 	struct soft_fabric *fabric;
 	uint32_t number;
+	uint64_t address; /* how peers are told to reach it; at first its number */
 	uint64_t power; /* enum soft_power */
 	uint64_t link;	/* 1: up */
 	uint64_t link_back_ns; /* when a link that is down comes back by itself; 0: never */
@@ -181,6 +183,8 @@ void *soft_nic_serve(void *nic);
 enum soft_port { SOFT_PORT_UP, SOFT_PORT_DOWN, SOFT_PORT_GONE };
 /* As a driver would tell: what is silent or unannounced looks up. */
 enum soft_port soft_nic_port(struct soft_nic *n);
+/* NULL: nobody has this address. */
+struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address);
 /* Power and link are back. Queue pairs of a device that was gone are in error. */
 void soft_nic_heal(struct soft_nic *n);
 

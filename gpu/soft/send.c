@@ -113,6 +113,7 @@ static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 	qp->key = key;
 	qp->peer_qpn = number;
 	qp->peer_nic = nic;
+	qp->peer_address = __atomic_load_n(&qp->nic->fabric->nic[nic].address, __ATOMIC_RELAXED);
 	qp->talk++;
 	qp->psn = 0;
 	return LANDED;
@@ -144,6 +145,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 {
 	struct soft_nic *n = &qp->nic->fabric->nic[qp->peer_nic];
 
+	if (__atomic_load_n(&n->address, __ATOMIC_RELAXED) != qp->peer_address)
+		return NULL;
 	for (uint64_t i = 0; i < ha_gpu_load(&n->nqps); i++)
 		if (n->qp[i].qpn == qp->peer_qpn)
 			return &n->qp[i];

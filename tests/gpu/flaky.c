@@ -214,6 +214,13 @@ static void qp_handle(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *ha
 	((struct wrap *)qp->own)->f->under->qp_handle(&u, handle);
 }
 
+static int address(void *device, struct ha_gpu_rc_handle *handle)
+{
+	struct wrap *w = device;
+
+	return fails(w->f) ? -EIO : w->f->under->address(w->inner, handle);
+}
+
 static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
 {
 	struct flaky *f = ((struct wrap *)qp->own)->f;
@@ -283,6 +290,7 @@ const struct ha_gpu_hw_ops flaky_ops = {
 	.qp_create = qp_create,
 	.qp_destroy = qp_destroy,
 	.qp_handle = qp_handle,
+	.address = address,
 	.qp_modify = qp_modify,
 	.qp_drained = qp_drained,
 	.port = port,

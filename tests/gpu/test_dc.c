@@ -36,7 +36,7 @@ static void post(uint16_t n, unsigned word, const struct soft_qp *target, uint64
 /* The first step hears the doorbell; then until the entry is done, in one way or the other. */
 static void settle(struct soft_fabric *f)
 {
-	uint64_t end = ha_gpu_now() + 20 * SECOND;
+	uint64_t end = ha_gpu_now() + 120 * SECOND;
 
 	do {
 		CHECK(ha_gpu_now() < end);
@@ -152,12 +152,12 @@ static void one_exchange(struct job_pe *p, uint64_t row, int peer, bool sends)
 
 	if (sends) {
 		memset(here, pattern(row, p->pe, peer), PIECE);
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(row, p->pe, true), here, PIECE, 0, 20 * SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_fence(c, 20 * SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 20 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(row, p->pe, true), here, PIECE, 0, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_fence(c, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 120 * SECOND), HA_GPU_DONE);
 		return;
 	}
-	CHECK_INT(ha_gpu_wait(c, SIGNAL, round_, 20 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_wait(c, SIGNAL, round_, 120 * SECOND), HA_GPU_DONE);
 	for (unsigned i = 0; i < PIECE; i++)
 		CHECK_INT(here[i], pattern(row, peer, p->pe));
 }
@@ -174,7 +174,7 @@ static void *exchange_body(void *arg)
 				if (step < 2)
 					one_exchange(p, row, peer, step == 0);
 				else
-					CHECK_INT(ha_gpu_quiet(conn(p->pe, row, peer), 20 * SECOND), HA_GPU_DONE);
+					CHECK_INT(ha_gpu_quiet(conn(p->pe, row, peer), 120 * SECOND), HA_GPU_DONE);
 			}
 	CHECK(!ha_gpu_bootstrap_agree(&p->bootstrap, 0));
 	return NULL;
@@ -303,7 +303,7 @@ static void never_begun(void)
 
 static void wait_for(struct ha_gpu_conn *c, uint64_t path)
 {
-	for (uint64_t end = ha_gpu_now() + 20 * SECOND; ha_gpu_load(&c->active) != path; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path; usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
@@ -345,6 +345,25 @@ static void comes_back(void)
 	down();
 }
 
+/* A target's port comes back with another address: it was told with the target's number and key never. */
+static void another_address(void)
+{
+	up(2);
+	round_ = 0;
+	exchange(3);
+	for (uint64_t i = 1; i <= 2; i++) {
+		ha_gpu_store(&job.fabric->nic[2].link, 0);
+		ha_gpu_store(&job.fabric->nic[2].told, 1);
+		wait_for(conn(0, 0, 1), 1);
+		exchange(2);
+		ha_gpu_store(&job.fabric->nic[2].address, 100 * i);
+		soft_nic_heal(&job.fabric->nic[2]);
+		wait_for(conn(0, 0, 1), 0);
+		exchange(2);
+	}
+	down();
+}
+
 static void one_round(void)
 {
 	round_ = 0;
@@ -365,6 +384,7 @@ static const struct named_test tests[] = {
 	{ "looked_for_meanwhile", looked_for_meanwhile },
 	{ "nic_killed", nic_killed },
 	{ "comes_back", comes_back },
+	{ "another_address", another_address },
 	{ "each_call_fails", each_call_fails },
 };
 

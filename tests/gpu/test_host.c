@@ -262,7 +262,7 @@ static void nothing_is_up(void)
 /* Until the path's life has ended at this end: nothing brings it back while its NIC is away. */
 static void wait_until_failed(struct ha_gpu_conn *c, unsigned path)
 {
-	for (uint64_t end = ha_gpu_now() + 20 * SECOND; ha_gpu_load(&c->health[path]) != HA_GPU_FAILED; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->health[path]) != HA_GPU_FAILED; usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
@@ -328,6 +328,72 @@ static void fresh_numbers(void)
 	down();
 }
 
+/* ---- a port that comes back with another address ---- */
+
+static void wait_for_state(const struct ha_gpu_agent_path *p, enum ha_gpu_path_state state)
+{
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; __atomic_load_n(&p->state, __ATOMIC_RELAXED) != state; usleep(1000))
+		CHECK(ha_gpu_now() < end);
+}
+
+static void wait_for_path(struct ha_gpu_conn *c, uint64_t path)
+{
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path; usleep(1000))
+		CHECK(ha_gpu_now() < end);
+}
+
+static void cut(unsigned nic)
+{
+	ha_gpu_store(&job.fabric->nic[nic].link, 0);
+	ha_gpu_store(&job.fabric->nic[nic].told, 1);
+}
+
+static void back_at(unsigned nic, uint64_t address)
+{
+	ha_gpu_store(&job.fabric->nic[nic].address, address);
+	soft_nic_heal(&job.fabric->nic[nic]);
+}
+
+static void primary_is_back(void)
+{
+	wait_for_path(conn(0, 0, 1), 0);
+	wait_for_path(conn(1, 0, 0), 0);
+	exchange();
+}
+
+/* Addresses were read once, at the open: a path whose port came back with another LID or GID was never made again. */
+static void another_address(void)
+{
+	up(2, 2, job_connect_1_1);
+	exchange();
+	for (unsigned i = 0; i < 3; i++) { /* the peer's, ours, both */
+		for (unsigned nic = 0; nic <= 2; nic += 2)
+			if (i == 2 || nic == (i ? 0 : 2))
+				cut(nic);
+		wait_for_path(conn(0, 0, 1), 1);
+		wait_for_path(conn(1, 0, 0), 1);
+		exchange();
+		for (unsigned nic = 0; nic <= 2; nic += 2)
+			if (i == 2 || nic == (i ? 0 : 2))
+				back_at(nic, 100 * (i + 1) + nic);
+		primary_is_back();
+	}
+	down();
+}
+
+/* The other end has begun the next life already, with the old address. */
+static void another_address_after_a_join(void)
+{
+	up(2, 2, job_connect_1_1);
+	exchange();
+	cut(2);
+	wait_for_state(&job.pe[0].host->row[0].agent[1].path[0], HA_GPU_PATH_JOINED);
+	back_at(2, 100);
+	primary_is_back();
+	CHECK(job.pe[0].host->row[0].agent[1].path[0].life >= 2);
+	down();
+}
+
 /* ---- growth while kernels run ---- */
 
 static uint64_t enough;
@@ -341,15 +407,15 @@ static void *kernel(void *arg)
 	ha_gpu_world_enter(p->world);
 	while (!ha_gpu_load(&enough) || posted < 50) {
 		*mine = ++posted;
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + 4096, mine, 8, 0, 20 * SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_signal(c, 1, 1, 0, 20 * SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_quiet(c, 20 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + 4096, mine, 8, 0, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_signal(c, 1, 1, 0, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_quiet(c, 120 * SECOND), HA_GPU_DONE);
 	}
-	CHECK_INT(ha_gpu_signal(c, 2, posted, 0, 20 * SECOND), HA_GPU_DONE);
-	CHECK_INT(ha_gpu_wait(c, 2, 1, 20 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_signal(c, 2, posted, 0, 120 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_wait(c, 2, 1, 120 * SECOND), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_signal_value(c, 1), ha_gpu_signal_value(c, 2));
 	CHECK_INT(*(uint64_t *)(p->heap + 4096), ha_gpu_signal_value(c, 1));
-	CHECK_INT(ha_gpu_quiet(c, 20 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_quiet(c, 120 * SECOND), HA_GPU_DONE);
 	ha_gpu_world_leave(p->world);
 	return NULL;
 }
@@ -410,9 +476,9 @@ static uint64_t add_there(uint64_t add)
 
 	CHECK_INT(ha_gpu_fetch_add(c, c->remote + 8, add, &old, &posted, 1000000), HA_GPU_TIMEOUT);
 	CHECK(posted);
-	for (uint64_t end = ha_gpu_now() + 20 * SECOND; !ha_gpu_serve(conn(1, 0, 0)) || conn(1, 0, 0)->served != conn(1, 0, 0)->answered; usleep(100))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; !ha_gpu_serve(conn(1, 0, 0)) || conn(1, 0, 0)->served != conn(1, 0, 0)->answered; usleep(100))
 		CHECK(ha_gpu_now() < end);
-	CHECK_INT(ha_gpu_fetch_add_wait(c, &old, 20 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_fetch_add_wait(c, &old, 120 * SECOND), HA_GPU_DONE);
 	return old;
 }
 
@@ -524,6 +590,8 @@ static const struct named_test tests[] = {
 	{ "nothing_is_up", nothing_is_up },
 	{ "without_backup", without_backup },
 	{ "fresh_numbers", fresh_numbers },
+	{ "another_address", another_address },
+	{ "another_address_after_a_join", another_address_after_a_join },
 	{ "growth_under_kernels", growth_under_kernels },
 	{ "unfinished_kernel", unfinished_kernel },
 	{ "signal_of_an_older_life", signal_of_an_older_life },

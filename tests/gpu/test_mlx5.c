@@ -49,6 +49,31 @@ static int gone(void *p)
 	return 0;
 }
 
+/* ---- events: how many of which kind a context's file holds; and it can be set to not waiting ---- */
+
+static int events_pipe(void)
+{
+	static int fd[2] = { -1, -1 };
+
+	pthread_mutex_lock(&lock);
+	if (fd[0] < 0)
+		CHECK(!pipe(fd));
+	pthread_mutex_unlock(&lock);
+	return fd[0];
+}
+
+#define EVENTS 8
+static struct ibv_async_event event[EVENTS];
+static unsigned nevents, taken, acknowledged;
+static int no_events; /* what is said where there are none */
+
+static void happens(enum ibv_event_type type, int port)
+{
+	CHECK(nevents < EVENTS);
+	event[nevents].event_type = type;
+	event[nevents++].element.port_num = port;
+}
+
 /* ---- libmlx5 ---- */
 
 static bool is_supported(struct ibv_device *d)
@@ -63,6 +88,7 @@ static struct ibv_context *open_device(struct ibv_device *d, struct mlx5dv_conte
 	CHECK(attr->flags & MLX5DV_CONTEXT_FLAGS_DEVX);
 	c->device = d;
 	c->cmd_fd = self;
+	c->async_fd = events_pipe();
 	return c;
 }
 
@@ -225,20 +251,44 @@ static int query_device(V, struct ibv_context *c, struct ibv_device_attr *attr)
 	return 0;
 }
 
+static long queries;
+static int query_fails;
+static enum ibv_port_state port_state = IBV_PORT_ACTIVE;
+static uint16_t lid;
+static uint8_t gid_byte;
+
 static int query_port(V, struct ibv_context *c, uint8_t port, struct ha_port_attr *attr)
 {
+	__atomic_fetch_add(&queries, 1, __ATOMIC_RELAXED);
 	if (device_gone)
 		return -EIO;
+	if (query_fails)
+		return query_fails;
 	memset(attr, 0, sizeof(*attr));
-	attr->attr.state = IBV_PORT_ACTIVE;
+	attr->attr.state = port_state;
 	attr->attr.link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->attr.active_mtu = IBV_MTU_4096;
+	attr->attr.lid = lid;
 	return 0;
+}
+
+static int get_async_event(V, struct ibv_context *c, struct ibv_async_event *e)
+{
+	if (taken == nevents)
+		return no_events ? no_events : -EAGAIN;
+	*e = event[taken++];
+	return 0;
+}
+
+static void ack_async_event(V, struct ibv_async_event *e)
+{
+	acknowledged++;
 }
 
 static int query_gid(V, struct ibv_context *c, uint8_t port, int index, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
+	gid->raw[9] = gid_byte;
 	gid->raw[10] = gid->raw[11] = 0xff;
 	gid->raw[15] = (uint8_t)(1 + c->cmd_fd * 16 + (c->device - device));
 	return 0;
@@ -290,6 +340,7 @@ static int dereg_mr(V, struct ibv_mr *mr)
 
 static struct ha_verbs_ops verbs = { .name = "fake", .device_list = device_list, .device_list_free = device_list_free, .open = open_plain,
 				     .close = close_any, .query_device = query_device, .query_port = query_port, .query_gid = query_gid,
+				     .get_async_event = get_async_event, .ack_async_event = ack_async_event,
 				     .alloc_pd = alloc_pd, .dealloc_pd = dealloc_pd, .create_srq = create_srq, .destroy_srq = destroy_srq, .reg_mr = reg_mr, .reg_dmabuf_mr = reg_dmabuf_mr, .dereg_mr = dereg_mr };
 
 /* ---- a process ---- */
@@ -597,6 +648,119 @@ static void refused_is_no_fence(void)
 	CHECK_INT(live, 0);
 }
 
+/* ---- ports ---- */
+
+static struct ha_gpu_mlx5 alone;
+
+static void *one_port(void)
+{
+	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
+	void *port;
+
+	alone = (struct ha_gpu_mlx5){ .verbs = &verbs, .dv = dv, .gid_index = -1, .memory = { .alloc = alloc, .free = release } };
+	CHECK_INT(ha_gpu_mlx5_ops.ports(&alone, list, HA_GPU_PORTS_MAX), NICS);
+	CHECK(!ha_gpu_mlx5_ops.open(&alone, 0, &port));
+	return port;
+}
+
+static void end_port(void *port)
+{
+	CHECK(!ha_gpu_mlx5_ops.close(port));
+	device_list_free(&verbs, alone.list);
+	CHECK_INT(live, 0);
+	CHECK_INT(acknowledged, taken);
+}
+
+/* As an agent asks, at every step. */
+static void wait_for_port(void *port, enum ha_gpu_port state)
+{
+	while (ha_gpu_mlx5_ops.port(port) != state)
+		sched_yield();
+}
+
+/* A query is a command to the firmware, and every step of every connection sent one. */
+static void port_is_asked_seldom(void)
+{
+	void *port = one_port();
+	uint64_t begin = ha_gpu_now(), seconds;
+
+	queries = 0;
+	for (unsigned i = 0; i < 100000; i++)
+		CHECK_INT(ha_gpu_mlx5_ops.port(port), HA_GPU_PORT_UP);
+	seconds = (ha_gpu_now() - begin) / 1000000000;
+	CHECK(queries <= (long)seconds + 2);
+	end_port(port);
+}
+
+/* What events say counts at once; of another port they say nothing. And what no event has said is found out all the same. */
+static void events_tell(void)
+{
+	void *port = one_port();
+	long before;
+
+	happens(IBV_EVENT_PORT_ERR, 2);
+	happens(IBV_EVENT_LID_CHANGE, 1);
+	while (taken < nevents)
+		CHECK_INT(ha_gpu_mlx5_ops.port(port), HA_GPU_PORT_UP);
+	port_state = IBV_PORT_DOWN;
+	happens(IBV_EVENT_PORT_ERR, 1);
+	wait_for_port(port, HA_GPU_PORT_DOWN);
+	before = queries;
+	port_state = IBV_PORT_ACTIVE;
+	happens(IBV_EVENT_PORT_ACTIVE, 1);
+	wait_for_port(port, HA_GPU_PORT_UP);
+	CHECK(queries > before);
+	port_state = IBV_PORT_DOWN; /* without an event */
+	wait_for_port(port, HA_GPU_PORT_DOWN);
+	port_state = IBV_PORT_ACTIVE;
+	wait_for_port(port, HA_GPU_PORT_UP);
+	happens(IBV_EVENT_DEVICE_FATAL, 0);
+	wait_for_port(port, HA_GPU_PORT_GONE);
+	before = queries;
+	for (uint64_t end = ha_gpu_now() + 1100000000; ha_gpu_now() < end;)
+		CHECK_INT(ha_gpu_mlx5_ops.port(port), HA_GPU_PORT_GONE); /* for good */
+	CHECK_INT(queries, before);
+	end_port(port);
+}
+
+/* Events that end are a device that goes, which the query says. One that fails otherwise says nothing: it was taken for a device that is gone,
+ * and that for a fence. */
+static void query_that_fails(void)
+{
+	void *port = one_port();
+	long before = queries;
+
+	query_fails = -ENOMEM;
+	happens(IBV_EVENT_PORT_ACTIVE, 1); /* asks */
+	while (queries == before)
+		CHECK_INT(ha_gpu_mlx5_ops.port(port), HA_GPU_PORT_UP);
+	CHECK_INT(ha_gpu_mlx5_ops.port(port), HA_GPU_PORT_UP);
+	no_events = -EIO;
+	device_gone = true;
+	wait_for_port(port, HA_GPU_PORT_GONE);
+	end_port(port);
+}
+
+/* A port may come back with another LID, or GID at the same index. */
+static void address_is_read_anew(void)
+{
+	struct ha_gpu_rc_handle first = { 0 }, second = { 0 };
+	void *port = one_port();
+
+	lid = 3;
+	CHECK(!ha_gpu_mlx5_ops.address(port, &first));
+	lid = 0xbeef;
+	gid_byte = 7;
+	CHECK(!ha_gpu_mlx5_ops.address(port, &second));
+	CHECK_INT(first.lid, 3);
+	CHECK_INT(second.lid, 0xbeef);
+	CHECK(first.spn == second.spn && first.iid != second.iid && second.ethernet);
+	CHECK_INT(second.mtu, IBV_MTU_4096);
+	device_gone = true;
+	CHECK_INT(ha_gpu_mlx5_ops.address(port, &second), -EIO);
+	end_port(port);
+}
+
 /* A libmlx5 that lacks calls: what was closed already is not closed again by whoever cleans up. */
 static void old(void)
 {
@@ -612,6 +776,10 @@ static const struct named_test tests[] = {
 	{ "proxied", proxied },
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
+	{ "port_is_asked_seldom", port_is_asked_seldom },
+	{ "events_tell", events_tell },
+	{ "query_that_fails", query_that_fails },
+	{ "address_is_read_anew", address_is_read_anew },
 	{ "old", old },
 	{ "dynamic", dynamic },
 };
