@@ -81,6 +81,12 @@ int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config 
 	return 0;
 }
 
+static void changed(struct ina_switch *sw)
+{
+	if (!++sw->changes)
+		sw->changes = 1;
+}
+
 int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *c, const char **why)
 {
 	uint32_t each;
@@ -88,6 +94,7 @@ int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *c, 
 
 	if (err)
 		return err;
+	changed(sw);
 	sw->group[c->id] = (struct ina_group){ .config = *c, .installed = true, .lived = true };
 	each = c->len / c->workers;
 	for (unsigned w = 0; w < c->workers; w++)
@@ -121,9 +128,11 @@ int ina_switch_remove(struct ina_switch *sw, uint8_t id, uint32_t epoch)
 	struct ina_group *g;
 	int err = find(sw, id, epoch, &g);
 
-	if (!err)
-		g->installed = false;
-	return err;
+	if (err)
+		return err;
+	changed(sw);
+	g->installed = false;
+	return 0;
 }
 
 int ina_switch_end(struct ina_switch *sw, uint8_t id, uint32_t epoch)

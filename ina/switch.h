@@ -44,6 +44,7 @@ struct ina_switch {
 	uint8_t mac[6];
 	struct ina_slot *slot; /* the owner's */
 	uint32_t nslots;
+	uint32_t changes; /* how often groups came or went; never 0 once there is one */
 	struct ina_group group[INA_GROUPS];
 };
 

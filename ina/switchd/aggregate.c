@@ -1,171 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * aggregate.c - a contribution to the slot core, and its answers to the ranks
+ * aggregate.c - contributions to the slot core, and its answers to the ranks: answers.h, the general way here, and in predicted.h the way of nearly all packets
  *
- * One packet for each rank that gets an answer, of one copy of the words from the slot. The packets that came are used again for the answers, so a sum
- * takes no new ones. Words shared between the answers (attached mbufs) would save less than they cost: an answer would be two
- * mbufs, the drivers of virtual devices copy both into their rings all the same (af_xdp takes no chains at all), and the slot, which its next psn
- * overwrites, would have to live until the last driver had sent.
+ * Compiled again by aggregate_avx2.c.
  */
-#include "ina/port/packet.h"
-#include "ina/step.h"
-#include "ina/switchd/core.h"
-
 #ifndef INA_AGGREGATE
 #define INA_AGGREGATE ina_aggregate_plain
-#define LANE 16
+#define INA_AGGREGATE_PREDICTED ina_aggregate_predicted_plain
+#define LANE 16 /* bytes of a register */
 #endif
-#define INLINE static inline __attribute__((always_inline))
-
-/* ---- packets ---- */
-
-static void __attribute__((noinline, cold)) drop(struct rte_mbuf *m)
-{
-	rte_pktmbuf_free(m);
-}
-
-static void __attribute__((noinline, cold)) bad(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
-{
-	c->count.fault[fault]++;
-	drop(m);
-}
-
-/* An mbuf that another user may see, or that has no room, is not written to. */
-INLINE struct rte_mbuf *reusable(struct rte_mbuf *m)
-{
-	if (unlikely(rte_mbuf_refcnt_read(m) > 1 || m->nb_segs > 1 || m->data_len + rte_pktmbuf_tailroom(m) < INA_FRAME_MAX || !RTE_MBUF_DIRECT(m))) {
-		drop(m);
-		return NULL;
-	}
-	m->ol_flags = 0;
-	return m;
-}
-
-/* A packet that is done with. */
-INLINE void put(struct ina_core *c, struct rte_mbuf *m)
-{
-	if (c->nspare == INA_SPARES)
-		drop(m);
-	else if ((m = reusable(m)))
-		c->spare[c->nspare++] = m;
-}
-
-static struct rte_mbuf *__attribute__((noinline, cold)) fresh(struct ina_core *c)
-{
-	return rte_pktmbuf_alloc(c->all->pool);
-}
-
-INLINE struct rte_mbuf *take(struct ina_core *c)
-{
-	return likely(c->nspare) ? c->spare[--c->nspare] : fresh(c);
-}
-
-INLINE void send_answer(struct ina_core *c, unsigned port, struct rte_mbuf *m)
-{
-	if (unlikely(c->all->trouble.on) && !ina_trouble_pass(&c->trouble, m, (int)port, c->now))
-		return;
-	ina_tx_send(&c->tx[port], m);
-}
-
-/* ---- answers ---- */
-
-/* As wide as this processor's registers. */
-typedef uint64_t lane __attribute__((vector_size(LANE), aligned(4), may_alias));
-
-INLINE void copy_words(void *to, const uint8_t *from)
-{
-	for (unsigned i = 0; i < INA_PAYLOAD_BYTES / LANE; i++)
-		((lane *)to)[i] = ((const lane *)from)[i];
-}
-
-/* What the ranks' answers have in common. */
-struct answers {
-	struct ina_wire_head head;
-	const uint8_t *words;
-	uint64_t group, ecn;
-};
-
-INLINE struct answers answers_of(const struct ina_frame *a)
-{
-	return (struct answers){ .head = ina_wire_make(a), .words = a->words, .group = a->group, .ecn = a->ecn };
-}
-
-/* m: a packet to be used, or NULL for a new one. Always taken. */
-INLINE void answer(struct ina_core *c, const struct answers *a, uint8_t rank, struct rte_mbuf *m)
-{
-	struct ina_cores *all = c->all;
-	uint64_t place = atomic_load_explicit(&all->where[a->group][rank], memory_order_relaxed);
-	uint16_t port = ina_place_port(place);
-	uint64_t ecn = a->ecn;
-	uint8_t *b;
-	size_t head;
-
-	if (unlikely(!place)) {
-		c->count.answers_nowhere++;
-		drop(m);
-		return;
-	}
-	if (!m)
-		m = take(c);
-	if (unlikely(!m)) {
-		c->count.no_packet++;
-		return;
-	}
-	if (ina_mark_packet(&c->egress[port], ina_tx_depth(&c->tx[port]))) {
-		c->count.marked += ecn != INA_CE;
-		ecn = INA_CE;
-	}
-	b = rte_pktmbuf_mtod(m, uint8_t *);
-	head = ina_wire_write(&a->head, place, c->sw.group[a->group].config.member[rank].addr, rank, ecn, !all->port[port].checksum, b);
-	if (a->words)
-		copy_words(b + head, a->words);
-	ina_packet_made(&all->port[port], m, head + (a->words ? INA_PAYLOAD_BYTES : 0));
-	c->count.answers++;
-	send_answer(c, port, m);
-}
-
-/* The sender's last: its packet holds what is decoded. */
-INLINE uint8_t turn_of(unsigned i, unsigned ranks, uint8_t sender)
-{
-	return (uint8_t)(i < sender ? i : i + 1 < ranks ? i + 1 : sender);
-}
-
-/* Some get words, the others none. */
-static void __attribute__((noinline)) answer_each(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
-{
-	unsigned ranks = c->sw.group[f->group].config.ranks;
-	struct answers with = answers_of(f), without;
-
-	ina_step_leave_out(f);
-	without = answers_of(f);
-	for (unsigned i = 0; i < ranks; i++) {
-		uint8_t rank = turn_of(i, ranks, f->rank);
-
-		answer(c, ina_coll_gets(f->coll, f->root, rank) ? &with : &without, rank, rank == f->rank ? m : NULL);
-	}
-}
-
-INLINE void answer_all(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
-{
-	unsigned ranks = c->sw.group[f->group].config.ranks;
-	uint8_t sender = f->rank;
-	struct answers a;
-
-	if (f->words && f->coll != INA_ALL_REDUCE) {
-		struct ina_frame copy = *f;
-
-		answer_each(c, &copy, m);
-		return;
-	}
-	a = answers_of(f);
-	for (unsigned i = 0; i < ranks; i++) {
-		uint8_t rank = turn_of(i, ranks, sender);
-
-		answer(c, &a, rank, rank == sender ? m : NULL);
-	}
-}
+#include "ina/switchd/answers.h"
 
 /* ---- contributions ---- */
+
+/* What is not plain comes seldom, and would take the place of what comes often. */
+INLINE bool predictable(const struct ina_frame *f, const struct rte_mbuf *m)
+{
+	return f->words && f->coll == INA_ALL_REDUCE && f->ecn == INA_ECT1 && !f->flags && m->data_len == ina_wire_bytes(f);
+}
+
+/* Of the next packet, from one that was taken. */
+static void __attribute__((noinline)) predict(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m, uint32_t each)
+{
+	const struct ina_group_config *g = &c->sw.group[f->group].config;
+	struct ina_prediction *p = &c->prediction[ina_predict_row(f->group, (uint8_t)(f->worker << 2 | INA_ECT1))][f->rank];
+	uint64_t comes = ina_predict_comes(c->sw.changes, m->port, m->data_len);
+	struct ina_frame a = *f;
+	struct ina_wire_head head;
+
+	if (!predictable(f, m))
+		return;
+	*p = (struct ina_prediction){ .comes = comes, .place = ina_place_of(f->src_mac, m->port), .whose = ina_predict_whose(c->sw.changes, f->group, f->worker),
+				      .first = g->base + f->worker * each, .each = each, .port = m->port, .bytes = m->data_len, .group = f->group, .rank = f->rank, .root = f->root,
+				      .ranks = g->ranks, .extended = f->extended, .checksum = c->all->port[m->port].checksum };
+	ina_predict_head(p, rte_pktmbuf_mtod(m, const uint8_t *), f->extended);
+	a.src = c->sw.addr;
+	ina_copy_mac(a.src_mac, c->sw.mac);
+	a.flags = f->extended ? INA_F_ANSWER : 0;
+	a.exponent = 0;
+	a.agg_addr = 0;
+	a.psn = 0;
+	head = ina_wire_make(&a);
+	ina_wire_write(&head, p->place, f->src, f->rank, INA_ECT1, !p->checksum, p->answer);
+}
 
 /* Did the rank of a known address speak? Then that is where it is. */
 INLINE bool speaks_for_rank(enum ina_reason reason)
@@ -227,20 +104,16 @@ INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mb
 }
 
 
-INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
+/* What a contribution is worth, and who hears of it. */
+INLINE void judge(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
 	struct ina_slot *s = NULL;
 	enum ina_reason reason;
 	enum ina_action action;
+	uint32_t each = 0;
 	struct ina_frame a;
-	uint32_t each;
 	uint8_t flags;
 
-	hear_of_end(c, f);
-	if (ina_mark_packet(&c->ingress, c->depth)) {
-		c->count.marked += f->ecn != INA_CE;
-		f->ecn = INA_CE;
-	}
 	reason = ina_step_find(&c->sw, c->now, f, &s, &each);
 	if (likely(reason == INA_REASON_TAKEN))
 		reason = ina_step_enter(s, each, f, c->sw.group[f->group].config.ranks);
@@ -250,6 +123,8 @@ INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf 
 		learn(c, f, m->port);
 	if (unlikely(reason == INA_REASON_ABORT))
 		tell_of_end(c, f);
+	if (reason == INA_REASON_TAKEN || reason == INA_REASON_COMPLETE)
+		predict(c, f, m, each);
 	if (action == INA_DROP) {
 		put(c, m);
 		return;
@@ -257,16 +132,32 @@ INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf 
 	ina_step_turn_round(&c->sw, f, flags, &a);
 	if (reason == INA_REASON_COMPLETE || reason == INA_REASON_AGAIN)
 		ina_step_put_sum(s, &a);
-	if (action == INA_ANSWER_ALL) {
+	if (action == INA_ANSWER_ALL)
 		answer_all(c, &a, reusable(m));
-	} else {
-		struct answers one;
+	else
+		answer_one(c, &a, reusable(m));
+}
 
-		if (a.words && !ina_coll_gets(a.coll, a.root, a.rank))
-			ina_step_leave_out(&a);
-		one = answers_of(&a);
-		answer(c, &one, a.rank, reusable(m));
+/* Did it meet congestion on its way in? */
+INLINE bool marks_ingress(struct ina_core *c)
+{
+	return ina_mark_packet(&c->ingress, c->depth);
+}
+
+INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
+{
+	hear_of_end(c, f);
+	if (marks_ingress(c)) {
+		c->count.marked += f->ecn != INA_CE;
+		f->ecn = INA_CE;
 	}
+	judge(c, f, m);
+}
+
+static void __attribute__((noinline, cold)) bad(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
+{
+	c->count.fault[fault]++;
+	drop(m);
 }
 
 static void __attribute__((noinline)) reflect_all(struct ina_core *c, struct rte_mbuf **m, unsigned n)
@@ -297,4 +188,29 @@ void INA_AGGREGATE(struct ina_core *c, struct rte_mbuf **m, unsigned n)
 		else
 			bad(c, m[i], fault);
 	}
+}
+
+/* ---- as predicted ---- */
+
+#include "ina/switchd/predicted.h"
+
+unsigned INA_AGGREGATE_PREDICTED(struct ina_core *c, struct rte_mbuf **m, unsigned n, int port)
+{
+	struct burst u = { .comes = ina_predict_comes(c->sw.changes, 0, 0), .addr = __builtin_bswap32(c->sw.addr), .calm = !c->depth && !c->ingress.average };
+	const ina_prediction_row *rows = c->prediction;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct ina_prediction *p = predicted(&u, rows, m[i], port < 0 ? m[i]->port : (unsigned)port);
+
+		if (likely(p))
+			contribute_as_predicted(c, &u, p, m[i]);
+		else
+			m[left++] = m[i];
+	}
+	c->count.reason[INA_REASON_TAKEN] += u.taken;
+	c->count.reason[INA_REASON_COMPLETE] += u.complete;
+	c->count.answers += u.answers;
+	c->count.predicted += n - left;
+	return left;
 }

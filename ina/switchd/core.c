@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define AHEAD 6		/* packets whose first bytes are fetched before they are looked at */
 #define RING 2048 /* packets that may wait for another core */
 #define SHORT_ROUNDS 10000 /* in a second */
 #define IP_AT INA_ETHERNET_BYTES
@@ -58,6 +57,12 @@ static inline void fetch_slot(const struct ina_core *c, uint32_t slot)
 
 /* ---- a round ---- */
 
+/* Not when packets are lost, repeated or sent back on purpose. How many are left. */
+static inline unsigned aggregate_predicted(struct ina_core *c, struct rte_mbuf **m, unsigned n, int port)
+{
+	return unlikely(c->all->trouble.on | c->all->reflect) ? n : c->aggregate_predicted(c, m, n, port);
+}
+
 /* True: it is for this core's slots. Else it is gone. */
 static inline bool classify(struct ina_core *c, struct rte_mbuf *m)
 {
@@ -94,34 +99,34 @@ static void look_behind(struct ina_core *c, uint16_t port, uint16_t queue)
 static unsigned receive(struct ina_core *c, uint16_t port, uint16_t queue)
 {
 	struct rte_mbuf *m[INA_BURST];
-	unsigned n = ina_port_receive(&c->all->port[port], queue, m, INA_BURST), mine = 0;
+	unsigned n = ina_port_receive(&c->all->port[port], queue, m, INA_BURST), left, mine = 0;
 
 	if (n == INA_BURST)
 		look_behind(c, port, queue);
-	for (unsigned i = 0; i < n && i < AHEAD; i++)
+	c->count.received += n;
+	for (unsigned i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
-	for (unsigned i = 0; i < n; i++) {
-		if (i + AHEAD < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + AHEAD], void *));
+	left = aggregate_predicted(c, m, n, port);
+	for (unsigned i = 0; i < left; i++) {
 		m[i]->port = port;
 		if (classify(c, m[i]))
 			m[mine++] = m[i];
 	}
 	if (mine)
 		c->aggregate(c, m, mine);
-	c->count.received += n;
 	return n;
 }
 
 static unsigned take_passed(struct ina_core *c)
 {
 	struct rte_mbuf *m[INA_BURST];
-	unsigned n = ina_spread_receive(&c->all->spread, c->index, m, INA_BURST);
+	unsigned n = ina_spread_receive(&c->all->spread, c->index, m, INA_BURST), left;
 
 	if (n == INA_BURST)
 		c->depth += ina_spread_depth(&c->all->spread, c->index);
-	if (n)
-		c->aggregate(c, m, n);
+	left = aggregate_predicted(c, m, n, -1);
+	if (left)
+		c->aggregate(c, m, left);
 	return n;
 }
 
@@ -251,13 +256,24 @@ static void *map(size_t size)
 }
 
 /* What is made for this processor. */
-static ina_aggregate_fn *aggregate_here(void)
+static void choose_aggregate(struct ina_core *c)
 {
+	c->aggregate = ina_aggregate_plain;
+	c->aggregate_predicted = ina_aggregate_predicted_plain;
 #ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2"))
-		return ina_aggregate_avx2;
+	if (__builtin_cpu_supports("avx2")) {
+		c->aggregate = ina_aggregate_avx2;
+		c->aggregate_predicted = ina_aggregate_predicted_avx2;
+	}
 #endif
-	return ina_aggregate_plain;
+}
+
+static void core_free(struct ina_core *c)
+{
+	if (c->slot)
+		munmap(c->slot, c->all->nslots * sizeof(*c->slot));
+	ina_predictions_close(c->prediction);
+	free(c);
 }
 
 static struct ina_core *core_open(struct ina_cores *all, unsigned index)
@@ -269,10 +285,11 @@ static struct ina_core *core_open(struct ina_cores *all, unsigned index)
 	memset(c, 0, sizeof(*c));
 	c->all = all;
 	c->index = index;
-	c->aggregate = aggregate_here();
+	choose_aggregate(c);
 	c->slot = map(all->nslots * sizeof(*c->slot)); /* what no group uses is never touched */
-	if (!c->slot) {
-		free(c);
+	c->prediction = ina_predictions_open();
+	if (!c->slot || !c->prediction) {
+		core_free(c);
 		return NULL;
 	}
 	ina_switch_init(&c->sw, all->addr, all->mac, c->slot, all->nslots);
@@ -341,8 +358,7 @@ void ina_cores_close(struct ina_cores *all)
 		ina_trouble_close(&c->trouble);
 		while (c->nspare)
 			rte_pktmbuf_free(c->spare[--c->nspare]);
-		munmap(c->slot, all->nslots * sizeof(*c->slot));
-		free(c);
+		core_free(c);
 		all->core[i] = NULL;
 	}
 	ina_spread_close(&all->spread);

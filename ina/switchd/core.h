@@ -19,6 +19,7 @@
 #include "ina/switch.h"
 #include "ina/switchd/mac_table.h"
 #include "ina/switchd/mark.h"
+#include "ina/switchd/predict.h"
 #include "ina/switchd/trouble.h"
 
 /* X(name, "what it was"): packets that the slot core does not see, and what becomes of answers. */
@@ -26,6 +27,7 @@
 	X(received, "Packets that came in.")                                              \
 	X(passed, "Packets passed on to the core whose slots they are for.")              \
 	X(pass_dropped, "Packets dropped because another core's ring was full.")          \
+	X(predicted, "Contributions that began as predicted from the rank's last one.")                   \
 	X(answers, "Answers made.")                                                       \
 	X(answers_nowhere, "Answers not made, for the rank has not said anything yet.")   \
 	X(no_packet, "Packets not made or copied, for the pool was empty.")               \
@@ -84,13 +86,16 @@ struct ina_cores {
 
 struct ina_core;
 typedef void ina_aggregate_fn(struct ina_core *core, struct rte_mbuf **m, unsigned n);
+typedef unsigned ina_aggregate_predicted_fn(struct ina_core *core, struct rte_mbuf **m, unsigned n, int port);
 
 struct ina_core {
 	struct ina_cores *all;
-	ina_aggregate_fn *aggregate; /* for this processor */
+	ina_aggregate_fn *aggregate; /* for this processor, both */
+	ina_aggregate_predicted_fn *aggregate_predicted;
 	unsigned index;
 	struct ina_switch sw;
 	struct ina_slot *slot;
+	ina_prediction_row *prediction;
 	struct ina_tx tx[INA_PORTS_MAX];
 	struct ina_mark egress[INA_PORTS_MAX], ingress;
 	struct ina_spreader spreader;
@@ -120,6 +125,11 @@ void ina_cores_count(const struct ina_cores *all, struct ina_core_counts *sum);
 
 /* Packets of aggregation to this switch, at most INA_BURST, on their core (aggregate.c); their port is the index of the one that they came from. m[] is used up. */
 ina_aggregate_fn ina_aggregate_plain, ina_aggregate_avx2;
+/*
+ * Of any packets those whose heads are as predicted (predict.h); the others, how many it returns, are m[0], m[1], ... then, in their order. port: the index of the one that all
+ * came from; -1: it is in each.
+ */
+ina_aggregate_predicted_fn ina_aggregate_predicted_plain, ina_aggregate_predicted_avx2;
 /* Any other packet (bridge.c). */
 void ina_core_bridge(struct ina_core *core, struct rte_mbuf *m);
 
