@@ -18,6 +18,7 @@
 	X(NO_SECOND, "no-second", "what was sent again once is not sent again")                                     \
 	X(WIDE_WINDOW, "wide-window", "the host has more in flight than half a range")                              \
 	X(NO_DEADLINE, "no-deadline", "the host waits for a silent group for ever")                                 \
+	X(ABORT_ONCE, "abort-once", "who gives up says it once, and it may get lost")                              \
 	X(ANY_ACK, "any-ack", "whatever comes with a psn in flight acknowledges it")                                \
 	X(SPOIL_REST, "spoil-rest", "where one word is saturated, the block's other words are wrong")
 

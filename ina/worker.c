@@ -204,6 +204,14 @@ static uint32_t window(const struct ina_worker *w)
 	return cwnd < most ? cwnd : most;
 }
 
+static void set_rto(struct ina_worker *w)
+{
+	uint64_t rto = w->srtt + 4 * w->rttvar;
+
+	rto = rto < w->config.rto_min_ns ? w->config.rto_min_ns : rto;
+	w->rto = rto > w->config.rto_max_ns ? w->config.rto_max_ns : rto;
+}
+
 /* The first packet in flight starts all clocks. */
 static void start_clocks(struct ina_worker *w, uint64_t now)
 {
@@ -265,16 +273,36 @@ static void fail(struct ina_worker *w, int err)
 	}
 }
 
+/* The answer may come inside of send(). */
+static void tell(struct ina_worker *w)
+{
+	w->telling--;
+	w->count.aborts++;
+	w->timer = ha_clock_now(w->clock) + w->rto;
+	w->rto = w->rto * 2 < w->config.rto_max_ns ? w->rto * 2 : w->config.rto_max_ns;
+	w->ops.send(w->ops.arg, &w->last_word);
+}
+
 static void tell_all(struct ina_worker *w)
 {
 	const struct ina_op *op = w->head;
-	struct ina_frame f;
 
 	if (!w->config.extended)
 		return;
-	fill(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &f);
-	f.flags = INA_F_ABORT;
-	w->ops.send(w->ops.arg, &f);
+	fill(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
+	w->last_word.flags = INA_F_ABORT;
+	w->telling = INA_MUTATION(ABORT_ONCE) ? 1 : INA_TELLS;
+	set_rto(w);
+	tell(w);
+}
+
+/* True: something was sent. */
+static bool tell_again(struct ina_worker *w)
+{
+	if (!w->telling || ha_clock_now(w->clock) < w->timer)
+		return false;
+	tell(w);
+	return true;
 }
 
 void ina_worker_abort(struct ina_worker *w, int err, const char *why)
@@ -382,7 +410,7 @@ bool ina_worker_poll(struct ina_worker *w)
 	uint32_t order = w->order;
 
 	if (w->error)
-		return false;
+		return tell_again(w);
 	if (ina_worker_in_flight(w)) {
 		forgive_absence(w, now);
 		if (look_at_deadlines(w, now))
@@ -402,7 +430,7 @@ uint64_t ina_worker_due(const struct ina_worker *w)
 	uint64_t due = w->timer, peer = w->progress_at + w->config.peer_ns, silent = w->heard_at + w->config.switch_ns;
 
 	if (w->error)
-		return UINT64_MAX;
+		return w->telling ? w->timer : UINT64_MAX;
 	if (w->feeding && ina_worker_in_flight(w) < window(w))
 		return 0;
 	if (!ina_worker_in_flight(w))
@@ -437,14 +465,6 @@ static void measure(struct ina_worker *w, uint64_t rtt)
 	}
 	w->rttvar += off / 4 - w->rttvar / 4;
 	w->srtt += rtt / 8 - w->srtt / 8;
-}
-
-static void set_rto(struct ina_worker *w)
-{
-	uint64_t rto = w->srtt + 4 * w->rttvar;
-
-	rto = rto < w->config.rto_min_ns ? w->config.rto_min_ns : rto;
-	w->rto = rto > w->config.rto_max_ns ? w->config.rto_max_ns : rto;
 }
 
 /* Was the oldest of these sent more than `reorder` transmissions before the answered one? */
@@ -562,6 +582,9 @@ static void take_second(struct ina_worker *w, uint32_t psn)
 
 static void take_abort(struct ina_worker *w)
 {
+	w->telling = 0;
+	if (w->error)
+		return; /* the switch knows what it was told */
 	snprintf(w->why, sizeof(w->why), "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was not renewed, or it "
 		 "has begun a new life; ask the controller", w->config.group, w->config.rank);
 	fail(w, -ECANCELED);
@@ -571,7 +594,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 {
 	struct ina_entry *e;
 
-	if (w->error)
+	if (w->error && !w->telling)
 		return;
 	if (!is_ours(w, f)) {
 		w->count.refused++;
@@ -585,6 +608,8 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		take_abort(w);
 		return;
 	}
+	if (w->error)
+		return;
 	w->heard_at = ha_clock_now(w->clock);
 	if (f->psn - w->left >= ina_worker_in_flight(w)) {
 		w->count.out_range_redundant_ack++;

@@ -5,9 +5,10 @@
  * A state machine without socket, thread or memory of its own: time comes from a clock, packets go to a table, answers are handed in. One
  * worker is one stream: one group, one worker number, its own psns.
  *
- * Timers, both looked at by ina_worker_poll():
+ * Timers, all looked at by ina_worker_poll():
  *   time-out  nothing new was answered for so long: a burst of the oldest is sent again; doubled each time
  *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch for config.switch_ns: the end, with one error
+ *   abort     the switch has not yet said that it knows of the end (extended frames): it is told again; doubled each time, INA_TELLS times in all
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it was last sent again, have been answered
  * (RFC 8985's idea, by count). So also a repetition that gets lost is found. The answer to a repetition says nothing about packets sent once: those
@@ -96,6 +97,7 @@ struct ina_entries {
 	X(probes, "packets without words that asked instead")                                        \
 	X(held, "times the switch said: yours is in")                                                \
 	X(need, "times it said: send it again")                                                      \
+	X(aborts, "times the switch was told that the group is over")                               \
 	X(marked, "answers that met congestion")                                                     \
 	X(overflow, "sums that were saturated")                                                      \
 	X(nonfinite, "sums without a value")
@@ -130,6 +132,8 @@ struct ina_worker {
 	uint32_t doubted, doubts;   /* psns in flight at the last time-out: the first, how many */
 	uint64_t progress_at, heard_at, polled_at;
 	int error; /* 0, or it is over */
+	unsigned telling; /* how often more the switch is told of the end, unless it says that it knows */
+	struct ina_frame last_word; /* what it is told */
 	char why[320];
 	struct ina_counters count;
 };
@@ -154,8 +158,23 @@ bool ina_worker_poll(struct ina_worker *w);
 uint64_t ina_worker_due(const struct ina_worker *w);
 /* A frame as ina_frame_decode() took it. */
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f);
-/* The end, for all ranks: operations end with err (negative), the others are told where the frame can. */
+/*
+ * The end, for all ranks: operations end with err (negative), the others are told where the frame can. That takes until ina_worker_telling() is
+ * false: whoever wants the others to know goes on with ina_worker_poll(), ina_worker_due() and ina_worker_receive() as before.
+ */
 void ina_worker_abort(struct ina_worker *w, int err, const char *why);
+
+/*
+ * An abort may get lost, and so may the switch's answer: it is repeated until that has come, or this often, which with the limits of
+ * ina_worker_defaults() takes 2 s. Counted and not timed, so that a process that stands still does not use them up.
+ */
+#define INA_TELLS 28u
+
+/* The end has been said, and the switch has not answered yet. */
+static inline bool ina_worker_telling(const struct ina_worker *w)
+{
+	return w->telling != 0;
+}
 
 static inline uint32_t ina_worker_in_flight(const struct ina_worker *w)
 {

@@ -60,6 +60,15 @@ static void add_up(const struct ina_frame *f, unsigned ranks, struct ina_slot *s
 	}
 }
 
+/* slot: has the words while the answer is there. */
+static void put_sum(const struct ina_frame *f, unsigned ranks, struct ina_slot *slot, struct ina_frame *answer)
+{
+	add_up(f, ranks, slot);
+	answer->words = ina_coll_gets(f->coll, f->root, f->rank) ? (const uint8_t *)slot->word : NULL;
+	answer->flags = f->extended ? slot->flags | INA_F_ANSWER : 0;
+	answer->exponent = f->extended && answer->words ? slot->exponent : 0;
+}
+
 static void send(struct ha_net *net, unsigned worker, const struct ina_frame *f)
 {
 	struct loopback *l = of(net);
@@ -68,20 +77,20 @@ static void send(struct ha_net *net, unsigned worker, const struct ina_frame *f)
 	struct ina_frame answer = *f;
 	struct ina_slot slot;
 
-	if (f->flags & INA_F_BARE || !ranks)
+	if ((f->flags & INA_F_BARE && !(f->flags & INA_F_ABORT)) || !ranks)
 		return;
 	if (q->tail - q->head == PACKETS) {
 		atomic_fetch_add_explicit(&l->lost, 1, memory_order_relaxed);
 		return;
 	}
-	add_up(f, ranks, &slot);
 	answer.dst = f->src;
 	answer.src = f->dst;
 	memcpy(answer.dst_mac, f->src_mac, 6);
 	memcpy(answer.src_mac, f->dst_mac, 6);
-	answer.words = ina_coll_gets(f->coll, f->root, f->rank) ? (const uint8_t *)slot.word : NULL;
-	answer.flags = f->extended ? slot.flags | INA_F_ANSWER : 0;
-	answer.exponent = f->extended && answer.words ? slot.exponent : 0;
+	if (f->flags & INA_F_ABORT)
+		answer.flags = INA_F_ABORT | INA_F_ANSWER;
+	else
+		put_sum(f, ranks, &slot, &answer);
 	q->len[q->tail % PACKETS] = (uint16_t)ina_frame_encode(&answer, q->packet[q->tail % PACKETS]);
 	q->tail++;
 }

@@ -33,7 +33,7 @@ static void part_done(struct ha_part *part, void *arg)
 
 static void report(struct ha_worker_thread *w, struct ha_stream *s)
 {
-	if (!s->worker.error || s->reported)
+	if (!s->worker.error || s->reported || s->leaving)
 		return;
 	s->reported = true;
 	tell(w, HA_NOTE_FAILED, s->worker.error, s);
@@ -112,13 +112,25 @@ static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
 #undef X
 }
 
-/* A client that leaves with nothing in flight does not disturb the other ranks; all else ends the group for them, too. */
-static void remove_stream(struct ha_worker_thread *w, struct ha_stream *s, int err)
+/*
+ * A client that leaves with nothing in flight does not disturb the other ranks; all else ends the group for them, too. Its operations end at once, but the
+ * stream stays, and with it this rank's place in the group, until the switch knows.
+ */
+static void remove_stream(struct ha_stream *s, int err)
 {
 	if (err || s->worker.head)
 		ina_worker_abort(&s->worker, err ? err : -ECANCELED, s->member->remove_why);
+	s->leaving = true;
+}
+
+/* True: it is gone. */
+static bool has_left(struct ha_worker_thread *w, struct ha_stream *s)
+{
+	if (!s->leaving || ina_worker_telling(&s->worker))
+		return false;
 	unlink_stream(w, s);
 	tell(w, HA_NOTE_REMOVED, 0, s);
+	return true;
 }
 
 static void post(struct ha_worker_thread *w, struct ha_part *p)
@@ -162,7 +174,7 @@ static bool take_notes(struct ha_worker_thread *w)
 			report(w, s);
 			break;
 		case HA_NOTE_REMOVE:
-			remove_stream(w, s, note.err);
+			remove_stream(s, note.err);
 			break;
 		}
 	}
@@ -220,10 +232,12 @@ static bool take_packets(struct ha_worker_thread *w)
 
 static bool poll_streams(struct ha_worker_thread *w)
 {
+	struct ha_stream *next;
 	bool sent = false;
 
-	for (struct ha_stream *s = w->own.first; s; s = s->next) {
-		if (ina_worker_due(&s->worker) > w->own.clock.now)
+	for (struct ha_stream *s = w->own.first; s; s = next) {
+		next = s->next;
+		if (has_left(w, s) || ina_worker_due(&s->worker) > w->own.clock.now)
 			continue;
 		sent |= ina_worker_poll(&s->worker);
 		report(w, s);

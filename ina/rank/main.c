@@ -185,6 +185,16 @@ static int operation(struct rank *r, uint32_t number)
 	return j.wrong ? 3 : 0;
 }
 
+/* A rank that has given up is not gone before the switch knows. */
+static void finish_telling(struct rank *r)
+{
+	while (ina_worker_telling(&r->worker) && !stop) {
+		receive_all(r);
+		if (!ina_worker_poll(&r->worker) && ina_worker_telling(&r->worker))
+			wait_until(r, ina_worker_due(&r->worker));
+	}
+}
+
 /* Those who miss an answer of the last operation need the switch only, but the frames that are late must go. */
 static void print_counters(const struct rank *r)
 {
@@ -294,6 +304,7 @@ static int run(struct options *o, uint64_t seed)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint32_t n = 0; n < o->operations && !rc && !stop; n++)
 		rc = operation(&r, o->first + n);
+	finish_telling(&r);
 	print_counters(&r);
 	packet_close(&r.socket);
 	return rc;

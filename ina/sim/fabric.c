@@ -126,6 +126,10 @@ static uint64_t rate_of(const struct ina_sim_rank *r)
 
 void ina_sim_send_up(struct ina_sim_rank *r, const struct ina_frame *f)
 {
+	if (r->index == 1 && ina_sim_now(r->world) < r->world->cut_until) {
+		r->world->result.lost++;
+		return;
+	}
 	cable(r->world, f, TO_SWITCH, &r->up_free, &r->up_last, rate_of(r), &r->world->sc.up);
 }
 

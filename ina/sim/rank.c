@@ -192,7 +192,7 @@ static void ask_turn(struct ina_sim_rank *r, uint64_t when)
 static void check_error(struct ina_sim_rank *r, int err)
 {
 	struct ina_sim_world *w = r->world;
-	uint64_t limit = w->trouble_at + INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + 50000000;
+	uint64_t limit = w->trouble_at + w->excused_ns + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + 50000000;
 
 	ina_sim_say(w, "rank %u: %s", r->index, r->worker.why);
 	w->result.errors++;
@@ -253,6 +253,28 @@ static void post_next(struct ina_sim_rank *r)
 		r->begins = ina_sim_now(w) + mixed(w, r->posted, r->index, 0, 777) % (w->sc.think_ns + 1);
 }
 
+void ina_sim_rank_leave(struct ina_sim_rank *r)
+{
+	if (r->dead || !r->open || r->failed)
+		return;
+	ina_worker_abort(&r->worker, -ECANCELED, "the rank gives up");
+	rank_fail(r, -ECANCELED); /* its operations have said so, if there was one */
+	ask_turn(r, ina_sim_now(r->world));
+}
+
+/* When there is something to do again. */
+static uint64_t work(struct ina_sim_rank *r, uint64_t now)
+{
+	const struct ina_sim_world *w = r->world;
+	uint64_t due;
+
+	while (!r->failed && r->posted < w->sc.nops && now >= r->begins)
+		post_next(r);
+	ina_worker_poll(&r->worker);
+	due = ina_worker_due(&r->worker);
+	return !r->failed && r->posted < w->sc.nops && r->begins < due ? r->begins : due;
+}
+
 static void turn(void *arg)
 {
 	struct ina_sim_rank *r = arg;
@@ -262,14 +284,9 @@ static void turn(void *arg)
 	if (now < r->turn_at)
 		return; /* an earlier turn has replaced this one */
 	r->turn_at = UINT64_MAX;
-	if (r->dead || !r->open || r->failed || ina_sim_over(w))
+	if (r->dead || !r->open || ina_sim_over(w))
 		return;
-	while (!r->failed && r->posted < w->sc.nops && now >= r->begins)
-		post_next(r);
-	ina_worker_poll(&r->worker);
-	due = ina_worker_due(&r->worker);
-	if (r->posted < w->sc.nops && r->begins < due)
-		due = r->begins;
+	due = work(r, now);
 	if (due != UINT64_MAX)
 		ask_turn(r, due > now ? due : now + 100);
 }

@@ -70,6 +70,12 @@ static void make_trouble(struct ina_sim_scenario *sc, struct sr_rng *rng)
 	case 2:
 		sc->lapse_at = when;
 		break;
+	case 3:
+		if (!sc->extended) /* they have no word for it */
+			break;
+		sc->leave_at = when;
+		sc->outage_ns = one_in(rng, 2) ? between(rng, 0, INA_SIM_OUTAGE_NS) : 0;
+		break;
 	}
 	if (one_in(rng, 2))
 		sc->hostile_ns = between(rng, 1000, 50000);
@@ -122,6 +128,8 @@ void ina_sim_scenario_print(const struct ina_sim_scenario *sc, FILE *out)
 		fprintf(out, "  at %.0f us rank 1 dies\n", (double)sc->dead_at / 1e3);
 	if (sc->lapse_at)
 		fprintf(out, "  at %.0f us the lease ends\n", (double)sc->lapse_at / 1e3);
+	if (sc->leave_at)
+		fprintf(out, "  at %.0f us rank 1 gives up, and is not heard for %.0f us\n", (double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
 	if (sc->hostile_ns)
 		fprintf(out, "  a stranger speaks every %.1f us\n", (double)sc->hostile_ns / 1e3);
 }

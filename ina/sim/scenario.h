@@ -41,6 +41,7 @@ struct ina_sim_scenario {
 	uint64_t restart_at, away_ns; /* the switch loses all it knows, and is away */
 	uint64_t dead_at;	      /* rank 1 says nothing any more */
 	uint64_t lapse_at;	      /* the lease ends: the controller was not heard */
+	uint64_t leave_at, outage_ns; /* rank 1 gives the group up, and its cable upwards is cut for so long */
 	uint64_t hostile_ns;	      /* a stranger says something to somebody that often */
 };
 

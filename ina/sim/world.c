@@ -123,6 +123,12 @@ static bool look_after(struct ina_sim_world *w)
 
 /* ---- what goes wrong ---- */
 
+static void trouble(struct ina_sim_world *w, uint64_t excused_ns)
+{
+	w->trouble_at = ina_sim_now(w);
+	w->excused_ns = excused_ns;
+}
+
 static void come_back(void *arg)
 {
 	struct ina_sim_world *w = arg;
@@ -136,7 +142,7 @@ static void restart(void *arg)
 	struct ina_sim_world *w = arg;
 	static const uint8_t mac[6];
 
-	w->trouble_at = ina_sim_now(w);
+	trouble(w, INA_SIM_PEER_NS);
 	w->away = true;
 	ina_switch_init(&w->sw, INA_SIM_SWITCH_ADDR, mac, w->slot, INA_SIM_SLOTS);
 	ina_sim_say(w, "the switch restarts");
@@ -147,7 +153,7 @@ static void die(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	w->trouble_at = ina_sim_now(w);
+	trouble(w, INA_SIM_PEER_NS);
 	w->rank[1].dead = true;
 	ina_sim_say(w, "rank 1 dies");
 }
@@ -156,9 +162,19 @@ static void lapse(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	w->trouble_at = ina_sim_now(w);
+	trouble(w, INA_SIM_PEER_NS);
 	ina_switch_renew(&w->sw, INA_SIM_GROUP, w->epoch, ina_sim_now(w));
 	ina_sim_say(w, "the lease ends");
+}
+
+static void leave(void *arg)
+{
+	struct ina_sim_world *w = arg;
+
+	trouble(w, INA_SIM_TOLD_NS);
+	w->cut_until = ina_sim_now(w) + w->sc.outage_ns;
+	ina_sim_say(w, "rank 1 gives up");
+	ina_sim_rank_leave(&w->rank[1]);
 }
 
 static void watch(void *arg)
@@ -197,6 +213,7 @@ static void world_open(struct ina_sim_world *w)
 	at(w, w->sc.restart_at, restart);
 	at(w, w->sc.dead_at, die);
 	at(w, w->sc.lapse_at, lapse);
+	at(w, w->sc.leave_at, leave);
 	at(w, w->sc.hostile_ns, ina_sim_stranger);
 	at(w, WATCH_NS, watch);
 }

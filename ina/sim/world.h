@@ -16,6 +16,8 @@
 
 #define INA_SIM_PEER_NS UINT64_C(200000000)   /* the workers' time limits */
 #define INA_SIM_SWITCH_NS UINT64_C(100000000)
+#define INA_SIM_OUTAGE_NS UINT64_C(40000000)
+#define INA_SIM_TOLD_NS UINT64_C(100000000) /* when a rank has given up, the others know, long before their own limit */
 #define INA_SIM_SLOTS 1024u
 #define INA_SIM_LIVES_MAX 8
 #define INA_SIM_START_NS UINT64_C(1000000000) /* the wire's clock at its creation */
@@ -80,6 +82,8 @@ struct ina_sim_world {
 	struct ina_slot slot[INA_SIM_SLOTS];
 	bool away;
 	uint64_t life_at, moved_at, trouble_at; /* trouble: the latest that excuses errors; 0: none */
+	uint64_t excused_ns; /* after it; when all that can fail by it must have */
+	uint64_t cut_until;  /* rank 1's cable upwards */
 	uint32_t epoch;
 	struct ina_sim_rank rank[INA_RANKS_MAX];
 	/* The bytes that the first rank to get them got: hashes. */
@@ -115,6 +119,8 @@ uint64_t ina_sim_packet_life(const struct ina_sim_scenario *sc);
 
 /* rank.c: what a rank does, and what it must get */
 void ina_sim_rank_open(struct ina_sim_rank *r, unsigned resume);
+/* It gives the group up. */
+void ina_sim_rank_leave(struct ina_sim_rank *r);
 void ina_sim_rank_receive(struct ina_sim_rank *r, const struct ina_frame *f);
 bool ina_sim_rank_ended(const struct ina_sim_rank *r);
 #define INA_SIM_SWITCH_ADDR 0x0a0000feu

@@ -56,7 +56,7 @@ static void one_loss(void)
 		sc.nops = 2;
 		for (unsigned i = 0; i < 2; i++)
 			sc.op[i] = (struct ina_sim_op){ INA_ALL_REDUCE, 0, INA_SIM_SMALL, 250 };
-		sc.restart_at = sc.dead_at = sc.lapse_at = sc.hostile_ns = sc.think_ns = 0;
+		sc.restart_at = sc.dead_at = sc.lapse_at = sc.leave_at = sc.hostile_ns = sc.think_ns = 0;
 		sc.skew_ns = 1000;
 		sc.queue_ns = 1000000;
 		sc.up = (struct sr_fault_dir){ .drop_ppm = 1000 };

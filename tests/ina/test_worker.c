@@ -451,8 +451,10 @@ static void dead_rank(void)
 	CHECK_INT(a.total, 1); /* what had its answer is known */
 	CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 	CHECK_INT(ina_worker_post(&w, &b.op), -ETIMEDOUT);
-	CHECK(!ina_worker_poll(&w) && ina_worker_due(&w) == UINT64_MAX);
+	CHECK(!ina_worker_poll(&w) && ina_worker_telling(&w));
 	answer(1);
+	answer_flag(1, INA_F_ABORT);
+	CHECK(!ina_worker_telling(&w) && ina_worker_due(&w) == UINT64_MAX);
 	CHECK_INT(a.total, 1);
 	CHECK(nsent < 2000); /* waiting costs little: 52 bytes for each packet in flight ten times a second */
 }
@@ -658,6 +660,54 @@ static void told_to_end(void)
 	CHECK_INT(sent[0].f.flags, INA_F_ABORT);
 }
 
+/* Each abort is lost but `heard`, none if that is 0. How often it was said until nobody tells any more. */
+static unsigned aborts_until(unsigned heard)
+{
+	struct job j;
+	unsigned n;
+
+	open_worker(true, 64);
+	post(&j, INA_ALL_REDUCE, 0, 2);
+	poll_all();
+	nsent = 0;
+	ina_worker_abort(&w, -EIO, "the disk is gone");
+	CHECK_INT(j.err, -EIO);
+	for (n = 1; ina_worker_telling(&w); n++) {
+		CHECK_INT(nsent, n);
+		CHECK(sent[n - 1].f.flags == INA_F_ABORT && sent[n - 1].f.psn == 0 && sent[n - 1].f.epoch == 5);
+		CHECK(ina_worker_due(&w) > time_now.now && ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
+		time_now.now = ina_worker_due(&w) - 1;
+		CHECK(!ina_worker_poll(&w));
+		answer_flag(0, INA_F_HELD); /* under way when it was said, and no answer to it */
+		answer(1);
+		if (n == heard)
+			answer_flag(0, INA_F_ABORT);
+		time_now.now++;
+		poll_all();
+	}
+	CHECK_INT(w.error, -EIO);
+	CHECK_TEXT(w.why, "the disk is gone");
+	CHECK_INT(j.total, 0);
+	CHECK(ina_worker_due(&w) == UINT64_MAX && !ina_worker_poll(&w));
+	CHECK_INT(w.count.aborts, nsent);
+	return nsent;
+}
+
+/* An abort or the answer to it may get lost: it is said again until the switch has answered, or often enough. */
+static void aborts_repeated(void)
+{
+	uint64_t began = time_now.now;
+
+	CHECK_INT(aborts_until(1), 1);
+	CHECK_INT(aborts_until(2), 2);
+	CHECK_INT(aborts_until(7), 7);
+	CHECK_INT(aborts_until(0), INA_TELLS);
+	CHECK(time_now.now - began > HA_NS_PER_S && time_now.now - began < 4 * HA_NS_PER_S);
+	open_worker(false, 64); /* old frames have no abort */
+	ina_worker_abort(&w, -EIO, "the disk is gone");
+	CHECK(!nsent && !ina_worker_telling(&w));
+}
+
 /* ---- congestion ---- */
 
 /* Marks make the window smaller than the range allows, and it comes back. */
@@ -755,6 +805,7 @@ int main(int argc, char **argv)
 		{ "whole_sentences", whole_sentences },
 		{ "idle", idle },
 		{ "told_to_end", told_to_end },
+		{ "aborts_repeated", aborts_repeated },
 		{ "marks", marks },
 		{ "flags_counted", flags_counted },
 		{ "configured", configured },

@@ -52,6 +52,7 @@ struct fabric {
 	struct ha_group_defaults defaults;
 	struct fabric_faults faults;
 	uint64_t dice, hurt;
+	unsigned aborts_lost; /* as many more of them */
 	struct queue in;
 	struct packet *late;
 	struct port *port[PORTS];
@@ -166,11 +167,21 @@ static void overtake(struct fabric *f)
 	f->late = NULL;
 }
 
+static bool lost_abort(struct fabric *f, const struct packet *p)
+{
+	struct ina_frame frame;
+
+	if (!f->aborts_lost || ina_frame_decode(p->bytes, p->len, &frame) || !(frame.flags & INA_F_ABORT))
+		return false;
+	f->aborts_lost--;
+	return true;
+}
+
 static void one(struct fabric *f, struct packet *p)
 {
 	struct packet *copy;
 
-	if (chance(f, f->faults.lose)) {
+	if (lost_abort(f, p) || chance(f, f->faults.lose)) {
 		f->hurt++;
 		free(p);
 	} else if (!f->late && chance(f, f->faults.late)) {
@@ -511,6 +522,13 @@ void fabric_close(struct fabric *f)
 	free(f->late);
 	free(f->slot);
 	free(f);
+}
+
+void fabric_lose_aborts(struct fabric *f, unsigned aborts)
+{
+	pthread_mutex_lock(&f->lock);
+	f->aborts_lost = aborts;
+	pthread_mutex_unlock(&f->lock);
 }
 
 void fabric_faults(struct fabric *f, struct fabric_faults faults)

@@ -18,6 +18,8 @@ struct fabric_faults {
 struct fabric *fabric_open(const struct ha_group_defaults *defaults);
 void fabric_close(struct fabric *f);
 void fabric_faults(struct fabric *f, struct fabric_faults faults);
+/* So many aborts from now on are lost on their way to the switch. */
+void fabric_lose_aborts(struct fabric *f, unsigned aborts);
 /* The switch drops everything from now on, or no longer. */
 void fabric_switch_down(struct fabric *f, bool down);
 /* It has lost its memory: all groups are gone from it, and the controller knows. */

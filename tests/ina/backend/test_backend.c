@@ -432,6 +432,25 @@ static void rank_leaves_in_the_middle(void)
 	rig_close(&r);
 }
 
+/* What says that a group is over gets lost, several times: the others hear it all the same, and not their own time limit. */
+static void aborts_get_lost(void)
+{
+	struct rig r;
+	struct crew c;
+
+	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	for (unsigned round = 0; round < 3; round++) {
+		crew_open(&c, &r, 2);
+		crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, round);
+		rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 4 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		fabric_lose_aborts(r.fabric, 3 * round);
+		rig_detach(&c.client[1]); /* its process has gone */
+		ends_with(&c, 0, -ECANCELED, 1);
+	}
+	CHECK(fabric_hurt(r.fabric) >= 9);
+	rig_close(&r);
+}
+
 /* ---- clients that die ---- */
 
 static pid_t client_start(const struct rig *r, unsigned host, const struct crew *c, unsigned rank)
@@ -658,6 +677,7 @@ int main(int argc, char **argv)
 		{ "controller_is_away", controller_is_away },
 		{ "leases_do_not_wait_for_questions", leases_do_not_wait_for_questions },
 		{ "rank_leaves_in_the_middle", rank_leaves_in_the_middle },
+		{ "aborts_get_lost", aborts_get_lost },
 		{ "client_killed", client_killed },
 		{ "backend_stops", backend_stops },
 		{ "hostile_requests", hostile_requests },
