@@ -43,7 +43,8 @@ struct ina_shm_server {
 	struct ina_shm_server_config config;
 	const struct ina_shm_server_ops *ops;
 	void *arg;
-	int fd, epoll;
+	struct ina_shm_place place;
+	int epoll;
 	uint64_t deaf_until; /* accept() failed: nobody new is looked at before then, ns; 0: it did not */
 	bool warned;	     /* that it does */
 	unsigned peers;
@@ -77,21 +78,16 @@ struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *c
 	server->ops = ops;
 	server->arg = arg;
 	server->epoll = -1;
-	server->fd = ina_shm_listen(path, config->mode ? config->mode : 0660, why, size);
-	if (server->fd < 0)
+	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
 		goto failed;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll < 0 || watch(server, server->fd, NULL, false)) {
-		snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
-		unlink(path);
-		goto failed;
-	}
-	return server;
-failed:
-	if (server->fd >= 0)
-		close(server->fd);
+	if (server->epoll >= 0 && !watch(server, server->place.fd, NULL, false))
+		return server;
+	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
 	if (server->epoll >= 0)
 		close(server->epoll);
+	ina_shm_unlisten(path, &server->place);
+failed:
 	free(path);
 	free(server);
 	return NULL;
@@ -159,8 +155,7 @@ void ina_shm_server_close(struct ina_shm_server *server)
 		return;
 	while (server->first)
 		gone(server->first, "the backend ends");
-	unlink(server->config.path);
-	close(server->fd);
+	ina_shm_unlisten(server->config.path, &server->place);
 	close(server->epoll);
 	free((char *)server->config.path);
 	free(server);
@@ -195,7 +190,7 @@ static void go_deaf(struct ina_shm_server *server, int err)
 {
 	struct epoll_event none = { 0 };
 
-	if (err == EAGAIN || err == EINTR || err == ECONNABORTED || epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->fd, &none))
+	if (err == EAGAIN || err == EINTR || err == ECONNABORTED || epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &none))
 		return;
 	if (!server->warned)
 		HA_WARN("ina", "%s: new clients have to wait (%s): a larger LimitNOFILE for the backend (ulimit -n), or fewer processes on this host",
@@ -212,7 +207,7 @@ static int listen_again(struct ina_shm_server *server, int timeout_ms)
 
 	if (!server->deaf_until)
 		return timeout_ms;
-	if (now >= server->deaf_until && !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->fd, &event)) {
+	if (now >= server->deaf_until && !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &event)) {
 		server->deaf_until = 0;
 		return timeout_ms;
 	}
@@ -221,7 +216,7 @@ static int listen_again(struct ina_shm_server *server, int timeout_ms)
 
 static void accept_one(struct ina_shm_server *server)
 {
-	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(server->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ina_shm_peer *peer;
 	socklen_t size = sizeof(peer->cred);
 
