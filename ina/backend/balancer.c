@@ -194,6 +194,7 @@ static void split(struct ha_balancer *b, struct ha_job *job, const struct ina_sh
 		part->stream = &m->stream[i];
 		part->job = job;
 		part->data = data;
+		part->lost = job->peer->lost;
 		part->type = r->type;
 		ha_part_prepare(part);
 		data += (size_t)part->op.packets * INA_PAYLOAD_BYTES;

@@ -17,6 +17,7 @@ struct ha_peer *ha_peer_create(struct ina_shm_peer *shm, unsigned workers)
 	p->shm = shm;
 	p->workers = workers;
 	p->buffer = ina_shm_peer_buffer(shm, &p->buffer_bytes);
+	p->lost = ina_shm_peer_lost(shm);
 	for (unsigned i = 0; i < INA_SHM_ENTRIES; i++) {
 		struct ha_job *job = (struct ha_job *)(void *)(p->all + i * each);
 

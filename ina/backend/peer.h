@@ -28,6 +28,7 @@ struct ha_peer {
 	struct ha_peer *next;
 	uint8_t *buffer;
 	uint64_t buffer_bytes;
+	const _Atomic bool *lost; /* the buffer is */
 	bool mute; /* nothing is taken from it any more */
 	bool leaving;
 	unsigned jobs, members;

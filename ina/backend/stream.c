@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/backend/stream.h"
 
+#include "ina/shm/guard.h"
 #include "ina/slot.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool adds(uint8_t coll)
@@ -18,7 +20,7 @@ static uint8_t met_of(uint8_t flags)
 static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
 {
 	const struct ha_part *p = arg;
-	const struct ha_stream *s = p->stream;
+	struct ha_stream *s = p->stream;
 	const uint8_t *from = p->data + (size_t)index * INA_PAYLOAD_BYTES;
 
 	if (!adds(p->op.coll) || p->type == HA_INA_BYTES)
@@ -27,6 +29,9 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 		s->quant->swap(from, words, INA_WORDS);
 	else
 		*block = s->quant->block((const float *)(const void *)from, words, s->headroom);
+	/* A rank that cannot read what it is to bring is gone: nobody gets zeros for it. */
+	if (ina_shm_guard_lost(p->lost))
+		ina_worker_abort(&s->worker, -ENOTCONN, "a process of this host has lost the memory that it shares with the backend");
 }
 
 static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)

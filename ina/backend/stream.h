@@ -35,6 +35,7 @@ struct ha_part {
 	struct ha_stream *stream;
 	struct ha_job *job;
 	uint8_t *data; /* in shared memory, written by the client at any time */
+	const _Atomic bool *lost; /* data is not what the client wrote: ina_shm_guard_lost() */
 	uint8_t type;  /* enum ha_ina_type */
 	uint8_t met;   /* HA_INA_SATURATED, HA_INA_NONFINITE */
 	int result;

@@ -23,7 +23,7 @@
 #include <assert.h>
 
 #define INA_SHM_MAGIC 0x314d4853414e4948ull /* "HINASHM1" */
-#define INA_SHM_VERSION 2
+#define INA_SHM_VERSION 3
 #define INA_SHM_ENTRIES 1024u	/* of each ring, a power of two: so many requests a client may have without their responses */
 #define INA_SHM_BLOCK 256u	/* bytes of a packet's words: requests begin at multiples of it, and all of their last block is theirs */
 #define INA_SHM_SEGMENTS_MAX 4096u

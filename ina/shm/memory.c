@@ -13,7 +13,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #define NODES 1024 /* the kernel's most */
 
 static void ends(struct ina_shm_memory *memory)
@@ -99,7 +102,10 @@ failed:
 	return err;
 }
 
-/* Reading what is not there must not end the reader: so no other kind of file, none that can shrink, none that runs out of huge pages. */
+/*
+ * Reading what is not there must not end the reader, nor make it pay for pages: so no other kind of file, none that can shrink, none that runs out of huge
+ * pages. What else may go wrong with it is the guard's.
+ */
 static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 {
 	struct stat st;
@@ -120,6 +126,20 @@ static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 	return NULL;
 }
 
+/*
+ * No holes, not now and not later. Where both sides have their mappings the file is sealed against further ones that write; that seal also forbids to
+ * punch holes (Linux 5.1; before, only the guard helps). Pages beyond the end may hide holes from unfit(), so those are filled, at this side's cost, at most once.
+ */
+static const char *keep_pages(int file, uint64_t bytes)
+{
+	int err;
+
+	if (fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) && errno != EINVAL)
+		return "the file cannot be sealed against holes: it has a last seal already";
+	err = fill(file, bytes);
+	return err ? strerror(-err) : NULL;
+}
+
 int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, char *why, size_t size)
 {
 	struct ina_shm_header header;
@@ -132,6 +152,10 @@ int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, 
 	if (!what) {
 		err = map_it(memory, file, bytes);
 		what = err ? strerror(-err) : NULL;
+	}
+	if (!what) {
+		memory->guard = ina_shm_guard_put(memory->map, bytes);
+		what = memory->guard ? keep_pages(file, bytes) : "there is no guard left for it";
 	}
 	if (!what) {
 		memcpy(&header, memory->map, sizeof(header));
@@ -150,6 +174,8 @@ int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, 
 
 void ina_shm_memory_drop(struct ina_shm_memory *memory)
 {
+	if (memory->guard)
+		ina_shm_guard_remove(memory->guard);
 	if (memory->map)
 		munmap(memory->map, memory->bytes);
 	memset(memory, 0, sizeof(*memory));

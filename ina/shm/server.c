@@ -388,9 +388,18 @@ int ina_shm_peer_next(struct ina_shm_peer *peer, struct ina_shm_request *request
 	}
 	if (n > 0)
 		atomic_fetch_add_explicit(&peer->in_flight, 1, memory_order_relaxed);
+	if (ina_shm_guard_lost(&peer->memory.guard->lost)) {
+		why = "its memory is lost: pages of it cannot be read any more";
+		n = -EPROTO;
+	}
 	if (n < 0)
 		ina_shm_peer_end(peer, why);
 	return n;
+}
+
+const _Atomic bool *ina_shm_peer_lost(const struct ina_shm_peer *peer)
+{
+	return &peer->memory.guard->lost;
 }
 
 void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_response *response)
@@ -411,7 +420,7 @@ uint32_t ina_shm_peer_in_flight(const struct ina_shm_peer *peer)
 
 bool ina_shm_peer_sleep(struct ina_shm_peer *peer)
 {
-	return ina_shm_ring_sleep(&peer->memory.requests);
+	return ina_shm_ring_sleep(&peer->memory.requests) && !ina_shm_guard_lost(&peer->memory.guard->lost);
 }
 
 void ina_shm_peer_awake(struct ina_shm_peer *peer)

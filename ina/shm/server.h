@@ -63,6 +63,8 @@ pid_t ina_shm_peer_pid(const struct ina_shm_peer *peer); /* as SO_PEERCRED says 
 uid_t ina_shm_peer_uid(const struct ina_shm_peer *peer);
 /* The copy buffer and its size. */
 uint8_t *ina_shm_peer_buffer(const struct ina_shm_peer *peer, uint64_t *bytes);
+/* For ina_shm_guard_lost(): what was read from its memory is not what it wrote. ina_shm_peer_next() then ends it. */
+const _Atomic bool *ina_shm_peer_lost(const struct ina_shm_peer *peer);
 void ina_shm_peer_release(struct ina_shm_peer *peer);
 
 /*

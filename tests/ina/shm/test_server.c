@@ -378,20 +378,23 @@ static int sealed(uint64_t bytes, bool whole, const struct ina_shm_header *heade
 		CHECK_INT(fallocate(file, 0, 0, (off_t)bytes), 0);
 	if (header)
 		CHECK_INT(pwrite(file, header, sizeof(*header), 0), sizeof(*header));
-	CHECK_INT(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	CHECK_INT(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	return file;
 }
 
 static void files(void)
 {
 	struct ina_shm_header header;
-	int unsealed = memfd_create("test", MFD_ALLOW_SEALING);
+	int unsealed = memfd_create("test", MFD_ALLOW_SEALING), last_seal;
 
 	start(0);
 	CHECK_INT(ftruncate(unsealed, (off_t)ina_shm_bytes(1)), 0);
 	refused_file(open("/dev/zero", O_RDWR), "memfd_create");
 	refused_file(open("/proc/self/exe", O_RDONLY), "memfd_create");
 	refused_file(unsealed, "not sealed");
+	last_seal = sealed(ina_shm_bytes(1), true, NULL);
+	CHECK_INT(fcntl(last_seal, F_ADD_SEALS, F_SEAL_SEAL), 0);
+	refused_file(last_seal, "sealed against holes");
 	refused_file(sealed(4096, true, NULL), "too small");
 	refused_file(sealed(ina_shm_bytes(100), false, NULL), "larger than the backend allows");
 	refused_file(sealed(ina_shm_bytes(1), false, NULL), "holes");
