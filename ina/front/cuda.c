@@ -25,6 +25,7 @@ static struct {
 	int (*stream_create)(void **stream, unsigned flags);
 	int (*stream_destroy)(void *stream);
 	int (*stream_wait_event)(void *stream, void *event, unsigned flags);
+	int (*stream_query)(void *stream);
 	int (*memcpy_async)(void *to, const void *from, size_t bytes, int kind, void *stream);
 	int (*event_create)(void **event, unsigned flags);
 	int (*event_record)(void *event, void *stream);
@@ -44,6 +45,7 @@ static const struct {
 	{ &cuda.stream_create, "cudaStreamCreateWithFlags" },
 	{ &cuda.stream_destroy, "cudaStreamDestroy" },
 	{ &cuda.stream_wait_event, "cudaStreamWaitEvent" },
+	{ &cuda.stream_query, "cudaStreamQuery" },
 	{ &cuda.memcpy_async, "cudaMemcpyAsync" },
 	{ &cuda.event_create, "cudaEventCreateWithFlags" },
 	{ &cuda.event_record, "cudaEventRecord" },
@@ -88,7 +90,7 @@ static int failed(int error, const char *call, char why[CUDA_WHY])
 	do {                                                            \
 		error = cuda.call(__VA_ARGS__);                         \
 		if (error) {                                            \
-			step = #call;                                   \
+			*step = #call;                                  \
 			goto failed;                                    \
 		}                                                       \
 	} while (0)
@@ -181,43 +183,62 @@ void ina_cuda_forget(void *event)
 		cuda.event_destroy(event);
 }
 
-static int copy(int device, void *stream, void *to, const void *from, size_t bytes, int kind, void *after, void **event, char why[CUDA_WHY])
+/* An event behind all that was queued. 0, or CUDA's error. */
+static int mark_end(struct ina_cuda_copy *c, const char **step)
+{
+	int error;
+
+	TRY(set_device, c->device);
+	TRY(event_create, &c->event, EVENT_DISABLE_TIMING);
+	TRY(event_record, c->event, c->stream);
+	return 0;
+failed:
+	ina_cuda_forget(c->event);
+	c->event = NULL;
+	return error;
+}
+
+/* From the copy's start on its memory is CUDA's, whatever fails after it. */
+static int copy(struct ina_cuda_copy *c, void *stream, int device, void *to, const void *from, size_t bytes, int kind, void *after, char why[CUDA_WHY])
+{
+	const char *at = NULL, **step = &at;
+	int error;
+
+	*c = (struct ina_cuda_copy){ .device = device };
+	TRY(set_device, device);
+	if (after)
+		TRY(stream_wait_event, stream, after, 0);
+	TRY(memcpy_async, to, from, bytes, kind, stream);
+	c->stream = stream;
+	error = mark_end(c, step);
+	if (!error)
+		return 0;
+failed:
+	return failed(error, at, why);
+}
+
+int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
+{
+	return copy(c, s->in, s->device, to, from, bytes, DEVICE_TO_HOST, after, why);
+}
+
+int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
+{
+	return copy(c, s->out, s->device, to, from, bytes, HOST_TO_DEVICE, after, why);
+}
+
+int ina_cuda_done(struct ina_cuda_copy *c, char why[CUDA_WHY])
 {
 	const char *step;
 	int error;
 
-	*event = NULL;
-	TRY(set_device, device);
-	if (after)
-		TRY(stream_wait_event, stream, after, 0);
-	TRY(event_create, event, EVENT_DISABLE_TIMING);
-	TRY(memcpy_async, to, from, bytes, kind, stream);
-	TRY(event_record, *event, stream);
-	return 0;
-failed:
-	ina_cuda_forget(*event);
-	*event = NULL;
-	failed(error, step, why);
-	return -EIO;
-}
-
-int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, void **event, char why[CUDA_WHY])
-{
-	return copy(s->device, s->in, to, from, bytes, DEVICE_TO_HOST, after, event, why);
-}
-
-int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, void **event, char why[CUDA_WHY])
-{
-	return copy(s->device, s->out, to, from, bytes, HOST_TO_DEVICE, after, event, why);
-}
-
-int ina_cuda_done(void *event, char why[CUDA_WHY])
-{
-	int error = cuda.event_query(event);
-
+	if (!c->event)
+		(void)mark_end(c, &step);
+	error = c->event ? cuda.event_query(c->event) : cuda.stream_query(c->stream);
 	if (error == NOT_READY)
 		return 0;
-	cuda.event_destroy(event);
+	ina_cuda_forget(c->event);
+	*c = (struct ina_cuda_copy){ .stream = NULL };
 	if (error)
 		return failed(error, "a copy", why);
 	return 1;

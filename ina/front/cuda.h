@@ -27,6 +27,15 @@ struct ina_cuda_buffer {
 	struct ina_cuda_stream *stream[CUDA_DEVICES];
 };
 
+/*
+ * A copy that was queued. stream NULL: there is none. event NULL: CUDA could not say where the copy's end is; it is asked again, and until it can, or the
+ * stream has nothing left to do, the copy counts as under way.
+ */
+struct ina_cuda_copy {
+	void *stream, *event;
+	int device;
+};
+
 /* The calling thread's current device gets its streams, the buffer is registered: both once. */
 int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes, struct ina_cuda_stream **stream, char why[CUDA_WHY]);
 /* Nothing is being copied any more. */
@@ -35,10 +44,10 @@ void ina_cuda_drop(struct ina_cuda_buffer *b);
 /* An event where the caller's stream is now. */
 int ina_cuda_mark(void *callers, void **event, char why[CUDA_WHY]);
 void ina_cuda_forget(void *event);
-/* Starts a copy and gives its event. after: an event that must have come before, or NULL. */
-int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, void **event, char why[CUDA_WHY]);
-int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, void **event, char why[CUDA_WHY]);
-/* 1 and the event is forgotten; 0: not yet; -EIO, forgotten too. */
-int ina_cuda_done(void *event, char why[CUDA_WHY]);
+/* Starts a copy. after: an event that must have come before, or NULL. Also after -EIO it may be under way: copy->stream says so. */
+int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *copy, char why[CUDA_WHY]);
+int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *copy, char why[CUDA_WHY]);
+/* 1: it has ended, and the copy is forgotten; 0: not yet; -EIO, forgotten too. */
+int ina_cuda_done(struct ina_cuda_copy *copy, char why[CUDA_WHY]);
 
 #endif

@@ -34,7 +34,7 @@ enum piece_state { IDLE, FILLING, FULL, ASKED, EMPTYING, DONE, FAILED };
 struct ina_front_piece {
 	_Atomic uint8_t state; /* also read without the lock */
 	uint16_t slot;	       /* of ha_ina.asked; FILLING to EMPTYING */
-	void *event;	       /* CUDA: of the copy that is under way */
+	struct ina_cuda_copy copy; /* CUDA's, when one is under way */
 };
 
 /* One piece as a collective of its own. */

@@ -72,10 +72,10 @@ static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_
 	if (part.in)
 		memset(to + part.bytes, 0, ina_shm_blocks(part.bytes) - part.bytes);
 	if (part.in && op->cuda) {
-		if (ina_cuda_from_device(op->cuda, to, part.in, part.bytes, op->waited_in ? NULL : op->ready, &p->event, why))
+		if (ina_cuda_from_device(op->cuda, to, part.in, part.bytes, op->waited_in ? NULL : op->ready, &p->copy, why))
 			ina_front_group_fail(g, -EIO, true, "%s", why);
 		op->waited_in = true;
-		set_state(p, p->event ? FILLING : FULL);
+		set_state(p, p->copy.stream ? FILLING : FULL);
 		return;
 	}
 	if (part.in)
@@ -109,12 +109,11 @@ static bool filled(struct ha_ina_group *g, struct ina_front_piece *p)
 
 	if (p->state != FILLING)
 		return true;
-	done = ina_cuda_done(p->event, why);
+	done = ina_cuda_done(&p->copy, why);
 	if (!done)
 		return false;
 	if (done < 0)
 		ina_front_group_fail(g, -EIO, true, "%s", why);
-	p->event = NULL;
 	set_state(p, FULL);
 	return true;
 }
@@ -167,15 +166,15 @@ static void empty(struct ha_ina *ctx, struct ina_front_asked *a)
 
 	set_state(p, EMPTYING);
 	if (part.out && op->cuda) {
-		int err = ina_cuda_to_device(op->cuda, part.out, place(ctx, a), part.bytes, op->waited_out ? NULL : op->ready, &p->event, why);
+		int err = ina_cuda_to_device(op->cuda, part.out, place(ctx, a), part.bytes, op->waited_out ? NULL : op->ready, &p->copy, why);
 
 		op->waited_out = true;
-		a->emptying = !err;
-		ctx->emptying += !err;
-		if (!err)
-			return;
-		ina_front_group_fail(a->group, -EIO, true, "%s", why);
-		finished(ctx, a, FAILED);
+		a->emptying = p->copy.stream != NULL;
+		ctx->emptying += a->emptying;
+		if (err)
+			ina_front_group_fail(a->group, -EIO, true, "%s", why);
+		if (!a->emptying)
+			finished(ctx, a, FAILED);
 		return;
 	}
 	if (part.out)
@@ -190,13 +189,12 @@ static bool copies_out(struct ha_ina *ctx)
 
 	for (uint32_t i = 0; ctx->emptying && i < INA_SHM_ENTRIES; i++) {
 		struct ina_front_asked *a = &ctx->asked[i];
-		int done = a->emptying ? ina_cuda_done(piece_of(a)->event, why) : 0;
+		int done = a->emptying ? ina_cuda_done(&piece_of(a)->copy, why) : 0;
 
 		if (!done)
 			continue;
 		if (done < 0)
 			ina_front_group_fail(a->group, -EIO, true, "%s", why);
-		piece_of(a)->event = NULL;
 		ctx->emptying--;
 		finished(ctx, a, done < 0 ? FAILED : DONE);
 		moved = true;

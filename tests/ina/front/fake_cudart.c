@@ -187,8 +187,12 @@ API int cudaEventRecord(void *event, void *stream)
 	struct event *e = event;
 	struct stream *s = stream;
 
+	unsigned n = atomic_fetch_add(&count.records, 1) + 1, from = atomic_load(&count.fail_record_at);
+
 	if (s->device != current)
 		return wrong();
+	if (from && n >= from && n - from < atomic_load(&count.fail_records))
+		return 700;
 	pthread_mutex_lock(&lock);
 	e->refs++;
 	put(s, (struct action){ .kind = RECORD, .event = e, .turn = ++e->recorded });
@@ -205,6 +209,17 @@ API int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 	put(stream, (struct action){ .kind = WAIT, .event = e, .turn = e->recorded });
 	pthread_mutex_unlock(&lock);
 	return flags ? wrong() : 0;
+}
+
+API int cudaStreamQuery(void *stream)
+{
+	struct stream *s = stream;
+	bool idle;
+
+	pthread_mutex_lock(&lock);
+	idle = !s->first;
+	pthread_mutex_unlock(&lock);
+	return idle ? 0 : NOT_READY;
 }
 
 API int cudaEventQuery(void *event)

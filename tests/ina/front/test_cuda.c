@@ -203,6 +203,40 @@ static void copy_fails(void)
 	balanced();
 }
 
+/* A copy is queued, and then CUDA does not say where its end is, once or for good: the memory is the copy's until it has ended. */
+static void record_fails(void)
+{
+	int err;
+
+	load();
+	atomic_store(&count->delay_us, 20000);
+	slow_fill(NULL);
+	for (unsigned at = 0; at < 24; at++) {
+		struct ha_ina *ina = open_loopback();
+		struct ha_ina_group *g = group_or_die(ina, 2, 0);
+		void *stream = new_stream();
+		struct ha_ina_request q = request(a, b, stream);
+		struct ha_ina_op *op;
+
+		atomic_store(&count->fail_records, at % 2 ? 1 : UINT32_MAX);
+		atomic_store(&count->fail_record_at, atomic_load(&count->records) + at / 2 + 2); /* the first is on the caller's stream */
+		op = post_or_die(ina, g, &q);
+		err = ha_ina_wait(op, PATIENCE);
+		CHECK(err == -EIO || (!err && at / 2 == 11)); /* the last copy ends all the same, and with it the operation */
+		CHECK_INT(ha_ina_group_state(g), -EIO);
+		for (size_t i = 0; !err && i < N; i++)
+			CHECK_INT(b[i], 2 * a[i]);
+		CHECK(strstr(ha_ina_error(ina), "event_record") && strstr(ha_ina_error(ina), "illegal memory access"));
+		CHECK_INT(atomic_load(&count->copies_asked), atomic_load(&count->copies_done));
+		ha_ina_op_free(op);
+		atomic_store(&count->fail_record_at, 0);
+		ha_ina_group_leave(g);
+		ha_ina_close(ina);
+		stream_destroy(stream);
+	}
+	balanced();
+}
+
 /* An operation that is freed in the middle: its memory is not touched from then on. */
 static void freed(void)
 {
@@ -301,7 +335,7 @@ static void real(void)
 }
 
 static const struct named_test tests[] = {
-	{ "order", order }, { "mixed", mixed }, { "copy_fails", copy_fails }, { "freed", freed }, { "old", old }, { "real", real },
+	{ "order", order }, { "mixed", mixed }, { "copy_fails", copy_fails }, { "record_fails", record_fails }, { "freed", freed }, { "old", old }, { "real", real },
 };
 
 int main(int argc, char **argv)
