@@ -61,6 +61,7 @@ struct fabric {
 	struct life life[INA_GROUPS];
 	uint32_t epoch[INA_GROUPS];
 	uint8_t last;
+	unsigned until_down; /* blocks; 0: it does not go down by itself */
 	unsigned hidden_us, searches[256], most; /* by the last byte of the backend's address */
 };
 
@@ -155,6 +156,8 @@ static void step(struct fabric *f, struct packet *p)
 			answer(f, &v, v.answer.rank);
 		for (unsigned r = 0; v.action == INA_ANSWER_ALL && r < ina_switch_ranks(&f->sw, &v); r++)
 			answer(f, &v, (uint8_t)r);
+		if (v.action == INA_ANSWER_ALL && f->until_down && !--f->until_down)
+			f->down = true;
 	}
 	free(p);
 }
@@ -542,6 +545,13 @@ void fabric_switch_down(struct fabric *f, bool down)
 {
 	pthread_mutex_lock(&f->lock);
 	f->down = down;
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fabric_switch_down_after(struct fabric *f, unsigned blocks)
+{
+	pthread_mutex_lock(&f->lock);
+	f->until_down = blocks;
 	pthread_mutex_unlock(&f->lock);
 }
 

@@ -22,6 +22,8 @@ void fabric_faults(struct fabric *f, struct fabric_faults faults);
 void fabric_lose_aborts(struct fabric *f, unsigned aborts);
 /* The switch drops everything from now on, or no longer. */
 void fabric_switch_down(struct fabric *f, bool down);
+/* It does so from when that many more blocks are complete at all ranks: in the middle of what is posted next, whoever gets a processor when. */
+void fabric_switch_down_after(struct fabric *f, unsigned blocks);
 /* It has lost its memory: all groups are gone from it, and the controller knows. */
 void fabric_switch_reset(struct fabric *f);
 /* The controller does not answer. */

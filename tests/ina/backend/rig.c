@@ -40,7 +40,7 @@ static struct ha_group_defaults defaults_of(const struct rig *r, bool old_frames
 void rig_host_start(struct rig *r, unsigned host)
 {
 	struct rig_host *h = &r->host[host];
-	struct ha_backend_options o = { .limits = { .peer_ns = 10 * HA_NS_PER_S, .switch_ns = HA_NS_PER_S, .idle_ns = 50 * HA_NS_PER_US,
+	struct ha_backend_options o = { .limits = { .peer_ns = 10 * HA_NS_PER_S, .switch_ns = r->switch_ms * HA_NS_PER_MS, .idle_ns = 50 * HA_NS_PER_US,
 						    .loop = r->loop_worker },
 					.loop = r->loop_balancer, .server = { .path = h->path } };
 	struct ha_group_defaults defaults = defaults_of(r, false);
@@ -80,6 +80,7 @@ void rig_open(struct rig *r, const struct rig_options *o)
 	memset(r, 0, sizeof(*r));
 	r->hosts = o->hosts ? o->hosts : 1;
 	r->workers = o->workers ? o->workers : 2;
+	r->switch_ms = o->switch_ms ? o->switch_ms : 60000;
 	r->loop_worker = o->loop_worker;
 	r->loop_balancer = o->loop_balancer;
 	strcpy(r->dir, "/tmp/hawser-backend-XXXXXX");

@@ -21,14 +21,17 @@ struct rig_host {
 struct rig {
 	char dir[64];
 	struct fabric *fabric; /* NULL: packet loopback */
-	unsigned hosts, workers;
+	unsigned hosts, workers, switch_ms;
 	bool loop_worker, loop_balancer;
 	struct rig_host host[RIG_HOSTS];
 };
 
-/* Zero: extended frames, 1024 slots, a lease of 300 ms. */
+/* Where the switch falls silent, it is given up after so long; it is a thread, which a busy machine lets wait. */
+#define RIG_SILENT_MS 4000
+
+/* Zero: extended frames, 1024 slots, a lease of 300 ms, a minute for a silent switch. */
 struct rig_options {
-	unsigned hosts, workers;
+	unsigned hosts, workers, switch_ms;
 	bool old_frames, loopback, loop_worker, loop_balancer;
 };
 

@@ -94,7 +94,7 @@ static void arp(void)
 	}
 }
 
-/* A cable on which another host never stops speaking: fd is its end; it answers the question number `answers`, or none. */
+/* A cable on which another host never stops speaking: fd is its end; it answers the question number `answers`, or none, and hears all before it ends. */
 struct chatter {
 	int fd;
 	unsigned answers, questions;
@@ -107,19 +107,22 @@ static void *speak(void *arg)
 	struct ha_arp other = { .sender_mac = { 2, 9 }, .sender = 0x0a000009, .target = 0x0a000001 }, heard;
 	uint8_t bytes[HA_ARP_BYTES];
 
-	while (!atomic_load(&c->stop)) {
+	for (;;) {
 		struct ha_arp say = other;
+		bool stop = atomic_load(&c->stop);
+		ssize_t n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-		if (recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0 && ha_arp_decode(bytes, sizeof(bytes), &heard) && heard.request && ++c->questions == c->answers)
+		if (n < 0 && stop)
+			return NULL;
+		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &heard) && heard.request && ++c->questions == c->answers)
 			say = (struct ha_arp){ .sender_mac = { 2, 7 }, .sender = heard.target, .target = heard.sender };
 		ha_arp_encode(&say, bytes);
 		while (send(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 && !atomic_load(&c->stop))
 			sched_yield();
 	}
-	return NULL;
 }
 
-static int ask_amid(unsigned answers, unsigned *questions)
+static int ask_amid(unsigned answers, unsigned tries, unsigned *questions)
 {
 	const struct ha_arp question = { .request = true, .sender_mac = { 2, 1 }, .sender = 0x0a000001, .target = 0x0a000007 };
 	struct chatter c = { .answers = answers };
@@ -130,7 +133,7 @@ static int ask_amid(unsigned answers, unsigned *questions)
 	CHECK(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, end));
 	c.fd = end[1];
 	CHECK(!pthread_create(&thread, NULL, speak, &c));
-	err = ha_arp_ask(end[0], &question, 3, 100, mac);
+	err = ha_arp_ask(end[0], &question, tries, 100, mac);
 	atomic_store(&c.stop, true);
 	pthread_join(thread, NULL);
 	CHECK(err || (mac[0] == 2 && mac[1] == 7));
@@ -145,9 +148,9 @@ static void arp_amid_chatter(void)
 {
 	unsigned questions;
 
-	CHECK_INT(ask_amid(0, &questions), -EHOSTUNREACH);
-	CHECK(questions >= 2 && questions <= 3); /* the last one may come too late for him */
-	CHECK_INT(ask_amid(2, &questions), 0);
+	CHECK_INT(ask_amid(0, 3, &questions), -EHOSTUNREACH);
+	CHECK_INT(questions, 3);
+	CHECK_INT(ask_amid(2, 600, &questions), 0); /* a minute: a busy machine lets him wait */
 	CHECK(questions >= 2);
 }
 
@@ -204,6 +207,19 @@ static void tickets(void)
 
 #define LEASE_MS 500 /* between being asked for and joined; beside other work */
 
+/* One that was joined within its lease: on a busy machine the first may be over before it could be. */
+static void create_joined(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, uint64_t incarnation)
+{
+	char why[200];
+
+	for (unsigned i = 0; i < 60; i++) {
+		CHECK_INT(a->ops->create(a, wish, g, why, sizeof(why)), 0);
+		if (!a->ops->join(a, g, 0, incarnation, why, sizeof(why)))
+			return;
+	}
+	CHECK(!"a group could be joined");
+}
+
 /* Groups that are asked for and never joined do not use up what there is: a lease later they are no more. */
 static void never_joined(void)
 {
@@ -215,14 +231,12 @@ static void never_joined(void)
 	char why[200];
 	unsigned n = 0;
 
-	CHECK_INT(a->ops->create(a, &wish, &first, why, sizeof(why)), 0);
-	CHECK_INT(a->ops->join(a, &first, 0, 7, why, sizeof(why)), 0);
+	create_joined(a, &wish, &first, 7);
 	while (n < 300 && !a->ops->create(a, &wish, &g, why, sizeof(why)))
 		n++;
 	CHECK(n >= 254); /* all there are; more, where this took longer than a lease */
 	usleep(1200 * LEASE_MS);
-	CHECK_INT(a->ops->create(a, &wish, &g, why, sizeof(why)), 0);
-	CHECK_INT(a->ops->join(a, &g, 0, 8, why, sizeof(why)), 0);
+	create_joined(a, &wish, &g, 8);
 	usleep(1200 * LEASE_MS);
 	for (n = 0; n < 253; n++) /* all but the two that have been joined */
 		CHECK_INT(a->ops->create(a, &wish, &g, why, sizeof(why)), 0);
@@ -235,9 +249,9 @@ static void never_joined(void)
 /* ---- a registrar whose controller does not answer ---- */
 
 #define RANKS 12
-#define SILENT_MS 200
 
 static atomic_uint asked_to_leave;
+static struct ha_registrar *ending; /* the first that leaves waits until it does */
 
 static int join_at_once(struct ha_authority *a, struct ha_group_facts *group, unsigned rank, uint64_t incarnation, char *why, size_t size)
 {
@@ -247,13 +261,9 @@ static int join_at_once(struct ha_authority *a, struct ha_group_facts *group, un
 static int leave_in_vain(struct ha_authority *a, const struct ha_group_facts *group, unsigned rank, uint64_t incarnation)
 {
 	atomic_fetch_add(&asked_to_leave, 1);
-	usleep(SILENT_MS * 1000);
+	while (!atomic_load(&ending->stop))
+		usleep(1000);
 	return -ETIMEDOUT;
-}
-
-static uint64_t now_ms(void)
-{
-	return ha_clock_now(&ha_clock_live) / HA_NS_PER_MS;
 }
 
 /* A backend that ends gives its ranks back, and its controller is away: that is found out once, and not once for each rank. */
@@ -266,8 +276,8 @@ static void registrar_ends_soon(void)
 	struct ha_mailbox control;
 	struct ha_question *leaves[RANKS];
 	struct ha_letter *letter;
-	uint64_t begun;
 
+	ending = &r;
 	CHECK_INT(ha_sleeper_open(&sleeper), 0);
 	ha_mailbox_open(&control, &sleeper);
 	r.control = &control;
@@ -287,10 +297,8 @@ static void registrar_ends_soon(void)
 		ha_mailbox_send(&r.mailbox, &leaves[i]->letter, HA_QUESTION_LEAVE, leaves[i]);
 	while (!atomic_load(&asked_to_leave))
 		usleep(1000);
-	begun = now_ms();
 	ha_registrar_stop(&r);
-	CHECK(asked_to_leave <= 3); /* the one that was under way, perhaps another, and one more */
-	CHECK(now_ms() - begun < RANKS * SILENT_MS);
+	CHECK_INT(asked_to_leave, 2); /* the one that was under way, and one more */
 	ha_mailbox_close(&control);
 	ha_sleeper_close(&sleeper);
 }

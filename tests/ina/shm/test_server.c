@@ -572,7 +572,7 @@ static void bell_when_full(void)
 	CHECK_INT(ina_shm_client_bell(&client), 0);
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; !ina_shm_ring_pop(&client.memory.responses, &response); i++) {
-		CHECK(i < 1000);
+		CHECK(i < PATIENCE_MS / 5);
 		usleep(5000);
 	}
 	CHECK_INT(response.sequence, 5);
