@@ -126,13 +126,17 @@ static void survivor(struct rig *rig, bool sender_stays)
 	OK(rig->plugin.close_listen(pair.listen));
 }
 
+static void half_made(struct rig *rig)
+{
+	listen_only(rig);
+	for (int steps = 1; steps < 8; steps++)
+		half_connected(rig, steps);
+}
+
 static void every_state(struct rig *rig)
 {
 	struct rig_pair pair;
 
-	listen_only(rig);
-	for (int steps = 1; steps < 8; steps++)
-		half_connected(rig, steps);
 	for (int order = 0; order < 4; order++) {
 		connected_idle(rig, order);
 		in_flight(rig, order, 0);
@@ -146,20 +150,28 @@ static void every_state(struct rig *rig)
 	rig_pair_close(rig, &pair);
 }
 
-int main(int argc, char **argv)
+/* hope_ms: how long a connector hopes that its listener comes up, and both that they become a connection. */
+static void again_and_again(int argc, char **argv, const char *hope_ms, void (*run)(struct rig *rig))
 {
-	struct rig_deadline deadline = rig_deadline("descriptors to be given back");
+	struct rig_deadline deadline;
 	struct rig rig;
 	int fds;
 
-	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", "2000", 1); /* how long a connector hopes that its listener comes up */
+	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", hope_ms, 1);
 	rig_open(&rig, argc, argv);
-	every_state(&rig);
+	run(&rig);
 	fds = rig_count_fds();
 	for (int i = 0; i < 3; i++)
-		every_state(&rig);
+		run(&rig);
+	deadline = rig_deadline("descriptors to be given back");
 	while (rig_count_fds() > fds + 4)
 		rig_pause(&deadline);
 	rig_close(&rig);
+}
+
+int main(int argc, char **argv)
+{
+	again_and_again(argc, argv, "2000", half_made);
+	again_and_again(argc, argv, "60000", every_state);
 	return 0;
 }
