@@ -16,7 +16,8 @@
 #include "include/mpib_agent_iface.h"
 #include "tools/ha.h"
 
-#define HEART_MS 300	  /* that a heart is listened to */
+#define HEART_MS 2000	  /* that a heart is listened to at most: so long plugins believe in one that stands still (HA_NCCL_AGENT_STALE_MS) */
+#define LISTEN_MS 20
 #define PATIENCE_SECONDS 5 /* for an answer of the agent */
 
 static int usage(FILE *out)
@@ -62,7 +63,7 @@ static const char *heart_text(uint32_t before, uint32_t after)
 
 static int show(const char *path)
 {
-	struct timespec listen = { 0, HEART_MS * 1000000L };
+	struct timespec listen = { 0, LISTEN_MS * 1000000L };
 	char src[INET_ADDRSTRLEN], dst[INET_ADDRSTRLEN];
 	struct mpib_hint_shm shm;
 	unsigned listed = 0;
@@ -71,9 +72,11 @@ static int show(const char *path)
 	if (hints_read(path, &shm))
 		return 1;
 	before = shm.header.beat;
-	nanosleep(&listen, NULL);
-	if (hints_read(path, &shm))
-		return 1;
+	for (int ms = 0; ms < HEART_MS && shm.header.beat == before; ms += LISTEN_MS) {
+		nanosleep(&listen, NULL);
+		if (hints_read(path, &shm))
+			return 1;
+	}
 	printf("%s: the agent's heart %s\n", path, heart_text(before, shm.header.beat));
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct mpib_hint_entry *e = &shm.entries[i];

@@ -150,6 +150,13 @@ for line in b"x" * 5000, b"nonsense\n", b"\n", b"dump now\n", b"set\n":
         assert len(line) > 256
 END
 
+# it stands still for less than plugins mind: nobody calls that its end
+kill -STOP $PID
+(sleep 0.7; kill -CONT $PID) &
+agent show
+[ $STATUS -eq 0 ] && grep -q 'heart beats' "$TMP/out" || fail "a heart that misses a few beats"
+wait $!
+
 # it hangs: show says so; the others give up
 kill -STOP $PID
 agent show
