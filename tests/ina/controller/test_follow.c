@@ -77,8 +77,15 @@ static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint
 				 .workers = workers, .extended = extended };
 	struct ha_ina_lease lease;
 
-	CHECK(!ha_ina_client_create(c, &w, &lease));
-	CHECK(lease.id);
+	/* On a busy machine the controller may have missed the switch, or not yet have noticed that a group's slots are free. */
+	for (int i = 0; i < 6000; i++) {
+		CHECK(!ha_ina_client_create(c, &w, &lease));
+		if (lease.id)
+			return lease;
+		rig_sleep(10);
+	}
+	fprintf(stderr, "%s\n", lease.message);
+	CHECK(!"a group was to be had");
 	return lease;
 }
 
