@@ -25,13 +25,16 @@ static void faults_set(const char *device, const struct sr_faults *faults)
 {
 	struct sr_control_entry *list;
 	char selector[64];
-	int n;
+	int n, err;
 
 	wanted = *faults;
 	snprintf(selector, sizeof(selector), "%s:%d", device, (int)getpid());
 	list = sr_control_list(selector, &n);
 	CHECK(list && n == 1);
-	CHECK(!sr_control_change(list, faults_put, NULL));
+	do
+		err = sr_control_change(list, faults_put, NULL);
+	while (err == -ETIMEDOUT); /* a busy machine */
+	CHECK(!err);
 	free(list);
 }
 
@@ -40,12 +43,15 @@ static struct sr_control_page page_get(const char *device)
 	struct sr_control_entry *list;
 	struct sr_control_page page;
 	char selector[64];
-	int n;
+	int n, err;
 
 	snprintf(selector, sizeof(selector), "%s:%d", device, (int)getpid());
 	list = sr_control_list(selector, &n);
 	CHECK(list && n == 1);
-	CHECK(!sr_control_refresh(list));
+	do
+		err = sr_control_refresh(list);
+	while (err == -ETIMEDOUT);
+	CHECK(!err);
 	page = list->page;
 	free(list);
 	return page;
