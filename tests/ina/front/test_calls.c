@@ -146,7 +146,7 @@ static void *give_up_later(void *arg)
 	return NULL;
 }
 
-#define GIVEN_UP 10 /* seconds; a backend that does not answer has longer */
+#define GIVEN_UP 15 /* seconds; a backend that does not answer has longer */
 
 static double seconds(void)
 {
