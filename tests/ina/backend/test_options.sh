@@ -43,7 +43,7 @@ NETCCL_BIND_ADDR=here refused 2 "NETCCL_BIND_ADDR is no IPv4 address"
 for mode in PACKET WORKER LB; do
 	env NETCCL_${mode}_LOOPBACK=1 "$backend" --socket="$top/sock" --metrics=none --idle-us=0 &
 	pid=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 3000); do
 		[ -S "$top/sock" ] && break
 		sleep 0.02
 	done
