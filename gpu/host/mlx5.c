@@ -299,7 +299,7 @@ static int reg_device(struct ha_mlx5_pd *p, void *address, size_t bytes, unsigne
 		return r;
 	r = v->reg_dmabuf_mr(v, p->pd, offset, bytes, (uint64_t)(uintptr_t)address, fd, (int)access, mr);
 	close(fd);
-	return r;
+	return r == -EPROTONOSUPPORT ? -EOPNOTSUPP : r; /* an older kernel's word for the same */
 }
 
 static int mr_reg(void *pd, void *address, size_t bytes, bool remote, struct ha_gpu_mr *mr)

@@ -324,10 +324,13 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 }
 
 static long registered_dmabuf;
+static int dmabuf_error; /* of a kernel or driver that takes none */
 
 static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
 {
 	CHECK(offset == 64 && fd >= 0 && access & IBV_ACCESS_REMOTE_WRITE);
+	if (dmabuf_error)
+		return dmabuf_error;
 	__atomic_fetch_add(&registered_dmabuf, 1, __ATOMIC_RELAXED);
 	*mr = thing(sizeof(**mr));
 	return 0;
@@ -761,6 +764,35 @@ static void address_is_read_anew(void)
 	end_port(port);
 }
 
+static int any_dmabuf(void *unused, void *address, size_t bytes, int *fd, uint64_t *offset)
+{
+	*fd = dup(0);
+	*offset = 64;
+	return *fd < 0 ? -EIO : 0;
+}
+
+/* A kernel without dma-buf for this NIC says one of two words: the memory is registered like any other (nvidia-peermem may take it). One of
+ * them ended the set-up. */
+static void dmabuf_not_taken(void)
+{
+	static const int words[] = { -EOPNOTSUPP, -EPROTONOSUPPORT };
+	void *port = one_port(), *pd;
+	struct ha_gpu_mr mr;
+	char byte[64];
+
+	alone.memory.dmabuf = any_dmabuf;
+	CHECK(!ha_gpu_mlx5_ops.pd_alloc(port, &pd));
+	for (unsigned i = 0; i < 2; i++) {
+		dmabuf_error = words[i];
+		CHECK_INT(ha_gpu_mlx5_ops.mr_reg(pd, byte, sizeof(byte), true, &mr), 0);
+		CHECK(!ha_gpu_mlx5_ops.mr_dereg(&mr));
+	}
+	dmabuf_error = -ENOMEM;
+	CHECK_INT(ha_gpu_mlx5_ops.mr_reg(pd, byte, sizeof(byte), true, &mr), -ENOMEM);
+	CHECK(!ha_gpu_mlx5_ops.pd_free(pd));
+	end_port(port);
+}
+
 /* A libmlx5 that lacks calls: what was closed already is not closed again by whoever cleans up. */
 static void old(void)
 {
@@ -780,6 +812,7 @@ static const struct named_test tests[] = {
 	{ "events_tell", events_tell },
 	{ "query_that_fails", query_that_fails },
 	{ "address_is_read_anew", address_is_read_anew },
+	{ "dmabuf_not_taken", dmabuf_not_taken },
 	{ "old", old },
 	{ "dynamic", dynamic },
 };
