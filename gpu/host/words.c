@@ -2,6 +2,7 @@
 #include "gpu/host/words.h"
 
 #include "base/log.h"
+#include "gpu/device/world.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
 
@@ -81,10 +82,10 @@ static void forget(struct lane *l)
 	l->last = &l->first;
 }
 
-/* A word that there is no memory for is as bad as a peer that is gone: agents must hear all or nothing. */
+/* A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is gone: agents must hear all or nothing. */
 static void hear(struct peer *p)
 {
-	struct lane *l = lane_of(p, p->in.row);
+	struct lane *l = p->in.row < HA_GPU_ROWS_MAX ? lane_of(p, p->in.row) : NULL;
 	struct heard *h = l ? malloc(sizeof(*h)) : NULL;
 
 	p->have = 0;
@@ -280,7 +281,7 @@ static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned lim
 	me.status = listener < 0 ? listener : 0;
 	r = all ? ha_gpu_bootstrap_allgather(b, &me, all, sizeof(me)) : -ENOMEM;
 	for (int i = 0; i < b->size && !r; i++)
-		r = all[i].status;
+		r = all[i].status ? all[i].status : memchr(all[i].address, 0, sizeof(all[i].address)) ? 0 : -EPROTO;
 	if (!r)
 		r = dial_lower(w, b, all, limit_ms);
 	if (!r)

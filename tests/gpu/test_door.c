@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_door.c - strangers who dial while the processes of a job look for each other */
+#include "gpu/device/world.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
 #include "gpu/host/words.h"
@@ -112,6 +113,34 @@ static void silent_at_the_words(void)
 	part();
 }
 
+/* A lane was made for whatever row a peer named, without end. */
+static void a_row_that_cannot_be(void)
+{
+	uint64_t end = ha_gpu_now() + UINT64_C(120000000000);
+	struct ha_gpu_say say = { .word = HA_GPU_SAY_PROVED };
+	struct ha_gpu_channel to, from;
+	pthread_t t;
+	int r;
+
+	meet_with_strangers();
+	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
+	open_words(&rank[1]);
+	pthread_join(t, NULL);
+	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX - 1, &to) && !ha_gpu_words_lane(rank[0].words, 1, HA_GPU_ROWS_MAX - 1, &from));
+	CHECK(!to.send(to.self, &say));
+	while (!(r = from.receive(from.self, &say)))
+		CHECK(ha_gpu_now() < end);
+	CHECK_INT(r, 1); /* the last row can be */
+	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX, &to));
+	CHECK(!to.send(to.self, &say));
+	while (!(r = from.receive(from.self, &say)))
+		CHECK(ha_gpu_now() < end);
+	CHECK_INT(r, -EPIPE);
+	for (int i = 0; i < 2; i++)
+		ha_gpu_words_close(rank[i].words);
+	part();
+}
+
 /* ---- one of three goes when all know where to dial, and has dialled nobody: the others waited for it until the limit ---- */
 
 static struct rank three[3];
@@ -218,6 +247,7 @@ static void crowd(void)
 static const struct named_test tests[] = {
 	{ "silent_at_the_bootstrap", silent_at_the_bootstrap },
 	{ "silent_at_the_words", silent_at_the_words },
+	{ "a_row_that_cannot_be", a_row_that_cannot_be },
 	{ "gone_before_the_words", gone_before_the_words },
 	{ "crowd", crowd },
 };
