@@ -124,6 +124,7 @@ int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t life)
 	struct ha_gpu_rc_link link = e->link;
 	int r = e->dc && !e->dct.own ? make_target(e) : 0;
 
+	e->fence = HA_GPU_EP_OPEN;
 	link.local.psn = ha_gpu_psn(e->link.local.psn, life);
 	link.peer.psn = ha_gpu_psn(e->link.peer.psn, life);
 	for (unsigned i = 0; i < sizeof(way) / sizeof(way[0]) && !r; i++)
@@ -133,13 +134,24 @@ int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t life)
 	return r;
 }
 
+/* Stopped once: what follows only looks whether it is drained. A device that is gone may come back, so its word is for this time. */
 static int fence(void *path)
 {
 	struct ha_gpu_ep *e = path;
 	const struct ha_gpu_hw_ops *ops = e->device->host->ops;
-	int r = ops->qp_modify(&e->qp, HA_GPU_QP_ERR, &e->link);
+	int r = 0;
 
-	return r ? r : ops->qp_drained(&e->qp);
+	if (e->fence == HA_GPU_EP_OPEN)
+		r = ops->qp_modify(&e->qp, HA_GPU_QP_ERR, &e->link);
+	if (r)
+		return r;
+	if (e->fence == HA_GPU_EP_OPEN)
+		e->fence = HA_GPU_EP_STOPPED;
+	if (e->fence == HA_GPU_EP_STOPPED)
+		r = ops->qp_drained(&e->qp);
+	if (!r)
+		e->fence = HA_GPU_EP_FENCED;
+	return r;
 }
 
 /* The target first: what the peer sends must not land, whatever becomes of what we send. A device that is gone says so. */

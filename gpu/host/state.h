@@ -31,6 +31,7 @@ struct ha_gpu_ep {
 	uint32_t *dbrec, *cq_dbrec;
 	struct ha_gpu_rc_link link;
 	bool connected; /* the peer has its end */
+	enum ha_gpu_ep_fence { HA_GPU_EP_OPEN, HA_GPU_EP_STOPPED, HA_GPU_EP_FENCED } fence; /* how far it is; of this life */
 };
 
 /* Queue pairs of one role: [i * pes + pe]. Primaries and backups have one each: own arrays, own counts. */

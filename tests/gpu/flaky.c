@@ -226,6 +226,8 @@ static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const str
 	struct flaky *f = ((struct wrap *)qp->own)->f;
 	struct ha_gpu_hw_qp u = under(qp);
 
+	if (to == HA_GPU_QP_ERR)
+		ha_gpu_add(&f->stops, 1);
 	((struct wrap *)qp->own)->open = to == HA_GPU_QP_RTR || to == HA_GPU_QP_RTS;
 	return to != HA_GPU_QP_ERR && fails(f) ? -EIO : f->under->qp_modify(&u, to, link);
 }
@@ -234,6 +236,7 @@ static int qp_drained(struct ha_gpu_hw_qp *qp)
 {
 	struct ha_gpu_hw_qp u = under(qp);
 
+	ha_gpu_add(&((struct wrap *)qp->own)->f->looks, 1);
 	return ((struct wrap *)qp->own)->f->under->qp_drained(&u);
 }
 

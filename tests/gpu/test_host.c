@@ -399,6 +399,27 @@ static void another_address_after_a_join(void)
 	down();
 }
 
+/* A queue pair whose NIC takes its time to drain was stopped anew at each look, which on hardware is a command to the firmware. */
+static void stopped_once(void)
+{
+	const struct flaky *f = &job.pe[0].flaky;
+	uint64_t stops, end = ha_gpu_now() + 120 * SECOND;
+	struct ha_gpu_conn *c;
+
+	up(2, 2, job_connect_1_1);
+	exchange();
+	c = conn(0, 0, 1);
+	ha_gpu_store(&job.fabric->nic[0].pace, UINT64_MAX); /* it does nothing */
+	stops = ha_gpu_load(&f->stops);
+	CHECK_INT(ha_gpu_signal(c, 9, 1, 0, SECOND), HA_GPU_DONE);
+	for (uint64_t looks = ha_gpu_load(&f->looks); ha_gpu_load(&f->looks) < looks + 50; usleep(1000))
+		CHECK(ha_gpu_now() < end);
+	CHECK(ha_gpu_load(&f->stops) - stops <= 2); /* this row's, and the other's backup, which is on the same NIC */
+	ha_gpu_store(&job.fabric->nic[0].pace, 0);
+	primary_is_back();
+	down();
+}
+
 /* ---- growth while kernels run ---- */
 
 static uint64_t enough;
@@ -595,6 +616,7 @@ static const struct named_test tests[] = {
 	{ "nothing_is_up", nothing_is_up },
 	{ "without_backup", without_backup },
 	{ "fresh_numbers", fresh_numbers },
+	{ "stopped_once", stopped_once },
 	{ "another_address", another_address },
 	{ "another_address_after_a_join", another_address_after_a_join },
 	{ "growth_under_kernels", growth_under_kernels },
