@@ -18,10 +18,12 @@ static int parse(const char *text, struct sockaddr_storage *to, socklen_t *lengt
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *list;
 	const char *colon = strrchr(text, ':');
-	size_t n = colon ? (size_t)(colon - text) : 0;
+	size_t n = colon ? (size_t)(colon - text) : 0, digits = colon ? strspn(colon + 1, "0123456789") : 0;
 	char host[64];
 
 	if (!n || n >= sizeof(host))
+		return -EINVAL;
+	if (!digits || digits > 5 || colon[1 + digits] || atoi(colon + 1) > UINT16_MAX) /* the library takes none for 0, and of more its lower half */
 		return -EINVAL;
 	if (text[0] == '[' && text[n - 1] == ']')
 		snprintf(host, sizeof(host), "%.*s", (int)n - 2, text + 1);
@@ -75,16 +77,28 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* 0; -ETIMEDOUT. */
+/* 0; -ETIMEDOUT, also of a process that signals interrupt all the time. */
 static int ready(int fd, short events, unsigned limit_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
+	uint64_t now = now_ms(), end = now + limit_ms;
 	int r;
 
-	do
-		r = poll(&p, 1, (int)limit_ms);
-	while (r < 0 && errno == EINTR);
-	return r > 0 ? 0 : r ? -errno : -ETIMEDOUT;
+	do {
+		r = poll(&p, 1, (int)(end - now));
+		now = now_ms();
+	} while (r < 0 && errno == EINTR && now < end);
+	return r > 0 ? 0 : r && errno != EINTR ? -errno : -ETIMEDOUT;
+}
+
+/* While nobody listens at a port of this host that the kernel also gives to those who dial, one of them may be given that port, and reach itself. */
+static bool reached_itself(int fd)
+{
+	struct sockaddr_storage ours = { 0 }, theirs = { 0 };
+	socklen_t n = sizeof(ours), m = sizeof(theirs);
+
+	return !getsockname(fd, (struct sockaddr *)&ours, &n) && !getpeername(fd, (struct sockaddr *)&theirs, &m) && n == m &&
+	       !memcmp(&ours, &theirs, n);
 }
 
 static int dial_once(const struct sockaddr_storage *to, socklen_t length, unsigned limit_ms)
@@ -99,6 +113,8 @@ static int dial_once(const struct sockaddr_storage *to, socklen_t length, unsign
 		r = ready(fd, POLLOUT, limit_ms);
 	if (!r && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n))
 		r = -error;
+	if (!r && reached_itself(fd))
+		r = -ECONNREFUSED;
 	if (!r)
 		return fd;
 	close(fd);
