@@ -21,7 +21,7 @@ __attribute__((noinline)) void post(struct ha_gpu_conn *c, uint64_t remote, cons
 
 static void connect_qp(struct soft_qp *q, const struct soft_qp *peer)
 {
-	struct soft_path path = { q, peer->nic->number, peer->qpn };
+	struct soft_path path = { .qp = q, .peer_qpn = peer->qpn, .peer_address = peer->nic->number };
 
 	if (soft_path_ops.connect(&path, 0))
 		abort();

@@ -305,11 +305,18 @@ bool soft_qp_drained(struct soft_qp *qp)
 	return drained;
 }
 
+static void move_on(struct soft_nic *n)
+{
+	if (n->fabric->moves)
+		__atomic_fetch_add(&n->address, SOFT_NICS_MAX, __ATOMIC_RELAXED);
+}
+
 static void link_returns(struct soft_nic *n)
 {
 	uint64_t back = ha_gpu_load(&n->link_back_ns);
 
 	if (back && ha_gpu_now() >= back) {
+		move_on(n);
 		ha_gpu_store(&n->link_back_ns, 0);
 		ha_gpu_store(&n->link, 1);
 	}
@@ -368,7 +375,7 @@ enum soft_port soft_nic_port(struct soft_nic *n)
 struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address)
 {
 	for (uint32_t i = 0; i < f->nnics; i++)
-		if (ha_gpu_load(&f->nic[i].address) == address)
+		if (__atomic_load_n(&f->nic[i].address, __ATOMIC_RELAXED) == address)
 			return &f->nic[i];
 	return NULL;
 }
@@ -383,6 +390,8 @@ void soft_nic_heal(struct soft_nic *n)
 		ha_gpu_store(&n->qp[i].broken, !ha_gpu_load(&n->qp[i].destroyed));
 		soft_unlock(&n->qp[i].rx_lock);
 	}
+	if (gone || !__atomic_load_n(&n->link, __ATOMIC_RELAXED))
+		move_on(n);
 	ha_gpu_store(&n->link_back_ns, 0);
 	ha_gpu_store(&n->link, 1);
 	ha_gpu_store(&n->told, 0);

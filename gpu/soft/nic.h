@@ -133,6 +133,7 @@ struct soft_held {
 struct soft_fabric {
 	size_t bytes, used;
 	uint32_t nnics;
+	bool moves; /* a port that comes back has another address */
 	uint64_t alloc_lock; /* used */
 	uint64_t held_lock, nheld;
 	struct soft_held held[SOFT_HELD_MAX];

@@ -13,16 +13,40 @@ static int fence(void *path)
 	return soft_qp_drained(p->qp) ? 0 : -EAGAIN;
 }
 
-static int reconnect(void *path, uint64_t life)
+static int raise(struct soft_path *p, uint32_t peer_nic, uint32_t peer_qpn)
 {
-	struct soft_path *p = path;
 	int r = soft_qp_modify(p->qp, SOFT_RESET, 0, 0);
 
 	if (!r)
 		r = soft_qp_modify(p->qp, SOFT_INIT, 0, 0);
 	if (!r)
-		r = soft_qp_modify(p->qp, SOFT_RTR, p->peer_nic, p->peer_qpn);
+		r = soft_qp_modify(p->qp, SOFT_RTR, peer_nic, peer_qpn);
 	return r ? r : soft_qp_modify(p->qp, SOFT_RTS, 0, 0);
+}
+
+static int reconnect(void *path, uint64_t life)
+{
+	struct soft_path *p = path;
+	const struct soft_nic *peer = soft_nic_at(p->qp->nic->fabric, p->peer_address);
+
+	return peer ? raise(p, peer->number, p->peer_qpn) : -EHOSTUNREACH;
+}
+
+static int address(void *path, uint64_t word[HA_GPU_SAID])
+{
+	struct soft_path *p = path;
+	uint64_t now = __atomic_load_n(&p->qp->nic->address, __ATOMIC_RELAXED);
+
+	if (now == p->told)
+		return 0;
+	p->told = word[0] = now;
+	return 1;
+}
+
+static int moved(void *path, const uint64_t word[HA_GPU_SAID])
+{
+	((struct soft_path *)path)->peer_address = word[0];
+	return 0;
 }
 
 enum ha_gpu_port soft_path_port(struct soft_nic *nic)
@@ -57,8 +81,7 @@ static int reconnect_dc(void *path, uint64_t life)
 	struct soft_path *p = path;
 	int r;
 
-	p->peer_nic = p->peer_qpn = 0; /* entries name it */
-	r = reconnect(path, life);
+	r = raise(p, 0, 0); /* entries name the peer */
 	if (r)
 		return r;
 	if (p->dct)
@@ -90,8 +113,9 @@ void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key)
 	av[5] = nic;
 }
 
-const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc, .connect = reconnect_dc, .port = port, .tell = tell, .hear = hear };
-const struct ha_gpu_path_ops soft_path_ops = { .fence = fence, .connect = reconnect, .port = port };
+const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc, .connect = reconnect_dc, .port = port, .address = address, .moved = moved,
+						  .tell = tell, .hear = hear };
+const struct ha_gpu_path_ops soft_path_ops = { .fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved };
 
 void soft_path_describe(const struct soft_qp *qp, struct ha_gpu_path *p)
 {

@@ -8,8 +8,9 @@
 
 struct soft_path {
 	struct soft_qp *qp;
-	uint32_t peer_nic, peer_qpn; /* connected */
+	uint32_t peer_qpn; /* connected */
 	struct soft_qp *dct;	     /* dynamically: the target for this peer, a new one in each life; NULL before the first */
+	uint64_t told, peer_address; /* our NIC's address as the peer knows it; its NIC's */
 };
 
 /* `path` is a struct soft_path. Connected queue pairs; an initiator and a target for this peer. */

@@ -412,6 +412,7 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	memset(&run, 0, sizeof(run));
 	run.result = res;
 	hunt_begin(fabric, seed);
+	fabric->moves = o->moves;
 	configure(&c, o->dc);
 	pair_make(&run.pair, fabric, &c);
 	run.base = ha_gpu_fibers_random();

@@ -22,6 +22,7 @@ struct hunt_options {
 	int kind; /* of the fault: an index of hunt_kinds, -1: any, -2: none */
 	bool verbose;
 	bool dc; /* dynamically connected */
+	bool moves; /* a port that comes back has another address */
 };
 
 struct hunt_kind {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hunt_main.c - gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--verbose]: seed after seed; exit status 1 when one
- * is bad, with --mutate when none is; --enough: it ends with the first that is; --dc: dynamically connected. */
+/* hunt_main.c - gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--moves] [--verbose]: seed after seed; exit status 1 when one
+ * is bad, with --mutate when none is; --enough: it ends with the first that is; --dc: dynamically connected;
+ * --moves: a port that comes back has another address. */
 #include "tests/gpu/hunt.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static const struct {
 
 static int usage(void)
 {
-	fprintf(stderr, "gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--verbose]\nkinds:\n");
+	fprintf(stderr, "gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--moves] [--verbose]\nkinds:\n");
 	for (int i = 0; i < hunt_nkinds; i++)
 		fprintf(stderr, "  %2d %s\n", i, hunt_kinds[i].name);
 	fprintf(stderr, "mutations:");
@@ -92,8 +93,8 @@ int main(int argc, char **argv)
 			*(argv[i][2] == 'v' ? &o.verbose : &enough) = true;
 			continue;
 		}
-		if (!strcmp(argv[i], "--dc")) {
-			o.dc = true;
+		if (!strcmp(argv[i], "--dc") || !strcmp(argv[i], "--moves")) {
+			*(argv[i][2] == 'd' ? &o.dc : &o.moves) = true;
 			continue;
 		}
 		i++;

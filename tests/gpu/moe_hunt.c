@@ -243,6 +243,7 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	memset(&run, 0, sizeof(run));
 	run.result = res;
 	hunt_begin(fabric, seed);
+	fabric->moves = o->moves;
 	configure(&run, &c);
 	pair_make(&run.pair, fabric, &c);
 	hunt_script(fabric, o, !c.proof_every);

@@ -111,7 +111,8 @@ static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path
 		struct pair_end *end = &p->end[e], *peer = &p->end[!e];
 		struct ha_gpu_path *q = &end->conn->path[path];
 
-		end->path[path].peer_nic = 2 * !e + path;
+		end->path[path].told = 2 * e + path;
+		end->path[path].peer_address = 2 * !e + path;
 		end->path[path].peer_qpn = peer->path[path].qp->qpn;
 		q->rkey = keys[!e];
 		q->nrkey = peer->conn->path[path].nlkey;
