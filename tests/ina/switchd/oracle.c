@@ -2,16 +2,26 @@
 #include "tests/ina/switchd/oracle.h"
 
 #include "base/clock.h"
-#include "ina/vectors/cases.h"
 #include "tests/base/check.h"
 
 #include <inttypes.h>
 #include <unistd.h>
 
+void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program, const char *const *options)
+{
+	o->rig = rig;
+	for (unsigned i = 0; i < INA_RANKS_MAX; i++)
+		o->port[i] = i % RIG_PORTS;
+	switch_rig_make(rig, program, RIG_PORTS);
+	switch_rig_start(rig, options);
+	switch_rig_connect(rig);
+	switch_rig_await_up(rig);
+}
+
 void oracle_forget(struct oracle *o)
 {
 	memset(o->slot, 0, sizeof(o->slot));
-	ina_switch_init(&o->sw, INA_CASE_SWITCH, ina_case_mac, o->slot, ORACLE_SLOTS);
+	ina_switch_init(&o->sw, INA_CASE_SWITCH, ina_case_mac, o->slot, INA_CASE_SLOTS);
 }
 
 static uint64_t seen_by_switch(struct switch_rig *r)

@@ -3,21 +3,21 @@
 #ifndef HA_TESTS_SWITCHD_ORACLE_H
 #define HA_TESTS_SWITCHD_ORACLE_H
 
-#include "ina/switch.h"
+#include "ina/vectors/cases.h"
 #include "tests/ina/switchd/rig.h"
-
-#define ORACLE_SLOTS 256u
 
 struct oracle {
 	struct switch_rig *rig;
 	const char *playing; /* for its complaints */
 	struct ina_switch sw;
-	struct ina_slot slot[ORACLE_SLOTS];
+	struct ina_slot slot[INA_CASE_SLOTS];
 	unsigned port[INA_RANKS_MAX]; /* that a rank is behind; it is believed */
 	uint64_t now, packets, answers;
 	uint64_t reason[INA_REASONS], others; /* verdicts; packets that are no frames, or not the switch's */
 };
 
+/* A living switch with these options, NULL at the end; rank i is behind port i mod RIG_PORTS. */
+void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program, const char *const *options);
 /* The slot core begins with nothing; what was counted stays. */
 void oracle_forget(struct oracle *o);
 /* One packet to both, and what both say to it. */

@@ -6,7 +6,6 @@
  * Usage: test_switchd_predict HA-SWITCH bytes|moves|lives|traffic|marks [CORES]
  */
 #include "ina/bytes.h"
-#include "ina/vectors/cases.h"
 #include "tests/base/check.h"
 #include "tests/ina/switchd/oracle.h"
 
@@ -18,7 +17,7 @@
 #define AT_ONCE 16 /* sums, where a queue is to become long */
 
 static struct switch_rig r;
-static struct oracle o = { .rig = &r };
+static struct oracle o;
 static struct ina_group_config groups[2];
 static uint32_t next_psn[2][2]; /* of group and worker */
 static uint32_t dice = 1;
@@ -393,12 +392,7 @@ int main(int argc, char **argv)
 	options[2] = cores;
 	if (!strcmp(argv[2], "marks"))
 		options[3] = "--mark=0,1,1";
-	for (unsigned i = 0; i < INA_RANKS_MAX; i++)
-		o.port[i] = i % RIG_PORTS;
-	switch_rig_make(&r, argv[1], RIG_PORTS);
-	switch_rig_start(&r, options);
-	switch_rig_connect(&r);
-	switch_rig_await_up(&r);
+	oracle_open(&o, &r, argv[1], options);
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		if (!strcmp(tests[i].name, argv[2])) {
 			o.playing = argv[2];

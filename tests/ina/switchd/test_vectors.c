@@ -5,7 +5,6 @@
  * Usage: test_switchd_vectors HA-SWITCH CORES
  */
 #include "ina/bytes.h"
-#include "ina/vectors/cases.h"
 #include "tests/base/check.h"
 #include "tests/ina/switchd/oracle.h"
 
@@ -15,7 +14,7 @@
 #define EPOCH_AT 38
 
 static struct switch_rig r;
-static struct oracle o = { .rig = &r };
+static struct oracle o;
 static uint32_t epoch_offset;
 static char group_line[512];
 
@@ -85,12 +84,7 @@ int main(int argc, char **argv)
 
 	CHECK_INT(argc, 3);
 	snprintf(cores, sizeof(cores), "--cores=%s", argv[2]);
-	for (unsigned i = 0; i < INA_RANKS_MAX; i++)
-		o.port[i] = i % RIG_PORTS;
-	switch_rig_make(&r, argv[1], RIG_PORTS);
-	switch_rig_start(&r, options);
-	switch_rig_connect(&r);
-	switch_rig_await_up(&r);
+	oracle_open(&o, &r, argv[1], options);
 	for (unsigned i = 0; i < ina_ncases; i++) {
 		if (ina_cases[i].old)
 			play(&ina_cases[i], false);
