@@ -73,7 +73,7 @@ static void alone_gid(void)
 	if (unshare(CLONE_NEWNET) ||
 	    system("ip link set lo up && ip link add ha_a type veth peer name ha_b && ip addr add 10.9.1.1/24 dev ha_a && "
 		   "ip addr add 10.9.2.1/24 dev ha_b && ip link set ha_a up && ip link set ha_b up && "
-		   "for i in $(seq 200); do ip link show ha_a | grep -q 'state UP' && ip link show ha_b | "
+		   "for i in $(seq 1200); do ip link show ha_a | grep -q 'state UP' && ip link show ha_b | "
 		   "grep -q 'state UP' && exit 0; sleep 0.05; done; exit 1")) {
 		printf("skipped: no network namespaces or veth interfaces here\n");
 		exit(77);

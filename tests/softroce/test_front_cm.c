@@ -88,13 +88,16 @@ static int event_try(int fd, struct rdma_ucm_event_resp *event)
 	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
 }
 
-/* The next event, which must be this one for that id's program. */
-static struct rdma_ucm_event_resp expect(int fd, enum sr_cm_event what, uint64_t uid)
+/* The next event, which must be this one for that id's program. line: of the caller, who is told when none comes. */
+static struct rdma_ucm_event_resp expect_at(int line, int fd, enum sr_cm_event what, uint64_t uid)
 {
 	struct rdma_ucm_event_resp event = { 0 };
 	struct pollfd wait = { fd, POLLIN, 0 };
 
-	CHECK(poll(&wait, 1, WAIT_MS) == 1);
+	if (poll(&wait, 1, WAIT_MS) != 1) {
+		fprintf(stderr, "line %d: no event; expected %d of %llu\n", line, what, (unsigned long long)uid);
+		exit(1);
+	}
 	CHECK(!event_try(fd, &event));
 	if (event.event != what || event.uid != uid)
 		fprintf(stderr, "event %u of %llu, status %d; expected %d of %llu\n", event.event,
@@ -102,6 +105,8 @@ static struct rdma_ucm_event_resp expect(int fd, enum sr_cm_event what, uint64_t
 	CHECK(event.event == what && event.uid == uid);
 	return event;
 }
+
+#define expect(...) expect_at(__LINE__, __VA_ARGS__)
 
 static void nothing_more(int fd)
 {

@@ -47,6 +47,7 @@ for mode in PACKET WORKER LB; do
 		[ -S "$top/sock" ] && break
 		sleep 0.02
 	done
+	[ -S "$top/sock" ] || fail "$mode: it does not start"
 	refused 1 "$top/sock" --net=loopback --socket="$top/sock" --metrics=none
 	kill $pid
 	wait $pid || fail "$mode: it ended with $?"
