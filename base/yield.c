@@ -6,7 +6,7 @@
 
 void ha_yield_took(struct ha_yield *y, uint64_t from, uint64_t to)
 {
-	if (to - from < HA_YIELD_LONG_NS) {
+	if (to - from < (y->long_ns ? y->long_ns : HA_YIELD_LONG_NS)) {
 		y->sleep_ns = 0;
 		return;
 	}

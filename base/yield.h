@@ -13,15 +13,16 @@
 
 #include <stdbool.h>
 
-#define HA_YIELD_LONG_NS (2 * HA_NS_PER_MS) /* a yield that took longer gave the processor to threads that compute: who polls has less to do at a time */
+#define HA_YIELD_LONG_NS (2 * HA_NS_PER_MS) /* who polls has less to do at a time */
 #define HA_YIELD_SLEEP_MIN_NS (10 * HA_NS_PER_MS)
 #define HA_YIELD_SLEEP_MAX_NS HA_NS_PER_S
 #define HA_NAP_MIN_NS (20 * HA_NS_PER_US)
 #define HA_NAP_MAX_NS HA_NS_PER_MS
 
-/* A thread's; all zero at first. */
+/* A thread's; all zero at first, but for its owner's word. */
 struct ha_yield {
 	uint64_t sleep_until, sleep_ns;
+	uint64_t long_ns; /* a yield that took longer gave the processor to threads that compute; 0: HA_YIELD_LONG_NS */
 };
 
 /* Is this a time to sleep, and not to yield? */

@@ -36,6 +36,17 @@ static void long_yields(void)
 	CHECK(ha_yield_sleeps(&y, now + HA_YIELD_SLEEP_MIN_NS) && !ha_yield_sleeps(&y, now + HA_YIELD_LONG_NS + HA_YIELD_SLEEP_MIN_NS));
 }
 
+/* What is long is its owner's word. */
+static void owners_word(void)
+{
+	struct ha_yield y = { .long_ns = 200 * HA_NS_PER_US };
+
+	ha_yield_took(&y, 0, 200 * HA_NS_PER_US - 1);
+	CHECK(!ha_yield_sleeps(&y, 0));
+	ha_yield_took(&y, 0, 200 * HA_NS_PER_US);
+	CHECK(ha_yield_sleeps(&y, HA_YIELD_SLEEP_MIN_NS));
+}
+
 static void living(void)
 {
 	struct ha_yield y = { .sleep_until = UINT64_MAX };
@@ -69,6 +80,7 @@ int main(void)
 {
 	short_yields();
 	long_yields();
+	owners_word();
 	living();
 	naps();
 	exactly();
