@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "gpu/device/world.h"
+#include "gpu/emu/emu.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
 
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SEND_LIMIT_MS 5000
+#define TAKES_NOTHING_NS UINT64_C(60000000000)
 #define PIECE_MS 2000 /* of dialling */
 
 struct packet {
@@ -43,6 +44,9 @@ struct peer {
 	struct lane *lanes;
 	struct packet in; /* arriving */
 	size_t have;
+	char *out; /* what the socket has not taken yet */
+	size_t out_bytes, out_room;
+	uint64_t moved_at; /* when it took something, or there was nothing; ns */
 };
 
 struct ha_gpu_words {
@@ -117,6 +121,42 @@ static void take_in(struct peer *p)
 	}
 }
 
+/* As much as the socket takes now. */
+static void send_out(struct peer *p)
+{
+	ssize_t n = 0;
+
+	while (!p->gone && p->out_bytes && (n >= 0 || errno == EINTR)) {
+		n = send(p->fd, p->out, p->out_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n <= 0)
+			continue;
+		p->out_bytes -= (size_t)n;
+		memmove(p->out, p->out + n, p->out_bytes);
+		p->moved_at = ha_gpu_now();
+	}
+	if (n < 0)
+		p->gone |= errno != EAGAIN || ha_gpu_now() - p->moved_at > TAKES_NOTHING_NS;
+}
+
+static bool queue(struct peer *p, const struct packet *packet)
+{
+	size_t room = p->out_room ? 2 * p->out_room : 16 * sizeof(*packet);
+	char *out = p->out;
+
+	if (p->out_bytes + sizeof(*packet) > p->out_room) {
+		out = realloc(p->out, room);
+		if (!out)
+			return false;
+		p->out = out;
+		p->out_room = room;
+	}
+	if (!p->out_bytes)
+		p->moved_at = ha_gpu_now();
+	memcpy(out + p->out_bytes, packet, sizeof(*packet));
+	p->out_bytes += sizeof(*packet);
+	return true;
+}
+
 static int lane_receive(void *self, struct ha_gpu_say *say)
 {
 	struct lane *l = self;
@@ -124,6 +164,7 @@ static int lane_receive(void *self, struct ha_gpu_say *say)
 	int r;
 
 	pthread_mutex_lock(&l->peer->lock);
+	send_out(l->peer);
 	take_in(l->peer);
 	h = l->first;
 	r = h ? 1 : l->peer->gone ? -EPIPE : 0;
@@ -142,15 +183,16 @@ static int lane_send(void *self, const struct ha_gpu_say *say)
 {
 	struct lane *l = self;
 	struct packet out = { .row = l->row, .say = *say };
-	int r = -EPIPE;
+	struct peer *p = l->peer;
+	bool gone;
 
-	pthread_mutex_lock(&l->peer->lock);
-	if (!l->peer->gone) {
-		r = ha_gpu_stream_send(l->peer->fd, &out, sizeof(out), SEND_LIMIT_MS);
-		l->peer->gone |= r != 0;
-	}
-	pthread_mutex_unlock(&l->peer->lock);
-	return r ? -EPIPE : 0;
+	pthread_mutex_lock(&p->lock);
+	if (!p->gone && !queue(p, &out))
+		p->gone = true; /* all or nothing */
+	send_out(p);
+	gone = p->gone;
+	pthread_mutex_unlock(&p->lock);
+	return gone ? -EPIPE : 0;
 }
 
 int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row, struct ha_gpu_channel *channel)
@@ -323,8 +365,11 @@ void ha_gpu_words_close(struct ha_gpu_words *w)
 	struct lane *l;
 
 	for (int i = 0; i < w->size; i++) {
-		if (w->peer[i].fd >= 0)
+		if (w->peer[i].fd >= 0) {
+			send_out(&w->peer[i]);
 			close(w->peer[i].fd);
+		}
+		free(w->peer[i].out);
 		while ((l = w->peer[i].lanes)) {
 			w->peer[i].lanes = l->next;
 			forget(l);

@@ -98,6 +98,14 @@ static void *open_words(void *arg)
 	return NULL;
 }
 
+static void *open_quietly(void *arg)
+{
+	struct rank *r = arg;
+
+	CHECK(!ha_gpu_words_open(&r->b, LIMIT_MS, &r->words));
+	return NULL;
+}
+
 static void silent_at_the_words(void)
 {
 	pthread_t t;
@@ -139,6 +147,48 @@ static void a_row_that_cannot_be(void)
 	for (int i = 0; i < 2; i++)
 		ha_gpu_words_close(rank[i].words);
 	part();
+}
+
+/* ---- a peer that takes nothing ---- */
+
+#define WORDS 200000u /* far more than the buffers of a socket hold */
+
+/*
+ * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank 0 would not hear rank 1 either. Once it reads, all is there.
+ */
+static void slow_listener(void)
+{
+	struct ha_gpu_channel to, from;
+	struct ha_gpu_say say = { .word = 1 };
+	pthread_t t;
+	unsigned n = 0;
+	int r;
+
+	CHECK(!ha_gpu_stream_free_local(root));
+	for (int i = 0; i < 2; i++)
+		rank[i] = (struct rank){ .rank = i };
+	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
+	meet(&rank[1]);
+	pthread_join(t, NULL);
+	CHECK(!pthread_create(&t, NULL, open_quietly, &rank[0]));
+	open_quietly(&rank[1]);
+	pthread_join(t, NULL);
+	CHECK_INT(ha_gpu_words_lane(rank[0].words, 1, 3, &to), 0);
+	CHECK_INT(ha_gpu_words_lane(rank[1].words, 0, 3, &from), 0);
+	for (say.life = 0; say.life < WORDS; say.life++)
+		CHECK_INT(to.send(to.self, &say), 0);
+	while (n < WORDS) {
+		r = from.receive(from.self, &say);
+		CHECK(r >= 0);
+		if (r)
+			CHECK_INT(say.life, n++);
+		else
+			CHECK_INT(to.receive(to.self, &say), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		ha_gpu_words_close(rank[i].words);
+		ha_gpu_bootstrap_close(&rank[i].b);
+	}
 }
 
 /* ---- one of three goes when all know where to dial, and has dialled nobody: the others waited for it until the limit ---- */
@@ -248,6 +298,7 @@ static const struct named_test tests[] = {
 	{ "silent_at_the_bootstrap", silent_at_the_bootstrap },
 	{ "silent_at_the_words", silent_at_the_words },
 	{ "a_row_that_cannot_be", a_row_that_cannot_be },
+	{ "slow_listener", slow_listener },
 	{ "gone_before_the_words", gone_before_the_words },
 	{ "crowd", crowd },
 };
