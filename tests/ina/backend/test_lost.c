@@ -3,36 +3,12 @@
 #include "base/log.h"
 #include "tests/ina/backend/crew.h"
 #include "tests/ina/named.h"
+#include "tests/ina/shm/no_seals.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define KB 1024u
-
-static atomic_bool no_seals; /* files that are made now can be cut; the last one stays open */
-static atomic_int file = -1;
-
-/* The C library's, but that seals are added without an effect, and said to be there. */
-int fcntl(int fd, int cmd, ...)
-{
-	va_list args;
-	unsigned long arg;
-
-	va_start(args, cmd);
-	arg = va_arg(args, unsigned long);
-	va_end(args);
-	if (atomic_load(&no_seals) && cmd == F_ADD_SEALS) {
-		close(atomic_exchange(&file, dup(fd)));
-		return 0;
-	}
-	if (atomic_load(&no_seals) && cmd == F_GET_SEALS)
-		return F_SEAL_SHRINK | F_SEAL_GROW;
-	return (int)syscall(SYS_fcntl, fd, cmd, arg);
-}
 
 struct stage {
 	struct rig r;
@@ -78,7 +54,7 @@ static void stage_close(struct stage *s)
 	rig_detach(&s->client[0]);
 	crew_close(&s->others);
 	rig_close(&s->r);
-	close(atomic_exchange(&file, -1));
+	close(atomic_exchange(&no_seals_file, -1));
 }
 
 static void fill(struct rig_client *c)
@@ -95,7 +71,7 @@ static void buffer(void)
 	fill(&s.client[0]);
 	fill(&s.client[1]);
 	post(&s, 0);
-	CHECK_INT(ftruncate(atomic_load(&file), INA_SHM_BUFFER), 0);
+	CHECK_INT(ftruncate(atomic_load(&no_seals_file), INA_SHM_BUFFER), 0);
 	post(&s, 1);
 	stage_close(&s);
 }
@@ -108,7 +84,7 @@ static void rings(void)
 	stage_open(&s);
 	fill(&s.client[0]);
 	post(&s, 0);
-	CHECK_INT(ftruncate(atomic_load(&file), 0), 0);
+	CHECK_INT(ftruncate(atomic_load(&no_seals_file), 0), 0);
 	CHECK_INT(ina_shm_message_send(s.client[1].shm.fd, &bell, -1), 0);
 	stage_close(&s);
 }

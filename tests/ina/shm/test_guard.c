@@ -2,39 +2,20 @@
 /* test_guard.c - memory that a client takes away again, or that is not there: the backend's process lives, and this client alone is lost */
 #include "ina/shm/memory.h"
 #include "tests/ina/named.h"
+#include "tests/ina/shm/no_seals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SEGMENTS 4u
 #define PAGE 4096u
-
-static bool no_seals; /* seals are added without an effect, and said to be there: a page may get lost as if its memory were broken */
-
-/* The C library's. */
-int fcntl(int fd, int cmd, ...)
-{
-	va_list args;
-	unsigned long arg;
-
-	va_start(args, cmd);
-	arg = va_arg(args, unsigned long);
-	va_end(args);
-	if (no_seals && cmd == F_ADD_SEALS)
-		return 0;
-	if (no_seals && cmd == F_GET_SEALS)
-		return F_SEAL_SHRINK | F_SEAL_GROW;
-	return (int)syscall(SYS_fcntl, fd, cmd, arg);
-}
 
 /* A client's and the backend's view of the same file, which stays open. */
 static int share(struct ina_shm_memory *client, struct ina_shm_memory *backend)
