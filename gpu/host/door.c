@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define ASK_MS 500 /* whether it is in vain */
+#define NAP_MS 10   /* while nobody can be let in */
 #define CALLERS 256 /* that have not shown their card yet; the one that has waited longest makes room */
 
 struct caller {
@@ -28,6 +29,7 @@ struct door {
 	size_t bytes;
 	ha_gpu_door_card look;
 	void *self;
+	bool full;  /* has been said */
 	unsigned n; /* in the order in which they came */
 	struct caller caller[CALLERS];
 };
@@ -52,10 +54,26 @@ static void send_away(struct door *d, unsigned i)
 	remove_caller(d, i);
 }
 
+/* The process has as many files open as it may, or the system has: whoever has waited longest makes room. */
+static void make_room(struct door *d, int err)
+{
+	struct timespec nap = { .tv_nsec = NAP_MS * 1000000L };
+
+	if (!d->full)
+		HA_WARN("set-up", "no rank can be let in now: %s; is `ulimit -n` high enough?", strerror(err));
+	d->full = true;
+	if (d->n)
+		send_away(d, 0);
+	else
+		nanosleep(&nap, NULL); /* who dials stays at the door: it would be looked at again at once */
+}
+
 static void let_in(struct door *d)
 {
 	int on = 1, fd = accept(d->listener, NULL, NULL);
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+		make_room(d, errno);
 	if (fd < 0)
 		return;
 	if (d->n == CALLERS)

@@ -8,6 +8,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LIMIT_MS 100000
@@ -15,6 +18,17 @@
 #define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each stranger used to cost */
 
 static char root[80];
+static atomic_int full; /* so often there is no descriptor for who dials */
+
+int accept(int fd, struct sockaddr *address, socklen_t *bytes)
+{
+	if (atomic_load(&full) > 0) {
+		atomic_fetch_sub(&full, 1);
+		errno = EMFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_accept4, fd, address, bytes, 0);
+}
 
 struct rank {
 	int rank, strangers, silent[STRANGERS]; /* connections that say nothing */
@@ -64,6 +78,23 @@ static void part(void)
 		while (rank[i].strangers)
 			close(rank[i].silent[--rank[i].strangers]);
 	}
+}
+
+/* Whoever dials is let in as soon as that is possible; until then nobody looks again and again. */
+static void no_descriptors(void)
+{
+	pthread_t t;
+
+	CHECK(!ha_gpu_stream_free_local(root));
+	for (int i = 0; i < 2; i++)
+		rank[i] = (struct rank){ .rank = i };
+	atomic_store(&full, 20);
+	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
+	meet(&rank[1]);
+	pthread_join(t, NULL);
+	CHECK_INT(atomic_load(&full), 0);
+	CHECK(rank[0].took >= 20 * UINT64_C(10000000));
+	part();
 }
 
 static void silent_at_the_bootstrap(void)
@@ -295,6 +326,7 @@ static void crowd(void)
 }
 
 static const struct named_test tests[] = {
+	{ "no_descriptors", no_descriptors },
 	{ "silent_at_the_bootstrap", silent_at_the_bootstrap },
 	{ "silent_at_the_words", silent_at_the_words },
 	{ "a_row_that_cannot_be", a_row_that_cannot_be },
