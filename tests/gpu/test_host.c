@@ -335,9 +335,10 @@ static void fresh_numbers(void)
 
 /* ---- a port that comes back with another address ---- */
 
-static void wait_for_state(const struct ha_gpu_agent_path *p, enum ha_gpu_path_state state)
+/* This end has connected its queue pair for the next life. */
+static void wait_until_joined(struct ha_gpu_conn *c, unsigned path)
 {
-	for (uint64_t end = ha_gpu_now() + 120 * SECOND; __atomic_load_n(&p->state, __ATOMIC_RELAXED) != state; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->health[path]) != HA_GPU_RECOVERING; usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
@@ -392,10 +393,10 @@ static void another_address_after_a_join(void)
 	up(2, 2, job_connect_1_1);
 	exchange();
 	cut(2);
-	wait_for_state(&job.pe[0].host->row[0].agent[1].path[0], HA_GPU_PATH_JOINED);
+	wait_until_joined(conn(0, 0, 1), 0);
 	back_at(2, 100);
 	primary_is_back();
-	CHECK(job.pe[0].host->row[0].agent[1].path[0].life >= 2);
+	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2); /* the life of its completions */
 	down();
 }
 
