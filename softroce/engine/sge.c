@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sge.c - walking a work request's buffers; see sge.h */
 #include "softroce/engine/sge.h"
+
+#include "softroce/engine/place.h"
+
 #include <errno.h>
-#include <string.h>
 
 void sr_sge_seek(struct sr_sge_list list, struct sr_sge_pos *pos, uint64_t bytes)
 {
@@ -87,7 +89,7 @@ int sr_sge_scatter(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sg
 		length -= run;
 	}
 	for (int i = 0; i < n; i++) {
-		memcpy(iov[i].iov_base, from, iov[i].iov_len);
+		sr_place(iov[i].iov_base, from, (uint32_t)iov[i].iov_len);
 		from = (const char *)from + iov[i].iov_len;
 	}
 	return 0;

@@ -9,7 +9,8 @@ function(engine_test name)
   set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;${ARGN}" TIMEOUT 120)
 endfunction()
 
-foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window mutated)
+foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window mutated
+    placing)
   engine_test(test_engine_${name} one-thread)
 endforeach()
 engine_test(test_engine_cq)

@@ -35,8 +35,6 @@ static void on_async(void *user, enum ibv_event_type type, void *object)
 	end->objects[end->n_events++] = object;
 }
 
-static const struct sr_event_ops event_ops = { on_completion, on_async };
-
 static void make_gid(union ibv_gid *gid, bool ipv6, int i)
 {
 	memset(gid, 0, sizeof(*gid));
@@ -51,6 +49,11 @@ static void make_gid(union ibv_gid *gid, bool ipv6, int i)
 
 static void open_end(struct pair *p, int i)
 {
+	struct sr_event_ops event_ops = {
+		.completion = on_completion,
+		.async = on_async,
+		.placing = p->opt.placing,
+	};
 	struct end *end = &p->end[i];
 	struct sr_nic_config config = {
 		.name = i ? "b" : "a",

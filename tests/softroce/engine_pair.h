@@ -57,6 +57,8 @@ struct options {
 	uint32_t max_wr;
 	int cqe;
 	bool sig_all, use_srq, ipv6;
+	/* called before a peer's write is placed; may be NULL */
+	void (*placing)(void *user, void *to, const void *from, uint32_t len);
 };
 
 struct pair {

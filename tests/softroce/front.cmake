@@ -21,6 +21,7 @@ front_test(test_front_wr)
 front_test(test_front_datagram)
 front_test(test_front_addresses)
 front_test(test_front_idle)
+front_test(test_front_lines)
 front_test(test_front_verbs)
 front_test(test_front_wire)
 

@@ -67,7 +67,7 @@ static void to_rts(struct side *side, const struct side_options *options, const 
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = options->mtu ? options->mtu : IBV_MTU_1024,
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 4,
