@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/perf/datatype.h"
+#include "tools/job/datatype.h"
 
 static int failures;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 #include "tools/perf/input.h"
 
 static int failures;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/payload.h"
+#include "tools/job/payload.h"
 
 #define COUNT	  1500
 #define MAX_RANKS 70

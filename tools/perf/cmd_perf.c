@@ -8,36 +8,33 @@
 #include <unistd.h>
 
 #include "tools/ha.h"
+#include "tools/job/failure.h"
+#include "tools/job/fault.h"
+#include "tools/job/launch.h"
+#include "tools/job/rendezvous.h"
+#include "tools/job/table.h"
 #include "tools/perf/bench.h"
 #include "tools/perf/collnet.h"
-#include "tools/perf/fault.h"
-#include "tools/perf/launch.h"
 #include "tools/perf/logger.h"
 #include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
 #include "tools/perf/report.h"
-
-#define LINGER_MS 500 /* for the news of another rank's end, before and after blaming oneself */
-
-struct rows {
-	struct ha_row *rows;
-	size_t count, room;
-};
 
 static int bench_open(struct ha_bench *bench)
 {
 	const struct ha_options *o = bench->options;
-	size_t largest = 0, bytes, count;
+	size_t largest = 0, bytes;
 	int err = 0;
 
 	if (bench->place->ranks < 2)
 		return ha_fault(-EINVAL, "one rank alone has nobody to talk to");
-	if (o->operation->rooted && o->root >= bench->place->ranks)
-		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->root, bench->place->ranks);
+	if (o->operation->layout->rooted && o->run.root >= bench->place->ranks)
+		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root, bench->place->ranks);
 	if (o->input)
 		err = ha_input_open(&bench->input, o->input);
-	for (int t = 0; t < o->types_count; t++) {
-		ha_bench_size(bench, o->types[t], o->max_bytes, &bytes, &count);
+	for (int t = 0; t < o->run.types_count; t++) {
+		bytes = ha_layout_count(o->operation->layout, bench->place->ranks, o->run.max_bytes,
+					o->run.types[t]->size) *
+			o->run.types[t]->size;
 		largest = bytes > largest ? bytes : largest;
 	}
 	if (!err)
@@ -64,52 +61,53 @@ static int ranks_gather(struct ha_bench *bench, struct ha_rank_info *ranks)
 	return ha_rendezvous_gather(bench->rendezvous, &mine, sizeof(mine), ranks);
 }
 
-static size_t size_next(const struct ha_options *o, size_t bytes)
-{
-	size_t next = o->step_bytes ? bytes + o->step_bytes : (size_t)((double)bytes * o->step_factor);
-
-	return next > bytes ? next : bytes + 1;
-}
-
 /* All sizes of one type and reduction; sizes that come down to the same number of elements are run once. */
-static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, struct rows *rows)
+static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, struct ha_rows *rows)
 {
-	const struct ha_options *o = bench->options;
-	size_t last = (size_t)-1, actual, count;
+	const struct ha_run_options *run = &bench->options->run;
+	size_t last = (size_t)-1, count;
 	struct ha_row row;
 	int err = 0;
 
-	for (size_t bytes = o->min_bytes; bytes <= o->max_bytes && !err; bytes = size_next(o, bytes)) {
-		ha_bench_size(bench, type, bytes, &actual, &count);
+	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err; bytes = ha_run_size_next(run, bytes)) {
+		count = ha_layout_count(bench->options->operation->layout, bench->place->ranks, bytes, type->size);
 		if (count == last)
 			continue;
 		last = count;
 		err = ha_bench_run(bench, type, redop, bytes, &row);
 		if (err || bench->place->rank)
 			continue;
-		if (rows->count == rows->room) {
-			rows->room = rows->room * 2 + 32;
-			rows->rows = realloc(rows->rows, rows->room * sizeof(*rows->rows));
-			if (!rows->rows)
-				return ha_fault(-ENOMEM, "out of memory");
-		}
-		rows->rows[rows->count++] = row;
-		ha_bench_quiet(bench);
-		if (!o->json || o->json_file)
+		err = ha_rows_add(rows, &row);
+		ha_progress_quiet(&bench->progress);
+		if (!err && (!run->json || run->json_file))
 			ha_report_row(bench, &row);
 	}
 	return err;
 }
 
-static int all_run(struct ha_bench *bench, struct rows *rows)
+static int all_run(struct ha_bench *bench, struct ha_rows *rows)
 {
 	const struct ha_options *o = bench->options;
-	int err = 0, redops = o->operation->reduces ? o->redops_count : 1;
+	int err = 0, redops = o->operation->layout->reduces ? o->run.redops_count : 1;
 
-	for (int t = 0; t < o->types_count && !err; t++)
+	for (int t = 0; t < o->run.types_count && !err; t++)
 		for (int r = 0; r < redops && !err; r++)
-			err = sizes_run(bench, o->types[t], o->operation->reduces ? (int)o->redops[r] : -1, rows);
+			err = sizes_run(bench, o->run.types[t], o->operation->layout->reduces ? (int)o->run.redops[r] : -1, rows);
 	return err;
+}
+
+static int timeline_write(const struct ha_bench *bench, const struct ha_rows *rows)
+{
+	struct ha_timeline_file file = {
+		.run = &bench->options->run,
+		.place = bench->place,
+		.operation = bench->options->operation->name,
+		.bytes = rows->rows[0].bytes,
+		.iterations = bench->iterations_timed,
+		.wrong = ha_rows_wrong(rows),
+	};
+
+	return ha_timelines_write(&bench->timelines, &file);
 }
 
 /* Everything between rendezvous and exit; *wrong gets the number of wrong elements in all ranks. */
@@ -118,8 +116,8 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 	const struct ha_options *o = bench->options;
 	struct ha_rank_info *ranks = calloc((size_t)bench->place->ranks, sizeof(*ranks));
 	uint64_t *wrongs = calloc((size_t)bench->place->ranks, sizeof(*wrongs));
-	bool table = !bench->place->rank && (!o->json || o->json_file);
-	struct rows rows = { 0 };
+	bool table = !bench->place->rank && (!o->run.json || o->run.json_file);
+	struct ha_rows rows = { 0 };
 	int err = ranks && wrongs ? bench_open(bench) : -ENOMEM;
 
 	if (!err)
@@ -129,11 +127,11 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 	if (!err)
 		err = all_run(bench, &rows);
 	if (!err && table)
-		ha_report_footer(bench, rows.rows, rows.count);
-	if (!err && o->json && !bench->place->rank)
-		err = ha_report_json(bench, ranks, rows.rows, rows.count);
-	if (!err && o->timeline && !bench->place->rank)
-		err = ha_timelines_write(bench, rows.rows[0].bytes, ha_report_wrong(bench, rows.rows, rows.count));
+		ha_table_footer(&o->run, &rows, bench->meshes_count);
+	if (!err && o->run.json && !bench->place->rank)
+		err = ha_report_json(bench, ranks, &rows);
+	if (!err && o->run.timeline && !bench->place->rank)
+		err = timeline_write(bench, &rows);
 	/* nobody closes a connection that a peer may still be using */
 	if (!err)
 		err = ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs), wrongs);
@@ -150,47 +148,28 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 	return err;
 }
 
-/*
- * A failure: was it another rank's? The first look lets the news of a death overtake the errors that it causes; the
- * second lets rank 0 choose one of several ranks that failed alike.
- */
-static enum ha_exit rank_failed(struct ha_bench *bench)
+static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 {
-	char cause[1024];
-
-	snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (bench->rendezvous && !ha_rendezvous_linger(bench->rendezvous, LINGER_MS)) {
-		ha_rendezvous_abort(bench->rendezvous);
-		if (bench->place->rank)
-			(void)ha_rendezvous_linger(bench->rendezvous, LINGER_MS);
-	}
-	ha_bench_quiet(bench);
-	if (!ha_rendezvous_tells(bench->rendezvous))
-		return HA_EXIT_FOLLOWED;
-	fflush(stdout);
-	if (ha_fault_text()[0])
-		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (bench->place->last_words)
-		snprintf(bench->place->last_words, HA_LAST_WORDS, "%s", cause);
-	else
-		fprintf(stderr, "ha perf: rank %d: %s\n", bench->place->rank, cause);
-	return HA_EXIT_FAILED;
-}
-
-static enum ha_exit rank_body(const struct ha_options *options, const struct ha_place *place)
-{
-	struct ha_bench bench = { .options = options, .place = place };
+	const struct ha_options *options = context;
+	const char *program = options->run.launch.program;
+	struct ha_bench bench = {
+		.options = options,
+		.place = place,
+		.progress = { .program = program, .operation = options->operation->name },
+	};
 	enum ha_exit status;
 	uint64_t wrong = 0;
 	int err;
 
 	ha_logger_open(place->rank);
-	err = ha_rendezvous_open(&bench.rendezvous, place, options->timeout_s);
+	err = ha_rendezvous_open(&bench.rendezvous, place, options->run.launch.timeout_s);
 	if (!err)
 		err = rank_work(&bench, &wrong);
-	status = err ? rank_failed(&bench) : wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
+	ha_progress_quiet(&bench.progress);
+	status = wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
 	/* after a failure the plugin may be in any state: it is not touched again, nor are its threads waited for */
 	if (err) {
+		status = ha_failure_report(bench.rendezvous, place, program);
 		fflush(NULL);
 		_exit(place->forked ? status : HA_EXIT_WRONG);
 	}
@@ -210,5 +189,5 @@ int ha_cmd_perf(int argc, char **argv)
 
 	if (result)
 		return result < 0 ? HA_EXIT_USAGE : HA_EXIT_OK;
-	return ha_launch(&options, options.operation->collnet ? ha_collnet_rank : rank_body);
+	return ha_launch(&options.run.launch, options.operation->collnet ? ha_collnet_rank : rank_body, &options);
 }

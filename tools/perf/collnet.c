@@ -19,18 +19,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/job/cues.h"
+#include "tools/job/failure.h"
+#include "tools/job/fault.h"
+#include "tools/job/interrupt.h"
+#include "tools/job/rendezvous.h"
 #include "tools/perf/collnet_table.h"
-#include "tools/perf/cues.h"
-#include "tools/perf/fault.h"
-#include "tools/perf/interrupt.h"
 #include "tools/perf/logger.h"
 #include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
 
 #define STEPS_MAX 64
 #define BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
 #define SETS 3		   /* of data, in turn: the last iteration's result is no right one */
-#define LINGER_MS 500
 #define LOOK_NS 5000000
 #define NS 1000000000.0
 
@@ -105,7 +105,7 @@ static int set_make(struct drive *d, int s)
 		h++;
 	for (int r = 0; r < ranks; r++) {
 		for (size_t i = 0; i < n; i++) {
-			float x = value(d->options->seed, s, r, i);
+			float x = value(d->options->run.seed, s, r, i);
 
 			set->sum[i] += (double)x;
 			size[i] += fabs((double)x);
@@ -166,8 +166,8 @@ static int look_around(struct drive *d)
 		return 0;
 	d->looked = now;
 	err = ha_rendezvous_poll(d->rendezvous);
-	if (!err && now - d->moved > (int64_t)d->options->timeout_s * 1000000000)
-		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s", d->options->timeout_s);
+	if (!err && now - d->moved > (int64_t)d->options->run.launch.timeout_s * 1000000000)
+		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s", d->options->run.launch.timeout_s);
 	return err;
 }
 
@@ -363,11 +363,11 @@ static int measured(struct drive *d, struct result *r)
 {
 	const struct ha_options *o = d->options;
 	int64_t begin = now_ns();
-	bool check = o->check_all || o->duration_ns;
-	uint64_t more = o->duration_ns ? 1 : (uint64_t)o->iters, *all = calloc((size_t)d->place->ranks, sizeof(*all));
+	bool check = o->run.check_all || o->run.duration_ns;
+	uint64_t more = o->run.duration_ns ? 1 : (uint64_t)o->run.iters, *all = calloc((size_t)d->place->ranks, sizeof(*all));
 	int err = all ? ha_rendezvous_barrier(d->rendezvous) : ha_fault(-ENOMEM, "out of memory");
 
-	if (!err && !d->place->rank && o->duration_ns)
+	if (!err && !d->place->rank && o->run.duration_ns)
 		ha_cues_start(d->place->cues, begin);
 	while (more && !err) {
 		for (uint64_t i = 0; i < more && !err; i++) {
@@ -377,8 +377,8 @@ static int measured(struct drive *d, struct result *r)
 			r->us += us;
 			r->longest = us > r->longest ? us : r->longest;
 		}
-		more = o->duration_ns && now_ns() - begin < o->duration_ns && !ha_interrupted();
-		if (!err && o->duration_ns) {
+		more = o->run.duration_ns && now_ns() - begin < o->run.duration_ns && !ha_interrupted();
+		if (!err && o->run.duration_ns) {
 			err = ha_rendezvous_allgather(d->rendezvous, &more, sizeof(more), all);
 			more = all[0];
 		}
@@ -401,11 +401,11 @@ static int size_run(struct drive *d, size_t bytes)
 	d->out = calloc(d->count + 1, sizeof(float));
 	for (int s = 0; s < SETS && !err; s++)
 		err = set_make(d, s);
-	for (int i = 0; i < o->warmup && !err; i++)
+	for (int i = 0; i < o->run.warmup && !err; i++)
 		err = iteration(d, (uint64_t)i, false, NULL);
 	if (!err)
 		err = measured(d, &mine);
-	for (int i = 0; i < o->checks && !err; i++)
+	for (int i = 0; i < o->run.checks && !err; i++)
 		err = iteration(d, (uint64_t)i, true, NULL);
 	mine.wrong = d->wrong;
 	mine.verified = d->verified;
@@ -452,8 +452,8 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 
 	if (!err && !d->place->rank)
 		header(d);
-	for (size_t b = o->min_bytes; b <= o->max_bytes && !err;) {
-		size_t next = o->step_bytes ? b + o->step_bytes : (size_t)((double)b * o->step_factor);
+	for (size_t b = o->run.min_bytes; b <= o->run.max_bytes && !err;) {
+		size_t next = o->run.step_bytes ? b + o->run.step_bytes : (size_t)((double)b * o->run.step_factor);
 
 		err = size_run(d, b < sizeof(float) ? sizeof(float) : b);
 		*wrong += d->wrong;
@@ -470,42 +470,23 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 	return err;
 }
 
-static enum ha_exit failed(struct drive *d)
+enum ha_exit ha_collnet_rank(const void *context, const struct ha_place *place)
 {
-	char cause[1024];
-
-	snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (d->rendezvous && !ha_rendezvous_linger(d->rendezvous, LINGER_MS)) {
-		ha_rendezvous_abort(d->rendezvous);
-		if (d->place->rank)
-			(void)ha_rendezvous_linger(d->rendezvous, LINGER_MS);
-	}
-	if (!ha_rendezvous_tells(d->rendezvous))
-		return HA_EXIT_FOLLOWED;
-	if (ha_fault_text()[0])
-		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (d->place->last_words)
-		snprintf(d->place->last_words, HA_LAST_WORDS, "%s", cause);
-	else
-		fprintf(stderr, "ha perf: rank %d: %s\n", d->place->rank, cause);
-	return HA_EXIT_FAILED;
-}
-
-enum ha_exit ha_collnet_rank(const struct ha_options *options, const struct ha_place *place)
-{
+	const struct ha_options *options = context;
 	struct drive d = { .options = options, .place = place };
 	enum ha_exit status;
 	uint64_t wrong = 0;
 	int err;
 
 	ha_logger_open(place->rank);
-	if (options->duration_ns)
+	if (options->run.duration_ns)
 		ha_interrupt_take(place);
-	err = ha_rendezvous_open(&d.rendezvous, place, options->timeout_s);
+	err = ha_rendezvous_open(&d.rendezvous, place, options->run.launch.timeout_s);
 	if (!err)
 		err = drive_all(&d, &wrong);
-	status = err ? failed(&d) : wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
+	status = wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
 	if (err) { /* the plugin may be in any state */
+		status = ha_failure_report(d.rendezvous, place, options->run.launch.program);
 		fflush(NULL);
 		_exit(place->forked ? status : HA_EXIT_WRONG);
 	}

@@ -13,7 +13,7 @@
 #include "nccl/abi/net_v7.h"
 #include "nccl/abi/net_v8.h"
 #include "nccl/abi/net_v9.h"
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 
 /* The table as each kind of version lays it out. */
 static const ncclCollNet_v7_t *v7(const struct ha_collnet_table *t)

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tools/job/fault.h"
 #include "tools/perf/bench.h"
 #include "tools/perf/dataset.h"
-#include "tools/perf/fault.h"
 #include "tools/perf/stream.h"
 
 #define SETS	   7
@@ -16,14 +16,14 @@ static size_t send_bytes(const struct ha_job *job)
 {
 	const struct ha_shape *shape = &job->shape;
 
-	return (size_t)job->operation->send_blocks(shape->ranks) * shape->block * shape->type->size;
+	return (size_t)job->operation->layout->send_blocks(shape->ranks) * shape->block * shape->type->size;
 }
 
 static size_t recv_bytes(const struct ha_job *job)
 {
 	const struct ha_shape *shape = &job->shape;
 
-	return (size_t)job->operation->recv_blocks(shape->ranks) * shape->block * shape->type->size;
+	return (size_t)job->operation->layout->recv_blocks(shape->ranks) * shape->block * shape->type->size;
 }
 
 struct ha_payload ha_dataset_payload(const struct ha_bench *bench, const struct ha_job *job, uint64_t seed)
@@ -31,7 +31,7 @@ struct ha_payload ha_dataset_payload(const struct ha_bench *bench, const struct 
 	return (struct ha_payload){
 		.seed = seed,
 		.type = job->shape.type,
-		.reduced = job->operation->reduces,
+		.reduced = job->operation->layout->reduces,
 		.redop = job->shape.redop,
 		.ranks = job->shape.ranks,
 		.file = bench->input.data,
@@ -42,7 +42,7 @@ struct ha_payload ha_dataset_payload(const struct ha_bench *bench, const struct 
 void ha_dataset_fill(const struct ha_job *job, const struct ha_payload *payload)
 {
 	const struct ha_shape *shape = &job->shape;
-	size_t send_blocks = (size_t)job->operation->send_blocks(shape->ranks);
+	size_t send_blocks = (size_t)job->operation->layout->send_blocks(shape->ranks);
 
 	memset(shape->recv, HA_POISON, recv_bytes(job));
 	ha_payload_fill(payload, shape->rank, 0, send_blocks * shape->block, (char *)(uintptr_t)shape->send);
@@ -51,10 +51,11 @@ void ha_dataset_fill(const struct ha_job *job, const struct ha_payload *payload)
 uint64_t ha_dataset_verify(const struct ha_job *job, const struct ha_payload *payload)
 {
 	const struct ha_shape *shape = &job->shape;
+	struct ha_extent extent = ha_shape_extent(shape);
 	struct ha_segment s;
 	uint64_t wrong = 0;
 
-	for (int k = 0; job->operation->segment(shape, k, &s); k++) {
+	for (int k = 0; job->operation->layout->segment(&extent, k, &s); k++) {
 		const char *actual = shape->recv + s.at * shape->type->size;
 
 		if (s.rank < 0)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/perf/payload.h"
+#include "tools/job/payload.h"
 
 struct ha_bench;
 struct ha_job;

@@ -4,17 +4,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/job/fault.h"
+#include "tools/job/pace.h"
+#include "tools/job/rendezvous.h"
+#include "tools/job/timeline.h"
 #include "tools/perf/bench.h"
-#include "tools/perf/cues.h"
 #include "tools/perf/dataset.h"
 #include "tools/perf/duration.h"
-#include "tools/perf/fault.h"
-#include "tools/perf/interrupt.h"
 #include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
 #include "tools/perf/stream.h"
-
-#define BATCH_NS 50000000 /* between two words of rank 0 */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -30,29 +28,15 @@ static int sets_prepare(struct ha_bench *bench, struct ha_job *job, struct ha_da
 {
 	int err = ha_datasets_open(sets, job);
 
-	bench->phase = "data set";
-	bench->iterations = sets->count;
+	bench->progress.phase = "data set";
+	bench->progress.iterations = sets->count;
 	for (int k = 0; k < sets->count && !err; k++) {
-		bench->iteration = k;
+		bench->progress.iteration = k;
 		job->shape.send = ha_datasets_send(sets, k);
 		err = ha_bench_verified(bench, job, seed + (uint64_t)k, tally, NULL);
 		memcpy(ha_datasets_result(sets, k), job->shape.recv, sets->recv_bytes);
 	}
 	return err;
-}
-
-static int sample_add(struct ha_samples *samples, uint64_t ns)
-{
-	if (samples->count == samples->room) {
-		samples->room = samples->room * 2 + 1024;
-		samples->ns = realloc(samples->ns, samples->room * sizeof(*samples->ns));
-		if (!samples->ns) {
-			samples->room = samples->count = 0;
-			return ha_fault(-ENOMEM, "out of memory");
-		}
-	}
-	samples->ns[samples->count++] = ns;
-	return 0;
 }
 
 static void result_check(struct ha_bench *bench, const struct ha_job *job, const struct ha_datasets *sets, int k,
@@ -69,108 +53,71 @@ static void result_check(struct ha_bench *bench, const struct ha_job *job, const
 	bench->wrong += wrong;
 }
 
-static int iteration_run(struct ha_bench *bench, struct ha_job *job, const struct ha_datasets *sets, uint64_t seed,
-			 struct ha_tally *tally, struct ha_samples *samples)
-{
-	int64_t start = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), elapsed;
-	int every = bench->options->check_every, k = (int)(tally->iterations % (uint64_t)sets->count), err;
+/* What the iterations share. */
+struct duration {
+	struct ha_bench *bench;
+	struct ha_job *job;
+	const struct ha_datasets *sets;
+	uint64_t seed;
+	struct ha_tally *tally;
+	struct ha_samples *samples;
+};
 
-	job->shape.send = ha_datasets_send(sets, k);
-	err = ha_bench_once(bench, job);
+static int iteration_run(void *context)
+{
+	struct duration *d = context;
+	struct ha_tally *tally = d->tally;
+	int64_t start = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), elapsed;
+	int k = (int)(tally->iterations % (uint64_t)d->sets->count), err;
+	uint64_t every = (uint64_t)d->bench->options->run.check_every;
+
+	d->bench->progress.iteration = (int)tally->iterations;
+	d->job->shape.send = ha_datasets_send(d->sets, k);
+	err = ha_bench_once(d->bench, d->job);
 	if (err)
 		return err;
 	elapsed = clock_ns(CLOCK_MONOTONIC) - start;
 	tally->elapsed_ns += (uint64_t)elapsed;
 	tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-	if (every && tally->iterations % (uint64_t)every == 0)
-		result_check(bench, job, sets, k, seed, tally);
+	if (every && tally->iterations % every == 0)
+		result_check(d->bench, d->job, d->sets, k, d->seed, tally);
 	tally->iterations++;
-	return sample_add(samples, (uint64_t)elapsed);
+	return ha_samples_add(d->samples, (uint64_t)elapsed);
 }
 
-/* How many iterations come next, as rank 0 sees it: enough for a batch, not beyond the end. */
-static int64_t batch_next(const struct ha_bench *bench, int64_t zero, int64_t done, int64_t took)
+static int iterations_run(struct duration *d, struct ha_timeline *timeline)
 {
-	int64_t left = bench->options->duration_ns - (clock_ns(CLOCK_MONOTONIC) - zero), n;
+	struct ha_pace pace = {
+		.rendezvous = d->bench->rendezvous,
+		.place = d->bench->place,
+		.duration_ns = d->bench->options->run.duration_ns,
+		.timeline = timeline,
+		.iterate = iteration_run,
+		.context = d,
+	};
 
-	if (left <= 0 || ha_interrupted())
-		return 0;
-	if (!done || took <= 0)
-		return 1;
-	n = (left < BATCH_NS ? left : BATCH_NS) / (took / done + 1);
-	return n > 1 ? n : 1;
-}
-
-/* Rank 0's number, in all ranks. */
-static int agree(struct ha_bench *bench, int64_t *value)
-{
-	int64_t *all = calloc((size_t)bench->place->ranks, sizeof(*all));
-	int err = all ? ha_rendezvous_allgather(bench->rendezvous, value, sizeof(*value), all) : -ENOMEM;
-
-	if (!err)
-		*value = all[0];
-	free(all);
-	return err;
-}
-
-/* The start: at the same moment in all ranks where they have the same clock. */
-static int measurement_start(struct ha_bench *bench, struct ha_timeline *timeline, int64_t *zero)
-{
-	int err = ha_rendezvous_barrier(bench->rendezvous);
-
-	*zero = clock_ns(CLOCK_MONOTONIC);
-	if (!err)
-		err = agree(bench, zero);
-	if (!bench->place->forked)
-		*zero = clock_ns(CLOCK_MONOTONIC);
-	ha_interrupt_take(bench->place);
-	if (!bench->place->rank)
-		ha_cues_start(bench->place->cues, *zero);
-	ha_timeline_start(timeline, *zero);
-	return err;
-}
-
-static int batches_run(struct ha_bench *bench, struct ha_job *job, const struct ha_datasets *sets, uint64_t seed,
-		       struct ha_tally *tally, struct ha_samples *samples, struct ha_timeline *timeline)
-{
-	int64_t zero, start, n = 0, took = 0;
-	int err = measurement_start(bench, timeline, &zero);
-
-	bench->phase = "iteration";
-	bench->iterations = 0;
-	while (!err) {
-		n = batch_next(bench, zero, n, took);
-		err = agree(bench, &n);
-		if (err || !n)
-			break;
-		start = clock_ns(CLOCK_MONOTONIC);
-		for (int64_t i = 0; i < n && !err; i++) {
-			bench->iteration = (int)tally->iterations;
-			err = iteration_run(bench, job, sets, seed, tally, samples);
-		}
-		took = clock_ns(CLOCK_MONOTONIC) - start;
-	}
-	ha_timeline_stop(timeline);
-	return err;
+	d->bench->progress.phase = "iteration";
+	d->bench->progress.iterations = 0;
+	return ha_pace_run(&pace);
 }
 
 int ha_duration_run(struct ha_bench *bench, struct ha_job *job, struct ha_tally *tally, struct ha_samples *samples)
 {
-	const struct ha_options *o = bench->options;
+	const struct ha_run_options *run = &bench->options->run;
 	const char *send = job->shape.send;
 	struct ha_timeline timeline = { 0 };
 	struct ha_datasets sets = { 0 };
-	uint64_t seed = (o->seed << 20) + 1;
-	int err = sets_prepare(bench, job, &sets, seed, tally);
+	struct duration d = { bench, job, &sets, (run->seed << 20) + 1, tally, samples };
+	int err = sets_prepare(bench, job, &sets, d.seed, tally);
 
 	if (!err)
-		err = ha_timeline_open(&timeline, o->step_ns, o->duration_ns);
-	job->mesh->timeline = o->timeline ? &timeline : NULL;
+		err = ha_timeline_open(&timeline, run->step_ns, run->duration_ns);
+	job->mesh->timeline = run->timeline ? &timeline : NULL;
 	if (!err)
-		err = batches_run(bench, job, &sets, seed, tally, samples, &timeline);
+		err = iterations_run(&d, &timeline);
 	job->mesh->timeline = NULL;
 	bench->iterations_timed = tally->iterations;
-	if (!err && o->timeline)
+	if (!err && run->timeline)
 		err = ha_timelines_gather(&bench->timelines, &timeline, bench->rendezvous, bench->place->rank,
 					  bench->place->ranks);
 	job->shape.send = send;

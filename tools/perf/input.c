@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 #include "tools/perf/input.h"
 
 #define LARGEST_ELEMENT 8

@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
+#include "tools/job/rendezvous.h"
 #include "tools/perf/mesh.h"
 #include "tools/perf/operation.h"
 #include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
 
 #define LL_SLOT	      16384 /* bytes on the wire, half of them payload */
 #define SIMPLE_BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
@@ -68,12 +68,12 @@ static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bo
 	struct ha_conn *conns;
 
 	for (int p = 0; p < place->ranks; p++)
-		peers += (o->operation->links(place->rank, place->ranks, o->root, p) & direction) != 0;
+		peers += (o->operation->links(place->rank, place->ranks, o->run.root, p) & direction) != 0;
 	conns = calloc((size_t)(peers * groups) + 1, sizeof(*conns));
 	if (!conns)
 		return ha_fault(-ENOMEM, "out of memory");
 	for (int p = 0; p < place->ranks; p++) {
-		if (!(o->operation->links(place->rank, place->ranks, o->root, p) & direction))
+		if (!(o->operation->links(place->rank, place->ranks, o->run.root, p) & direction))
 			continue;
 		for (int g = 0; g < groups; g++, n++) {
 			conns[n].peer = p;
@@ -158,17 +158,17 @@ static int timed_out(struct ha_mesh *mesh)
 	for (int i = 0; i < mesh->senders_count; i++)
 		if (!mesh->senders[i].comm)
 			return ha_fault(-ETIMEDOUT, "connect to rank %d on device %d is not ready after %d s",
-					mesh->senders[i].peer, mesh->senders[i].dev, mesh->options->timeout_s);
+					mesh->senders[i].peer, mesh->senders[i].dev, mesh->options->run.launch.timeout_s);
 	for (int i = 0; i < mesh->receivers_count; i++)
 		if (!mesh->receivers[i].comm)
 			return ha_fault(-ETIMEDOUT, "accept from rank %d on device %d is not ready after %d s",
-					mesh->receivers[i].peer, mesh->receivers[i].dev, mesh->options->timeout_s);
+					mesh->receivers[i].peer, mesh->receivers[i].dev, mesh->options->run.launch.timeout_s);
 	return 0;
 }
 
 static int connect_all(struct ha_mesh *mesh, struct ha_rendezvous *rendezvous)
 {
-	time_t deadline = time(NULL) + mesh->options->timeout_s;
+	time_t deadline = time(NULL) + mesh->options->run.launch.timeout_s;
 	int left, err = connect_pass(mesh, &left);
 
 	for (unsigned pass = 1; !err && left; pass++) {
@@ -312,7 +312,7 @@ int ha_mesh_open(struct ha_mesh *mesh, const struct ha_options *options, const s
 	mesh->options = options;
 	mesh->steps = options->steps;
 	mesh->optional = optional_completion();
-	mesh->random = options->seed * 2 + 1 + (uint64_t)place->rank;
+	mesh->random = options->run.seed * 2 + 1 + (uint64_t)place->rank;
 	err = ha_plugin_open(&mesh->plugin, plugin, version, place->job);
 	if (!err)
 		err = devices_fuse(mesh);

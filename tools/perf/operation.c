@@ -6,31 +6,6 @@
 
 /* --- pieces that several operations share ------------------------------------------------------------------------ */
 
-static double factor_one(int ranks)
-{
-	return 1;
-}
-
-static double factor_part(int ranks)
-{
-	return (double)(ranks - 1) / ranks;
-}
-
-static double factor_twice(int ranks)
-{
-	return 2.0 * (ranks - 1) / ranks;
-}
-
-static int one_block(int ranks)
-{
-	return 1;
-}
-
-static int all_blocks(int ranks)
-{
-	return ranks;
-}
-
 static unsigned ring_links(int rank, int ranks, int root, int peer)
 {
 	return (peer == (rank + 1) % ranks ? HA_LINK_SEND : 0) |
@@ -52,11 +27,6 @@ static int pair_of(int rank, int ranks)
 static unsigned pair_links(int rank, int ranks, int root, int peer)
 {
 	return peer == pair_of(rank, ranks) ? HA_LINK_SEND | HA_LINK_RECEIVE : 0;
-}
-
-static void same_place(const struct ha_shape *shape, size_t *send_at, size_t *recv_at)
-{
-	*send_at = *recv_at = 0;
 }
 
 /* --- point to point ---------------------------------------------------------------------------------------------- */
@@ -94,13 +64,6 @@ static int sendrecv_plans(const struct ha_shape *shape, size_t first, size_t cou
 	return 2;
 }
 
-static bool sendrecv_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment =
-		(struct ha_segment){ .count = shape->block, .rank = (shape->rank + shape->ranks - 1) % shape->ranks };
-	return !k;
-}
-
 /* The even rank of a pair sends first; the odd one answers with what it got. */
 static void pingpong_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
 			    struct ha_action *action)
@@ -126,12 +89,6 @@ static int pingpong_plans(const struct ha_shape *shape, size_t first, size_t cou
 		.from = partner, .to = partner, .first = first, .count = count, .actions = 2, .action = pingpong_action
 	};
 	return 1;
-}
-
-static bool pingpong_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .count = shape->block, .rank = shape->rank & ~1 };
-	return !k && pair_of(shape->rank, shape->ranks) >= 0;
 }
 
 /* Peers in the order NCCL schedules them: at distance 1, 2, ... so that nobody is everybody's first. */
@@ -165,60 +122,6 @@ static void alltoall_prologue(const struct ha_shape *shape)
 	memcpy(shape->recv + at, shape->send + at, bytes);
 }
 
-static bool alltoall_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .at = (size_t)k * shape->block,
-					.count = shape->block,
-					.from = (size_t)shape->rank * shape->block,
-					.rank = k };
-	return k < shape->ranks;
-}
-
-/* --- rings: what must come out ----------------------------------------------------------------------------------- */
-
-static bool allreduce_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .count = shape->block, .rank = -1 };
-	return !k;
-}
-
-static bool reduce_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	return allreduce_segment(shape, k, segment) && shape->rank == shape->root;
-}
-
-static bool reducescatter_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .count = shape->block, .from = (size_t)shape->rank * shape->block, .rank = -1 };
-	return !k;
-}
-
-static bool allgather_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .at = (size_t)k * shape->block, .count = shape->block, .rank = k };
-	return k < shape->ranks;
-}
-
-static bool broadcast_segment(const struct ha_shape *shape, int k, struct ha_segment *segment)
-{
-	*segment = (struct ha_segment){ .count = shape->block, .rank = shape->root };
-	return !k;
-}
-
-/* all-gather: a rank's contribution lies where it will be in the result */
-static void send_inside(const struct ha_shape *shape, size_t *send_at, size_t *recv_at)
-{
-	*send_at = (size_t)shape->rank * shape->block * shape->type->size;
-	*recv_at = 0;
-}
-
-/* reduce-scatter: a rank's result lies where its own part of the contribution was */
-static void recv_inside(const struct ha_shape *shape, size_t *send_at, size_t *recv_at)
-{
-	*send_at = 0;
-	*recv_at = (size_t)shape->rank * shape->block * shape->type->size;
-}
-
 /* --- the table --------------------------------------------------------------------------------------------------- */
 
 const struct ha_operation ha_operations[] = {
@@ -226,92 +129,50 @@ const struct ha_operation ha_operations[] = {
 	  .help = "pairs of ranks: a message and its echo; times are of one way",
 	  .half_trip = true,
 	  .raw = true,
-	  .bus_factor = factor_one,
 	  .links = pair_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = one_block,
 	  .plans = pingpong_plans,
-	  .segment = pingpong_segment },
+	  .layout = &ha_layout_pingpong },
 	{ .name = "sendrecv",
 	  .help = "every rank sends to the next and receives from the previous one",
 	  .point_to_point = true,
-	  .bus_factor = factor_one,
 	  .links = ring_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = one_block,
 	  .plans = sendrecv_plans,
-	  .segment = sendrecv_segment },
+	  .layout = &ha_layout_sendrecv },
 	{ .name = "allreduce",
 	  .help = "ring all-reduce: reduce-scatter, then all-gather",
-	  .reduces = true,
-	  .in_place = true,
-	  .bus_factor = factor_twice,
 	  .links = ring_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = one_block,
 	  .plans = ha_ring_allreduce,
-	  .overlap = same_place,
-	  .segment = allreduce_segment },
+	  .layout = &ha_layout_allreduce },
 	{ .name = "allgather",
 	  .help = "ring all-gather",
-	  .in_place = true,
-	  .splits = true,
-	  .bus_factor = factor_part,
 	  .links = ring_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = all_blocks,
 	  .plans = ha_ring_allgather,
-	  .overlap = send_inside,
-	  .segment = allgather_segment },
+	  .layout = &ha_layout_allgather },
 	{ .name = "reducescatter",
 	  .help = "ring reduce-scatter",
-	  .reduces = true,
-	  .in_place = true,
-	  .splits = true,
-	  .bus_factor = factor_part,
 	  .links = ring_links,
-	  .send_blocks = all_blocks,
-	  .recv_blocks = one_block,
 	  .plans = ha_ring_reducescatter,
-	  .overlap = recv_inside,
-	  .segment = reducescatter_segment },
+	  .layout = &ha_layout_reducescatter },
 	{ .name = "broadcast",
 	  .help = "from the root along the ring",
-	  .rooted = true,
-	  .in_place = true,
-	  .bus_factor = factor_one,
 	  .links = ring_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = one_block,
 	  .plans = ha_ring_broadcast,
-	  .overlap = same_place,
-	  .segment = broadcast_segment },
+	  .layout = &ha_layout_broadcast },
 	{ .name = "reduce",
 	  .help = "along the ring to the root",
-	  .reduces = true,
-	  .rooted = true,
-	  .in_place = true,
-	  .bus_factor = factor_one,
 	  .links = ring_links,
-	  .send_blocks = one_block,
-	  .recv_blocks = one_block,
 	  .plans = ha_ring_reduce,
-	  .overlap = same_place,
-	  .segment = reduce_segment },
+	  .layout = &ha_layout_reduce },
 	{ .name = "alltoall",
 	  .help = "every rank sends a part to every other one",
 	  .point_to_point = true,
-	  .splits = true,
-	  .bus_factor = factor_part,
 	  .links = all_links,
-	  .send_blocks = all_blocks,
-	  .recv_blocks = all_blocks,
 	  .plans = alltoall_plans,
-	  .segment = alltoall_segment,
+	  .layout = &ha_layout_alltoall,
 	  .prologue = alltoall_prologue },
 	{ .name = "collnet",
 	  .help = "all-reduce by the plugin's collnet table (float, sum)",
-	  .reduces = true,
+	  .layout = &ha_layout_allreduce,
 	  .collnet = true },
 };
 
@@ -332,4 +193,9 @@ size_t ha_operation_action_bytes(const struct ha_operation *operation, const str
 	if (operation->plans == ha_ring_allreduce) /* the only one whose block is cut into a piece per rank */
 		elements = (elements + (size_t)shape->ranks - 1) / (size_t)shape->ranks;
 	return elements * shape->type->size;
+}
+
+struct ha_extent ha_shape_extent(const struct ha_shape *shape)
+{
+	return (struct ha_extent){ shape->rank, shape->ranks, shape->root, shape->block };
 }

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/perf/datatype.h"
+#include "tools/job/datatype.h"
+#include "tools/job/layout.h"
 
 /*
  * operation - the collectives, as sequences of steps between neighbours
@@ -47,35 +48,17 @@ struct ha_plan {
 	void (*action)(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action);
 };
 
-/* One piece of the expected result: recv[at..at+count) is rank's data from `from` on, or the reduction's (rank -1). */
-struct ha_segment {
-	size_t at, count, from;
-	int rank;
-};
-
 struct ha_operation {
 	const char *name, *help;
-	bool reduces; /* takes -o */
-	bool rooted; /* takes -r */
+	const struct ha_layout *layout;
 	bool point_to_point; /* small slices; channels to one peer share a connection */
-	bool in_place; /* has an in-place form */
-	bool splits; /* the size is divided by the ranks: block = count / ranks */
 	bool half_trip; /* an iteration is two messages one after the other: times are halved */
 	bool raw; /* always the simple protocol: the size is what travels */
 	bool collnet; /* the plugin's collnet table does it (collnet.c); nothing below is looked at */
-	/* bus bandwidth / algorithm bandwidth, from nccl-tests' PERFORMANCE.md */
-	double (*bus_factor)(int ranks);
 	/* HA_LINK_* of this rank towards a peer */
 	unsigned (*links)(int rank, int ranks, int root, int peer);
-	/* blocks in the send and in the receive buffer of a rank */
-	int (*send_blocks)(int ranks);
-	int (*recv_blocks)(int ranks);
 	/* plans of one channel (at most 2 * ranks), given its part of the block; returns how many */
 	int (*plans)(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans);
-	/* byte offset of the receive buffer in the send buffer, or the other way round, when in place */
-	void (*overlap)(const struct ha_shape *shape, size_t *send_at, size_t *recv_at);
-	/* k-th segment of the expected result; false when there are no more */
-	bool (*segment)(const struct ha_shape *shape, int k, struct ha_segment *segment);
 	/* what a rank does for itself before the first step (all-to-all's own part); may be NULL */
 	void (*prologue)(const struct ha_shape *shape);
 };
@@ -84,6 +67,8 @@ extern const struct ha_operation ha_operations[];
 extern const size_t ha_operations_count;
 
 const struct ha_operation *ha_operation_find(const char *name);
+
+struct ha_extent ha_shape_extent(const struct ha_shape *shape);
 
 /* Largest number of bytes an action of this shape moves. Decides between the protocols. */
 size_t ha_operation_action_bytes(const struct ha_operation *operation, const struct ha_shape *shape);

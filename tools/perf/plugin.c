@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 #include "tools/perf/logger.h"
 #include "tools/perf/plugin.h"
 

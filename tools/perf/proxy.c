@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/job/fault.h"
+#include "tools/job/timeline.h"
 #include "tools/perf/calls.h"
-#include "tools/perf/fault.h"
 #include "tools/perf/mesh.h"
 #include "tools/perf/options.h"
 #include "tools/perf/proxy.h"
-#include "tools/perf/timeline.h"
 
 /* Stands for "what the slot's last request was": NULL or a request must replace it. */
 #define STALE	 ((void *)(uintptr_t)0x57a1e)

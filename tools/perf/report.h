@@ -7,6 +7,7 @@
 
 struct ha_bench;
 struct ha_row;
+struct ha_rows;
 
 /* Who a rank is, for the header. Gathered by rank 0. */
 struct ha_rank_info {
@@ -20,22 +21,11 @@ struct ha_rank_info {
  */
 void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *ranks);
 void ha_report_row(const struct ha_bench *bench, const struct ha_row *row);
-void ha_report_footer(const struct ha_bench *bench, const struct ha_row *rows, size_t count);
 
 /*
  * Writes the object to options->json_file or standard output. 0 or a negative errno, with the fault recorded.
  * Times are microseconds, bandwidths GB/s (10^9 bytes).
  */
-int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_row *rows,
-		   size_t count);
-
-/* Elements that were wrong in any verified iteration of any row. */
-uint64_t ha_report_wrong(const struct ha_bench *bench, const struct ha_row *rows, size_t count);
-
-/* Mean bus bandwidth over all rows and placements, GB/s, of one of the plugins. */
-double ha_report_busbw(const struct ha_row *rows, size_t count, int mesh);
-
-/* Geometric mean over all rows of B's figure over A's: times when `time`, bus bandwidths else. 0: none. */
-double ha_report_ratio(const struct ha_row *rows, size_t count, int time);
+int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_rows *rows);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 #include "tools/perf/options.h"
 #include "tools/perf/proxy.h"
 #include "tools/perf/stream.h"

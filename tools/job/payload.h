@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_PAYLOAD_H
-#define HAWSER_PERF_PAYLOAD_H
+#ifndef HAWSER_JOB_PAYLOAD_H
+#define HAWSER_JOB_PAYLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/perf/datatype.h"
+#include "tools/job/datatype.h"
 
 /*
  * payload - what every rank sends, and what must therefore arrive

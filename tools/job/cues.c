@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/perf/cues.h"
-#include "tools/perf/options.h"
+#include "tools/job/cues.h"
+#include "tools/job/launch.h"
 
 struct ha_cues {
-	const struct ha_options *options;
+	const struct ha_launch_options *options;
 	int pipe[2]; /* rank 0 writes the start into it; its end without a word means that there will be none */
 	pid_t pid; /* of the process beside the ranks, 0: none */
 	pid_t running[HA_CUES]; /* in that process */
@@ -33,7 +33,7 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-struct ha_cues *ha_cues_open(const struct ha_options *options)
+struct ha_cues *ha_cues_open(const struct ha_launch_options *options)
 {
 	struct ha_cues *cues;
 
@@ -49,7 +49,7 @@ struct ha_cues *ha_cues_open(const struct ha_options *options)
 		goto fail;
 	return cues;
 fail:
-	fprintf(stderr, "ha perf: no memory or pipe for the commands of --at\n");
+	fprintf(stderr, "%s: no memory or pipe for the commands of --at\n", options->program);
 	free(cues);
 	return NULL;
 }
@@ -62,8 +62,10 @@ static void environment_set(const pid_t *pids, int ranks)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	for (int i = 0; i < ranks; i++) {
-		snprintf(name, sizeof(name), "HA_PERF_PID_%d", i);
 		snprintf(text, sizeof(text), "%d", (int)pids[i]);
+		snprintf(name, sizeof(name), "HA_RANK_PID_%d", i);
+		setenv(name, text, 1);
+		snprintf(name, sizeof(name), "HA_PERF_PID_%d", i); /* its name before there was `ha nccl` */
 		setenv(name, text, 1);
 	}
 	if (n <= 0)
@@ -99,7 +101,8 @@ static void command_start(struct ha_cues *cues, int i)
 		command_exec(cues->options->cues[i].command);
 	if (cues->running[i] > 0)
 		return;
-	fprintf(stderr, "ha perf: no process for '%s': %s\n", cues->options->cues[i].command, strerror(errno));
+	fprintf(stderr, "%s: no process for '%s': %s\n", cues->options->program,
+		cues->options->cues[i].command, strerror(errno));
 	cues->marks[i].status = 127;
 	__atomic_store_n(&cues->marks[i].end, now_ns(), __ATOMIC_RELEASE);
 }
@@ -117,8 +120,8 @@ static void commands_reap(struct ha_cues *cues)
 			cues->marks[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 			__atomic_store_n(&cues->marks[i].end, now_ns(), __ATOMIC_RELEASE);
 			if (cues->marks[i].status)
-				fprintf(stderr, "ha perf: status %d of '%s'\n", cues->marks[i].status,
-					cues->options->cues[i].command);
+				fprintf(stderr, "%s: status %d of '%s'\n", cues->options->program,
+					cues->marks[i].status, cues->options->cues[i].command);
 		}
 }
 
@@ -185,7 +188,7 @@ int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks)
 	close(cues->pipe[1]);
 	if (cues->pid > 0)
 		return 0;
-	fprintf(stderr, "ha perf: no process for the commands of --at: %s\n", strerror(errno));
+	fprintf(stderr, "%s: no process for the commands of --at: %s\n", cues->options->program, strerror(errno));
 	cues->pid = 0;
 	return -EAGAIN;
 }
@@ -222,7 +225,8 @@ void ha_cues_rank(struct ha_cues *cues, int rank)
 void ha_cues_start(struct ha_cues *cues, int64_t zero)
 {
 	if (cues && write(cues->pipe[1], &zero, sizeof(zero)) != sizeof(zero))
-		fprintf(stderr, "ha perf: the commands of --at cannot be started: %s\n", strerror(errno));
+		fprintf(stderr, "%s: the commands of --at cannot be started: %s\n", cues->options->program,
+			strerror(errno));
 }
 
 struct ha_cue_mark ha_cues_mark(const struct ha_cues *cues, int i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_RENDEZVOUS_H
-#define HAWSER_PERF_RENDEZVOUS_H
+#ifndef HAWSER_JOB_RENDEZVOUS_H
+#define HAWSER_JOB_RENDEZVOUS_H
 
 #include <stdbool.h>
 #include <stddef.h>

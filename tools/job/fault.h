@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_FAULT_H
-#define HAWSER_PERF_FAULT_H
+#ifndef HAWSER_JOB_FAULT_H
+#define HAWSER_JOB_FAULT_H
 
 /*
  * fault - why this rank cannot go on

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/perf/payload.h"
+#include "tools/job/payload.h"
 
 #define BLOCK	      4096 /* bytes generated at a time when comparing */
 #define COMMON_RANK   0xffffffffu /* stands for "the same in all ranks" in hashes */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "tools/perf/bench.h"
-#include "tools/perf/cues.h"
-#include "tools/perf/fault.h"
-#include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
-#include "tools/perf/timeline.h"
+#include "tools/job/cues.h"
+#include "tools/job/fault.h"
+#include "tools/job/options.h"
+#include "tools/job/rendezvous.h"
+#include "tools/job/timeline.h"
 
 static json_t *integer(int64_t value)
 {
@@ -37,13 +37,13 @@ static json_t *moment(int64_t when, int64_t zero)
 	return when ? integer(when - zero) : json_null();
 }
 
-static json_t *marks_array(const struct ha_bench *bench, int64_t zero)
+static json_t *marks_array(const struct ha_timeline_file *file, int64_t zero)
 {
-	const struct ha_options *o = bench->options;
+	const struct ha_launch_options *o = &file->run->launch;
 	json_t *array = json_array();
 
 	for (int i = 0; i < o->cues_count; i++) {
-		struct ha_cue_mark mark = ha_cues_mark(bench->place->cues, i);
+		struct ha_cue_mark mark = ha_cues_mark(file->place->cues, i);
 		json_t *object = json_object();
 
 		json_object_set_new(object, "command", json_string(o->cues[i].command));
@@ -56,30 +56,33 @@ static json_t *marks_array(const struct ha_bench *bench, int64_t zero)
 	return array;
 }
 
-int ha_timelines_write(const struct ha_bench *bench, size_t bytes, uint64_t wrong)
+int ha_timelines_write(const struct ha_timelines *all, const struct ha_timeline_file *file)
 {
-	const struct ha_timelines *all = &bench->timelines;
-	const struct ha_options *o = bench->options;
+	const struct ha_run_options *run = file->run;
 	json_t *object = json_object(), *buckets = json_array(), *ranks = json_array();
+	char program[64];
 	int err;
 
+	snprintf(program, sizeof(program), "%s timeline", run->launch.program);
 	for (size_t i = 0; i < all->buckets_count; i++)
 		json_array_append_new(buckets, integer((int64_t)all->buckets[i]));
 	for (int i = 0; i < all->ranks; i++)
 		json_array_append_new(ranks, rank_object(&all->each[i], i));
-	json_object_set_new(object, "program", json_string("ha perf timeline"));
+	json_object_set_new(object, "program", json_string(program));
 	json_object_set_new(object, "version", json_string(HAWSER_VERSION));
-	json_object_set_new(object, "operation", json_string(o->operation->name));
-	json_object_set_new(object, "size", integer((int64_t)bytes));
-	json_object_set_new(object, "duration_ns", integer(o->duration_ns));
+	json_object_set_new(object, "operation", json_string(file->operation));
+	json_object_set_new(object, "size", integer((int64_t)file->bytes));
+	json_object_set_new(object, "duration_ns", integer(run->duration_ns));
 	json_object_set_new(object, "zero_monotonic_ns", integer(all->each[0].zero));
-	json_object_set_new(object, "step_ns", integer(o->step_ns));
-	json_object_set_new(object, "iterations", integer((int64_t)bench->iterations_timed));
-	json_object_set_new(object, "wrong", integer((int64_t)wrong));
-	json_object_set_new(object, "marks", marks_array(bench, all->each[0].zero));
+	json_object_set_new(object, "step_ns", integer(run->step_ns));
+	json_object_set_new(object, "iterations", integer((int64_t)file->iterations));
+	json_object_set_new(object, "wrong", integer((int64_t)file->wrong));
+	json_object_set_new(object, "marks", marks_array(file, all->each[0].zero));
 	json_object_set_new(object, "ranks", ranks);
 	json_object_set_new(object, "bytes", buckets);
-	err = json_dump_file(object, o->timeline, JSON_COMPACT);
+	if (file->more)
+		file->more(file->context, object);
+	err = json_dump_file(object, run->timeline, JSON_COMPACT);
 	json_decref(object);
-	return err ? ha_fault(-EIO, "cannot write %s: %s", o->timeline, strerror(errno)) : 0;
+	return err ? ha_fault(-EIO, "cannot write %s: %s", run->timeline, strerror(errno)) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* interrupt.h - ^C ends a measurement of --duration early, and in order */
-#ifndef HAWSER_PERF_INTERRUPT_H
-#define HAWSER_PERF_INTERRUPT_H
+#ifndef HAWSER_JOB_INTERRUPT_H
+#define HAWSER_JOB_INTERRUPT_H
 
 #include <stdbool.h>
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_TIMELINE_H
-#define HAWSER_PERF_TIMELINE_H
+#ifndef HAWSER_JOB_TIMELINE_H
+#define HAWSER_JOB_TIMELINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct ha_bench;
+struct ha_place;
 struct ha_rendezvous;
+struct ha_run_options;
 
 /*
  * timeline - what arrived when, and when nothing moved
@@ -54,7 +55,19 @@ int ha_timelines_gather(struct ha_timelines *all, const struct ha_timeline *mine
 			int rank, int ranks);
 void ha_timelines_release(struct ha_timelines *all);
 
-/* Writes bench->timelines with the marks of the commands to the file of --timeline. 0 or -EIO, fault recorded. */
-int ha_timelines_write(const struct ha_bench *bench, size_t bytes, uint64_t wrong);
+/* What the file of --timeline says beside the timelines. */
+struct ha_timeline_file {
+	const struct ha_run_options *run;
+	const struct ha_place *place;
+	const char *operation;
+	size_t bytes;
+	uint64_t iterations, wrong;
+	/* Adds what this program alone has to the object, a json_t; may be NULL. */
+	void (*more)(void *context, void *object);
+	void *context;
+};
+
+/* Writes the timelines with the marks of the commands to run->timeline. 0 or -EIO with the fault recorded. */
+int ha_timelines_write(const struct ha_timelines *all, const struct ha_timeline_file *file);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_DATATYPE_H
-#define HAWSER_PERF_DATATYPE_H
+#ifndef HAWSER_JOB_DATATYPE_H
+#define HAWSER_JOB_DATATYPE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/perf/interrupt.h"
+#include "tools/job/interrupt.h"
 
 #include <signal.h>
 
-#include "tools/perf/rendezvous.h"
+#include "tools/job/rendezvous.h"
 
 static volatile sig_atomic_t interrupted;
 

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/perf/fault.h"
-#include "tools/perf/rendezvous.h"
+#include "tools/job/fault.h"
+#include "tools/job/rendezvous.h"
 
 #define HELLO_MAGIC  0x68617266u /* "harf" */
 #define FRAME_DATA   1u /* followed by size bytes */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tools/perf/fault.h"
-#include "tools/perf/rendezvous.h"
-#include "tools/perf/timeline.h"
+#include "tools/job/fault.h"
+#include "tools/job/rendezvous.h"
+#include "tools/job/timeline.h"
 
 #define GAPS_ROOM    65536
 #define BUCKETS_MOST (1u << 24)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "tools/perf/datatype.h"
+#include "tools/job/datatype.h"
 
 const char *const ha_redop_names[HA_REDOPS] = { "sum", "prod", "max", "min", "avg" };
 

@@ -13,10 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/perf/cues.h"
-#include "tools/perf/launch.h"
-#include "tools/perf/options.h"
-#include "tools/perf/rendezvous.h"
+#include "tools/job/cues.h"
+#include "tools/job/launch.h"
+#include "tools/job/rendezvous.h"
 
 #define DEFAULT_RANKS 2
 #define GRACE_MS      3000 /* how long ranks may take to leave after one of them died */
@@ -93,7 +92,7 @@ static bool first_slurm_host(const char *list, char *host, size_t size)
 	return digits > 0;
 }
 
-static int rendezvous_parse(const char *text, struct ha_place *place)
+static int rendezvous_parse(const char *program, const char *text, struct ha_place *place)
 {
 	const char *colon = strrchr(text, ':');
 	char *end;
@@ -101,7 +100,7 @@ static int rendezvous_parse(const char *text, struct ha_place *place)
 	size_t length = colon ? (size_t)(colon - text) : 0;
 
 	if (!colon || *end || port < 1 || port > 65535 || !length || length >= sizeof(place->host)) {
-		fprintf(stderr, "ha perf: --rendezvous takes HOST:PORT, not '%s'\n", text);
+		fprintf(stderr, "%s: --rendezvous takes HOST:PORT, not '%s'\n", program, text);
 		return -EINVAL;
 	}
 	if (*text == '[' && text[length - 1] == ']') { /* [IPv6]:port */
@@ -114,13 +113,13 @@ static int rendezvous_parse(const char *text, struct ha_place *place)
 }
 
 /* Where rank 0 is: the option, MASTER_ADDR and MASTER_PORT, Slurm's list of nodes, or this very machine. */
-static int rendezvous_find(const struct ha_options *options, const struct launcher *launcher, struct ha_place *place)
+static int rendezvous_find(const struct ha_launch_options *options, const struct launcher *launcher, struct ha_place *place)
 {
 	const char *address = getenv("MASTER_ADDR"), *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
 	int port = 0, local_ranks = 0;
 
 	if (options->rendezvous)
-		return rendezvous_parse(options->rendezvous, place);
+		return rendezvous_parse(options->program, options->rendezvous, place);
 	/* any port will do that all ranks derive alike; the dynamic range of other programs starts at 32768 */
 	place->port = 20000 + (int)(place->job % 12000);
 	if (environment_int("MASTER_PORT", &port) && port < 65535)
@@ -142,36 +141,37 @@ static int rendezvous_find(const struct ha_options *options, const struct launch
 	}
 	if (place->rank == 0)
 		fprintf(stderr,
-			"ha perf: started by %s without a word where rank 0 is: give --rendezvous HOST:PORT, or set "
+			"%s: started by %s, which does not say where rank 0 is: give --rendezvous HOST:PORT, or set "
 			"MASTER_ADDR and MASTER_PORT\n",
-			place->launcher);
+			options->program, place->launcher);
 	return -EINVAL;
 }
 
-static int launched(const struct ha_options *options, const struct launcher *launcher, struct ha_place *place,
-		    ha_rank_body body)
+static int launched(const struct ha_launch_options *options, const struct launcher *launcher, struct ha_place *place,
+		    ha_rank_body body, const void *context)
 {
 	place->launcher = launcher ? launcher->name : "hand";
 	place->listener = -1;
 	if (options->cues_count) {
-		fprintf(stderr, "ha perf: --at needs ranks that are forked here: --ranks N\n");
+		fprintf(stderr, "%s: --at needs ranks that are forked here: --ranks N\n",
+			options->program);
 		return HA_EXIT_USAGE;
 	}
 	place->job = text_hash(0xcbf29ce484222325u, launcher && launcher->job ? getenv(launcher->job) : NULL);
 	place->job = text_hash(place->job, getenv("SLURM_JOB_ID"));
 	if (place->rank >= place->ranks || place->ranks < 1) {
-		fprintf(stderr, "ha perf: rank %d of %d, as %s says, makes no sense\n", place->rank, place->ranks,
-			place->launcher);
+		fprintf(stderr, "%s: rank %d of %d, as %s says, makes no sense\n", options->program,
+			place->rank, place->ranks, place->launcher);
 		return HA_EXIT_USAGE;
 	}
 	if (rendezvous_find(options, launcher, place))
 		return HA_EXIT_USAGE;
-	return body(options, place) == HA_EXIT_OK ? HA_EXIT_OK : HA_EXIT_WRONG;
+	return body(context, place) == HA_EXIT_OK ? HA_EXIT_OK : HA_EXIT_WRONG;
 }
 
 /* --- forked ranks ------------------------------------------------------------------------------------------------ */
 
-static int loopback_listener(struct ha_place *place)
+static int loopback_listener(const char *program, struct ha_place *place)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
@@ -179,7 +179,7 @@ static int loopback_listener(struct ha_place *place)
 	place->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (place->listener < 0 || bind(place->listener, (struct sockaddr *)&address, sizeof(address)) ||
 	    listen(place->listener, 1024) || getsockname(place->listener, (struct sockaddr *)&address, &length)) {
-		fprintf(stderr, "ha perf: no socket for the ranks to meet at: %s\n", strerror(errno));
+		fprintf(stderr, "%s: no socket for the ranks to meet at: %s\n", program, strerror(errno));
 		return -errno;
 	}
 	snprintf(place->host, sizeof(place->host), "127.0.0.1");
@@ -197,6 +197,7 @@ static int64_t now_ms(void)
 
 /* The forked ranks, from their parent's side. */
 struct family {
+	const char *program;
 	int ranks, left;
 	pid_t *pids; /* 0: reaped */
 	struct ha_cues *cues; /* NULL: none */
@@ -229,10 +230,10 @@ static void rank_ended(struct family *f, int rank, int status)
 		f->follower = rank;
 	if (code != HA_EXIT_FAILED && code != HA_EXIT_FOLLOWED && !f->told && !f->killed) {
 		if (WIFSIGNALED(status))
-			fprintf(stderr, "ha perf: rank %d was killed by signal %d (%s)\n", rank, WTERMSIG(status),
-				strsignal(WTERMSIG(status)));
+			fprintf(stderr, "%s: rank %d was killed by signal %d (%s)\n", f->program, rank,
+				WTERMSIG(status), strsignal(WTERMSIG(status)));
 		else
-			fprintf(stderr, "ha perf: rank %d left with status %d\n", rank, code);
+			fprintf(stderr, "%s: rank %d left with status %d\n", f->program, rank, code);
 		f->told = true;
 	}
 	if (!f->deadline)
@@ -251,12 +252,14 @@ static void kill_rest(struct family *f)
 static void reason_tell(const struct family *f)
 {
 	if (f->complainer >= 0 && f->quitter >= 0)
-		fprintf(stderr, "ha perf: rank %d: %s; rank %d ended as if all were well\n", f->complainer,
+		fprintf(stderr, "%s: rank %d: %s; rank %d ended as if all were well\n", f->program, f->complainer,
 			f->words + f->complainer * HA_LAST_WORDS, f->quitter);
 	else if (f->complainer >= 0)
-		fprintf(stderr, "ha perf: rank %d: %s\n", f->complainer, f->words + f->complainer * HA_LAST_WORDS);
+		fprintf(stderr, "%s: rank %d: %s\n", f->program, f->complainer,
+			f->words + f->complainer * HA_LAST_WORDS);
 	else if (f->follower >= 0)
-		fprintf(stderr, "ha perf: rank %d lost another rank, which ended as if all were well\n", f->follower);
+		fprintf(stderr, "%s: rank %d lost another rank, which ended as if all were well\n", f->program,
+			f->follower);
 }
 
 /* Reaps all ranks; returns the program's exit status. */
@@ -293,8 +296,8 @@ static int watch(struct family *f)
 }
 
 /* In the child: becomes the rank; does not return. */
-static void rank_become(const struct ha_options *options, struct ha_place *place, int rank, pid_t parent,
-			struct family *f, ha_rank_body body)
+static void rank_become(const struct ha_launch_options *options, struct ha_place *place, int rank, pid_t parent,
+			struct family *f, ha_rank_body body, const void *context)
 {
 	free(f->pids);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -307,12 +310,12 @@ static void rank_become(const struct ha_options *options, struct ha_place *place
 		close(place->listener);
 		place->listener = -1;
 	}
-	exit(body(options, place));
+	exit(body(context, place));
 }
 
-static int forked(const struct ha_options *options, struct ha_place *place, ha_rank_body body)
+static int forked(const struct ha_launch_options *options, struct ha_place *place, ha_rank_body body, const void *context)
 {
-	struct family f = { .ranks = place->ranks, .complainer = -1, .follower = -1, .quitter = -1 };
+	struct family f = { .program = options->program, .ranks = place->ranks, .complainer = -1, .follower = -1, .quitter = -1 };
 	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
 	pid_t parent = getpid();
 
@@ -321,7 +324,7 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 	f.pids = calloc((size_t)place->ranks, sizeof(*f.pids));
 	f.words = mmap(NULL, words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!f.pids || f.words == MAP_FAILED || getrandom(&place->job, sizeof(place->job), 0) < 0 ||
-	    loopback_listener(place)) {
+	    loopback_listener(options->program, place)) {
 		free(f.pids);
 		return HA_EXIT_WRONG;
 	}
@@ -332,9 +335,9 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 	for (int i = 0; i < place->ranks; i++) {
 		f.pids[i] = fork();
 		if (!f.pids[i])
-			rank_become(options, place, i, parent, &f, body);
+			rank_become(options, place, i, parent, &f, body, context);
 		if (f.pids[i] < 0) {
-			fprintf(stderr, "ha perf: cannot fork rank %d: %s\n", i, strerror(errno));
+			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i, strerror(errno));
 			f.result = HA_EXIT_WRONG;
 			f.told = true;
 			kill_rest(&f);
@@ -348,7 +351,7 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 		f.told = true;
 		kill_rest(&f);
 	}
-	if (options->duration_ns)
+	if (options->interruptible)
 		signal(SIGINT, SIG_IGN); /* rank 0 ends the measurement, the others follow */
 	f.result = watch(&f);
 	ha_cues_close(f.cues);
@@ -357,7 +360,7 @@ static int forked(const struct ha_options *options, struct ha_place *place, ha_r
 	return f.result;
 }
 
-int ha_launch(const struct ha_options *options, ha_rank_body body)
+int ha_launch(const struct ha_launch_options *options, ha_rank_body body, const void *context)
 {
 	struct ha_place place = { 0 };
 	const struct launcher *launcher = NULL;
@@ -365,12 +368,12 @@ int ha_launch(const struct ha_options *options, ha_rank_body body)
 	if (options->rank >= 0) {
 		place.rank = place.local_rank = options->rank;
 		place.ranks = options->ranks;
-		return launched(options, NULL, &place, body);
+		return launched(options, NULL, &place, body, context);
 	}
 	if (!options->ranks)
 		launcher = launcher_find(&place);
 	if (launcher)
-		return launched(options, launcher, &place, body);
+		return launched(options, launcher, &place, body, context);
 	place.ranks = options->ranks ? options->ranks : DEFAULT_RANKS;
-	return forked(options, &place, body);
+	return forked(options, &place, body, context);
 }

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "tools/perf/fault.h"
+#include "tools/job/fault.h"
 
 static char cause[1024];
 

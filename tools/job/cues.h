@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HAWSER_PERF_CUES_H
-#define HAWSER_PERF_CUES_H
+#ifndef HAWSER_JOB_CUES_H
+#define HAWSER_JOB_CUES_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 struct ha_cues;
-struct ha_options;
+struct ha_launch_options;
+
+#define HA_CUES 64 /* most commands of --at */
+
+/* A shell command at a moment of the measurement. */
+struct ha_cue {
+	int64_t at_ns;
+	const char *command;
+};
 
 /*
  * cues - shell commands at moments of the measurement (--at)
  *
  * A process beside the forked ranks waits for rank 0's word that the measurement starts, starts each command at its
  * moment and notes in shared memory when it began and ended. Commands find the ranks' processes in the environment
- * (HA_PERF_PID_0, ...) and this very `ha` first in PATH; what they print goes to standard error. Commands that still
+ * (HA_RANK_PID_0, ..., and as HA_PERF_PID_0) and this very `ha` first in PATH; what they print goes to standard error. Commands that still
  * run at the end are ended.
  */
 
@@ -24,7 +32,7 @@ struct ha_cue_mark {
 };
 
 /* In the parent, before the ranks are forked. NULL when there are no commands, or, with the line printed, no memory. */
-struct ha_cues *ha_cues_open(const struct ha_options *options);
+struct ha_cues *ha_cues_open(const struct ha_launch_options *options);
 
 /* In the parent, when all ranks are forked. 0 or a negative errno with the line printed. */
 int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks);

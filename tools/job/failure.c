@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "tools/job/failure.h"
+#include "tools/job/fault.h"
+#include "tools/job/rendezvous.h"
+
+#define LINGER_MS 500 /* for the news of another rank's end, before and after blaming oneself */
+
+/*
+ * A failure: was it another rank's? The first look lets the news of a death overtake the errors that it causes; the
+ * second lets rank 0 choose one of several ranks that failed alike.
+ */
+enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha_place *place, const char *program)
+{
+	char cause[1024];
+
+	snprintf(cause, sizeof(cause), "%s", ha_fault_text());
+	if (rendezvous && !ha_rendezvous_linger(rendezvous, LINGER_MS)) {
+		ha_rendezvous_abort(rendezvous);
+		if (place->rank)
+			(void)ha_rendezvous_linger(rendezvous, LINGER_MS);
+	}
+	if (!ha_rendezvous_tells(rendezvous))
+		return HA_EXIT_FOLLOWED;
+	fflush(stdout);
+	if (ha_fault_text()[0])
+		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
+	if (place->last_words)
+		snprintf(place->last_words, HA_LAST_WORDS, "%s", cause);
+	else
+		fprintf(stderr, "%s: rank %d: %s\n", program, place->rank, cause);
+	return HA_EXIT_FAILED;
+}

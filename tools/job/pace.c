@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tools/job/cues.h"
+#include "tools/job/fault.h"
+#include "tools/job/interrupt.h"
+#include "tools/job/pace.h"
+#include "tools/job/rendezvous.h"
+#include "tools/job/timeline.h"
+
+#define BATCH_NS 50000000 /* between two words of rank 0 */
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* How many iterations come next, as rank 0 sees it: enough for a batch, not beyond the end. */
+static int64_t batch_next(const struct ha_pace *p, int64_t zero, int64_t done, int64_t took)
+{
+	int64_t left = p->duration_ns - (now_ns() - zero), n;
+
+	if (left <= 0 || ha_interrupted())
+		return 0;
+	if (!done || took <= 0)
+		return 1;
+	n = (left < BATCH_NS ? left : BATCH_NS) / (took / done + 1);
+	return n > 1 ? n : 1;
+}
+
+/* Rank 0's number, in all ranks. */
+static int agree(const struct ha_pace *p, int64_t *value)
+{
+	int64_t *all = calloc((size_t)p->place->ranks, sizeof(*all));
+	int err = -ENOMEM;
+
+	if (all)
+		err = ha_rendezvous_allgather(p->rendezvous, value, sizeof(*value), all);
+	else
+		ha_fault(err, "out of memory");
+	if (!err)
+		*value = all[0];
+	free(all);
+	return err;
+}
+
+/* The start: at the same moment in all ranks where they have the same clock. */
+static int start(const struct ha_pace *p, int64_t *zero)
+{
+	int err = ha_rendezvous_barrier(p->rendezvous);
+
+	*zero = now_ns();
+	if (!err)
+		err = agree(p, zero);
+	if (!p->place->forked)
+		*zero = now_ns();
+	ha_interrupt_take(p->place);
+	if (!p->place->rank)
+		ha_cues_start(p->place->cues, *zero);
+	ha_timeline_start(p->timeline, *zero);
+	return err;
+}
+
+int ha_pace_run(const struct ha_pace *p)
+{
+	int64_t zero, begin, n = 0, took = 0;
+	int err = start(p, &zero);
+
+	while (!err) {
+		n = batch_next(p, zero, n, took);
+		err = agree(p, &n);
+		if (err || !n)
+			break;
+		begin = now_ns();
+		for (int64_t i = 0; i < n && !err; i++)
+			err = p->iterate(p->context);
+		took = now_ns() - begin;
+	}
+	ha_timeline_stop(p->timeline);
+	return err;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/job/progress.h"
+
+#define TTY_NS 1000000000L /* between lines on a terminal ... */
+#define LOG_NS 10000000000L /* ... and elsewhere */
+
+void ha_progress_quiet(struct ha_progress *p)
+{
+	if (p->told && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+	p->told = false;
+}
+
+void ha_progress_tell(struct ha_progress *p, int64_t now)
+{
+	bool tty = isatty(STDERR_FILENO);
+
+	if (now - p->told_ns < (tty ? TTY_NS : LOG_NS))
+		return;
+	p->told_ns = now;
+	p->told = true;
+	fprintf(stderr, "%s%s: %s, %zu bytes, %s %d", tty ? "\r" : "", p->program, p->operation, p->bytes, p->phase,
+		p->iteration + 1);
+	if (p->iterations)
+		fprintf(stderr, " of %d", p->iterations);
+	fprintf(stderr, "%s", tty ? "\033[K" : "\n");
+	fflush(stderr);
+}
