@@ -3,7 +3,7 @@
 
 #include "tools/job/datatype.h"
 
-const char *const ha_redop_names[HA_REDOPS] = { "sum", "prod", "max", "min", "avg" };
+const char *const ha_redop_names[HA_REDOPS] = { "sum", "prod", "max", "min", "avg", "mulsum" };
 
 static uint32_t float_bits(float value)
 {

@@ -12,7 +12,8 @@
  * after every step, as NCCL's kernels do. avg is a sum and one division at the end.
  */
 
-enum ha_redop { HA_SUM, HA_PROD, HA_MAX, HA_MIN, HA_AVG, HA_REDOPS };
+/* mulsum: each rank's contribution is multiplied by a factor of the rank's own before it is added */
+enum ha_redop { HA_SUM, HA_PROD, HA_MAX, HA_MIN, HA_AVG, HA_MULSUM, HA_REDOPS };
 
 enum ha_kind { HA_SIGNED, HA_UNSIGNED, HA_FLOATING };
 

@@ -44,12 +44,19 @@ static int common_exponent(const struct ha_payload *p, uint64_t index)
 	return (int)(hash(p->seed, COMMON_RANK, index) & (uint64_t)(2 * limit - 1)) - limit;
 }
 
-/* The largest power of two that `ranks` times does not need more than the type's precision. */
+int ha_payload_factor(int rank)
+{
+	return 1 + (rank & 1);
+}
+
+/* The largest power of two that `ranks` times, each with its factor, does not need more than the type's precision. */
 static uint64_t sum_limit(const struct ha_payload *p)
 {
-	uint64_t limit = UINT64_C(1) << p->type->precision;
+	uint64_t limit = UINT64_C(1) << p->type->precision, times = (uint64_t)p->ranks;
 
-	while (limit > 1 && limit * (uint64_t)p->ranks > UINT64_C(1) << p->type->precision)
+	if (p->redop == HA_MULSUM)
+		times *= 2;
+	while (limit > 1 && limit * times > UINT64_C(1) << p->type->precision)
 		limit >>= 1;
 	return limit;
 }
@@ -148,6 +155,9 @@ static double float_expected(const struct ha_payload *p, uint64_t limit, uint64_
 				best = v;
 			break;
 		}
+		case HA_MULSUM:
+			sum += sum_significand(p, limit, r, index) * ha_payload_factor((int)r);
+			break;
 		default:
 			sum += sum_significand(p, limit, r, index);
 		}
@@ -328,13 +338,16 @@ struct bounds {
 	bool finite, nan;
 };
 
-static struct bounds file_bounds(const struct ha_payload *p, size_t index)
+static struct bounds bounds_of(const struct ha_payload *p, uint64_t limit, size_t index)
 {
 	struct bounds b = { .product = 1, .small = 1, .large = 1, .low = INFINITY, .high = -INFINITY, .finite = true };
 
 	for (uint32_t r = 0; r < (uint32_t)p->ranks; r++) {
-		double v = element_load(p->type, p->file, file_index(p, r, index));
+		double v = p->file ? element_load(p->type, p->file, file_index(p, r, index))
+				   : float_value(p, limit, r, index);
 
+		if (p->redop == HA_MULSUM)
+			v *= ha_payload_factor((int)r);
 		b.finite &= isfinite(v) != 0;
 		b.nan |= isnan(v) != 0;
 		b.sum += v;
@@ -351,9 +364,9 @@ static struct bounds file_bounds(const struct ha_payload *p, size_t index)
  * Whether a floating element is within what some order of rounding steps can yield. Where the order decides whether
  * a partial result leaves the type's range, every outcome is one that some order has, and none is judged.
  */
-static bool file_element_ok(const struct ha_payload *p, size_t index, double actual)
+static bool element_within(const struct ha_payload *p, uint64_t limit, size_t index, double actual)
 {
-	struct bounds b = file_bounds(p, index);
+	struct bounds b = bounds_of(p, limit, index);
 	long double unit = unit_roundoff(p->type) * 2 * p->ranks, bound = b.absolute * unit + tiny(p->type);
 
 	if (p->redop == HA_MAX || p->redop == HA_MIN)
@@ -443,20 +456,30 @@ static void reduced_block(const struct ha_payload *p, size_t first, size_t n, vo
 			uint64_t v = p->file ? element_load_int(p->type, p->file, file_index(p, r, first + i))
 					     : int_value(p, r, first + i);
 
+			if (p->redop == HA_MULSUM)
+				v *= (uint64_t)ha_payload_factor((int)r);
 			value = r ? int_combine(p, value, v) : v;
 		}
 		int_store(p->type, block, i, int_finish(p, value));
 	}
 }
 
+/* Whether a reduction has rounding errors that depend on the order. 1/ranks is exact for powers of two. */
+static bool rounds(const struct ha_payload *p)
+{
+	if (p->type->kind != HA_FLOATING)
+		return false;
+	return p->file || (p->redop == HA_AVG && p->divides_first && (p->ranks & (p->ranks - 1)));
+}
+
 uint64_t ha_payload_compare_reduced(const struct ha_payload *p, size_t first, size_t count, const void *actual)
 {
-	uint64_t block[BLOCK / 8], wrong = 0;
+	uint64_t block[BLOCK / 8], wrong = 0, limit = sum_limit(p);
 	size_t n, size = p->type->size;
 
-	if (p->file && p->type->kind == HA_FLOATING) {
+	if (rounds(p)) {
 		for (size_t i = 0; i < count; i++)
-			wrong += !file_element_ok(p, first + i, element_load(p->type, actual, i));
+			wrong += !element_within(p, limit, first + i, element_load(p->type, actual, i));
 		return wrong;
 	}
 	for (size_t i = 0; i < count; i += n) {

@@ -17,6 +17,8 @@
  * element and have few enough bits that no partial sum rounds; products are of powers of two and one free significand. The
  * expected result is computed from these numbers in integers and doubles, not with the reduction kernels.
  *
+ * mulsum multiplies rank r's contribution by ha_payload_factor(r), 1 or 2, in its own type.
+ *
  * With a file, element i of rank r is element (i + a shift by seed and rank) of the file, round and round. Sums of
  * arbitrary floats depend on the order; they are accepted within the bound of the rounding errors of any order.
  */
@@ -26,9 +28,13 @@ struct ha_payload {
 	bool reduced; /* the values will be reduced with redop */
 	enum ha_redop redop;
 	int ranks;
+	bool divides_first; /* avg multiplies a contribution by 1/ranks before it adds, as NCCL does with floating types */
 	const void *file; /* NULL: pseudo-random */
 	size_t file_count; /* elements of the file */
 };
+
+/* What mulsum multiplies a rank's contribution by. */
+int ha_payload_factor(int rank);
 
 /* Writes elements first .. first+count-1 of the rank's data. */
 void ha_payload_fill(const struct ha_payload *payload, int rank, size_t first, size_t count, void *dst);
@@ -36,7 +42,10 @@ void ha_payload_fill(const struct ha_payload *payload, int rank, size_t first, s
 /* How many of the elements at actual differ from what the rank sent there. */
 uint64_t ha_payload_compare(const struct ha_payload *payload, int rank, size_t first, size_t count, const void *actual);
 
-/* How many of the elements at actual differ from the reduction over all ranks (beyond the bound, with a file). */
+/*
+ * How many of the elements at actual differ from the reduction over all ranks (beyond the bound of the rounding errors,
+ * with a file, and where avg divides first by ranks that are no power of two).
+ */
 uint64_t ha_payload_compare_reduced(const struct ha_payload *payload, size_t first, size_t count, const void *actual);
 
 #endif

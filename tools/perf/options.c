@@ -193,7 +193,7 @@ int ha_options_parse(struct ha_options *o, int argc, char **argv)
 		.name = PROGRAM,
 		.options = table,
 		.options_count = sizeof(table) / sizeof(table[0]),
-		.redops = HA_REDOPS,
+		.redops = HA_MULSUM,
 		.names = names,
 		.about = "Drives a NCCL net plugin over host memory as NCCL's proxy does, and compares every element of "
 			 "the result\nwith an independent computation.",
