@@ -8,7 +8,7 @@
 #ifndef HA_AGENT_CONTROL_H
 #define HA_AGENT_CONTROL_H
 
-#include "agent/loop.h"
+#include "base/loop.h"
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 #include "agent/advisor.h"
 #include "agent/control.h"
 #include "agent/folder.h"
-#include "agent/http.h"
+#include "base/http.h"
 #include "agent/page.h"
 #include "agent/registrar.h"
 

@@ -2,7 +2,7 @@
 #include "agent/ports.h"
 
 #include "agent/ethtool.h"
-#include "topo/sysfs.h"
+#include "rdma/topo/sysfs.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

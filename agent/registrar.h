@@ -9,7 +9,7 @@
 #ifndef HA_AGENT_REGISTRAR_H
 #define HA_AGENT_REGISTRAR_H
 
-#include "agent/loop.h"
+#include "base/loop.h"
 #include "agent/session.h"
 #include "agent/users.h"
 

@@ -6,9 +6,9 @@
  * one that writes without pause. Argument: the ha-agent program. Prints, never fails on time.
  */
 #include "base/clock.h"
-#include "core/hints.h"
+#include "plugin/balance/hints.h"
 #include "tests/agent/rig.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -8,9 +8,9 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "tests/ina/backend/rig.h"
+#include "tests/ina/host/backend/rig.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 static unsigned segments = 96; /* of a round; a few are enough to count instructions */
 #define IN_FLIGHT 4u

@@ -14,7 +14,7 @@
 #include "bench/gpu_posts.h"
 
 #include "gpu/host/settings.h"
-#include "tests/gpu/pair.h"
+#include "sim/gpu/pair.h"
 
 #include <pthread.h>
 #include <stdio.h>

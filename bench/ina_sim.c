@@ -4,7 +4,7 @@
  *
  * Prints one JSON object; bench/ina-sim draws it. The same on every machine.
  */
-#include "ina/sim/world.h"
+#include "sim/ina/world.h"
 
 #include <inttypes.h>
 #include <stdio.h>

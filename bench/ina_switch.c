@@ -11,8 +11,8 @@
  */
 #include "base/clock.h"
 #include "bench/ina_traffic.h"
-#include "tests/base/check.h"
-#include "tests/ina/switchd/rig.h"
+#include "base/check.h"
+#include "tests/ina/switch/switchd/rig.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -88,7 +88,7 @@ static void write_groups(void)
 	switch_rig_groups(&r, text);
 }
 
-/* The sender has the first processor that this process may use (ina/port/eal.h), the switch the last one: on one they would wait for each other. */
+/* The sender has the first processor that this process may use (ina/frame/port/eal.h), the switch the last one: on one they would wait for each other. */
 static void choose_processor(void)
 {
 	cpu_set_t may;

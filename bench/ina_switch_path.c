@@ -14,8 +14,8 @@
  */
 #include "base/clock.h"
 #include "bench/ina_traffic.h"
-#include "ina/switchd/core.h"
-#include "tests/base/check.h"
+#include "ina/switch/switchd/core.h"
+#include "base/check.h"
 
 #include <rte_cycles.h>
 #include <unistd.h>
@@ -361,5 +361,5 @@ int main(int argc, char **argv)
 	ina_cores_close(&all);
 	for (unsigned p = 0; p < 2; p++)
 		ina_tx_close(&tx[p]);
-	return 0; /* memifs are left to the end of the process (ina/port/port.c) */
+	return 0; /* memifs are left to the end of the process (ina/frame/port/port.c) */
 }

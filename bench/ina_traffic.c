@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/ina_traffic.h"
 
-#include "ina/bytes.h"
-#include "tests/base/check.h"
+#include "ina/frame/bytes.h"
+#include "base/check.h"
 
 #define GROUP_AT 43
 #define RANK_AT 44

@@ -9,8 +9,8 @@
 #ifndef HA_BENCH_INA_TRAFFIC_H
 #define HA_BENCH_INA_TRAFFIC_H
 
-#include "ina/port/tx.h"
-#include "ina/switch.h"
+#include "ina/frame/port/tx.h"
+#include "ina/switch/switch.h"
 
 #define INA_TRAFFIC_ADDR 0x0a0000feu /* the switch's, and its Ethernet address */
 #define INA_TRAFFIC_MAC { 2, 0, 10, 0, 0, 0xfe }

@@ -5,7 +5,7 @@
  * Each way in turn with memcpy of the same bytes, the best of many rounds of each; the ratio is time over memcpy's time, so 1 is the speed of
  * a copy. Usage: bench-quant [MEGABYTES]...
  */
-#include "ina/quant.h"
+#include "ina/frame/quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

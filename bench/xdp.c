@@ -6,7 +6,7 @@
  * contributions n - 1 are added and dropped, and the last becomes the answer. What the driver does is not in it, nor the copies to the other ranks.
  * Usage: bench-xdp [REPEAT]
  */
-#include "ina/xdp/datapath.h"
+#include "ina/switch/xdp/datapath.h"
 
 #include <bpf/bpf.h>
 #include <stdio.h>

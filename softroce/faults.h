@@ -8,7 +8,7 @@
 #ifndef SOFTROCE_FAULTS_H
 #define SOFTROCE_FAULTS_H
 
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>

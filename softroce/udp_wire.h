@@ -5,7 +5,7 @@
 
 #include "softroce/held.h"
 #include "softroce/limit.h"
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include "softroce/udp.h"
 
 #include <netinet/in.h>

@@ -18,7 +18,7 @@
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
 #include "tools/ha.h"
-#include "verbs/dlopen.h"
+#include "rdma/verbs/dlopen.h"
 
 #define RANKS 2
 #define SOFT_NICS 2 /* of each rank */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha ina-sim: reduction in the network under virtual time, random traffic and random faults; see ina/sim/README.md */
-#include "ina/sim/world.h"
+/* ha ina-sim: reduction in the network under virtual time, random traffic and random faults; see sim/ina/README.md */
+#include "sim/ina/world.h"
 #include "tools/ha.h"
 
 #include <getopt.h>

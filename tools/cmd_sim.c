@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha sim: the core under virtual time, random traffic and random faults; see sim/README.md */
+/* ha sim: the core under virtual time, random traffic and random faults; see sim/plugin/README.md */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/faults.h"
-#include "sim/hunt.h"
+#include "sim/plugin/faults.h"
+#include "sim/plugin/hunt.h"
 #include "tools/ha.h"
 
 enum {

@@ -11,10 +11,10 @@
 #include "base/config.h"
 #include "tools/ha.h"
 #include "tools/topo_view.h"
-#include "topo/device.h"
-#include "topo/gid.h"
-#include "topo/pci.h"
-#include "verbs/dlopen.h"
+#include "rdma/topo/device.h"
+#include "rdma/topo/gid.h"
+#include "rdma/topo/pci.h"
+#include "rdma/verbs/dlopen.h"
 
 static void device_print(int index, const struct ha_topo_device *dev)
 {

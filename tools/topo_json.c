@@ -4,9 +4,9 @@
 #include <jansson.h>
 
 #include "tools/topo_view.h"
-#include "topo/gid.h"
-#include "topo/pci.h"
-#include "verbs/status.h"
+#include "rdma/topo/gid.h"
+#include "rdma/topo/pci.h"
+#include "rdma/verbs/status.h"
 
 #define TEXT_MAX (HA_DEVICE_PATH_MAX + 64)
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tools/topo_view.h"
-#include "topo/gid.h"
-#include "topo/pci.h"
-#include "verbs/status.h"
+#include "rdma/topo/gid.h"
+#include "rdma/topo/pci.h"
+#include "rdma/verbs/status.h"
 
 #define LEVELS 3   /* node, place, card; the port is below */
 #define THEN_MAX 3 /* standbys after the first that a line names */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "topo/device.h"
-#include "topo/standby.h"
+#include "rdma/topo/device.h"
+#include "rdma/topo/standby.h"
 
 enum topo_failover {
 	TOPO_FAILOVER_LATER, /* this version does not fail over */

@@ -2,7 +2,7 @@
 #include "gpu/host/backup.h"
 
 #include "base/log.h"
-#include "topo/standby.h"
+#include "rdma/topo/standby.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #define HA_GPU_HOST_MLX5_H
 
 #include "gpu/host/hw.h"
-#include "verbs/ops.h"
+#include "rdma/verbs/ops.h"
 
 #include <infiniband/mlx5dv.h>
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "gpu/device/env.h"
 #include "gpu/host/mlx5_objects.h"
-#include "verbs/status.h"
+#include "rdma/verbs/status.h"
 
 #include <errno.h>
 #include <string.h>

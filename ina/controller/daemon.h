@@ -3,7 +3,7 @@
 #ifndef HA_INA_DAEMON_H
 #define HA_INA_DAEMON_H
 
-#include "agent/http.h"
+#include "base/http.h"
 #include "ina/controller/server.h"
 #include "ina/controller/settings.h"
 

@@ -2,7 +2,7 @@
 /*
  * ina_tna.p4 - the slot core for Tofino (TNA), as far as its stateful ALUs carry it: groups that speak the old frame
  *
- * Written after ina/step.h, and held against vectors/ *_old.stf by a reader of P4 (tests/ina/p4), which knows the language but not the chip: whether it fits is for
+ * Written after ina/switch/step.h, and held against vectors/ *_old.stf by a reader of P4 (tests/ina/p4), which knows the language but not the chip: whether it fits is for
  * the chip's compiler to say. What it cannot do is in README.md.
  *
  * A stateful ALU reads, compares and writes one register once for each packet, and gives back one 32-bit word. So the slot is cut into registers in the order in
@@ -409,7 +409,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
             exit;
         }
 
-        /* ina/frame.c, check_sender(): whoever fails hears nothing. */
+        /* ina/frame/frame.c, check_sender(): whoever fails hears nothing. */
         if (!hdr.ina.isValid() || from_parser.parser_err != PARSER_ERROR_OK || meta.bad_checksum == 1 || hdr.ipv4.flags != 2 ||
             hdr.ipv4.offset != 0 || hdr.ipv4.ttl == 0 || hdr.ipv4.dst != SWITCH_ADDRESS) {
             drop();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ina_v1model.p4 - the slot core (ina/switch.c, ina/slot.c) for v1model, as BMv2's simple_switch runs it
+ * ina_v1model.p4 - the slot core (ina/switch/switch.c, ina/switch/slot.c) for v1model, as BMv2's simple_switch runs it
  *
  * Not the fastest way to write it but the one that follows the C line by line: check the sender, the life, the slot; then take, add,
  * answer. vectors/ has what goes in and what must come out, written from the C.
@@ -188,7 +188,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             exit;
         }
 
-        /* ina/frame.c: is it a frame? */
+        /* ina/frame/frame.c: is it a frame? */
         if (!hdr.ina.isValid() || std.parser_error != error.NoError || std.checksum_error == 1) {
             exit;
         }

@@ -35,7 +35,7 @@ def program(lab, name, version):
 
 
 def run(lab):
-    folder = os.path.join(ROOT, "build/tests/nccl")
+    folder = os.path.join(ROOT, "build/tests/plugin/nccl")
     names = sorted(f[len("test_nccl_"):] for f in os.listdir(folder) if f.startswith("test_nccl_"))
     for name in [n for n in names if n not in LEFT_OUT]:
         for version in (12, 8, 6):

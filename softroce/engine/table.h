@@ -9,7 +9,7 @@
 #ifndef SOFTROCE_ENGINE_TABLE_H
 #define SOFTROCE_ENGINE_TABLE_H
 
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include <stddef.h>
 
 struct sr_slot {

@@ -4,7 +4,7 @@
  * every piece. */
 #include "agent/session.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <unistd.h>
 

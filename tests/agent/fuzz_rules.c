@@ -3,7 +3,7 @@
  * reading. */
 #include "agent/rules.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

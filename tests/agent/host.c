@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/agent/host.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
 #ifndef HA_TESTS_AGENT_HOST_H
 #define HA_TESTS_AGENT_HOST_H
 
-#include "tests/topo/tree.h"
+#include "tests/rdma/topo/tree.h"
 
 #include <stdint.h>
 

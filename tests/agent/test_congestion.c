@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "tests/agent/host.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>

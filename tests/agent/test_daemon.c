@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A living agent: full, hostile peers, dead processes, files and modes, cleaners, a second agent. */
 #include "tests/agent/rig.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "agent/ethtool.h"
 #include "base/clock.h"
 #include "tests/agent/host.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

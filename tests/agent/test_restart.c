@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plugin's two halves (core/hints.h, core/agent_client.h) against a living agent that is killed, stopped,
+ * The plugin's two halves (plugin/balance/hints.h, plugin/balance/agent_client.h) against a living agent that is killed, stopped,
  * replaced and restarted while four threads read hints as fast as they can. Each share that they get must be the one
  * that was set for the flow; with the agent gone or hanging they must come to get none, and with it back they must
  * get them again.
  */
 #include "base/clock.h"
-#include "core/agent_client.h"
-#include "core/hints.h"
+#include "plugin/balance/agent_client.h"
+#include "plugin/balance/hints.h"
 #include "tests/agent/rig.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* Rules: what is one, which wins, and a file with a mistake changes nothing. */
 #include "agent/rules.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <arpa/inet.h>
 

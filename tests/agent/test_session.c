@@ -2,7 +2,7 @@
 /* The rules of the registration protocol, byte by byte. */
 #include "agent/session.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <unistd.h>

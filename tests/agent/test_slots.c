@@ -3,7 +3,7 @@
  * and what a former agent left. */
 #include "agent/slots.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <signal.h>
 #include <sys/wait.h>

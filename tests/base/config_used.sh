@@ -5,7 +5,7 @@
 # Argument: the source folder.
 set -euo pipefail
 cd "$1"
-sources=$(find base verbs topo core nccl ina tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
+sources=$(find base rdma plugin ina tools -name '*.[ch]' ! -name 'config*' ! -name cmd_config.c)
 wrong=0
 
 used() { # field
@@ -29,7 +29,7 @@ while read -r field status; do
 done < <(tr '\n' ' ' <base/config_table.h | grep -oE 'X\([A-Z]+, [a-z_0-9]+, "[A-Z_0-9]+",[^"]*"[^"]*", (NOW|LATER)' |
 	sed -E 's/^X\([A-Z]+, ([a-z_0-9]+),.* (NOW|LATER)$/\1 \2/')
 
-read_by_programs=$(grep -rhoE '"NETCCL_[A-Z_]+"' --include='*.c' --include='*.py' ina python/netccl | tr -d '"' | sort -u)
+read_by_programs=$(grep -rhoE '"NETCCL_[A-Z_]+"' --include='*.c' --include='*.py' ina plugin/collnet | tr -d '"' | sort -u)
 on_the_page=$(grep -oE '^\| `NETCCL_[A-Z_]+`' docs/configuration.md | tr -d '|` ' | sort -u)
 in_config_table=$(grep -oE '"NETCCL_[A-Z_]+"' base/config_table.h | tr -d '"' | sort -u)
 for name in $read_by_programs; do

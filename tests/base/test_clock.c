@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 int main(void)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "tests/base/check.h"
+#include "base/check.h"
 #include "tests/base/lines.h"
 
 /* "NAME=value" strings that end with NULL. */

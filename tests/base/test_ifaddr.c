@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/config.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 #include "tests/base/lines.h"
 
 static struct ha_ifaddr list[16];

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 static char sunk[2048];
 static int sunk_level, sunk_count;

@@ -2,7 +2,7 @@
 /* Lists of devices as NCCL_IB_HCA and NCCL_SOCKET_IFNAME write them. */
 #include "base/namelist.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 static bool match(const char *text, const char *name, int port)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/utf8.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 static void sequence(const char *s, int n, bool printable)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_yield.c - short yields go on, long ones make a thread sleep for a while, ever longer; naps grow with what they wait for */
 #include "base/yield.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <sys/prctl.h>
 

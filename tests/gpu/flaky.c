@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/gpu/flaky.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <stdlib.h>

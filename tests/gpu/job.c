@@ -2,7 +2,7 @@
 #include "tests/gpu/job.h"
 
 #include "gpu/host/stream.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 

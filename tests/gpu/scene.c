@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/gpu/scene.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #define US UINT64_C(1000)
 #define LIMIT_NS (20000 * US)

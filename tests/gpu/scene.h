@@ -8,7 +8,7 @@
 #define HA_TESTS_GPU_SCENE_H
 
 #include "gpu/emu/fiber.h"
-#include "tests/gpu/pair.h"
+#include "sim/gpu/pair.h"
 
 struct scene {
 	struct soft_fabric *fabric;

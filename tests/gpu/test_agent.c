@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_agent.c - what agents and the log did wrong once, most of it found by the hunts, each by its name; fibers, virtual time */
 #include "tests/gpu/scene.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 

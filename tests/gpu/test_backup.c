@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_backup.c - which port carries on for which */
 #include "gpu/host/backup.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 

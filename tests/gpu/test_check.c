@@ -2,7 +2,7 @@
 /* test_check.c - what `ha gpu-check` runs: over two ranks of software NICs all of it holds, and where something is wrong an item says so */
 #include "gpu/check/check.h"
 #include "tests/gpu/job.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "gpu/host/cuda.h"
 #include "tests/gpu/fake_cuda.h"
 #include "tests/gpu/job.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <dlfcn.h>
 #include <errno.h>

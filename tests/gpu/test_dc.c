@@ -3,7 +3,7 @@
 #include "gpu/host/state.h"
 #include "gpu/soft/path.h"
 #include "tests/gpu/job.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
 #include "gpu/host/words.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_failover.c - what GPU-initiated traffic hangs on or corrupts elsewhere, each by its name; fibers, virtual time */
 #include "tests/gpu/scene.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #define US UINT64_C(1000)
 #define LONG (20000 * US)

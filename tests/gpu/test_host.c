@@ -4,7 +4,7 @@
 #include "gpu/soft/lock.h"
 #include "gpu/soft/send.h"
 #include "tests/gpu/job.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_layout.c - our queue entries and completions are those of the public infiniband/mlx5dv.h, byte by byte */
 #include "gpu/device/wqe.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <infiniband/mlx5dv.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include "gpu/host/host.h"
 #include "gpu/host/mlx5.h"
 #include "gpu/host/stream.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include "gpu/example/memory.h"
 #include "gpu/example/trial.h"
 #include "gpu/host/stream.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_mpi.c - the bootstrap over MPI: started by mpirun, no MPI header and no MPI library at build time */
 #include "gpu/host/bootstrap.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 

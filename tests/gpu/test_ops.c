@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ops.c - every operation over two healthy paths, as pthreads: what it moves, what it refuses, what it costs the ring */
-#include "tests/gpu/pair.h"
-#include "tests/ina/named.h"
+#include "sim/gpu/pair.h"
+#include "tests/ina/switch/named.h"
 
 #include <pthread.h>
 

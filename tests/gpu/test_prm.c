@@ -6,7 +6,7 @@
  * (mlx5_ifc.h), not with our code. Bytes that are not named are zero.
  */
 #include "gpu/host/prm.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 struct byte {
 	unsigned short at;

@@ -8,7 +8,7 @@
 #include "gpu/host/host.h"
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 /* test_settings.c - nonsense is an error that names the variable, never a silent default */
 #include "base/log.h"
 #include "gpu/host/settings.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "gpu/soft/nic.h"
 
 #include "gpu/device/wqe.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 

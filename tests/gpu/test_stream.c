@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_stream.c - TCP connections with time limits: signals, addresses that are none, a port that nobody listens at */
 #include "gpu/host/stream.h"
-#include "tests/ina/named.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The protocol engine's tests: each a program over the in-memory wire in virtual time.
 add_library(engine_pair STATIC engine_pair.c engine_lone.c)
-target_link_libraries(engine_pair PUBLIC softroce_engine Threads::Threads)
+target_link_libraries(engine_pair PUBLIC ha_sim_kit Threads::Threads)
 function(engine_test name)
   add_executable(${name} ${name}.c)
   target_link_libraries(${name} engine_pair)

@@ -6,7 +6,7 @@
 #define TESTS_SOFTROCE_ENGINE_PAIR_H
 
 #include "softroce/engine.h"
-#include "softroce/memwire.h"
+#include "sim/kit/memwire.h"
 #include <stdio.h>
 #include <stdlib.h>
 

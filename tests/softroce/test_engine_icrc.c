@@ -2,7 +2,7 @@
 /* The invariant CRC against vectors made with another CRC from whole packets, and its arithmetic on the IP
  * identification. */
 #include "softroce/icrc.h"
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include "tests/softroce/engine_pair.h"
 #include <arpa/inet.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * completes exactly once, in order, successfully; every message arrives exactly once, in order, byte-identical;
  * writes and reads carry the right bytes; each fetch-and-add counted once.
  */
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every operation, every MTU, sizes around packet boundaries, several buffers, inline: right bytes, right
  * completions. */
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include "tests/softroce/engine_pair.h"
 #include <arpa/inet.h>
 #include <string.h>

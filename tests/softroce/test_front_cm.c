@@ -5,7 +5,7 @@
 #include "softroce/cm/mad.h"
 #include "softroce/cm/manager.h"
 #include "softroce/control.h"
-#include "softroce/rng.h"
+#include "base/rng.h"
 #include "tests/softroce/front_side.h"
 
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 /* A page as a broken or hostile process may leave it: the input is parts of one, the rest is zero; its first byte
  * chooses whether the header is mended, so that the records are reached, and how short the file is. What is read can be
  * shown. */
-#include "tests/base/check.h"
+#include "base/check.h"
 #include "tools/status_view.h"
 
 #include <sys/mman.h>

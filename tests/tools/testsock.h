@@ -2,7 +2,7 @@
 #ifndef HAWSER_TESTS_TOOLS_TESTSOCK_H
 #define HAWSER_TESTS_TOOLS_TESTSOCK_H
 
-#include "nccl/abi/types.h"
+#include "plugin/nccl/abi/types.h"
 
 #define TS_DEVICES   2
 #define TS_MAX_RECVS 8

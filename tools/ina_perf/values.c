@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/ina_perf/values.h"
 
-#include "ina/quant.h"
+#include "ina/frame/quant.h"
 
 #include <math.h>
 

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nccl/abi/net_v10.h"
-#include "nccl/abi/net_v11.h"
-#include "nccl/abi/net_v12.h"
-#include "nccl/abi/net_v6.h"
-#include "nccl/abi/net_v7.h"
-#include "nccl/abi/net_v8.h"
-#include "nccl/abi/net_v9.h"
+#include "plugin/nccl/abi/net_v10.h"
+#include "plugin/nccl/abi/net_v11.h"
+#include "plugin/nccl/abi/net_v12.h"
+#include "plugin/nccl/abi/net_v6.h"
+#include "plugin/nccl/abi/net_v7.h"
+#include "plugin/nccl/abi/net_v8.h"
+#include "plugin/nccl/abi/net_v9.h"
 #include "tools/job/fault.h"
 
 /* The table as each kind of version lays it out. */

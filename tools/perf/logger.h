@@ -2,7 +2,7 @@
 #ifndef HAWSER_PERF_LOGGER_H
 #define HAWSER_PERF_LOGGER_H
 
-#include "nccl/abi/types.h"
+#include "plugin/nccl/abi/types.h"
 
 /*
  * The logger a plugin gets, with NCCL's manners: NCCL_DEBUG sets the level (nothing when unset), NCCL_DEBUG_SUBSYS

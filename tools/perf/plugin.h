@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nccl/abi/types.h"
+#include "plugin/nccl/abi/types.h"
 
 /*
  * plugin - one loaded NCCL net plugin, whichever version of the interface it speaks

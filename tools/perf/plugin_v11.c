@@ -2,7 +2,7 @@
 /* NCCL net interface v11: conversion only. */
 #include <stdio.h>
 
-#include "nccl/abi/net_v11.h"
+#include "plugin/nccl/abi/net_v11.h"
 #include "tools/perf/plugin.h"
 
 static const ncclNet_v11_t *table_of(const struct ha_plugin *plugin)

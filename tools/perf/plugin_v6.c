@@ -2,7 +2,7 @@
 /* NCCL net interface v6: conversion only. */
 #include <stdio.h>
 
-#include "nccl/abi/net_v6.h"
+#include "plugin/nccl/abi/net_v6.h"
 #include "tools/perf/plugin.h"
 
 static const ncclNet_v6_t *table_of(const struct ha_plugin *plugin)

@@ -2,7 +2,7 @@
 /* NCCL net interface v7: conversion only. */
 #include <stdio.h>
 
-#include "nccl/abi/net_v7.h"
+#include "plugin/nccl/abi/net_v7.h"
 #include "tools/perf/plugin.h"
 
 static const ncclNet_v7_t *table_of(const struct ha_plugin *plugin)

@@ -2,7 +2,7 @@
 /* NCCL net interface v8: conversion only. */
 #include <stdio.h>
 
-#include "nccl/abi/net_v8.h"
+#include "plugin/nccl/abi/net_v8.h"
 #include "tools/perf/plugin.h"
 
 static const ncclNet_v8_t *table_of(const struct ha_plugin *plugin)

@@ -2,7 +2,7 @@
 /* NCCL net interface v9: conversion only. */
 #include <stdio.h>
 
-#include "nccl/abi/net_v9.h"
+#include "plugin/nccl/abi/net_v9.h"
 #include "tools/perf/plugin.h"
 
 static const ncclNet_v9_t *table_of(const struct ha_plugin *plugin)

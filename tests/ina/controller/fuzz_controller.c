@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "ina/controller/requests.h"
 #include "netccl.pb-c.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

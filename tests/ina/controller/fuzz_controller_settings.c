@@ -2,7 +2,7 @@
 /* A file of settings: what is accepted makes sense, what is not has a reason. */
 #include "ina/controller/settings.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

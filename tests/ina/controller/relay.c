@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/controller/relay.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <poll.h>
 #include <sys/socket.h>

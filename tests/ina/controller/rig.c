@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/controller/rig.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <fcntl.h>

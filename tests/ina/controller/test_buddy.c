@@ -2,7 +2,7 @@
 /* The allocator against a map of who has which slot: it finds a block exactly when there is one. */
 #include "ina/controller/buddy.h"
 
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #define RANGES 512
 

@@ -2,7 +2,7 @@
 /* client.h against a controller that is there, down, hanging, restarted in between, full, unwilling, and no controller. */
 #include "base/clock.h"
 #include "netccl.pb-c.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 #include "tests/ina/controller/relay.h"
 #include "tests/ina/controller/rig.h"
 

@@ -6,7 +6,7 @@
  */
 #include "base/random.h"
 #include "netccl.pb-c.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 #include "tests/ina/controller/rig.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* follow.h: a switch's table against a living controller that starts late, dies, and gives slots to others. */
 #include "base/clock.h"
-#include "ina/follow.h"
-#include "tests/base/check.h"
+#include "ina/switch/follow.h"
+#include "base/check.h"
 #include "tests/ina/controller/rig.h"
 
 #include <errno.h>

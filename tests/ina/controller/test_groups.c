@@ -3,7 +3,7 @@
 #include "ina/controller/groups.h"
 
 #include "base/clock.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #define S HA_NS_PER_S
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "ina/controller/groups.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <inttypes.h>
 

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "ina/controller/service.h"
 #include "ina/controller/store.h"
-#include "tests/base/check.h"
+#include "base/check.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/frame/frame.h"
+
+#include "ina/frame/wire.h"
+
+const char *ina_fault_name(enum ina_fault fault, const char **help)
+{
+	static const char *const table[INA_FAULTS][2] = {
+#define X(id, name, help) { name, help },
+		INA_FAULT_LIST(X)
+#undef X
+	};
+	bool known = (unsigned)fault < INA_FAULTS;
+
+	if (help)
+		*help = known ? table[fault][1] : "?";
+	return known ? table[fault][0] : "?";
+}
+
+size_t ina_frame_bytes(const struct ina_frame *f)
+{
+	return ina_wire_bytes(f);
+}
+
+enum ina_fault ina_wire_ip_fault(const uint8_t *b, size_t len)
+{
+	const uint8_t *ip = b + INA_WIRE_IP_AT;
+	size_t total, bare;
+
+	if (len < INA_WIRE_IP_AT)
+		return INA_FAULT_SHORT;
+	if (ina_get16(b + 12) != INA_WIRE_IPV4)
+		return INA_FAULT_NOT_OURS;
+	if (len < INA_WIRE_AT)
+		return INA_FAULT_SHORT;
+	if (ip[9] != INA_PROTOCOL_OLD && ip[9] != INA_PROTOCOL_EXTENDED)
+		return INA_FAULT_NOT_OURS;
+	if (ip[0] != INA_WIRE_IHL || !ip[8])
+		return INA_FAULT_IP;
+	if (!ina_wire_checks(ip))
+		return INA_FAULT_CHECKSUM;
+	if (ina_get16(ip + 6) != INA_WIRE_DF)
+		return INA_FAULT_FRAGMENT;
+	total = ina_get16(ip + 2);
+	bare = INA_IP_BYTES + ina_wire_header(ip[9] == INA_PROTOCOL_EXTENDED);
+	if (total > len - INA_WIRE_IP_AT || (total != bare && total != bare + INA_PAYLOAD_BYTES))
+		return INA_FAULT_LENGTH;
+	if (len > INA_WIRE_IP_AT + total + INA_WIRE_FCS && len > INA_WIRE_MIN + INA_WIRE_FCS)
+		return INA_FAULT_LENGTH;
+	return INA_FAULT_NONE;
+}
+
+enum ina_fault ina_frame_decode(const void *bytes, size_t len, struct ina_frame *f)
+{
+	return ina_wire_decode(bytes, len, f);
+}
+
+size_t ina_frame_encode_head(const struct ina_frame *f, bool checksum, void *bytes)
+{
+	return ina_wire_encode_head(f, checksum, bytes);
+}
+
+size_t ina_frame_encode(const struct ina_frame *f, void *bytes)
+{
+	size_t head = ina_wire_encode_head(f, true, bytes);
+
+	if (!f->words)
+		return head;
+	memcpy((uint8_t *)bytes + head, f->words, INA_PAYLOAD_BYTES);
+	return head + INA_PAYLOAD_BYTES;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/host/backend/authority_controller.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert(sizeof(((struct ha_group_facts *)0)->switch_name) == HA_SWITCH_NAME, "names of switches");
+
+struct controller {
+	struct ha_authority authority;
+	struct ha_group_defaults defaults;
+	struct ha_ina_client *client;
+};
+
+static struct controller *of(struct ha_authority *a)
+{
+	return (struct controller *)a;
+}
+
+static int failed(struct controller *c, int err, char *why, size_t size)
+{
+	snprintf(why, size, "%s", ha_ina_client_error(c->client));
+	return err;
+}
+
+static struct ha_ina_lease lease_of(const struct ha_group_facts *g)
+{
+	struct ha_ina_lease lease = { .id = g->id, .key = g->key };
+
+	memcpy(lease.switch_name, g->switch_name, sizeof(lease.switch_name));
+	return lease;
+}
+
+static int create(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, char *why, size_t size)
+{
+	struct controller *c = of(a);
+	struct ha_ina_wish w = { .member = wish->member, .members = wish->ranks, .length = c->defaults.slots, .lease_ms = c->defaults.lease_ms,
+				 .workers = c->defaults.workers, .extended = c->defaults.extended, .name = wish->name };
+	struct ha_ina_lease lease;
+	int err = ha_ina_client_create(c->client, &w, &lease);
+
+	if (err)
+		return failed(c, err, why, size);
+	if (!lease.id) {
+		snprintf(why, size, "no group, do without the switch: %s", lease.message);
+		return -EAGAIN;
+	}
+	memset(g, 0, sizeof(*g));
+	g->id = lease.id;
+	g->ranks = (uint8_t)wish->ranks;
+	g->workers = (uint8_t)c->defaults.workers;
+	g->extended = c->defaults.extended;
+	g->base = (uint16_t)lease.agg_addr;
+	g->len = lease.agg_len;
+	g->epoch = lease.epoch;
+	g->lease_ms = lease.lease_ms;
+	g->switch_addr = lease.switch_address;
+	g->key = lease.key;
+	memcpy(g->switch_name, lease.switch_name, sizeof(g->switch_name));
+	memcpy(g->member, wish->member, wish->ranks * sizeof(g->member[0]));
+	return 0;
+}
+
+/* Does the ticket say what the controller says? NULL, or what not. */
+static const char *differs(const struct ha_group_facts *g, const struct ha_ina_group_info *i)
+{
+	if (g->epoch != i->epoch)
+		return "the switch has lost its memory since the ticket was made: ask for another group";
+	if (!i->workers || g->workers != i->workers || g->extended != i->extended || g->ranks != i->ranks || g->base != i->base || g->len != i->len ||
+	    g->switch_addr != i->switch_address || memcmp(g->member, i->member, i->ranks * sizeof(i->member[0])))
+		return "the ticket is not what the controller knows of this group: somebody has changed it";
+	return NULL;
+}
+
+static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+{
+	struct controller *c = of(a);
+	struct ha_ina_lease lease = lease_of(g);
+	struct ha_ina_group_info info;
+	struct ha_ina_beat beat;
+	const char *wrong;
+	int err = ha_ina_client_join(c->client, &lease, rank, incarnation, &info, &beat);
+
+	if (err)
+		return failed(c, err, why, size);
+	wrong = beat.live ? differs(g, &info) : beat.message;
+	if (wrong) {
+		snprintf(why, size, "group %u: %s", g->id, wrong);
+		return beat.live ? -EINVAL : -ECANCELED;
+	}
+	g->lease_ms = info.lease_ms;
+	return 0;
+}
+
+static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+{
+	struct controller *c = of(a);
+	struct ha_ina_lease lease = lease_of(g);
+	struct ha_ina_beat beat;
+	int err = ha_ina_client_renew(c->client, &lease, (int)rank, &beat);
+	uint32_t silent;
+
+	if (err) /* the controller's silence is not the group's end, which -ETIMEDOUT says here */
+		return failed(c, err == -ETIMEDOUT ? -EAGAIN : err, why, size);
+	silent = beat.silent & ~(1u << rank);
+	if (!beat.live)
+		snprintf(why, size, "group %u, rank %u: the controller says: %s", g->id, rank, beat.message);
+	else if (beat.epoch != g->epoch)
+		snprintf(why, size, "group %u, rank %u: switch %s has lost its memory; what was under way has to be done again in another group", g->id, rank,
+			 g->switch_name);
+	else if (silent)
+		snprintf(why, size, "group %u, rank %u: the host of rank %d (%u.%u.%u.%u) has been silent for %u ms", g->id, rank, __builtin_ctz(silent),
+			 g->member[__builtin_ctz(silent)] >> 24, g->member[__builtin_ctz(silent)] >> 16 & 255,
+			 g->member[__builtin_ctz(silent)] >> 8 & 255, g->member[__builtin_ctz(silent)] & 255, beat.lease_ms);
+	else
+		return 0;
+	return beat.live && beat.epoch == g->epoch ? -ETIMEDOUT : -ECANCELED;
+}
+
+static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation)
+{
+	struct ha_ina_lease lease = lease_of(g);
+	struct ha_ina_beat beat;
+
+	return ha_ina_client_leave(of(a)->client, &lease, rank, incarnation, &beat);
+}
+
+static void close_it(struct ha_authority *a)
+{
+	ha_ina_client_close(of(a)->client);
+	free(of(a));
+}
+
+static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };
+
+struct ha_authority *ha_authority_controller_open(const struct ha_group_defaults *defaults, const struct ha_ina_client_options *client, char *why,
+						  size_t size)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		snprintf(why, size, "no memory");
+		return NULL;
+	}
+	c->authority.ops = &ops;
+	c->defaults = *defaults;
+	c->client = ha_ina_client_open(client, why, size);
+	if (c->client)
+		return &c->authority;
+	free(c);
+	return NULL;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* peer.h - what the backend keeps of a client process: its requests in progress, its ranks */
+#ifndef INA_BACKEND_PEER_H
+#define INA_BACKEND_PEER_H
+
+#include "ina/host/backend/mailbox.h"
+#include "ina/host/backend/stream.h"
+#include "ina/host/shm/server.h"
+
+/* One request, from the moment it is taken from the ring until its response. The balancer's, but for what part[] says. */
+struct ha_job {
+	struct ha_peer *peer;
+	struct ha_member *member;
+	uint64_t sequence;
+	unsigned left; /* parts without an end */
+	int result;
+	uint32_t met;
+	struct ha_job *next; /* of its member, in order; or a free one */
+	struct ha_part part[];
+};
+
+struct ha_peer {
+	struct ina_shm_peer *shm;
+	struct ha_letter came, gone, dropped;
+	unsigned workers;
+
+	/* The balancer's. */
+	struct ha_peer *next;
+	uint8_t *buffer;
+	uint64_t buffer_bytes;
+	const _Atomic bool *lost; /* the buffer is */
+	bool mute; /* nothing is taken from it any more */
+	bool leaving;
+	unsigned jobs, members;
+	struct ha_job *free;
+	uint8_t *all; /* the memory of INA_SHM_ENTRIES jobs */
+
+	/* Control's. */
+	struct ha_peer *sibling;
+	bool is_gone;
+	unsigned asked; /* questions that the authority has not answered yet */
+	bool dropped_by_balancer;
+};
+
+/* NULL: no memory. workers: parts that a job may have. */
+struct ha_peer *ha_peer_create(struct ina_shm_peer *shm, unsigned workers);
+/* Releases the client's memory, too. */
+void ha_peer_free(struct ha_peer *peer);
+
+static inline struct ha_job *ha_peer_job(struct ha_peer *peer)
+{
+	struct ha_job *job = peer->free;
+
+	if (job) {
+		peer->free = job->next;
+		peer->jobs++;
+	}
+	return job;
+}
+
+static inline void ha_peer_job_end(struct ha_peer *peer, struct ha_job *job)
+{
+	job->next = peer->free;
+	peer->free = job;
+	peer->jobs--;
+}
+
+#endif

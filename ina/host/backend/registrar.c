@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/host/backend/registrar.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ina/host/backend/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ha_registrar_lease {
+	struct ha_group_facts group;
+	unsigned rank;
+	uint64_t incarnation, due; /* ns: to be renewed */
+	bool doubted; /* the last answer was none */
+	struct ha_registrar_lease *next;
+};
+
+/* ---- questions ---- */
+
+static void create(struct ha_registrar *r, struct ha_question *q)
+{
+	q->err = r->authority->ops->create(r->authority, &q->wish, &q->group, q->why, sizeof(q->why));
+}
+
+static uint64_t interval(const struct ha_group_facts *g)
+{
+	return g->lease_ms ? g->lease_ms * HA_NS_PER_MS / 3 : UINT64_MAX / 2;
+}
+
+/* Where packets to the switch go; before the rank is taken: one that cannot reach its switch has not joined. */
+static int find_switch(struct ha_registrar *r, struct ha_group_facts *g, char *why, size_t size)
+{
+	if (r->switch_mac) {
+		memcpy(g->switch_mac, r->switch_mac, 6);
+		return 0;
+	}
+	return r->net->ops->neighbour(r->net, g->switch_addr, g->switch_mac, why, size);
+}
+
+static void join(struct ha_registrar *r, struct ha_question *q)
+{
+	struct ha_registrar_lease *lease = calloc(1, sizeof(*lease));
+
+	if (!lease) {
+		q->err = -ENOMEM;
+		snprintf(q->why, sizeof(q->why), "no memory");
+		return;
+	}
+	q->err = r->authority->ops->join(r->authority, &q->group, q->rank, q->incarnation, q->why, sizeof(q->why));
+	if (!q->err) {
+		q->err = find_switch(r, &q->group, q->why, sizeof(q->why));
+		if (q->err)
+			r->authority->ops->leave(r->authority, &q->group, q->rank, q->incarnation);
+	}
+	if (q->err) {
+		free(lease);
+		return;
+	}
+	lease->group = q->group;
+	lease->rank = q->rank;
+	lease->incarnation = q->incarnation;
+	lease->due = ha_clock_now(&ha_clock_live) + interval(&q->group);
+	lease->next = r->leases;
+	r->leases = lease;
+}
+
+static struct ha_registrar_lease **find(struct ha_registrar *r, uint64_t incarnation)
+{
+	struct ha_registrar_lease **at = &r->leases;
+
+	while (*at && (*at)->incarnation != incarnation)
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct ha_registrar_lease **at)
+{
+	struct ha_registrar_lease *lease = *at;
+
+	*at = lease->next;
+	free(lease);
+}
+
+static int leave(struct ha_registrar *r, uint64_t incarnation)
+{
+	struct ha_registrar_lease **at = find(r, incarnation);
+	int err;
+
+	if (!*at)
+		return 0;
+	err = r->authority->ops->leave(r->authority, &(*at)->group, (*at)->rank, incarnation);
+	forget(at);
+	return err;
+}
+
+static void answer(struct ha_registrar *r, struct ha_letter *letter)
+{
+	struct ha_question *q = letter->what;
+
+	switch (letter->kind) {
+	case HA_QUESTION_CREATE:
+		create(r, q);
+		break;
+	case HA_QUESTION_JOIN:
+		join(r, q);
+		break;
+	default:
+		leave(r, q->incarnation);
+		free(q);
+		return;
+	}
+	ha_mailbox_send(r->control, &q->letter, letter->kind, q);
+}
+
+/* ---- leases ---- */
+
+static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease, int err, const char *why)
+{
+	struct ha_question *q = calloc(1, sizeof(*q));
+
+	if (!q) /* the switch will say so, too */
+		return;
+	q->incarnation = lease->incarnation;
+	q->err = err;
+	snprintf(q->why, sizeof(q->why), "%s", why);
+	ha_mailbox_send(r->control, &q->letter, HA_QUESTION_LOST, q);
+}
+
+/* True: it is over. */
+static bool renew(struct ha_registrar *r, struct ha_registrar_lease *lease)
+{
+	char why[320] = "", name[24];
+	int err = r->authority->ops->renew(r->authority, &lease->group, lease->rank, lease->incarnation, why, sizeof(why));
+
+	lease->due = ha_clock_now(&ha_clock_live) + interval(&lease->group);
+	if (err == -ECANCELED || err == -ETIMEDOUT) {
+		lost(r, lease, err, why);
+		return true;
+	}
+	snprintf(name, sizeof(name), "group %u rank %u", lease->group.id, lease->rank);
+	if (err && !lease->doubted)
+		HA_WARN(name, "its lease cannot be renewed: %s; it goes on", why);
+	else if (!err && lease->doubted)
+		HA_INFO(name, "its lease is renewed again");
+	lease->doubted = err != 0;
+	return false;
+}
+
+/* The one that is due for the longest time. */
+static void renew_next(struct ha_registrar *r)
+{
+	uint64_t now = ha_clock_now(&ha_clock_live);
+	struct ha_registrar_lease **next = NULL;
+
+	for (struct ha_registrar_lease **at = &r->leases; *at; at = &(*at)->next)
+		if ((*at)->due <= now && (!next || (*at)->due < (*next)->due))
+			next = at;
+	if (next && renew(r, *next))
+		forget(next);
+}
+
+static uint64_t next_due(const struct ha_registrar *r)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (const struct ha_registrar_lease *l = r->leases; l; l = l->next)
+		due = l->due < due ? l->due : due;
+	return due;
+}
+
+/* ---- the thread ---- */
+
+static void rest(struct ha_registrar *r)
+{
+	uint64_t due = next_due(r), now = ha_clock_now(&ha_clock_live);
+
+	ha_sleeper_announce(&r->sleeper);
+	if (ha_mailbox_filled(&r->mailbox) || atomic_load_explicit(&r->stop, memory_order_acquire))
+		ha_sleeper_stay(&r->sleeper);
+	else
+		ha_sleeper_wait(&r->sleeper, -1, due == UINT64_MAX ? due : due > now ? due - now : 0);
+}
+
+static void *run(void *arg)
+{
+	struct ha_registrar *r = arg;
+	struct ha_letter *letter;
+	int err = 0;
+
+	pthread_setname_np(pthread_self(), "ina-registrar");
+	/* In turn, for each may take seconds: no lease waits for more than one question, no question for more than one lease. */
+	while (!atomic_load_explicit(&r->stop, memory_order_acquire)) {
+		rest(r);
+		letter = ha_mailbox_take(&r->mailbox);
+		if (letter)
+			answer(r, letter);
+		if (!atomic_load_explicit(&r->stop, memory_order_acquire))
+			renew_next(r);
+	}
+	/* A controller that is away is not waited for once for each rank. */
+	while ((letter = ha_mailbox_take(&r->mailbox))) {
+		struct ha_question *q = letter->what;
+
+		if (letter->kind == HA_QUESTION_LEAVE && !err)
+			err = leave(r, q->incarnation);
+		free(q);
+	}
+	while (r->leases && !err)
+		err = leave(r, r->leases->incarnation);
+	while (r->leases)
+		forget(&r->leases);
+	return NULL;
+}
+
+int ha_registrar_start(struct ha_registrar *r)
+{
+	int err = ha_sleeper_open(&r->sleeper);
+
+	if (err)
+		return err;
+	ha_mailbox_open(&r->mailbox, &r->sleeper);
+	err = -pthread_create(&r->thread, NULL, run, r);
+	if (err)
+		ha_sleeper_close(&r->sleeper);
+	r->running = !err;
+	return err;
+}
+
+void ha_registrar_stop(struct ha_registrar *r)
+{
+	if (!r->running)
+		return;
+	atomic_store_explicit(&r->stop, true, memory_order_release);
+	ha_sleeper_ring(&r->sleeper);
+	pthread_join(r->thread, NULL);
+	ha_sleeper_close(&r->sleeper);
+	ha_mailbox_close(&r->mailbox);
+	r->running = false;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * registrar.h - a thread that asks the authority, so that nobody else has to wait: create, join, leave, and every rank's lease
+ */
+#ifndef INA_BACKEND_REGISTRAR_H
+#define INA_BACKEND_REGISTRAR_H
+
+#include "ina/host/backend/authority.h"
+
+enum ha_question_kind {
+	HA_QUESTION_CREATE = 100,
+	HA_QUESTION_JOIN,
+	HA_QUESTION_LEAVE, /* has no answer: the registrar frees it */
+	HA_QUESTION_LOST,  /* from the registrar unasked: the group of `incarnation` is over, err and why */
+};
+
+/* From control and back, in memory of malloc's. */
+struct ha_question {
+	struct ha_letter letter;
+	struct ha_peer *peer;
+	uint32_t serial;
+	unsigned rank;
+	uint64_t incarnation;
+	struct ina_shm_create wish;
+	struct ha_group_facts group; /* JOIN: the ticket's, then the true ones */
+	int err;
+	char why[320];
+};
+
+struct ha_registrar_lease; /* a rank that is being renewed */
+
+struct ha_registrar {
+	struct ha_authority *authority;
+	struct ha_net *net;
+	const uint8_t *switch_mac; /* NULL: to be found */
+	struct ha_mailbox mailbox, *control;
+	struct ha_sleeper sleeper;
+	_Atomic bool stop;
+	pthread_t thread;
+	bool running;
+	struct ha_registrar_lease *leases; /* the thread's own */
+};
+
+/* 0 or a negative errno. r: zeroed but for authority, net, switch_mac, control. */
+int ha_registrar_start(struct ha_registrar *r);
+/* Questions that wait are freed; leases are given back as long as the authority answers. */
+void ha_registrar_stop(struct ha_registrar *r);
+
+#endif

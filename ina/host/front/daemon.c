@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* daemon.c - the thread of a context: what the backend says, what there is to copy, and sleep */
+#include "base/clock.h"
+#include "ina/host/front/front.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPINS 16	 /* looks, with requests in the backend's hands, before it sleeps */
+#define COPY_NS 20000	 /* between two looks at copies that CUDA makes */
+#define NONSENSE "the backend writes what cannot be into the shared memory: it must come from the same release"
+#define UNSAID_MS 50	 /* between two looks at groups that have ended, nobody has said why */
+
+/* ---- what the backend says ---- */
+
+static void hear(struct ha_ina *ctx, const struct ina_shm_message *m)
+{
+	if (m->type == INA_SHM_STATE) {
+		for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+			if (g->handle == m->state.handle && !g->coming) {
+				g->coming = m->state.result;
+				memcpy(g->coming_why, m->state.text, sizeof(g->coming_why));
+			}
+		return;
+	}
+	for (struct ina_front_question *q = ctx->questions; q; q = q->next)
+		if (q->serial == m->serial && !q->answered) {
+			q->answer = *m;
+			q->answered = true;
+			if (m->type == INA_SHM_JOINED && q->group)
+				ina_front_joined(q->group, &m->joined);
+			pthread_cond_broadcast(&ctx->changed);
+			return;
+		}
+	if (m->type == INA_SHM_JOINED) /* whoever asked has not waited so long */
+		ina_front_joined_late(ctx, m->joined.handle);
+}
+
+/* What the backend says; false: there is nothing more to be heard, and *why says why. */
+static bool messages(struct ha_ina *ctx, const char **why)
+{
+	struct ina_shm_message m;
+	int file, got;
+
+	while ((got = ina_shm_message_receive(ctx->client.fd, &m, false, &file, why)) > 0) {
+		if (m.type == INA_SHM_REFUSED && !m.serial) {
+			snprintf(ctx->error_why, sizeof(ctx->error_why), "%s", m.state.text);
+			*why = NULL;
+			return false;
+		}
+		hear(ctx, &m);
+	}
+	if (got == -ENOTCONN)
+		*why = "the backend has gone: ha_ina_open() again when it is back";
+	return !got;
+}
+
+/* Nothing comes from the backend any more, and nothing goes there. */
+static void lose(struct ha_ina *ctx, const char *why)
+{
+	if (why && !*ctx->error_why)
+		snprintf(ctx->error_why, sizeof(ctx->error_why), "%s", why);
+	ctx->error = -ENOTCONN;
+	for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+		ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
+	pthread_cond_broadcast(&ctx->changed);
+}
+
+/* The memory goes as soon as nobody copies. */
+static void drop(struct ha_ina *ctx)
+{
+	if (!ctx->error || ctx->ops || !ctx->client.memory.map)
+		return;
+	ina_cuda_drop(&ctx->cuda);
+	ina_shm_client_close(&ctx->client);
+}
+
+/* ---- a round ---- */
+
+static void apply_states(struct ha_ina *ctx)
+{
+	ctx->unsaid = false;
+	for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
+		if (g->error || (!g->coming && !g->refused))
+			continue;
+		if (g->coming)
+			ina_front_group_fail(g, g->coming, false, "%s", g->coming_why);
+		else if (g->refused == -EOPNOTSUPP) /* of the request alone, with which no sentence comes */
+			ina_front_group_fail(g, g->refused, false, "float32 cannot be summed with NetCCL's frames, which this group speaks: start ha-backend without --old-frames");
+		else if (ctx->loopback || ha_clock_now(&ha_clock_live) >= g->refused_until)
+			ina_front_group_fail(g, g->refused, false, "the backend ended the operation: %s", strerror(-g->refused));
+		else
+			ctx->unsaid = true;
+	}
+}
+
+static void notify(struct ha_ina *ctx)
+{
+	struct ha_ina_op *op;
+
+	while ((op = ctx->to_notify)) {
+		ctx->to_notify = op->next_notify;
+		if (!ctx->to_notify)
+			ctx->notify_end = &ctx->to_notify;
+		op->next_notify = NULL;
+		ctx->notifying = op;
+		pthread_mutex_unlock(&ctx->lock);
+		op->notify(op->notify_arg, op->result);
+		pthread_mutex_lock(&ctx->lock);
+		ctx->notifying = NULL;
+		if (ctx->forked) /* in there; this is the child */
+			return;
+		op->notify_set = false; /* from here on it may be freed */
+		pthread_cond_broadcast(&ctx->changed);
+	}
+}
+
+static bool listen_to_backend(struct ha_ina *ctx)
+{
+	const char *why = NULL;
+	bool there = ctx->loopback || messages(ctx, &why);
+	int got = ina_front_responses(ctx); /* what it gave before it went, or ended a group, is good */
+
+	apply_states(ctx);
+	if (got < 0)
+		lose(ctx, NONSENSE);
+	else if (!there)
+		lose(ctx, why);
+	return got != 0 || !there;
+}
+
+static bool work(struct ha_ina *ctx)
+{
+	bool moved = false;
+
+	if (!ctx->error)
+		moved |= listen_to_backend(ctx);
+	if (!ctx->error && ctx->loopback)
+		moved |= ina_front_loopback(ctx);
+	ctx->untold = false;
+	ina_front_tell_left(ctx);
+	moved |= ina_front_pump(ctx);
+	if (!ctx->error && ctx->client.memory.requests.torn) { /* found while pushing: nothing can be asked any more */
+		lose(ctx, NONSENSE);
+		moved = true;
+	}
+	moved |= ctx->to_notify != NULL;
+	notify(ctx);
+	drop(ctx);
+	return moved;
+}
+
+/* ---- sleep ---- */
+
+static bool cuda_copies(const struct ha_ina *ctx)
+{
+	if (ctx->emptying)
+		return true;
+	for (const struct ha_ina_group *g = ctx->groups; g; g = g->next)
+		for (const struct ha_ina_op *op = g->first; op; op = op->next)
+			if (op->cuda && op->filled > op->asked)
+				return true;
+	return false;
+}
+
+static void nap(struct ha_ina *ctx)
+{
+	const struct timespec t = { 0, COPY_NS };
+
+	pthread_mutex_unlock(&ctx->lock);
+	nanosleep(&t, NULL);
+	pthread_mutex_lock(&ctx->lock);
+}
+
+static void sleep_until_woken(struct ha_ina *ctx)
+{
+	const short backend = ctx->untold ? POLLIN | POLLOUT : POLLIN;
+	struct pollfd p[2] = { { ctx->kick, POLLIN, 0 }, { ctx->error ? -1 : ctx->client.fd, backend, 0 } };
+	uint64_t count;
+
+	if (!ctx->error && !ina_shm_ring_sleep(&ctx->client.memory.responses))
+		return;
+	ctx->sleeping = true;
+	pthread_mutex_unlock(&ctx->lock);
+	poll(p, 2, ctx->unsaid ? UNSAID_MS : -1);
+	pthread_mutex_lock(&ctx->lock);
+	ctx->sleeping = false;
+	if (p[0].revents)
+		(void)!read(ctx->kick, &count, sizeof(count));
+	if (!ctx->error)
+		ina_shm_ring_awake(&ctx->client.memory.responses);
+}
+
+static void rest(struct ha_ina *ctx)
+{
+	if (cuda_copies(ctx)) {
+		nap(ctx);
+	} else if (ctx->free_slots < INA_SHM_ENTRIES && !ctx->error && ctx->idle++ < SPINS) {
+		pthread_mutex_unlock(&ctx->lock);
+		sched_yield();
+		pthread_mutex_lock(&ctx->lock);
+	} else {
+		sleep_until_woken(ctx);
+		ctx->idle = 0;
+	}
+}
+
+void *ina_front_daemon(void *arg)
+{
+	struct ha_ina *ctx = arg;
+
+	pthread_setname_np(pthread_self(), "hawser-ina");
+	pthread_mutex_lock(&ctx->lock);
+	while (!ctx->forked && (!ctx->closing || ctx->ops || ctx->to_notify)) {
+		if (work(ctx))
+			ctx->idle = 0;
+		else
+			rest(ctx);
+	}
+	pthread_cond_broadcast(&ctx->changed);
+	pthread_mutex_unlock(&ctx->lock);
+	return NULL;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* open.c - contexts: opened, closed, and what becomes of them in a forked child */
+#include "ina/host/front/front.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define SOCKET "/run/hawser/ina.sock"
+#define BUFFER (64u << 20)
+
+/* All contexts of this process, for fork. all_lock is taken before any context's. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ha_ina *all;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* ---- fork: the child has neither the daemon nor the memory, and its copy of the socket would hide the parent's end ---- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next)
+		pthread_mutex_lock(&ctx->lock);
+}
+
+static void in_parent(void)
+{
+	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next)
+		pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void locks_init(struct ha_ina *ctx)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&ctx->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void in_child(void)
+{
+	pthread_mutex_init(&all_lock, NULL);
+	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next) {
+		locks_init(ctx);
+		if (ctx->client.fd >= 0)
+			close(ctx->client.fd);
+		close(ctx->kick);
+		ctx->client.fd = ctx->kick = -1;
+		ctx->client.memory = ctx->other = (struct ina_shm_memory){ 0 };
+		ctx->cuda = (struct ina_cuda_buffer){ 0 }; /* CUDA does not work after fork either */
+		ctx->forked = true;
+		ctx->thread_runs = false;
+		ctx->error = -ENOTCONN;
+		snprintf(ctx->error_why, sizeof(ctx->error_why), "this process was forked from the one that attached: ha_ina_open() again");
+		for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
+			ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
+			while (g->first)
+				ina_front_end(g->first, -ENOTCONN);
+		}
+		for (struct ha_ina_op *op = ctx->to_notify; op; op = op->next_notify)
+			op->notify_set = false; /* that is the parent's */
+		if (ctx->notifying)
+			ctx->notifying->notify_set = false; /* and this call is */
+		ctx->to_notify = NULL;
+		ctx->notify_end = &ctx->to_notify;
+	}
+	all = NULL;
+}
+
+static void watch_fork(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void remember(struct ha_ina *ctx)
+{
+	pthread_once(&fork_once, watch_fork);
+	pthread_mutex_lock(&all_lock);
+	ctx->next = all;
+	all = ctx;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void forget(struct ha_ina *ctx)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct ha_ina **link = &all; *link; link = &(*link)->next)
+		if (*link == ctx) {
+			*link = ctx->next;
+			break;
+		}
+	pthread_mutex_unlock(&all_lock);
+}
+
+/* ---- small things ---- */
+
+/* What this thread's last call had to say: another thread's call, which may wait for a controller, says its own. */
+static _Thread_local struct {
+	const struct ha_ina *ctx;
+	char text[INA_SHM_TEXT + 64];
+} said;
+
+int ina_front_fail(struct ha_ina *ctx, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	said.ctx = ctx;
+	va_start(args, fmt);
+	vsnprintf(said.text, sizeof(said.text), fmt, args);
+	va_end(args);
+	return err;
+}
+
+void ina_front_begin(struct ha_ina *ctx)
+{
+	said.ctx = ctx;
+	*said.text = 0;
+}
+
+void ina_front_kick(struct ha_ina *ctx)
+{
+	uint64_t one = 1;
+
+	if (!ctx->sleeping || ctx->forked)
+		return;
+	ctx->sleeping = false;
+	while (write(ctx->kick, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void free_context(struct ha_ina *ctx)
+{
+	for (struct ha_ina_group *g; (g = ctx->leaving);) {
+		ctx->leaving = g->next;
+		free(g);
+	}
+	pthread_mutex_destroy(&ctx->lock);
+	pthread_cond_destroy(&ctx->changed);
+	free(ctx->segment);
+	free(ctx);
+}
+
+void ina_front_put(struct ha_ina *ctx)
+{
+	bool last = --ctx->refs == 0;
+
+	pthread_mutex_unlock(&ctx->lock);
+	if (last)
+		free_context(ctx);
+}
+
+/* ---- open ---- */
+
+/* A size in bytes, with K, M or G. 0 where there is none. */
+static uint64_t size_of(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 10);
+	unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+
+	if (end == text || *text == '-' || (shift ? end[1] : *end) || n > UINT64_MAX >> 31)
+		return 0;
+	return n << shift;
+}
+
+/* Segments of the copy buffer; 0 and why. */
+static uint32_t segments_of(const struct ha_ina_options *options, char *why, size_t size)
+{
+	const char *set = getenv("NETCCL_COPY_BUFFER");
+	uint64_t bytes = options && options->buffer ? options->buffer : set && *set ? size_of(set) : BUFFER;
+
+	if (bytes && bytes <= (uint64_t)INA_SHM_SEGMENTS_MAX * HA_INA_SEGMENT)
+		return (uint32_t)((bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT);
+	snprintf(why, size, "the copy buffer (NETCCL_COPY_BUFFER) is to have 1 byte to 8 GiB: a number, with K, M or G after it");
+	return 0;
+}
+
+/* As NetCCL has it: the variable is set, to whatever; 0 or nothing says no. */
+static bool says_yes(const char *name)
+{
+	const char *set = getenv(name);
+
+	return set && *set && strcmp(set, "0");
+}
+
+static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint32_t segments, char *why, size_t size)
+{
+	const char *set = getenv("NETCCL_BACKEND");
+	int file = -1, err;
+
+	if (!ctx->loopback) {
+		err = ina_shm_client_open(&ctx->client, options && options->backend ? options->backend : set && *set ? set : SOCKET, segments,
+					  ctx->give_up, why, size);
+		ctx->address = ctx->client.address;
+		return err;
+	}
+	ctx->address = 0x7f000001;
+	ctx->client.fd = -1;
+	err = ina_shm_memory_make(&ctx->client.memory, segments, &file, why, size);
+	if (err)
+		return err;
+	close(file);
+	ctx->other = ctx->client.memory; /* the other end of the same rings */
+	return 0;
+}
+
+static int start(struct ha_ina *ctx, char *why, size_t size)
+{
+	sigset_t every, before;
+	int err;
+
+	ctx->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->kick < 0) {
+		err = -errno;
+		snprintf(why, size, "eventfd: %s", strerror(-err));
+		return err;
+	}
+	sigfillset(&every); /* signals are the program's, but those of a thread's own faults */
+	sigdelset(&every, SIGSEGV);
+	sigdelset(&every, SIGBUS);
+	sigdelset(&every, SIGFPE);
+	sigdelset(&every, SIGILL);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	err = -pthread_create(&ctx->thread, NULL, ina_front_daemon, ctx);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ctx->thread_runs = !err;
+	if (err)
+		snprintf(why, size, "no thread: %s", strerror(-err));
+	return err;
+}
+
+static void slots_init(struct ha_ina *ctx)
+{
+	for (uint32_t i = 0; i < INA_SHM_ENTRIES; i++)
+		ctx->free_slot[i] = i;
+	ctx->free_slots = INA_SHM_ENTRIES;
+}
+
+int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char *why, size_t size)
+{
+	uint32_t segments = segments_of(options, why, size);
+	struct ha_ina *ctx;
+	int err = -ENOMEM;
+
+	*ina = NULL;
+	if (!segments)
+		return -EINVAL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (ctx)
+		ctx->segment = calloc(segments, sizeof(*ctx->segment));
+	if (!ctx || !ctx->segment) {
+		snprintf(why, size, "out of memory");
+		free(ctx);
+		return err;
+	}
+	locks_init(ctx);
+	ctx->refs = 1;
+	ctx->notify_end = &ctx->to_notify;
+	ctx->kick = ctx->client.fd = -1;
+	ctx->give_up = options ? options->give_up : NULL;
+	ctx->loopback = (options && options->loopback) || says_yes("NETCCL_FRONTEND_LOOPBACK");
+	ina_shm_buffer_init(&ctx->buffer, ctx->segment, segments);
+	slots_init(ctx);
+	err = attach(ctx, options, segments, why, size);
+	if (!err)
+		err = start(ctx, why, size);
+	if (err) {
+		ina_shm_client_close(&ctx->client);
+		if (ctx->kick >= 0)
+			close(ctx->kick);
+		free_context(ctx);
+		return err;
+	}
+	ina_front_begin(ctx); /* one that was at this address has said its last */
+	remember(ctx);
+	*ina = ctx;
+	return 0;
+}
+
+void ha_ina_close(struct ha_ina *ctx)
+{
+	if (!ctx)
+		return;
+	forget(ctx);
+	pthread_mutex_lock(&ctx->lock);
+	ctx->closing = true;
+	for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+		ina_front_group_fail(g, -ECANCELED, true, "the context was closed");
+	ina_front_kick(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	if (ctx->thread_runs)
+		pthread_join(ctx->thread, NULL);
+	ctx->thread_runs = false;
+	ina_cuda_drop(&ctx->cuda);
+	ina_shm_client_close(&ctx->client);
+	if (ctx->kick >= 0)
+		close(ctx->kick);
+	pthread_mutex_lock(&ctx->lock);
+	ctx->kick = -1;
+	if (!ctx->error) {
+		ctx->error = -ENOTCONN;
+		snprintf(ctx->error_why, sizeof(ctx->error_why), "the context was closed");
+	}
+	ina_front_put(ctx);
+}
+
+const char *ha_ina_error(const struct ha_ina *ctx)
+{
+	return said.ctx == ctx ? said.text : "";
+}
+
+uint32_t ha_ina_address(const struct ha_ina *ctx)
+{
+	return ctx->address;
+}

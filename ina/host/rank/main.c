@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ina-rank: one rank of a group, on any interface, without DPDK: it does operations whose results it knows and compares every word
+ *
+ * To see that a switch adds, from a namespace or from another machine. Prints a line for each operation, and its counters at the end.
+ */
+#include "ina/frame/neighbour.h"
+#include "ina/host/rank/job.h"
+#include "ina/host/rank/packet.h"
+#include "ina/controller/address.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ENTRIES 32768u
+#define FIND_S 5
+#define HOSTILE_MS 300
+
+struct options {
+	const char *interface;
+	struct ina_worker_config c;
+	struct packet_faults faults;
+	uint32_t packets, operations, first, hostile;
+	uint8_t coll;
+};
+
+struct rank {
+	const struct options *o;
+	struct packet_socket socket;
+	struct ina_worker worker;
+	struct ina_entry entry[ENTRIES];
+};
+
+static int usage(FILE *out)
+{
+	fprintf(out,
+		"usage: ina-rank --interface=NAME --switch=IPV4 --group=N --rank=N --ranks=N --base=N --len=N [OPTIONS]\n"
+		"      --epoch=N           of the group (0);  --old  frames without epochs;  --workers=N  of each rank (1), of which this is the first\n"
+		"      --coll=N            1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is rank 0\n"
+		"      --packets=N         of an operation, 256 bytes each (1000);  --operations=N (1), numbered from --first=N (0)\n"
+		"      --lose=P --twice=P --late=P --late-by=N  a bad network for what is sent: fractions, and packets that overtake one that is late (40)\n"
+		"      --seed=N            of the bad network (1);  --patience=SECONDS  for the other ranks (10)\n"
+		"      --hostile=N         instead: N frames that no switch may answer or take\n"
+		"Exit status 0: every word was right; 1: it could not be done; 2: called wrongly; 3: a word was WRONG.\n");
+	return out == stdout ? 0 : 2;
+}
+
+static bool take(const char *name, const char *text, unsigned long most, unsigned long *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoul(text, &end, 0);
+	if (*text >= '0' && *text <= '9' && !*end && !errno && *v <= most)
+		return true;
+	fprintf(stderr, "ina-rank: --%s=%s: a number up to %lu\n", name, text, most);
+	return false;
+}
+
+static bool fraction(const char *name, const char *text, double *p)
+{
+	char *end;
+
+	*p = strtod(text, &end);
+	if (end != text && !*end && *p >= 0 && *p < 1)
+		return true;
+	fprintf(stderr, "ina-rank: --%s=%s: a fraction, 0.01\n", name, text);
+	return false;
+}
+
+enum { GROUP = 256, RANK, RANKS, BASE, LEN, EPOCH, OLD, WORKERS, COLL, PACKETS, OPERATIONS, LOSE, TWICE, LATE, LATE_BY, SEED, PATIENCE, HOSTILE, SWITCH, FIRST };
+static const struct option longs[] = {
+	{ "interface", required_argument, NULL, 'i' },	{ "switch", required_argument, NULL, SWITCH },	{ "group", required_argument, NULL, GROUP },
+	{ "rank", required_argument, NULL, RANK },	{ "ranks", required_argument, NULL, RANKS },	{ "base", required_argument, NULL, BASE },
+	{ "len", required_argument, NULL, LEN },	{ "epoch", required_argument, NULL, EPOCH },	{ "old", no_argument, NULL, OLD },
+	{ "workers", required_argument, NULL, WORKERS }, { "coll", required_argument, NULL, COLL },	{ "packets", required_argument, NULL, PACKETS },
+	{ "operations", required_argument, NULL, OPERATIONS }, { "lose", required_argument, NULL, LOSE }, { "twice", required_argument, NULL, TWICE },
+	{ "late", required_argument, NULL, LATE },	{ "late-by", required_argument, NULL, LATE_BY }, { "seed", required_argument, NULL, SEED },
+	{ "patience", required_argument, NULL, PATIENCE }, { "hostile", required_argument, NULL, HOSTILE },
+	{ "first", required_argument, NULL, FIRST }, { "help", no_argument, NULL, 'h' }, { 0 },
+};
+
+static bool option(struct options *o, int c, const char *name, uint64_t *seed)
+{
+	unsigned long v = 0;
+
+	switch (c) {
+	case 'i': o->interface = optarg; return true;
+	case SWITCH:
+		if (ha_address_parse(optarg, &o->c.switch_addr))
+			return true;
+		fprintf(stderr, "ina-rank: --switch=%s: no IPv4 address\n", optarg);
+		return false;
+	case GROUP: return take(name, optarg, 255, &v) && (o->c.group = (uint8_t)v, true);
+	case RANK: return take(name, optarg, 31, &v) && (o->c.rank = (uint8_t)v, true);
+	case RANKS: return take(name, optarg, 32, &v) && (o->c.ranks = (uint8_t)v, true);
+	case BASE: return take(name, optarg, 65535, &v) && (o->c.base = (uint16_t)v, true);
+	case LEN: return take(name, optarg, 65536, &v) && (o->c.len = (uint32_t)v, true);
+	case EPOCH: return take(name, optarg, UINT32_MAX, &v) && (o->c.epoch = (uint32_t)v, true);
+	case OLD: o->c.extended = false; return true;
+	case WORKERS: return take(name, optarg, 64, &v) && (o->c.workers = (uint8_t)v, true);
+	case COLL: return take(name, optarg, 5, &v) && (o->coll = (uint8_t)v, true);
+	case PACKETS: return take(name, optarg, UINT32_MAX, &v) && (o->packets = (uint32_t)v, true);
+	case OPERATIONS: return take(name, optarg, UINT32_MAX, &v) && (o->operations = (uint32_t)v, true);
+	case LOSE: return fraction(name, optarg, &o->faults.lose);
+	case TWICE: return fraction(name, optarg, &o->faults.twice);
+	case LATE: return fraction(name, optarg, &o->faults.late);
+	case LATE_BY: return take(name, optarg, 255, &v) && (o->faults.late_by = (uint32_t)(v ? v : 1), true);
+	case SEED: return take(name, optarg, UINT32_MAX, &v) && (*seed = v, true);
+	case PATIENCE: return take(name, optarg, 100000, &v) && (o->c.peer_ns = o->c.switch_ns = v * HA_NS_PER_S, true);
+	case FIRST: return take(name, optarg, UINT32_MAX, &v) && (o->first = (uint32_t)v, true);
+	case HOSTILE: return take(name, optarg, UINT32_MAX, &v) && (o->hostile = (uint32_t)v, true);
+	}
+	return false;
+}
+
+/* ---- the protocol over the socket ---- */
+
+static void send_frame(void *arg, const struct ina_frame *f)
+{
+	struct rank *r = arg;
+
+	packet_send_frame(&r->socket, f);
+}
+
+static void receive_all(struct rank *r)
+{
+	uint8_t bytes[2048];
+	struct ina_frame f;
+	size_t len;
+
+	while ((len = packet_receive(&r->socket, bytes, sizeof(bytes))))
+		if (ina_frame_decode(bytes, len, &f) == INA_FAULT_NONE)
+			ina_worker_receive(&r->worker, &f);
+}
+
+static void wait_until(struct rank *r, uint64_t due)
+{
+	uint64_t now = ha_clock_now(&ha_clock_live);
+	struct pollfd p = { .fd = r->socket.fd, .events = POLLIN };
+	uint64_t ns = due > now ? due - now : 0;
+	struct timespec t = { (time_t)(ns / HA_NS_PER_S), (long)(ns % HA_NS_PER_S) };
+
+	if (due == UINT64_MAX)
+		t = (struct timespec){ 1, 0 };
+	ppoll(&p, 1, &t, NULL);
+}
+
+static volatile sig_atomic_t stop; /* SIGTERM: what was done so far counts */
+
+static void on_signal(int sig)
+{
+	stop = 1;
+}
+
+/* 0, or the exit status. */
+static int operation(struct rank *r, uint32_t number)
+{
+	static struct job j;
+	uint64_t began = ha_clock_now(&ha_clock_live);
+	int err;
+
+	job_begin(&j, number, r->o->coll, 0, r->o->packets, r->o->c.rank, r->o->c.ranks);
+	err = ina_worker_post(&r->worker, &j.op);
+	while (!err && !j.done && !stop) {
+		receive_all(r);
+		if (!ina_worker_poll(&r->worker) && !j.done)
+			wait_until(r, ina_worker_due(&r->worker));
+	}
+	if (stop)
+		return 0;
+	if (err || j.err) {
+		printf("operation %u: %s\n", number, *r->worker.why ? r->worker.why : strerror(-(err ? err : j.err)));
+		return 1;
+	}
+	printf("operation %u: %u packets, %.3f ms, %" PRIu64 " wrong, at %.3f s\n", number, r->o->packets,
+	       (double)(ha_clock_now(&ha_clock_live) - began) / 1e6, j.wrong, (double)ha_clock_now(&ha_clock_live) / 1e9);
+	return j.wrong ? 3 : 0;
+}
+
+/* A rank that has given up is not gone before the switch knows. */
+static void finish_telling(struct rank *r)
+{
+	while (ina_worker_telling(&r->worker) && !stop) {
+		receive_all(r);
+		if (!ina_worker_poll(&r->worker) && ina_worker_telling(&r->worker))
+			wait_until(r, ina_worker_due(&r->worker));
+	}
+}
+
+/* Those who miss an answer of the last operation need the switch only, but the frames that are late must go. */
+static void print_counters(const struct rank *r)
+{
+	const struct ina_counters *c = &r->worker.count;
+
+#define X(name, help) printf("%s %" PRIu64 "\n", #name, c->name);
+	INA_COUNTER_LIST(X)
+#undef X
+	printf("frames %" PRIu64 " lost %" PRIu64 " twice %" PRIu64 " late %" PRIu64 "\n", r->socket.sent, r->socket.lost, r->socket.doubled,
+	       r->socket.delayed);
+}
+
+/* ---- hostile ---- */
+
+static struct ina_frame lie(const struct options *o, uint32_t n)
+{
+	struct ina_frame f = { .src = o->c.addr, .dst = o->c.switch_addr, .ecn = INA_ECT1, .extended = o->c.extended, .coll = o->coll,
+			       .group = o->c.group, .rank = o->c.rank, .agg_addr = (uint16_t)(o->c.base + n % o->c.len), .psn = n % o->c.len,
+			       .epoch = o->c.extended ? o->c.epoch : 0 };
+
+	memcpy(f.dst_mac, o->c.switch_mac, 6);
+	memcpy(f.src_mac, o->c.mac, 6);
+	switch (n % 6) {
+	case 0: break;				     /* another's rank, from our address */
+	case 1: f.rank = 31; break;		     /* that the group has not */
+	case 2: f.group = (uint8_t)(200 + n % 50); break; /* that the switch has not */
+	case 3: f.worker = 33; break;
+	case 4: f.extended = !f.extended; f.epoch = 0; break;
+	case 5: f.agg_addr ^= 0x8000; break;
+	}
+	return f;
+}
+
+/* One frame in four is not even one: a byte of its headers is wrong. 1: something answered. */
+static int hostile(struct rank *r)
+{
+	uint8_t bytes[INA_FRAME_MAX] = { 0 }, words[INA_PAYLOAD_BYTES] = { 1 }, in[2048];
+	struct timespec t = { 0, HOSTILE_MS * 1000000L };
+	struct ina_frame f;
+	size_t len;
+
+	for (uint32_t n = 0; n < r->o->hostile; n++) {
+		f = lie(r->o, n);
+		f.words = n % 3 ? words : NULL;
+		len = ina_frame_encode(&f, bytes);
+		if (n % 4 == 0)
+			bytes[14 + n / 4 % (len - 14)] ^= (uint8_t)(1u << n % 8);
+		packet_send(&r->socket, bytes, n % 5 ? len : len - 1 - n % 9);
+	}
+	nanosleep(&t, NULL);
+	while ((len = packet_receive(&r->socket, in, sizeof(in))))
+		if (ina_frame_decode(in, len, &f) == INA_FAULT_NONE) {
+			printf("an answer came\n");
+			return 1;
+		}
+	printf("%u frames, no answer\n", r->o->hostile);
+	return 0;
+}
+
+/* ---- the program ---- */
+
+static int find_switch(struct options *o)
+{
+	struct timespec t = { 0, 10000000 };
+	struct ina_neighbour n;
+	int err = -EAGAIN;
+
+	for (int i = 0; err == -EAGAIN && i < FIND_S * 100; i++) {
+		err = ina_neighbour_find(o->c.switch_addr, &n);
+		if (err == -EAGAIN)
+			nanosleep(&t, NULL);
+	}
+	if (err)
+		fprintf(stderr, "ina-rank: the switch cannot be found (%s): has it the address of --switch, and does its machine answer ARP?\n",
+			strerror(-err));
+	else
+		memcpy(o->c.switch_mac, n.mac, 6);
+	return err;
+}
+
+static int run(struct options *o, uint64_t seed)
+{
+	static struct rank r;
+	struct ina_worker_ops ops = { .send = send_frame, .arg = &r };
+	const char *wrong;
+	char why[128];
+	int rc = 0;
+
+	r.o = o;
+	if (packet_open(&r.socket, o->interface, why, sizeof(why))) {
+		fprintf(stderr, "ina-rank: %s\n", why);
+		return 1;
+	}
+	r.socket.faults = o->faults;
+	r.socket.dice = seed * 0x9e3779b97f4a7c15u + o->c.rank;
+	o->c.addr = r.socket.addr;
+	memcpy(o->c.mac, r.socket.mac, 6);
+	if (find_switch(o))
+		return 1;
+	if (o->hostile)
+		return hostile(&r);
+	if (ina_worker_init(&r.worker, &o->c, &ha_clock_live, &ops, r.entry, ENTRIES, &wrong)) {
+		fprintf(stderr, "ina-rank: %s\n", wrong);
+		return 2;
+	}
+	signal(SIGTERM, on_signal);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (uint32_t n = 0; n < o->operations && !rc && !stop; n++)
+		rc = operation(&r, o->first + n);
+	finish_telling(&r);
+	print_counters(&r);
+	packet_close(&r.socket);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct options o = { .packets = 1000, .operations = 1, .coll = INA_ALL_REDUCE, .faults.late_by = 40 };
+	uint64_t seed = 1;
+	int c, at;
+
+	ina_worker_defaults(&o.c);
+	o.c.extended = true;
+	o.c.workers = 1;
+	while ((c = getopt_long(argc, argv, "i:h", longs, &at)) >= 0) {
+		if (c == 'h' || c == '?')
+			return usage(c == 'h' ? stdout : stderr);
+		if (!option(&o, c, c == 'i' ? "interface" : longs[at].name, &seed))
+			return 2;
+	}
+	if (optind < argc || !o.interface || !o.c.switch_addr || !o.c.group || !o.c.ranks || !o.c.len || !o.coll || !o.packets)
+		return usage(stderr);
+	return run(&o, seed);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/host/shm/server.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ina/host/shm/listen.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEAF_MS 50
+
+enum stage {
+	NEW,	  /* connected */
+	WELCOMED, /* its HELLO was right */
+	ATTACHED, /* it shares memory with us */
+};
+
+enum ending { RUNNING, BEING_ENDED, ENDED };
+
+struct ina_shm_peer {
+	struct ina_shm_server *server; /* control thread only */
+	struct ina_shm_peer *next;
+	int fd;	   /* open until the release, so that other threads' answers go nowhere else */
+	int pidfd; /* the process's end, which its children's copies of the socket do not hide; -1: the kernel has none */
+	struct ucred cred;
+	enum stage stage;
+	struct ina_shm_memory memory;
+	_Atomic uint32_t in_flight;
+	atomic_int ending; /* enum ending; whoever takes it from RUNNING writes why */
+	char why[INA_SHM_TEXT];
+	void *mine;
+};
+
+struct ina_shm_server {
+	struct ina_shm_server_config config;
+	const struct ina_shm_server_ops *ops;
+	void *arg;
+	struct ina_shm_place place;
+	int epoll;
+	uint64_t deaf_until; /* accept() failed: nobody new is looked at before then, ns; 0: it did not */
+	bool warned;	     /* that it does */
+	unsigned peers;
+	struct ina_shm_peer *first; /* newest first */
+};
+
+/* What an event is about: the peer's address; plus 1: its process has ended; NULL: the listening socket. */
+static int watch(struct ina_shm_server *server, int fd, struct ina_shm_peer *peer, bool process)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = (char *)peer + process };
+
+	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config, const struct ina_shm_server_ops *ops, void *arg,
+					   char *why, size_t size)
+{
+	struct ina_shm_server *server = calloc(1, sizeof(*server));
+	char *path = strdup(config->path);
+
+	if (!server || !path) {
+		snprintf(why, size, "out of memory");
+		free(server);
+		free(path);
+		return NULL;
+	}
+	server->config = *config;
+	server->config.path = path;
+	server->config.peers = config->peers ? config->peers : 64;
+	server->config.bytes = config->bytes ? config->bytes : 1u << 30;
+	server->ops = ops;
+	server->arg = arg;
+	server->epoll = -1;
+	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
+		goto failed;
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (server->epoll >= 0 && !watch(server, server->place.fd, NULL, false))
+		return server;
+	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
+	if (server->epoll >= 0)
+		close(server->epoll);
+	ina_shm_unlisten(path, &server->place);
+failed:
+	free(path);
+	free(server);
+	return NULL;
+}
+
+int ina_shm_server_fd(const struct ina_shm_server *server)
+{
+	return server->epoll;
+}
+
+/* ---- the end of a peer ---- */
+
+void ina_shm_peer_release(struct ina_shm_peer *peer)
+{
+	ina_shm_memory_drop(&peer->memory);
+	close(peer->fd);
+	if (peer->pidfd >= 0)
+		close(peer->pidfd);
+	free(peer);
+}
+
+void ina_shm_peer_end(struct ina_shm_peer *peer, const char *why)
+{
+	int running = RUNNING;
+
+	if (!atomic_compare_exchange_strong(&peer->ending, &running, BEING_ENDED))
+		return;
+	snprintf(peer->why, sizeof(peer->why), "%s", why);
+	ina_shm_answer_refused(peer, 0, -EPROTO, peer->why);
+	atomic_store(&peer->ending, ENDED); /* with the shutdown: the control thread reads why */
+	shutdown(peer->fd, SHUT_RDWR);
+}
+
+/* Control thread: nothing is heard of the peer from here on. */
+static void gone(struct ina_shm_peer *peer, const char *reason)
+{
+	struct ina_shm_server *server = peer->server;
+	struct ina_shm_peer **link = &server->first;
+	char why[INA_SHM_TEXT + 64];
+	bool ended = atomic_load(&peer->ending) != RUNNING;
+
+	while (atomic_load(&peer->ending) == BEING_ENDED)
+		; /* another thread is between two lines */
+	snprintf(why, sizeof(why), "client process %d: %s", (int)peer->cred.pid, ended ? peer->why : reason);
+	if (ended)
+		HA_WARN("ina", "%s", why);
+	epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->fd, NULL);
+	if (peer->pidfd >= 0)
+		epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);
+	shutdown(peer->fd, SHUT_RDWR);
+	while (*link != peer)
+		link = &(*link)->next;
+	*link = peer->next;
+	server->peers--;
+	peer->server = NULL;
+	if (peer->stage == ATTACHED)
+		server->ops->gone(server->arg, peer, why);
+	else
+		ina_shm_peer_release(peer);
+}
+
+void ina_shm_server_close(struct ina_shm_server *server)
+{
+	if (!server)
+		return;
+	while (server->first)
+		gone(server->first, "the backend ends");
+	ina_shm_unlisten(server->config.path, &server->place);
+	close(server->epoll);
+	free((char *)server->config.path);
+	free(server);
+}
+
+/* ---- the beginning ---- */
+
+/* So many that say nothing may wait as there is room for; whoever has waited longest makes room. */
+static bool make_room(struct ina_shm_server *server)
+{
+	struct ina_shm_peer *oldest = NULL;
+
+	for (struct ina_shm_peer *p = server->first; p; p = p->next)
+		if (p->stage != ATTACHED)
+			oldest = p;
+	if (oldest)
+		gone(oldest, "it did not attach");
+	return oldest != NULL;
+}
+
+static void refuse(int fd, const char *text)
+{
+	struct ina_shm_message m = { .type = INA_SHM_REFUSED, .state.result = -EAGAIN };
+
+	snprintf(m.state.text, sizeof(m.state.text), "%s", text);
+	ina_shm_message_send(fd, &m, -1);
+	close(fd);
+}
+
+/* Who connects waits in the socket's queue, and would make it readable without end: it is left alone for a while. */
+static void go_deaf(struct ina_shm_server *server, int err)
+{
+	struct epoll_event none = { 0 };
+
+	if (err == EAGAIN || err == EINTR || err == ECONNABORTED || epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &none))
+		return;
+	if (!server->warned)
+		HA_WARN("ina", "%s: new clients have to wait (%s): a larger LimitNOFILE for the backend (ulimit -n), or fewer processes on this host",
+			server->config.path, strerror(err));
+	server->warned = true;
+	server->deaf_until = ha_clock_now(&ha_clock_live) + DEAF_MS * HA_NS_PER_MS;
+}
+
+/* How long epoll may wait, of timeout_ms: no longer than new clients are to. */
+static int listen_again(struct ina_shm_server *server, int timeout_ms)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	uint64_t now = ha_clock_now(&ha_clock_live);
+
+	if (!server->deaf_until)
+		return timeout_ms;
+	if (now >= server->deaf_until && !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &event)) {
+		server->deaf_until = 0;
+		return timeout_ms;
+	}
+	return timeout_ms < 0 || timeout_ms > DEAF_MS ? DEAF_MS : timeout_ms;
+}
+
+static void accept_one(struct ina_shm_server *server)
+{
+	int fd = accept4(server->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ina_shm_peer *peer;
+	socklen_t size = sizeof(peer->cred);
+
+	if (fd < 0) {
+		go_deaf(server, errno);
+		return;
+	}
+	server->warned = false;
+	if (server->peers >= server->config.peers && !make_room(server)) {
+		refuse(fd, "the backend has as many clients as it takes: a larger limit there, or fewer processes on this host");
+		return;
+	}
+	peer = calloc(1, sizeof(*peer));
+	if (!peer || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer->cred, &size)) {
+		free(peer);
+		refuse(fd, "the backend is out of memory");
+		return;
+	}
+	peer->server = server;
+	peer->fd = fd;
+	peer->pidfd = peer->cred.pid > 0 ? (int)syscall(SYS_pidfd_open, peer->cred.pid, 0) : -1;
+	peer->next = server->first;
+	server->first = peer;
+	server->peers++;
+	if (watch(server, fd, peer, false))
+		gone(peer, "epoll has no room");
+	else if (peer->pidfd >= 0)
+		(void)watch(server, peer->pidfd, peer, true); /* without it, the socket's end still tells */
+}
+
+/* ---- messages ---- */
+
+static void answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	int err = ina_shm_message_send(peer->fd, m, -1);
+
+	if (err == -EAGAIN && m->type != INA_SHM_BELL && m->type != INA_SHM_REFUSED)
+		ina_shm_peer_end(peer, "it does not read its messages");
+}
+
+static void hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
+
+	if (m->hello.magic != INA_SHM_MAGIC || m->hello.version != INA_SHM_VERSION) {
+		ina_shm_peer_end(peer, "it speaks another version: client and backend must come from the same release");
+		return;
+	}
+	yes.hello = (struct ina_shm_hello){ INA_SHM_MAGIC, INA_SHM_VERSION, peer->server->config.address };
+	peer->stage = WELCOMED;
+	answer(peer, &yes);
+}
+
+static void attach(struct ina_shm_peer *peer, const struct ina_shm_message *m, int file)
+{
+	struct ina_shm_message yes = { .type = INA_SHM_ATTACHED, .serial = m->serial };
+	struct ina_shm_server *server = peer->server;
+	char why[INA_SHM_TEXT];
+
+	if (file < 0 || ina_shm_memory_take(&peer->memory, file, server->config.bytes, why, sizeof(why))) {
+		ina_shm_peer_end(peer, file < 0 ? "no file came with ATTACH" : why);
+		return;
+	}
+	peer->stage = ATTACHED;
+	server->ops->came(server->arg, peer); /* before the client may push */
+	answer(peer, &yes);
+}
+
+/* Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could not ring (ina_shm_client_bell). */
+static void told(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	struct ina_shm_server *server = peer->server;
+
+	if (m->type == INA_SHM_CREATE)
+		server->ops->create(server->arg, peer, m->serial, &m->create);
+	else if (m->type == INA_SHM_JOIN)
+		server->ops->join(server->arg, peer, m->serial, m->join.ticket, m->join.rank);
+	else if (m->type == INA_SHM_LEAVE)
+		server->ops->leave(server->arg, peer, m->serial, m->leave.handle, m->leave.result);
+	else if (m->type != INA_SHM_BELL)
+		ina_shm_peer_end(peer, "it attached twice");
+	server->ops->bell(server->arg, peer);
+}
+
+static void hear(struct ina_shm_peer *peer)
+{
+	struct ina_shm_message m;
+	const char *why = "";
+	int file, err = ina_shm_message_receive(peer->fd, &m, true, &file, &why);
+
+	if (!err)
+		return;
+	if (err == -ENOTCONN) {
+		gone(peer, "its socket was closed");
+		return;
+	}
+	if (err < 0)
+		ina_shm_peer_end(peer, why);
+	else if (atomic_load(&peer->ending) != RUNNING)
+		; /* it has been told that this is the end */
+	else if (peer->stage == ATTACHED)
+		told(peer, &m);
+	else if (peer->stage == NEW && m.type == INA_SHM_HELLO)
+		hello(peer, &m);
+	else if (peer->stage == WELCOMED && m.type == INA_SHM_ATTACH)
+		attach(peer, &m, file);
+	else
+		ina_shm_peer_end(peer, "HELLO comes first, then ATTACH");
+	if (file >= 0)
+		close(file);
+}
+
+void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
+{
+	struct epoll_event event;
+
+	timeout_ms = listen_again(server, timeout_ms);
+	/* One at a time: what is done for one event may free what the next would be about. */
+	for (unsigned n = 0; n < 256 && epoll_wait(server->epoll, &event, 1, n ? 0 : timeout_ms) == 1; n++) {
+		struct ina_shm_peer *peer = (struct ina_shm_peer *)((uintptr_t)event.data.ptr & ~(uintptr_t)1);
+
+		if (!peer)
+			accept_one(server);
+		else if ((uintptr_t)event.data.ptr & 1)
+			gone(peer, "the process has ended");
+		else
+			hear(peer);
+	}
+}
+
+/* ---- the peer's things ---- */
+
+void ina_shm_peer_set(struct ina_shm_peer *peer, void *mine)
+{
+	peer->mine = mine;
+}
+
+void *ina_shm_peer_get(const struct ina_shm_peer *peer)
+{
+	return peer->mine;
+}
+
+pid_t ina_shm_peer_pid(const struct ina_shm_peer *peer)
+{
+	return peer->cred.pid;
+}
+
+uid_t ina_shm_peer_uid(const struct ina_shm_peer *peer)
+{
+	return peer->cred.uid;
+}
+
+uint8_t *ina_shm_peer_buffer(const struct ina_shm_peer *peer, uint64_t *bytes)
+{
+	*bytes = peer->memory.buffer_bytes;
+	return peer->memory.buffer;
+}
+
+int ina_shm_peer_next(struct ina_shm_peer *peer, struct ina_shm_request *request)
+{
+	const char *why = "its request ring is torn";
+	int n = ina_shm_ring_pop(&peer->memory.requests, request);
+
+	if (n > 0 && ina_shm_request_check(request, peer->memory.buffer_bytes, &why))
+		n = -EPROTO;
+	if (n > 0 && atomic_load_explicit(&peer->in_flight, memory_order_relaxed) >= INA_SHM_ENTRIES) {
+		why = "it has more requests in flight than there may be";
+		n = -EPROTO;
+	}
+	if (n > 0)
+		atomic_fetch_add_explicit(&peer->in_flight, 1, memory_order_relaxed);
+	if (ina_shm_guard_lost(&peer->memory.guard->lost)) {
+		why = "its memory is lost: pages of it cannot be read any more";
+		n = -EPROTO;
+	}
+	if (n < 0)
+		ina_shm_peer_end(peer, why);
+	return n;
+}
+
+const _Atomic bool *ina_shm_peer_lost(const struct ina_shm_peer *peer)
+{
+	return &peer->memory.guard->lost;
+}
+
+void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_response *response)
+{
+	static const struct ina_shm_message bell = { .type = INA_SHM_BELL };
+
+	atomic_fetch_sub_explicit(&peer->in_flight, 1, memory_order_relaxed);
+	if (ina_shm_ring_push(&peer->memory.responses, response))
+		ina_shm_peer_end(peer, "its response ring is torn, or it does not read it");
+	else if (ina_shm_ring_bell(&peer->memory.responses))
+		answer(peer, &bell);
+}
+
+uint32_t ina_shm_peer_in_flight(const struct ina_shm_peer *peer)
+{
+	return atomic_load_explicit(&peer->in_flight, memory_order_relaxed);
+}
+
+bool ina_shm_peer_sleep(struct ina_shm_peer *peer)
+{
+	return ina_shm_ring_sleep(&peer->memory.requests) && !ina_shm_guard_lost(&peer->memory.guard->lost);
+}
+
+void ina_shm_peer_awake(struct ina_shm_peer *peer)
+{
+	ina_shm_ring_awake(&peer->memory.requests);
+}
+
+/* ---- answers ---- */
+
+void ina_shm_answer_ticket(struct ina_shm_peer *peer, uint32_t serial, const uint8_t ticket[HA_INA_TICKET])
+{
+	struct ina_shm_message m = { .type = INA_SHM_TICKET, .serial = serial };
+
+	memcpy(m.ticket, ticket, HA_INA_TICKET);
+	answer(peer, &m);
+}
+
+void ina_shm_answer_joined(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle, uint32_t rank, uint32_t ranks)
+{
+	struct ina_shm_message m = { .type = INA_SHM_JOINED, .serial = serial, .joined = { handle, rank, ranks } };
+
+	answer(peer, &m);
+}
+
+void ina_shm_answer_left(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle)
+{
+	struct ina_shm_message m = { .type = INA_SHM_LEFT, .serial = serial, .handle = handle };
+
+	answer(peer, &m);
+}
+
+static void state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uint32_t handle, int err, const char *text)
+{
+	struct ina_shm_message m = { .type = type, .serial = serial, .state = { .handle = handle, .result = err } };
+
+	snprintf(m.state.text, sizeof(m.state.text), "%s", text);
+	for (char *c = m.state.text; *c; c++)
+		*c = (unsigned char)*c < ' ' ? ' ' : *c; /* one line */
+	answer(peer, &m);
+}
+
+void ina_shm_answer_refused(struct ina_shm_peer *peer, uint32_t serial, int err, const char *text)
+{
+	state(peer, INA_SHM_REFUSED, serial, 0, err, text);
+}
+
+void ina_shm_peer_state(struct ina_shm_peer *peer, uint32_t handle, int err, const char *text)
+{
+	state(peer, INA_SHM_STATE, 0, handle, err, text);
+}

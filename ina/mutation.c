@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "ina/mutation.h"
-
-enum ina_mutation ina_mutation;

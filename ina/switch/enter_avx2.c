@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifdef __x86_64__
+#define INA_ENTER ina_enter_avx2
+#include "ina/switch/enter.c"
+#endif

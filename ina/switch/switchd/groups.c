@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ina/switch/switchd/groups.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ina/switch/group_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void ina_groups_open(struct ina_groups *g, struct ina_cores *all)
+{
+	memset(g, 0, sizeof(*g));
+	g->all = all;
+	pthread_mutex_init(&g->lock, NULL);
+}
+
+void ina_groups_close(struct ina_groups *g)
+{
+	pthread_mutex_destroy(&g->lock);
+}
+
+/* ---- on the cores ---- */
+
+struct change {
+	const struct ina_group_config *config;
+	uint8_t id;
+	uint32_t epoch;
+	const char *why[INA_THREADS_MAX]; /* each core writes its own */
+	int err[INA_THREADS_MAX];
+};
+
+static void install_on_core(void *arg, struct ina_switch *sw, unsigned core)
+{
+	struct change *c = arg;
+
+	c->err[core] = ina_switch_install(sw, c->config, &c->why[core]);
+}
+
+static void remove_on_core(void *arg, struct ina_switch *sw, unsigned core)
+{
+	const struct change *c = arg;
+
+	ina_switch_remove(sw, c->id, c->epoch);
+}
+
+/* ---- what a controller says ---- */
+
+/* With the lock. All cores say the same, for all have the same groups. */
+static int install_locked(struct ina_groups *g, const struct ina_group_config *config, const char **why)
+{
+	struct change c = { .config = config };
+	_Atomic uint64_t *over = &g->all->over[config->id];
+	uint64_t before = atomic_load_explicit(over, memory_order_relaxed);
+	int err = ina_switch_check(&g->all->core[0]->sw, config, why); /* what it looks at only commands change, and the lock is ours */
+
+	if (err)
+		return err;
+	for (unsigned r = 0; r < INA_RANKS_MAX; r++)
+		atomic_store_explicit(&g->all->where[config->id][r], 0, memory_order_relaxed);
+	ina_cores_command(g->all, install_on_core, &c);
+	if (c.err[0]) {
+		*why = c.why[0];
+		return c.err[0];
+	}
+	/* Unless a rank has ended the new life already. */
+	atomic_compare_exchange_strong_explicit(over, &before, 0, memory_order_relaxed, memory_order_relaxed);
+	g->config[config->id] = *config;
+	g->live[config->id] = true;
+	g->installs++;
+	HA_INFO("switch", "group %u epoch %u: %u ranks, %u workers, slots %u to %u, %s frames", config->id, config->epoch, config->ranks, config->workers, config->base,
+		config->base + config->len - 1, config->extended ? "extended" : "old");
+	return 0;
+}
+
+static void end_locked(struct ina_groups *g, uint8_t id, uint32_t epoch)
+{
+	if (!g->live[id] || g->config[id].epoch != epoch)
+		return;
+	atomic_store_explicit(&g->all->over[id], 1ull << 32 | epoch, memory_order_release);
+	g->ends++;
+	HA_INFO("switch", "group %u epoch %u has ended", id, epoch);
+}
+
+static void remove_locked(struct ina_groups *g, uint8_t id, uint32_t epoch)
+{
+	struct change c = { .id = id, .epoch = epoch };
+
+	if (!g->live[id] || g->config[id].epoch != epoch)
+		return;
+	ina_cores_command(g->all, remove_on_core, &c);
+	g->live[id] = g->from_file[id] = false;
+	g->removes++;
+}
+
+static int install(void *arg, const struct ina_group_config *config, const char **why)
+{
+	struct ina_groups *g = arg;
+	int err;
+
+	pthread_mutex_lock(&g->lock);
+	err = install_locked(g, config, why);
+	pthread_mutex_unlock(&g->lock);
+	return err;
+}
+
+static void end(void *arg, uint8_t id, uint32_t epoch)
+{
+	struct ina_groups *g = arg;
+
+	pthread_mutex_lock(&g->lock);
+	end_locked(g, id, epoch);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void remove_group(void *arg, uint8_t id, uint32_t epoch)
+{
+	struct ina_groups *g = arg;
+
+	pthread_mutex_lock(&g->lock);
+	remove_locked(g, id, epoch);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Since the last time: a core that writes at the same moment is heard the next time. */
+static bool take_seen(struct ina_cores *all, unsigned id)
+{
+	bool seen = false;
+
+	for (unsigned i = 0; i < all->ncores; i++)
+		seen |= __atomic_exchange_n(&all->core[i]->seen[id], 0, __ATOMIC_RELAXED);
+	return seen;
+}
+
+static size_t seen(void *arg, struct ina_follow_seen *out)
+{
+	struct ina_groups *g = arg;
+	size_t n = 0;
+
+	pthread_mutex_lock(&g->lock);
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		if (g->live[id] && take_seen(g->all, id))
+			out[n++] = (struct ina_follow_seen){ (uint8_t)id, g->config[id].epoch };
+	pthread_mutex_unlock(&g->lock);
+	return n;
+}
+
+struct ina_follow_ops ina_groups_ops(struct ina_groups *g)
+{
+	return (struct ina_follow_ops){ .install = install, .end = end, .remove = remove_group, .seen = seen, .arg = g };
+}
+
+bool ina_groups_is_over(const struct ina_groups *g, uint8_t id)
+{
+	return atomic_load_explicit(&g->all->over[id], memory_order_acquire) == (1ull << 32 | g->config[id].epoch);
+}
+
+void ina_groups_count(struct ina_groups *g, struct ina_groups_figures *f)
+{
+	pthread_mutex_lock(&g->lock);
+	*f = (struct ina_groups_figures){ .installs = g->installs, .ends = g->ends };
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		if (g->live[id]) {
+			f->live++;
+			f->over += ina_groups_is_over(g, (uint8_t)id);
+		}
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- what a file says ---- */
+
+static bool same(const struct ina_group_config *a, const struct ina_group_config *b)
+{
+	return a->ranks == b->ranks && a->workers == b->workers && a->extended == b->extended && a->base == b->base && a->len == b->len &&
+	       a->epoch == b->epoch && a->first_psn == b->first_psn && !memcmp(a->member, b->member, sizeof(a->member));
+}
+
+/* Those that are not in the file any more. */
+static void end_missing(struct ina_groups *g, const struct ina_group_config *wanted)
+{
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		if (g->live[id] && g->from_file[id] && !wanted[id].id)
+			end_locked(g, (uint8_t)id, g->config[id].epoch);
+}
+
+/* Those that have ended give way. */
+static void make_room(struct ina_groups *g, const struct ina_group_config *wanted, const struct ina_group_config *c)
+{
+	for (unsigned id = 1; id < INA_GROUPS; id++) {
+		const struct ina_group_config *o = &g->config[id];
+
+		if (g->live[id] && g->from_file[id] && !wanted[id].id && o->base < c->base + c->len && c->base < o->base + o->len)
+			remove_locked(g, (uint8_t)id, o->epoch);
+	}
+}
+
+/* wanted[INA_GROUPS], by number, id 0 where there is none. */
+static int apply(struct ina_groups *g, const struct ina_group_config *wanted, char *why, size_t size)
+{
+	int first = 0;
+
+	pthread_mutex_lock(&g->lock);
+	end_missing(g, wanted);
+	for (unsigned id = 1; id < INA_GROUPS; id++) {
+		const struct ina_group_config *c = &wanted[id];
+		const char *text = NULL;
+		int err;
+
+		if (!c->id || (g->live[id] && same(c, &g->config[id])))
+			continue;
+		make_room(g, wanted, c);
+		err = install_locked(g, c, &text);
+		if (err && !first)
+			snprintf(why, size, "group %u: %s", id, text ? text : strerror(-err));
+		first = first ? first : err;
+		if (!err)
+			g->from_file[id] = true;
+	}
+	pthread_mutex_unlock(&g->lock);
+	return first;
+}
+
+int ina_groups_load(struct ina_groups *g, const char *path, bool *read, char *why, size_t size)
+{
+	static struct ina_group_config wanted[INA_GROUPS]; /* one thread loads */
+	int err = ina_group_file(path, ha_clock_now(&ha_clock_live), wanted, why, size);
+
+	*read = !err;
+	return err ? err : apply(g, wanted, why, size);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * advice.h - HA_NCCL_POLICY=agent, and MPIB_MODE=1: how much of each message goes over SUP is what an agent says
+ *
+ * The driver tells the agent of each sending connection with data rails on two devices, SOUT's first, and watches the
+ * agent's heart. Each isend that is large enough to be cut reads the connection's hint: some loads from memory. While there is no
+ * hint to follow, whatever the reason, the connection has the shares that it would have without an agent; one event
+ * says so, and one that it is over: of the agent as a whole (the journal names no connection), or of this connection's hint.
+ */
+#ifndef HA_CORE_ADVICE_H
+#define HA_CORE_ADVICE_H
+
+#include "plugin/balance/agent_client.h"
+#include "plugin/core.h"
+#include "plugin/balance/hints.h"
+
+struct ha_bundle;
+struct ha_ctx;
+struct ha_send;
+
+/* Of a context; the driver's, but for `hints.shm`. */
+struct ha_advice {
+	bool open;
+	bool borrowed; /* the hints are somebody's memory, and no agent is asked (the simulator) */
+	struct ha_hints hints;
+	struct ha_agent_client client;
+	unsigned flows;	  /* connections that follow hints */
+	uint64_t look_at; /* the next look at the agent's heart */
+	uint8_t told;	  /* enum: what the last event said */
+	bool told_refused; /* and that the agent gives some connections no slot */
+};
+
+/* Of a connection. */
+struct ha_advised {
+	bool on;
+	uint8_t hint;	 /* enum ha_hint: of the last look */
+	uint8_t told;	 /* and of the last that was told */
+	uint32_t sup_bw; /* the share followed, when hint is HA_HINT_OK */
+	uint8_t sup;	 /* mask of the data rails on SUP */
+	struct ha_agent_flow flow;
+	uint16_t without[HA_MAX_RAILS]; /* shares while there is no hint */
+};
+
+/* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL. */
+void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints);
+void ha_advice_close(struct ha_ctx *ctx);
+/* Does this context's configuration ask for hints? */
+bool ha_advice_wanted(const struct ha_ctx *ctx);
+
+/* A connection is launched, with its shares, or retired. Driver. */
+void ha_advice_join(struct ha_bundle *b);
+void ha_advice_leave(struct ha_bundle *b);
+/* Part of a round. Returns when the next is due, ns; UINT64_MAX: never. */
+uint64_t ha_advice_round(struct ha_ctx *ctx, uint64_t now);
+
+/* Owner: the hint has changed, or what it is worth. */
+void ha_advice_follow(struct ha_send *s, enum ha_hint hint, uint32_t sup_bw);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/balance/gate.h"
+
+#include "base/clock.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
+#include "plugin/balance/policy.h"
+
+#include <errno.h>
+
+#define SAMPLES 16 /* that the shortest and the fastest are looked for in */
+#define FIRST 4	  /* before the first gate */
+#define EVERY 32  /* one large message in so many */
+#define ARMED 2	  /* samples that a heartbeat asks for, */
+#define TRIES 64  /* among so many messages */
+#define CHANGE 4  /* a gate that would differ by less than 1/4 stays */
+
+uint32_t ha_gate_bytes(const struct ha_bundle *b)
+{
+	return b->gate.bytes ? b->gate.bytes : HA_GATE_FIRST;
+}
+
+void ha_gate_join(struct ha_bundle *b)
+{
+	b->gate.on = b->is_send && !ha_policy_one_device(b, (1u << b->ndata) - 1);
+	ha_gate_arm(b);
+}
+
+void ha_gate_arm(struct ha_bundle *b)
+{
+	if (!b->gate.on || b->stripe_min == UINT64_MAX)
+		return;
+	b->gate.wanted = ARMED;
+	b->gate.tries = TRIES;
+	ha_policy_gate(b);
+}
+
+static void disarm(struct ha_bundle *b)
+{
+	b->gate.wanted = 0;
+	ha_policy_gate(b);
+}
+
+/* Is this one of the messages that are measured? */
+static bool turn_has_come(struct ha_bundle *b)
+{
+	struct ha_gate *g = &b->gate;
+
+	if (g->probe_out || g->data_out)
+		return false;
+	if (g->wanted) {
+		if (g->tries)
+			g->tries--;
+		else
+			disarm(b);
+		return true;
+	}
+	if (g->skip) {
+		g->skip--;
+		return false;
+	}
+	return true;
+}
+
+/* What is out already would be measured too. Of those that are free, the next after the one that was measured last. */
+int ha_gate_choose(struct ha_bundle *b, unsigned mask)
+{
+	unsigned earlier = mask & ((2u << b->gate.rail) - 1), order[] = { mask & ~earlier, earlier };
+
+	if (!b->gate.on || b->stripe_min == UINT64_MAX || !turn_has_come(b))
+		return -1;
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned left = order[k]; left; left &= left - 1) {
+			const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
+
+			if (r->index < b->ndata && r->sq_posted == r->sq_retired)
+				return r->index;
+		}
+	return -1;
+}
+
+void ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length)
+{
+	struct ha_gate *g = &b->gate;
+	int err;
+
+	g->at = ha_clock_now(b->ctx->clock);
+	err = ha_board_probe(b, &b->rail[rail]);
+	if (err) {
+		ha_rail_failed(b, &b->rail[rail], NULL, err);
+		return;
+	}
+	g->probe_out = g->data_out = true;
+	g->rail = (uint8_t)rail;
+	g->entry = (uint8_t)entry;
+	g->length = length;
+	g->skip = EVERY - 1;
+	if (g->wanted && !--g->wanted)
+		disarm(b);
+}
+
+/* Did the data take so much longer than the probe alone that it tells the rate? */
+static bool tells(const struct ha_gate_path *p, const struct ha_gate_sample *s)
+{
+	return s->ns > p->rtt_ns + p->rtt_ns / 4;
+}
+
+/* Bytes per 2^20 ns, by what is known of the round trip now; of what was too small to tell, what it is at least. 0: there is none. */
+static uint64_t rate_of(const struct ha_gate_path *p, const struct ha_gate_sample *s)
+{
+	uint64_t ns = tells(p, s) ? s->ns - p->rtt_ns : p->rtt_ns / 4;
+
+	return (s->bytes << 20) / (ns ? ns : 1);
+}
+
+/* The rate of the rail for small messages, and the longest way of those that share. */
+static void open_or_close(struct ha_bundle *b)
+{
+	struct ha_gate *g = &b->gate;
+	const struct ha_gate_path *first = &g->path[b->lead[b->first]];
+	uint64_t rate = rate_of(first, &first->fastest), rtt = 0, bytes;
+	uint32_t now = ha_gate_bytes(b);
+
+	for (unsigned i = 0; i < b->ndata; i++)
+		if (b->active >> i & 1 && b->weight[i] && g->path[b->lead[i]].rtt_ns > rtt)
+			rtt = g->path[b->lead[i]].rtt_ns;
+	if (!rate || !rtt || g->known < FIRST)
+		return;
+	if (rtt > HA_GATE_FAR_NS)
+		rtt = HA_GATE_FAR_NS;
+	bytes = (uint64_t)((unsigned __int128)rate * rtt >> 20);
+	bytes = bytes < HA_GATE_LEAST ? HA_GATE_LEAST : bytes > HA_GATE_MOST ? HA_GATE_MOST : bytes;
+	if (bytes > now - now / CHANGE && bytes < now + now / CHANGE && g->bytes)
+		return;
+	g->bytes = (uint32_t)bytes;
+	ha_policy_gate(b);
+}
+
+/* A new window of samples: what is older than the last does not count. */
+static void turn_page(struct ha_gate_path *p)
+{
+	p->rtt_ns = p->next_rtt;
+	if (tells(p, &p->next) || rate_of(p, &p->next) > rate_of(p, &p->fastest)) /* small messages alone do not make it slower */
+		p->fastest = p->next;
+	p->next_rtt = 0;
+	p->next = (struct ha_gate_sample){ 0 };
+	p->samples = 0;
+}
+
+void ha_gate_probed(struct ha_bundle *b, unsigned rail)
+{
+	struct ha_gate *g = &b->gate;
+	struct ha_gate_path *p = &g->path[b->lead[rail]];
+	uint64_t took;
+
+	if (!g->probe_out || rail != g->rail)
+		return;
+	g->probe_out = false;
+	took = ha_clock_now(b->ctx->clock) - g->at;
+	took += !took;
+	if (!p->rtt_ns || took < p->rtt_ns)
+		p->rtt_ns = took;
+	if (!p->next_rtt || took < p->next_rtt)
+		p->next_rtt = took;
+}
+
+void ha_gate_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
+{
+	struct ha_gate *g = &b->gate;
+	struct ha_gate_path *p = &g->path[b->lead[g->rail]];
+	struct ha_gate_sample sample;
+
+	if (!g->data_out || g->probe_out || stripe != g->rail || entry != g->entry)
+		return;
+	g->data_out = false;
+	sample = (struct ha_gate_sample){ g->length, ha_clock_now(b->ctx->clock) - g->at };
+	if (rate_of(p, &sample) > rate_of(p, &p->next))
+		p->next = sample;
+	if (rate_of(p, &sample) > rate_of(p, &p->fastest))
+		p->fastest = sample;
+	g->known += g->known < FIRST;
+	if (++p->samples == SAMPLES)
+		turn_page(p);
+	open_or_close(b);
+}
+
+void ha_gate_forget(struct ha_bundle *b)
+{
+	if (!(b->active >> b->gate.rail & 1))
+		b->gate.probe_out = b->gate.data_out = false;
+}

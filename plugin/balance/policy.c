@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/balance/policy.h"
+
+void ha_policy_update(struct ha_bundle *b)
+{
+	unsigned weighted = 0;
+
+	b->first = b->active ? (uint8_t)__builtin_ctz(b->active) : 0;
+	b->polled = 0;
+	for (unsigned i = 0; i < b->nrails; i++) {
+		if (!(b->active >> i & 1))
+			continue;
+		/* What moves may have had weight a moment ago, and may have some for the next message. */
+		if (b->weight[i] || (b->moves && i < b->ndata)) {
+			weighted++;
+			b->polled |= (uint8_t)(1u << i);
+		}
+		if (b->weight[i] > b->weight[b->first])
+			b->first = (uint8_t)i;
+	}
+	b->polled |= b->active & (uint8_t)(1u << b->first);
+	b->stripe_min = weighted > 1 ? 0 : UINT64_MAX;
+	ha_gate_forget(b);
+	ha_policy_gate(b);
+}
+
+/* Whose turn it is must be asked for each message; so must those that are to be measured. */
+void ha_policy_gate(struct ha_bundle *b)
+{
+	if (b->stripe_min != UINT64_MAX)
+		b->stripe_min = b->turns || b->gate.wanted ? 0 : ha_gate_bytes(b);
+}
+
+bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
+{
+	const struct ha_device *first = rails ? b->rail[__builtin_ctz(rails)].dev : NULL;
+
+	for (; rails; rails &= rails - 1)
+		if (b->rail[__builtin_ctz(rails)].dev != first)
+			return false;
+	return true;
+}
+
+void ha_policy_turns(struct ha_bundle *b)
+{
+	b->turns = false;
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
+		unsigned lead = 0;
+
+		while (lead < i && (i >= b->ndata || b->rail[lead].dev != b->rail[i].dev))
+			lead++;
+		b->lead[i] = (uint8_t)lead;
+		b->turns |= lead < i;
+	}
+}
+
+/* Of rails that share a device, the one whose turn it is. */
+static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t idx)
+{
+	unsigned chosen = 0;
+
+	for (unsigned lead = 0; lead < b->nrails; lead++) {
+		unsigned group = 0;
+
+		for (unsigned i = lead; i < b->nrails; i++)
+			group |= b->lead[i] == lead ? mask & 1u << i : 0;
+		if (!group)
+			continue;
+		for (unsigned skip = (unsigned)(idx % (unsigned)__builtin_popcount(group)); skip; skip--)
+			group &= group - 1;
+		chosen |= group & -group;
+	}
+	return chosen;
+}
+
+/* Of `mask`, the rail on the device of the heaviest one. */
+static unsigned heaviest(const struct ha_bundle *b, unsigned mask)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (mask >> i & 1 && b->lead[i] == b->lead[b->first])
+			return 1u << i;
+	return 1u << b->first;
+}
+
+unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
+{
+	unsigned mask = 0;
+	struct ha_range range;
+
+	if (size < b->stripe_min)
+		return 1u << b->first;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->weight[i])
+			mask |= 1u << i;
+	if (b->turns)
+		mask = take_turns(b, mask, idx);
+	if (size < ha_gate_bytes(b))
+		return heaviest(b, mask);
+	/* A share that rounds to nothing would be an empty write: leave that rail out. */
+	for (unsigned i = 0; i < b->nrails; i++) {
+		range = mask >> i & 1 ? ha_policy_range(b->weight, mask, i, size) : (struct ha_range){ 0, 1 };
+		if (!range.length)
+			mask &= ~(1u << i);
+	}
+	return mask;
+}
+
+/* Where the stripes of the rails below `rail` end: the running share of the size, rounded down to the alignment. */
+static uint64_t boundary(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)
+{
+	uint64_t below = 0, all = 0;
+
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
+		if (!(mask >> i & 1))
+			continue;
+		all += weight[i];
+		if (i < rail)
+			below += weight[i];
+	}
+	if (below == all)
+		return size;
+	return (size / all * below + size % all * below / all) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+}
+
+struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)
+{
+	uint64_t start, end;
+
+	if (!(mask & (mask - 1)))
+		return (struct ha_range){ 0, size };
+	start = boundary(weight, mask, rail, size);
+	end = mask >> (rail + 1) ? boundary(weight, mask, rail + 1, size) : size;
+	return (struct ha_range){ start, end - start };
+}

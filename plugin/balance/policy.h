@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy.h - from (connection, size) to rails: which rails carry a message, and which bytes of it each
+ *
+ * Everything is a weight (parts per 1024 on each rail). A message is cut at 128-byte boundaries into one stripe per device
+ * that has a rail which is up and has a weight; below the gate (gate.h) it stays on one. Where a device has several rails
+ * (NCCL_IB_QPS_PER_CONNECTION), each has the weight of the device, and they take turns by the message's index.
+ */
+#ifndef HA_CORE_POLICY_H
+#define HA_CORE_POLICY_H
+
+#include "plugin/transfer/bundle.h"
+
+#define HA_STRIPE_ALIGN 128
+
+struct ha_range {
+	uint64_t offset, length;
+};
+
+/* The set of active rails or a weight has changed: find b->first, b->polled and b->stripe_min anew. */
+void ha_policy_update(struct ha_bundle *b);
+/* The gate has moved: b->stripe_min alone. */
+void ha_policy_gate(struct ha_bundle *b);
+/* Mask of the rails that carry message `idx` of `size` bytes in its largest buffer; a subset of b->active, never empty.
+ * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
+unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);
+/* All rails of the mask are on one device. */
+bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails);
+/* Which data rails share a device; once, before the first message. */
+void ha_policy_turns(struct ha_bundle *b);
+/* The bytes of a buffer of `size` bytes that stripe `rail` of `mask` has, with weight[HA_MAX_RAILS]. The ranges of a mask
+ * cover the buffer exactly once. A stripe that is posted again is cut by the weights that it was first cut by. */
+struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size);
+
+#endif

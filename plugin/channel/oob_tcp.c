@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/channel/oob_tcp.h"
+
+#include "base/ifaddr.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * A peer whose machine has lost power says nothing; the kernel finds out by keep-alive probes: the first after 10 s of
+ * silence, then every 5 s, and unanswered data or probes end the stream after 30 s. A peer whose process dies is known
+ * at once: its kernel ends the stream.
+ */
+#define KEEPALIVE_IDLE_S 10
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_COUNT 4
+#define USER_TIMEOUT_MS 30000
+
+#define BACKLOG 1024
+
+struct ha_oob_tcp {
+	struct ha_ifaddr local;
+};
+
+struct ha_oob_conn {
+	int fd;
+	bool listener;
+};
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+static socklen_t address_len(const union address *a)
+{
+	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+}
+
+static void to_wire(const union address *a, struct ha_wire_addr *wire)
+{
+	memset(wire, 0, sizeof(*wire));
+	if (a->sa.sa_family == AF_INET) {
+		wire->family = 4;
+		wire->port = ntohs(a->in.sin_port);
+		memcpy(wire->ip, &a->in.sin_addr, 4);
+	} else {
+		wire->family = 6;
+		wire->port = ntohs(a->in6.sin6_port);
+		memcpy(wire->ip, &a->in6.sin6_addr, 16);
+	}
+}
+
+/* A scope (which link a fe80:: address is on) means something on its own machine only, so it does not travel:
+ * link-local peers are looked for on the link of our own address. */
+static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *net, union address *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (wire->family == 4) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htons(wire->port);
+		memcpy(&a->in.sin_addr, wire->ip, 4);
+		return;
+	}
+	a->in6.sin6_family = AF_INET6;
+	a->in6.sin6_port = htons(wire->port);
+	memcpy(&a->in6.sin6_addr, wire->ip, 16);
+	if (IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr) && net->local.addr.sa.sa_family == AF_INET6)
+		a->in6.sin6_scope_id = net->local.addr.in6.sin6_scope_id;
+}
+
+static void set_option(int fd, int level, int name, int value)
+{
+	/* Each of them only improves things; a kernel without it is no reason to stop. */
+	(void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static void tune(int fd)
+{
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+}
+
+/* Takes fd, also on failure. */
+static int conn_new(int fd, bool listener, struct ha_oob_conn **conn)
+{
+	*conn = malloc(sizeof(**conn));
+	if (!*conn) {
+		close(fd);
+		return -ENOMEM;
+	}
+	(*conn)->fd = fd;
+	(*conn)->listener = listener;
+	return 0;
+}
+
+static void tcp_local(void *net, struct ha_wire_addr *addr)
+{
+	const struct ha_oob_tcp *tcp = net;
+	union address a;
+
+	memcpy(&a, &tcp->local.addr, sizeof(a));
+	to_wire(&a, addr);
+}
+
+static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_addr *addr)
+{
+	const struct ha_oob_tcp *tcp = net;
+	union address a;
+	socklen_t len = ha_ifaddr_len(&tcp->local), a_len = sizeof(a);
+	int err, fd = socket(tcp->local.addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) || getsockname(fd, &a.sa, &a_len)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	to_wire(&a, addr);
+	return conn_new(fd, true, listener);
+}
+
+static int tcp_accept(struct ha_oob_conn *listener, struct ha_oob_conn **conn)
+{
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN : -errno;
+	tune(fd);
+	return conn_new(fd, false, conn);
+}
+
+static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
+{
+	union address a;
+	int err, fd;
+
+	from_wire(addr, net, &a);
+	fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	tune(fd);
+	if (connect(fd, &a.sa, address_len(&a)) && errno != EINPROGRESS) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return conn_new(fd, false, conn);
+}
+
+static int tcp_connected(struct ha_oob_conn *conn)
+{
+	union address a;
+	socklen_t len = sizeof(a);
+	int err = 0;
+
+	if (!getpeername(conn->fd, &a.sa, &len))
+		return 0;
+	if (errno != ENOTCONN)
+		return -errno;
+	len = sizeof(err);
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return err ? -err : -EAGAIN;
+}
+
+static ssize_t tcp_send(struct ha_oob_conn *conn, const void *data, size_t size)
+{
+	ssize_t n = send(conn->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+}
+
+static ssize_t tcp_recv(struct ha_oob_conn *conn, void *data, size_t size)
+{
+	ssize_t n = recv(conn->fd, data, size, MSG_DONTWAIT);
+
+	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+}
+
+static void tcp_close(struct ha_oob_conn *conn)
+{
+	char rest[256];
+
+	/* A socket that is closed with unread bytes in it sends a reset; read what there is, so that our own last words
+	 * end the stream in order. */
+	if (!conn->listener) {
+		shutdown(conn->fd, SHUT_WR);
+		for (int i = 0; i < 16 && recv(conn->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
+			;
+	}
+	close(conn->fd);
+	free(conn);
+}
+
+static int tcp_fd(struct ha_oob_conn *conn)
+{
+	return conn->fd;
+}
+
+static void tcp_peer(struct ha_oob_conn *conn, char name[HA_OOB_NAME_MAX])
+{
+	union address a;
+	socklen_t len = sizeof(a);
+
+	static_assert(HA_OOB_NAME_MAX >= HA_IFADDR_TEXT_MAX, "an address fits");
+	if (conn->listener ? getsockname(conn->fd, &a.sa, &len) : getpeername(conn->fd, &a.sa, &len))
+		snprintf(name, HA_OOB_NAME_MAX, "?");
+	else
+		ha_ifaddr_text(&a.sa, name);
+}
+
+const struct ha_oob_ops ha_oob_tcp_ops = {
+	.name = "TCP",
+	.local = tcp_local,
+	.listen = tcp_listen,
+	.accept = tcp_accept,
+	.connect = tcp_connect,
+	.connected = tcp_connected,
+	.send = tcp_send,
+	.recv = tcp_recv,
+	.close = tcp_close,
+	.fd = tcp_fd,
+	.peer = tcp_peer,
+};
+
+int ha_oob_tcp_open(const struct ha_config *config, struct ha_oob_tcp **net)
+{
+	char text[HA_IFADDR_TEXT_MAX];
+	int err;
+
+	*net = calloc(1, sizeof(**net));
+	if (!*net)
+		return -ENOMEM;
+	err = ha_ifaddr_select(config, &(*net)->local);
+	if (err) {
+		free(*net);
+		*net = NULL;
+		return err;
+	}
+	HA_INFO(NULL, "out-of-band connections over %s, %s", (*net)->local.name,
+		ha_ifaddr_text(&(*net)->local.addr.sa, text));
+	return 0;
+}
+
+void ha_oob_tcp_close(struct ha_oob_tcp *net)
+{
+	free(net);
+}

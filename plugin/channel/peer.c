@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/channel/peer.h"
+
+#include "plugin/transfer/bundle.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/channel/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TRAIN_MAX 16384
+#define DEPART 8192 /* bytes that are worth a system call: the peer can begin with them */
+
+struct ha_peer {
+	struct ha_peer *next;
+	uint64_t context;
+	unsigned connections;
+	struct ha_bundle *carrier; /* whose socket it goes over: of whom spoke first */
+	size_t length;
+	uint8_t train[TRAIN_MAX];
+};
+
+static_assert(DEPART + sizeof(struct ha_msg_for) + sizeof(union ha_message) <= TRAIN_MAX, "one more always fits");
+
+/* ---- who ---- */
+
+static struct ha_bundle **place(struct ha_ctx *ctx, uint64_t ring)
+{
+	return &ctx->by_ring[(ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+}
+
+static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bundle *), "eight bits of hash");
+
+struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
+{
+	struct ha_bundle *b = *place((struct ha_ctx *)ctx, ring);
+
+	while (b && (uintptr_t)b->ring != ring)
+		b = b->next_by_ring;
+	return b;
+}
+
+void ha_peer_join(struct ha_bundle *b)
+{
+	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
+	struct ha_peer *p = b->ctx->peers;
+
+	b->next_by_ring = *at;
+	*at = b;
+	if (!(b->flags & HA_FLAG_TRAINS))
+		return;
+	while (p && p->context != b->peer_context)
+		p = p->next;
+	if (!p) {
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return; /* it talks for itself */
+		p->context = b->peer_context;
+		p->next = b->ctx->peers;
+		b->ctx->peers = p;
+	}
+	p->connections++;
+	b->peer = p;
+}
+
+void ha_peer_leave(struct ha_bundle *b)
+{
+	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
+	struct ha_peer **link = &b->ctx->peers, *p = b->peer;
+
+	while (*at != b)
+		at = &(*at)->next_by_ring;
+	*at = b->next_by_ring;
+	b->peer = NULL;
+	if (!p || --p->connections)
+		return;
+	while (*link != p)
+		link = &(*link)->next;
+	*link = p->next;
+	free(p);
+}
+
+/* ---- trains ---- */
+
+static bool can_carry(const struct ha_bundle *b)
+{
+	return b->stream && !b->stream->deaf && !b->stream_error && !ha_stream_busy(b->stream);
+}
+
+/* Whom it was meant for may have lost its socket in this very round. */
+static struct ha_bundle *carrier(const struct ha_ctx *ctx, const struct ha_peer *p)
+{
+	if (can_carry(p->carrier))
+		return p->carrier;
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		if (b->peer == p && can_carry(b))
+			return b;
+	return NULL;
+}
+
+static void depart(const struct ha_ctx *ctx, struct ha_peer *p)
+{
+	struct ha_bundle *b = carrier(ctx, p);
+
+	if (b)
+		(void)ha_stream_put_all(b->stream, p->train, p->length);
+	p->length = 0;
+	p->carrier = NULL;
+}
+
+bool ha_peer_say(struct ha_bundle *b, const union ha_message *m)
+{
+	struct ha_msg_for about = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_FOR, sizeof(about), 0 },
+		.ring = b->peer_ring,
+	};
+	struct ha_peer *p = b->peer;
+
+	if (!p || !can_carry(b))
+		return false;
+	if (!p->carrier)
+		p->carrier = b;
+	memcpy(p->train + p->length, &about, sizeof(about));
+	memcpy(p->train + p->length + sizeof(about), m, m->header.length);
+	p->length += sizeof(about) + m->header.length;
+	if (p->length >= DEPART)
+		depart(b->ctx, p);
+	return true;
+}
+
+void ha_peers_depart(struct ha_ctx *ctx)
+{
+	for (struct ha_peer *p = ctx->peers; p; p = p->next)
+		if (p->length)
+			depart(ctx, p);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * talk.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
+ *
+ * A message is made anew from the state of its rail each time that it goes out, so there is no queue and nothing stale.
+ * What the end of a life needs is said first on a socket, together with what other connections to the same process have to
+ * say (peer.h), since a device that is lost has all of its connections talk at once. Everything else, and everything that is said
+ * again, goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may
+ * the network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
+ *
+ * Over a rail a message is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and
+ * whole. Nobody is interrupted by it: owners look at the board when their polls are fruitless, drivers in every round.
+ */
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/mutation.h"
+#include "plugin/channel/peer.h"
+#include "plugin/device/rail.h"
+#include "plugin/channel/stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define REPEAT_FIRST_NS (10 * HA_NS_PER_MS) /* for the first time, then */
+#define REPEAT_NS (20 * HA_NS_PER_MS) /* and then twice as long each time, up to */
+#define REPEAT_MAX_NS HA_NS_PER_S
+#define BLOCKED_NS HA_NS_PER_MS /* no carrier took it: the next try */
+
+/* ---- the board ---- */
+
+static uint64_t peer_board(const struct ha_bundle *b)
+{
+	return b->peer_ring + (b->is_send ? HA_RECEIVER_BOARD : HA_SENDER_BOARD);
+}
+
+static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind kind, void *staged, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)staged, .length = length, .lkey = r->ring_lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED | (length <= r->max_inline ? IBV_SEND_INLINE : 0),
+		.wr.rdma = { .remote_addr = peer_board(b) + (uint64_t)((char *)staged - (char *)ha_bundle_staged_board(b)),
+			     .rkey = r->ring_rkey },
+	};
+	int err;
+
+	if (!ha_rail_room(r))
+		return -EAGAIN;
+	wr.wr_id = ha_wr_id(kind, 0, ++r->sq_posted);
+	err = r->hot->post_send(r->qp, &wr, &bad);
+	return err > 0 ? -err : err;
+}
+
+int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value)
+{
+	*word = value;
+	return write_board(b, r, HA_WR_CONTROL, word, sizeof(*word));
+}
+
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
+{
+	uint64_t *still = &ha_bundle_staged_board(b)->beat[r->index].still; /* nobody reads it */
+
+	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
+}
+
+/* ---- mail ---- */
+
+/* The NIC, which may send it again and again, reads a slot until its write is complete. */
+static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
+{
+	return k->mails_out < HA_MAILS || (int32_t)(r->sq_retired - k->mail_mark[k->mails_out % HA_MAILS]) >= 0;
+}
+
+static int post_mail(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	unsigned slot = k->mails_out % HA_MAILS;
+	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
+	int err;
+
+	if (!ha_rail_room(r) || !slot_free(k, r))
+		return -EAGAIN;
+	mail->number = ++k->mails_out;
+	mail->length = m->header.length;
+	memcpy(mail->body, m, m->header.length);
+	mail->check = ha_wire_mail_sum(mail);
+	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
+	k->mail_mark[slot] = r->sq_posted;
+	if (err && err != -EAGAIN)
+		ha_rail_failed(b, r, NULL, err);
+	return err;
+}
+
+/* The first word of a mail: number and length. */
+static uint32_t number_of(const struct ha_mail *mail)
+{
+	/* Acquire: the NIC writes it before the rest, so this only says that something new begins here. */
+	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)mail, __ATOMIC_ACQUIRE);
+}
+
+bool ha_mail_waiting(const struct ha_bundle *b)
+{
+	const struct ha_board *board = ha_bundle_board(b);
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (unsigned n = 0; n < HA_MAILS; n++)
+			if (number_of(&board->mail[i][n]) > b->ctl[i].mails_in)
+				return true;
+	return false;
+}
+
+/* A copy, word by word, because the peer's NIC may be writing the next one at this moment. */
+static bool copy_mail(const struct ha_mail *from, struct ha_mail *to)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)from;
+
+	for (unsigned i = 0; i < sizeof(*to) / sizeof(uint64_t); i++) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+
+		memcpy((char *)to + i * sizeof(word), &word, sizeof(word));
+	}
+	return to->length <= HA_MAIL_BODY && to->check == ha_wire_mail_sum(to);
+}
+
+static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from)
+{
+	struct ha_control *k = &b->ctl[i];
+	union ha_message m;
+	struct ha_mail mail;
+
+	if (number_of(from) <= k->mails_in || !copy_mail(from, &mail) || mail.number <= k->mails_in)
+		return;
+	k->mails_in = mail.number;
+	memcpy(&m, mail.body, mail.length);
+	if (mail.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
+	    !ha_wire_check_message(&m, mail.length))
+		ha_failover_message(b, &m);
+}
+
+void ha_mail_read(struct ha_bundle *b)
+{
+	const struct ha_board *board = ha_bundle_board(b);
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (unsigned n = 0; n < HA_MAILS; n++) /* the older first */
+			read_one(b, i, &board->mail[i][(b->ctl[i].mails_in + n) % HA_MAILS]);
+}
+
+/* ---- what is said ---- */
+
+static void begin_message(const struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type, uint32_t length,
+			  union ha_message *m)
+{
+	memset(m, 0, length);
+	m->rail.header = (struct ha_msg_header){ HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, (uint16_t)type, length, 0 };
+	m->rail.nonce = b->nonce;
+	m->rail.rail = r ? r->index : 0;
+	m->rail.epoch = r ? r->epoch : 0;
+}
+
+static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type, union ha_message *m)
+{
+	const struct ha_control *k = &b->ctl[r->index];
+
+	switch (type) {
+	case HA_MSG_RAIL_DOWN:
+		begin_message(b, r, type, sizeof(m->cause), m);
+		m->cause.cause = k->cause;
+		break;
+	case HA_MSG_RAIL_FENCED:
+		begin_message(b, r, type, sizeof(m->fenced), m);
+		m->fenced.state = k->state;
+		break;
+	case HA_MSG_RAIL_OFFER:
+	case HA_MSG_RAIL_ANSWER:
+		begin_message(b, r, type, sizeof(m->life), m);
+		ha_rail_describe_whole(r, &m->life.end);
+		m->life.end.keys = b->ctl[r->index].forgotten;
+		break;
+	case HA_MSG_RAIL_KEYS:
+		begin_message(b, r, type, sizeof(m->keys), m);
+		ha_keys_fill(b, r, &m->keys);
+		break;
+	case HA_MSG_RAIL_KEYS_ACK:
+		begin_message(b, r, type, sizeof(m->keys_ack), m);
+		m->keys_ack.next = k->keys_next;
+		break;
+	default:
+		begin_message(b, r, type, sizeof(m->rail), m);
+		break;
+	}
+}
+
+/* ---- carriers ---- */
+
+/* A rail that is up, not the one that the message is about unless there is no other; each time the next. */
+static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
+{
+	for (unsigned n = 0; n < b->nrails; n++) {
+		unsigned i = b->next_mail++ % b->nrails;
+
+		if (b->active >> i & 1 && i != about)
+			return &b->rail[i];
+	}
+	return about < b->nrails && b->active >> about & 1 ? &b->rail[about] : NULL;
+}
+
+/* What every connection of a lost device has to say, and says for the first time in this life. */
+static bool goes_by_train(const struct ha_control *k, enum ha_msg_type type)
+{
+	const uint32_t types = HA_SAY(RAIL_DOWN) | HA_SAY(RAIL_FENCED) | HA_SAY(RAIL_ACK) | HA_SAY(RAIL_KEYS) |
+			       HA_SAY(RAIL_KEYS_ACK);
+
+	return types & ~k->said & 1u << type;
+}
+
+/* Over a rail and over the socket, whichever are there. False: nobody took it. */
+static bool send_message(struct ha_bundle *b, unsigned about, const union ha_message *m, bool *on_socket)
+{
+	struct ha_rail *r = next_carrier(b, about);
+	bool taken = false;
+	int err;
+
+	if (b->stream) {
+		err = ha_stream_put(b->stream, m);
+		taken = !err || err == -EAGAIN;
+	}
+	*on_socket = taken;
+	if (r)
+		taken |= !post_mail(b, r, m);
+	return taken;
+}
+
+/* What is to be said once more, now that no answer has come. */
+static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	const struct ha_control *k = &b->ctl[r->index];
+	uint32_t say = 0;
+
+	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->fenced && !k->acked)
+		say |= HA_SAY(RAIL_FENCED);
+	if (b->is_send && r->state == HA_RAIL_JOIN && !k->has_offer)
+		say |= HA_SAY(RAIL_OFFER);
+	if (!b->is_send && k->keys_next < k->keys_end)
+		say |= HA_SAY(RAIL_KEYS);
+	return say;
+}
+
+static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint32_t say = unanswered(b, r);
+	uint64_t pause;
+
+	if (!say) {
+		k->repeat_at = 0;
+		k->repeats = 0;
+		return;
+	}
+	if (!k->repeat_at) {
+		k->repeat_at = now + REPEAT_FIRST_NS;
+	} else if (now >= k->repeat_at) {
+		k->say |= say;
+		pause = REPEAT_NS << (k->repeats < 10 ? k->repeats++ : 10);
+		k->repeat_at = now + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
+	}
+	ha_due(b, k->repeat_at);
+}
+
+static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	bool on_socket;
+
+	for (uint32_t left = k->say; left; left &= left - 1) {
+		enum ha_msg_type type = (enum ha_msg_type)__builtin_ctz(left);
+		union ha_message m;
+
+		make_message(b, r, type, &m);
+		if (HA_MUTATION(FORGET_KEYS) && type == HA_MSG_RAIL_KEYS)
+			k->say &= ~(1u << type);
+		else if ((goes_by_train(k, type) && ha_peer_say(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
+			k->said |= 1u << type;
+			k->say &= ~(1u << type);
+		} else {
+			ha_due(b, now + BLOCKED_NS);
+		}
+	}
+}
+
+static void talk_of_end(struct ha_bundle *b)
+{
+	union ha_message m;
+	bool on_socket;
+
+	begin_message(b, NULL, HA_MSG_ABORT, sizeof(m.cause), &m);
+	m.cause.cause = b->doom_cause;
+	m.cause.error = -b->doomed;
+	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
+	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for certain. */
+	b->abort_due = b->stream && !b->stream->deaf && !on_socket;
+}
+
+void ha_talk(struct ha_bundle *b, uint64_t now)
+{
+	if (!(b->flags & HA_FLAG_LIVES) || b->farewell)
+		return;
+	if (b->abort_due)
+		talk_of_end(b);
+	for (unsigned i = 0; i < b->nrails && !b->doomed; i++) {
+		repeat(b, &b->rail[i], now);
+		talk_about(b, &b->rail[i], now);
+	}
+	if (b->abort_due)
+		ha_due(b, now + BLOCKED_NS);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* comm.c - operations go in and come out; what moves them; how a communicator ends */
+#include "plugin/collnet/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FAREWELL_NS (2 * HA_NS_PER_S)
+
+uint64_t ha_collnet_now(const struct ha_collnet *c)
+{
+	return ha_clock_now(c->clock);
+}
+
+static void hang_up(struct ha_collnet *c)
+{
+	for (unsigned i = 0; i < HA_COLLNET_LANES; i++) {
+		ha_lane_out_close(&c->out[i]);
+		ha_lane_in_close(&c->in[i]);
+	}
+}
+
+int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (c->error)
+		return c->error;
+	c->error = err;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	HA_WARN(c->name, "%s: this communicator's operations end with an error", text);
+	if (c->group) /* what the switch still has is the caller's memory: nothing is written there from here on */
+		c->ops->group_leave(c->group);
+	c->group = NULL;
+	hang_up(c);
+	return err;
+}
+
+/* ---- operations ---- */
+
+struct ha_collnet_op *ha_collnet_op_find(struct ha_collnet *c, uint64_t seq)
+{
+	struct ha_collnet_op *op = &c->op[seq % HA_COLLNET_DEPTH];
+
+	return op->used && op->seq == seq ? op : NULL;
+}
+
+size_t ha_collnet_segment_bytes(const struct ha_collnet_op *op, unsigned segment)
+{
+	size_t rest = op->bytes - ha_collnet_segment_at(segment);
+
+	return rest < HA_INA_SEGMENT ? rest : HA_INA_SEGMENT;
+}
+
+void ha_collnet_op_done(struct ha_collnet_op *op)
+{
+	op->done = true;
+	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
+		op->mark[i] = op->comm->out[i].head;
+}
+
+/* What the others need from here has been handed to the NIC. */
+static bool nothing_owed(const struct ha_collnet_op *op)
+{
+	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
+		if ((int32_t)(op->comm->out[i].posted - op->mark[i]) < 0)
+			return false;
+	return true;
+}
+
+static void op_begin(struct ha_collnet *c, struct ha_collnet_op *op, const void *in, void *out, size_t bytes)
+{
+	op->comm = c;
+	op->seq = c->posted + 1;
+	op->done = op->have = op->frozen = op->owned = op->started = false;
+	op->in = in;
+	op->out = out;
+	op->bytes = bytes;
+	op->segments = (unsigned)((bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT);
+	op->ina = NULL;
+	op->stored = op->need = op->at = 0;
+	op->segment = 0;
+}
+
+static void alone(struct ha_collnet_op *op)
+{
+	if (op->out != op->in)
+		memcpy(op->out, op->in, op->bytes);
+	ha_collnet_op_done(op);
+}
+
+int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_t bytes, struct ha_collnet_op **request)
+{
+	struct ha_collnet_op *op = &c->op[(c->posted + 1) % HA_COLLNET_DEPTH];
+	int err;
+
+	*request = NULL;
+	if (((!in || !out) && bytes) || bytes % sizeof(float))
+		return -EINVAL;
+	if (bytes > HA_COLLNET_BYTES_MAX)
+		return -EMSGSIZE;
+	err = ha_collnet_step(c);
+	if (err)
+		return err;
+	if (op->used || c->posted >= c->post_limit)
+		return 0;
+	op_begin(c, op, in, out, bytes);
+	if (c->mode == HA_COLLNET_SWITCH && op->seq >= c->switch_from && ha_collnet_group_post(c, op) == -EAGAIN)
+		return 0;
+	op->used = true;
+	c->posted++;
+	if (c->ranks == 1)
+		alone(op);
+	*request = op;
+	return ha_collnet_step(c);
+}
+
+static void op_free(struct ha_collnet *c, struct ha_collnet_op *op)
+{
+	op->used = false;
+	while (c->oldest <= c->posted && !ha_collnet_op_find(c, c->oldest))
+		c->oldest++;
+}
+
+int ha_collnet_test(struct ha_collnet_op *op, int *done, size_t *bytes)
+{
+	struct ha_collnet *c = op->comm;
+	int err = ha_collnet_step(c);
+
+	*done = 0;
+	if (op->done && (err || nothing_owed(op))) {
+		*done = 1;
+		if (bytes)
+			*bytes = op->bytes;
+		op_free(c, op);
+		return 0;
+	}
+	return err;
+}
+
+/* ---- what moves them ---- */
+
+static void control(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
+{
+	switch (m->type) {
+	case HA_COLLNET_HAVE:
+		ha_collnet_confirm_heard(c, lane, m);
+		break;
+	case HA_COLLNET_BREAK:
+		ha_collnet_group_heard(c, m);
+		break;
+	case HA_COLLNET_OFFER:
+		ha_collnet_join_heard(c, m);
+		break;
+	case HA_COLLNET_AGREE_JOIN:
+	case HA_COLLNET_AGREE_BREAK:
+	case HA_COLLNET_AGREE_OWN:
+		ha_collnet_agree_heard(c, lane, m);
+		break;
+	case HA_COLLNET_BYE:
+		c->bye[lane] = true;
+		c->bye_done[lane] = m->a;
+		break;
+	default:
+		ha_collnet_fail(c, -EPROTO, "rank %u sent message %u out of place", m->from, m->type);
+	}
+}
+
+static unsigned lane_from(const struct ha_collnet *c, unsigned lane)
+{
+	unsigned distance = lane == HA_COLLNET_DATA ? 1 : 1u << lane;
+
+	return ((unsigned)c->ranks + (unsigned)c->rank - distance % (unsigned)c->ranks) % (unsigned)c->ranks;
+}
+
+/* A peer that said goodbye is no failure, unless something in flight here is not over there. */
+static void missed(struct ha_collnet *c, unsigned lane)
+{
+	unsigned from = lane == HA_COLLNET_DATA ? 0 : lane;
+
+	if (!c->in[lane].error)
+		return;
+	if (!c->bye[from]) {
+		ha_collnet_fail(c, c->in[lane].error, "rank %u is gone (%s)", lane_from(c, lane), strerror(-c->in[lane].error));
+		return;
+	}
+	for (uint64_t seq = c->bye_done[from] + 1; seq <= c->posted && !c->error; seq++) {
+		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
+
+		if (op && !op->done)
+			ha_collnet_fail(c, -EPIPE, "rank %u has closed before operation %llu", lane_from(c, lane), (unsigned long long)seq);
+	}
+}
+
+static void controls(struct ha_collnet *c)
+{
+	const struct ha_collnet_msg *m;
+
+	for (unsigned i = 0; i < c->rounds; i++) {
+		while (!c->error && (m = ha_lane_peek(&c->in[i]))) {
+			control(c, i, m);
+			if (!c->error)
+				ha_lane_drop(&c->in[i]);
+		}
+		if (!c->error)
+			missed(c, i);
+	}
+}
+
+static void outs(struct ha_collnet *c)
+{
+	for (unsigned i = 0; i < c->rounds; i++)
+		ha_lane_out_step(&c->out[i]);
+	if (c->ranks > 1)
+		ha_lane_out_step(&c->out[HA_COLLNET_DATA]);
+}
+
+int ha_collnet_step(struct ha_collnet *c)
+{
+	if (c->error || c->ranks == 1)
+		return c->error;
+	outs(c);
+	controls(c);
+	if (!c->error)
+		ha_collnet_group_step(c);
+	if (!c->error)
+		ha_collnet_join_step(c);
+	if (!c->error)
+		ha_collnet_confirm_step(c);
+	if (!c->error)
+		ha_collnet_ring_step(c);
+	if (!c->error)
+		missed(c, HA_COLLNET_DATA);
+	return c->error;
+}
+
+void ha_collnet_stats(const struct ha_collnet *c, struct ha_collnet_stats *stats)
+{
+	*stats = c->stats;
+	stats->on_switch = c->mode == HA_COLLNET_SWITCH;
+}
+
+/* ---- the end ---- */
+
+static uint64_t last_done(struct ha_collnet *c)
+{
+	uint64_t seq = c->oldest;
+	struct ha_collnet_op *op;
+
+	while (seq <= c->posted && (!(op = ha_collnet_op_find(c, seq)) || op->done))
+		seq++;
+	return seq - 1;
+}
+
+static bool outs_idle(const struct ha_collnet *c)
+{
+	for (unsigned i = 0; i < c->rounds; i++)
+		if (!ha_lane_out_idle(&c->out[i]))
+			return false;
+	return ha_lane_out_idle(&c->out[HA_COLLNET_DATA]);
+}
+
+/* What the others still need has arrived, and they know that no more comes. */
+static void farewell(struct ha_collnet *c)
+{
+	uint64_t until = ha_collnet_now(c) + FAREWELL_NS, done = last_done(c);
+	bool said[HA_COLLNET_ROUNDS] = { false }, all = false;
+
+	while (ha_collnet_now(c) < until && !(all && outs_idle(c))) {
+		all = true;
+		for (unsigned i = 0; i < c->rounds; i++) {
+			struct ha_collnet_msg *m = said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
+
+			if (m) {
+				m->from = (uint32_t)c->rank;
+				m->a = done;
+				ha_lane_send(&c->out[i], 0);
+				said[i] = true;
+			}
+			all &= said[i];
+		}
+		outs(c);
+		if (!(all && outs_idle(c)))
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	}
+}
+
+void ha_collnet_close(struct ha_collnet *c)
+{
+	if (!c)
+		return;
+	ha_collnet_connecting_free(c);
+	if (c->connected && !c->error && c->ranks > 1)
+		farewell(c);
+	ha_pilot_recall(&c->pilot);
+	if (c->pilot.ina) { /* it was still under way */
+		c->ina = c->pilot.ina;
+		c->group = c->pilot.group;
+	}
+	if (c->group)
+		c->ops->group_leave(c->group);
+	for (unsigned i = 0; i < HA_COLLNET_DEPTH; i++)
+		if (c->op[i].used && c->op[i].ina)
+			c->ops->op_free(c->op[i].ina);
+	if (c->ina)
+		c->ops->close(c->ina);
+	free(c->give_up);
+	hang_up(c);
+	free(c);
+}

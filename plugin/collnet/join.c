@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * join.c - the way to the switch, at the beginning and back after a break
+ *
+ * Rank 0 has a group created now and then and sends its ticket round the ring (OFFER). Each rank joins and says whether it could, and how
+ * many operations it has posted; until the agreement is there it posts HA_COLLNET_DEPTH more at most. So nobody has posted
+ * the operation which is HA_COLLNET_DEPTH + 1 above the largest of these numbers, and from that one on all go to the switch, if all have joined.
+ */
+#include "plugin/collnet/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAUSE_FIRST (200 * HA_NS_PER_MS)
+#define PAUSE_LAST (3 * HA_NS_PER_S)
+#define JOIN_LIMIT HA_NS_PER_S /* on the way back: others post few operations more until this rank says whether it could join */
+#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one */
+
+void ha_collnet_join_pause(struct ha_collnet *c)
+{
+	if (c->mode == HA_COLLNET_RAILS && c->since && ha_collnet_now(c) - c->since > STEADY)
+		c->pause_ns = 0;
+	c->since = 0;
+	c->pause_ns = c->pause_ns ? c->pause_ns * 2 : PAUSE_FIRST;
+	if (c->pause_ns > PAUSE_LAST)
+		c->pause_ns = PAUSE_LAST;
+	c->next_try = ha_collnet_now(c) + c->pause_ns;
+	c->joining = HA_COLLNET_WAITING;
+}
+
+static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
+{
+	struct ha_pilot *p = &c->pilot;
+
+	p->ops = c->ops;
+	p->ina = c->ina;
+	p->backend = c->backend;
+	p->give_up = c->give_up;
+	p->member = c->address;
+	p->ranks = (unsigned)c->ranks;
+	p->rank = (unsigned)c->rank;
+	p->name = c->name;
+	if (task == HA_PILOT_JOIN)
+		memcpy(p->ticket, c->ticket, sizeof(p->ticket));
+	c->join_until = c->connected && task == HA_PILOT_JOIN ? ha_collnet_now(c) + JOIN_LIMIT : UINT64_MAX;
+	c->ina = NULL;
+	if (ha_pilot_start(p, task)) {
+		c->ina = p->ina;
+		p->error = -EAGAIN;
+		snprintf(p->why, sizeof(p->why), "no thread for it");
+		atomic_store_explicit(&p->ready, true, memory_order_relaxed);
+	}
+}
+
+/* The same reason again and again is one line. */
+static void say_why(struct ha_collnet *c, const char *what)
+{
+	struct ha_pilot *p = &c->pilot;
+
+	if (c->told != p->error)
+		HA_INFO(c->name, "no switch yet, %s: %s", what, p->why);
+	c->told = p->error;
+}
+
+static bool pilot_back(struct ha_collnet *c)
+{
+	struct ha_pilot *p = &c->pilot;
+
+	if (p->running && ha_collnet_now(c) >= c->join_until)
+		ha_pilot_hurry(p); /* a backend that hangs */
+	if (p->running && !ha_pilot_ended(p))
+		return false;
+	c->ina = p->ina;
+	p->ina = NULL;
+	return true;
+}
+
+static void offer(struct ha_collnet *c, bool ok)
+{
+	c->attempt++;
+	c->stats.attempts++;
+	c->offer_ok = ok;
+	c->offer_due = c->ranks > 1;
+	c->joining = HA_COLLNET_OFFERED;
+}
+
+static void created(struct ha_collnet *c)
+{
+	bool ok = !c->pilot.error;
+
+	if (ok) {
+		memcpy(c->ticket, c->pilot.ticket, sizeof(c->ticket));
+	} else {
+		say_why(c, "no group");
+		if (c->connected) {
+			c->stats.attempts++;
+			ha_collnet_join_pause(c);
+			return;
+		}
+	}
+	offer(c, ok);
+}
+
+void ha_collnet_join_heard(struct ha_collnet *c, const struct ha_collnet_msg *m)
+{
+	if (!c->rank || c->offer_waits || m->length != sizeof(c->offer_ticket)) {
+		ha_collnet_fail(c, -EPROTO, "rank %u sent an offer out of turn", m->from);
+		return;
+	}
+	c->offer_waits = true;
+	c->offer = *m;
+	memcpy(c->offer_ticket, m + 1, sizeof(c->offer_ticket));
+}
+
+static void take_offer(struct ha_collnet *c)
+{
+	c->offer_waits = false;
+	c->attempt = c->offer.id - 1;
+	memcpy(c->ticket, c->offer_ticket, sizeof(c->ticket));
+	offer(c, c->offer.a);
+	c->offer_due = c->rank != c->ranks - 1;
+}
+
+static void pass_on(struct ha_collnet *c)
+{
+	struct ha_collnet_msg *m;
+
+	if (!c->offer_due || !(m = ha_lane_next(&c->out[0], HA_COLLNET_OFFER, c->attempt)))
+		return;
+	m->from = (uint32_t)c->rank;
+	m->a = c->offer_ok;
+	memcpy(m + 1, c->ticket, sizeof(c->ticket));
+	ha_lane_send(&c->out[0], sizeof(c->ticket));
+	c->offer_due = false;
+}
+
+static void tell(struct ha_collnet *c, bool joined)
+{
+	ha_collnet_agree_begin(c, HA_COLLNET_JOIN, c->attempt, joined, c->posted);
+	c->post_limit = c->posted + HA_COLLNET_DEPTH;
+	c->joining = HA_COLLNET_JOINED;
+}
+
+static void boarded(struct ha_collnet *c)
+{
+	c->group = c->pilot.error ? NULL : c->pilot.group;
+	if (c->pilot.error)
+		say_why(c, "this rank cannot join");
+	tell(c, c->group != NULL);
+}
+
+static void agreed(struct ha_collnet *c)
+{
+	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_JOIN];
+
+	c->post_limit = UINT64_MAX;
+	if (g->a) {
+		c->joining = HA_COLLNET_WAITING;
+		c->told = 0;
+		/* The first attempt comes while all are connecting, and nobody posts; at later ones some may have posted already. */
+		ha_collnet_group_begin(c, c->attempt, g->b + (c->attempt > 1 ? HA_COLLNET_DEPTH : 0) + 1);
+		return;
+	}
+	if (c->group)
+		c->ops->group_leave(c->group);
+	c->group = NULL;
+	ha_collnet_join_pause(c);
+}
+
+void ha_collnet_join_step(struct ha_collnet *c)
+{
+	pass_on(c);
+	if (c->mode != HA_COLLNET_RAILS || !c->backends)
+		return;
+	if (c->joining == HA_COLLNET_WAITING && c->offer_waits)
+		take_offer(c);
+	if (c->joining == HA_COLLNET_WAITING && !c->rank && (c->connected || !c->attempt) && ha_collnet_now(c) >= c->next_try) {
+		pilot_start(c, HA_PILOT_CREATE);
+		c->joining = HA_COLLNET_CREATING;
+	}
+	if (c->joining == HA_COLLNET_CREATING && pilot_back(c))
+		created(c);
+	if (c->joining == HA_COLLNET_OFFERED && !c->offer_due && c->own_next > c->own_last) {
+		c->joining = HA_COLLNET_BOARDING;
+		if (c->offer_ok)
+			pilot_start(c, HA_PILOT_JOIN);
+		else
+			tell(c, false);
+	}
+	if (c->joining == HA_COLLNET_BOARDING && pilot_back(c))
+		boarded(c);
+	if (c->joining == HA_COLLNET_JOINED && ha_collnet_agree_step(c, HA_COLLNET_JOIN))
+		agreed(c);
+	pass_on(c);
+}

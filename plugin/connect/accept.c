@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * accept.c - the listening end: a knock, HELLO, WELCOME, READY
+ *
+ * Anybody can reach the port. Who does not show the nonce within STRANGER_MS, or says anything else, is turned away
+ * with a line (few lines when there are many); more than STRANGERS_MAX at once push the oldest out, so that silent
+ * ones cannot keep peers away. A peer that we cannot serve is told why (REFUSE).
+ */
+#include "plugin/connect/accept.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/connect/life.h"
+#include "plugin/device/rail.h"
+#include "plugin/channel/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define STRANGER_MS 10000
+#define STRANGERS_MAX 64
+#define KNOCKS_PER_ROUND 64
+#define REFUSE_MS 2000 /* to get the refusal out */
+
+/* ---- knocks ---- */
+
+/* The oldest stranger goes: the last of the list that is still one. */
+static void push_out(struct ha_listen *l)
+{
+	struct ha_pending *oldest = NULL;
+
+	pthread_mutex_lock(&l->ctx->lock);
+	for (struct ha_pending *p = l->accepts; p; p = p->next)
+		if (p->stranger && p->deadline)
+			oldest = p;
+	pthread_mutex_unlock(&l->ctx->lock);
+	if (!oldest)
+		return;
+	/* Its next step times out, and this round takes the step. */
+	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", STRANGERS_MAX);
+	oldest->deadline = 0;
+	oldest->runnable = true;
+}
+
+static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
+{
+	struct ha_ctx *ctx = l->ctx;
+	struct ha_pending *p = ha_pending_new(ctx, HA_PENDING_HELLO_IN, STRANGER_MS);
+
+	if (!p) {
+		ctx->oob->close(conn);
+		return;
+	}
+	ctx->oob->peer(conn, p->who);
+	if (ha_stream_new(ctx, conn, false, ha_pending_ready, p, &p->stream)) {
+		ha_pending_free(p);
+		return;
+	}
+	p->listen = l;
+	p->stranger = true;
+	if (++l->strangers > STRANGERS_MAX)
+		push_out(l);
+	pthread_mutex_lock(&ctx->lock);
+	ha_pending_link(&l->accepts, p);
+	pthread_mutex_unlock(&ctx->lock);
+	p->next_driven = ctx->driven;
+	ctx->driven = p;
+}
+
+static void listen_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	struct ha_listen *l = (struct ha_listen *)watch;
+	struct ha_oob_conn *conn;
+	int err = 0;
+
+	for (int i = 0; i < KNOCKS_PER_ROUND && !err; i++) {
+		err = ctx->oob->accept(l->oob, &conn);
+		if (!err)
+			knock(l, conn);
+	}
+	if (err && err != -EAGAIN) {
+		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
+			strerror(-err));
+		ha_service_mute_listeners(ctx);
+	}
+}
+
+static struct ha_listen *first_listen(struct ha_ctx *ctx)
+{
+	struct ha_listen *l;
+
+	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked
+	 * unlocked. */
+	pthread_mutex_lock(&ctx->lock);
+	l = ctx->listens;
+	pthread_mutex_unlock(&ctx->lock);
+	return l;
+}
+
+void ha_listens_poll(struct ha_ctx *ctx)
+{
+	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+		listen_ready(ctx, &l->watch);
+}
+
+void ha_listens_watch(struct ha_ctx *ctx, bool on)
+{
+	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+		ha_watch_events(ctx, &l->watch, on ? EPOLLIN : 0);
+}
+
+void ha_accept_drop(struct ha_pending *p)
+{
+	if (p->stranger)
+		p->listen->strangers--;
+	pthread_mutex_lock(&p->ctx->lock);
+	ha_pending_unlink(p);
+	pthread_mutex_unlock(&p->ctx->lock);
+	ha_pending_free(p);
+}
+
+void ha_accept_count(struct ha_listen *listen)
+{
+	atomic_fetch_add_explicit(&listen->ready, 1, memory_order_release);
+}
+
+/* ---- states ---- */
+
+static int refuse(struct ha_pending *p, int err, const char *text)
+{
+	struct ha_msg_refuse m = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_REFUSE, sizeof(m), 0 },
+		.error = -err,
+	};
+	uint64_t end = ha_clock_now(p->ctx->clock) + REFUSE_MS * HA_NS_PER_MS;
+
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	if (!p->explained)
+		HA_WARN(p->bundle ? p->bundle->name : NULL, "refused %s: %s", p->who, text);
+	p->explained = true;
+	p->error = err;
+	if (end < p->deadline)
+		p->deadline = end;
+	err = ha_stream_put(p->stream, &m);
+	return err && err != -EAGAIN ? err : HA_PENDING_REFUSE_OUT;
+}
+
+/* The one whose queue pair the handle names, or another. MPIB's peers of the same island have more rails than the spare. */
+static int take_bundle(struct ha_pending *p, unsigned nrails)
+{
+	struct ha_listen *l = p->listen;
+	struct ha_comm_opts opts = l->opts;
+	int dev = l->dev;
+
+	if (l->ctx->mpib.on && nrails > (unsigned)l->opts.nmore + 1) {
+		ha_mpib_rails(&l->ctx->mpib, true, &dev, &opts);
+		return ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
+	}
+	p->bundle = l->spare;
+	l->spare = NULL;
+	return p->bundle ? 0 : ha_bundle_new(l->ctx, false, l->dev, &l->opts, &p->bundle);
+}
+
+int ha_accept_hello_in(struct ha_pending *p)
+{
+	const union ha_message *m;
+	int err = ha_stream_get(p->stream, &m);
+
+	if (err == -EAGAIN && !ha_stream_heard(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
+		ha_pending_why(p, 0, "it said nothing for %d s", STRANGER_MS / 1000);
+	if (err == -EPIPE || err == -ECONNRESET)
+		return ha_pending_why(p, err, "it left before it said who it is");
+	if (err)
+		return err;
+	if (m->header.type != HA_MSG_HELLO)
+		return ha_pending_why(p, -EPROTO, "its first message is no HELLO");
+	if (m->hello.nonce != p->listen->nonce)
+		return ha_pending_why(p, -EPROTO, "it does not know this listener's nonce");
+	p->stranger = false;
+	p->listen->strangers--;
+	p->deadline = ha_clock_now(p->ctx->clock) + (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
+	err = take_bundle(p, m->hello.nrails);
+	if (err) {
+		p->explained = true;
+		return refuse(p, err, strerror(-err));
+	}
+	p->bundle->nonce = p->listen->nonce;
+	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why, sizeof(p->why));
+	if (err) {
+		p->explained = !p->why[0];
+		return refuse(p, err, p->why[0] ? p->why : strerror(-err));
+	}
+	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	return HA_PENDING_THEIRS;
+}
+
+int ha_accept_theirs(struct ha_pending *p)
+{
+	struct ha_msg_hello welcome;
+	int err = ha_bundle_connected(p->bundle);
+
+	if (err == -EAGAIN)
+		return err;
+	p->why[0] = 0;
+	if (err) {
+		p->explained = true;
+		return refuse(p, err, strerror(-err));
+	}
+	ha_bundle_describe(p->bundle, HA_MSG_WELCOME, &welcome);
+	err = ha_stream_put(p->stream, &welcome);
+	return err && err != -EAGAIN ? err : HA_PENDING_WELCOME_OUT;
+}
+
+int ha_accept_welcome_out(struct ha_pending *p)
+{
+	int err = ha_stream_flush(p->stream);
+
+	return err ? err : HA_PENDING_READY_IN;
+}
+
+int ha_accept_ready_in(struct ha_pending *p)
+{
+	const union ha_message *m;
+	int err = ha_stream_get(p->stream, &m);
+
+	if (err)
+		return err;
+	if (m->header.type != HA_MSG_READY || m->ready.nonce != p->listen->nonce)
+		return -EPROTO;
+	return HA_PENDING_UP;
+}
+
+int ha_accept_refuse_out(struct ha_pending *p)
+{
+	int err = ha_stream_flush(p->stream);
+
+	return err ? err : p->error;
+}
+
+/* ---- what NCCL calls ---- */
+
+static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *addr, void *handle)
+{
+	struct ha_wire_handle h = {
+		.magic = HA_WIRE_MAGIC,
+		.flags = l->spare->offers,
+		.version = HA_WIRE_VERSION,
+		.version_min = HA_WIRE_VERSION_MIN,
+		.nonce = l->nonce,
+		.oob = *addr,
+	};
+
+	ha_rail_describe(&l->spare->rail[0], &h.qp);
+	memset(handle, 0, HA_HANDLE_MAX);
+	memcpy(handle, &h, sizeof(h));
+}
+
+static void link_listen(struct ha_listen *l)
+{
+	struct ha_ctx *ctx = l->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	l->next = ctx->listens;
+	if (l->next)
+		l->next->pprev = &l->next;
+	l->pprev = &ctx->listens;
+	ctx->listens = l;
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle, struct ha_listen **out)
+{
+	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	struct ha_wire_addr addr;
+	struct ha_listen *l;
+	int err;
+
+	*out = NULL;
+	err = ha_fused_resolve(ctx, &dev, NULL, &all);
+	if (err)
+		return err;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->ctx = ctx;
+	l->dev = dev;
+	l->opts = all;
+	l->nonce = ha_random_u64();
+	err = ha_bundle_new(ctx, false, dev, &l->opts, &l->spare);
+	if (err)
+		goto free_listen;
+	err = ctx->oob->listen(ctx->oob_net, &l->oob, &addr);
+	if (err) {
+		HA_WARN(ha_device_name(&ctx->devices[dev]),
+			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the interface", ctx->oob->name,
+			strerror(-err));
+		goto free_bundle;
+	}
+	fill_handle(l, &addr, handle);
+	l->watch.ready = listen_ready;
+	err = ha_watch_add(ctx, &l->watch, ctx->oob->fd(l->oob), EPOLLIN);
+	if (err) {
+		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot watch a listener: %s", strerror(-err));
+		goto close_oob;
+	}
+	link_listen(l);
+	*out = l;
+	return 0;
+
+close_oob:
+	ctx->oob->close(l->oob);
+free_bundle:
+	ha_bundle_free(l->spare);
+free_listen:
+	free(l);
+	return err;
+}
+
+int ha_accept(struct ha_listen *listen, struct ha_recv **out)
+{
+	struct ha_ctx *ctx = listen->ctx;
+	struct ha_pending *p;
+
+	*out = NULL;
+	ha_ctx_progress(ctx);
+	/* Acquire: pairs with ha_accept_count; one of the list is in its final state then. */
+	if (!atomic_load_explicit(&listen->ready, memory_order_acquire))
+		return 0;
+	atomic_fetch_sub_explicit(&listen->ready, 1, memory_order_relaxed);
+	pthread_mutex_lock(&ctx->lock);
+	for (p = listen->accepts; p; p = p->next)
+		if (atomic_load_explicit(&p->state, memory_order_acquire) == HA_PENDING_UP)
+			break;
+	if (p)
+		ha_pending_unlink(p);
+	pthread_mutex_unlock(&ctx->lock);
+	if (!p)
+		return 0;
+	*out = (struct ha_recv *)p->bundle;
+	p->bundle = NULL;
+	ha_pending_free(p);
+	return 0;
+}
+
+/* Ends every connection in the making here; those that were handed out live on. */
+int ha_close_listen(struct ha_listen *l)
+{
+	struct ha_ctx *ctx = l->ctx;
+	struct ha_pending *all, *next;
+
+	pthread_mutex_lock(&ctx->drive);
+	ha_watch_remove(ctx, &l->watch);
+	pthread_mutex_lock(&ctx->lock);
+	*l->pprev = l->next;
+	if (l->next)
+		l->next->pprev = l->pprev;
+	all = l->accepts;
+	l->accepts = NULL;
+	pthread_mutex_unlock(&ctx->lock);
+	for (struct ha_pending *p = all; p; p = p->next) {
+		ha_pending_forget(p);
+		/* An established one nobody asked for: its bundle is already in ctx->bundles. */
+		if (atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_UP)
+			ha_bundle_retire(p->bundle);
+		ha_stream_close(p->stream);
+		p->stream = NULL;
+	}
+	pthread_mutex_unlock(&ctx->drive);
+	/* Nobody else knows them now. */
+	for (struct ha_pending *p = all; p; p = next) {
+		next = p->next;
+		ha_pending_free(p);
+	}
+	ctx->oob->close(l->oob);
+	if (l->spare)
+		ha_bundle_free(l->spare);
+	free(l);
+	return 0;
+}

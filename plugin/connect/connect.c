@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connect.c - the connecting end: dial, HELLO, WELCOME, READY
+ *
+ * Our queue pair exists before we dial, so that HELLO can name it. The listener's is ready to receive and to send when
+ * WELCOME comes; ours follows, and READY says so. The queue pair in the handle belongs to the first connector only;
+ * what counts is WELCOME's.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/connect/life.h"
+#include "plugin/connect/pending.h"
+#include "plugin/channel/stream.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms, then twice that, and
+ * so on. */
+#define REDIAL_MIN_MS 20
+#define REDIAL_MAX_MS 1000
+/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other
+ * reason, and passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
+#define REFUSED_MS 3000
+
+static bool worth_redialling(int err)
+{
+	return err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH ||
+	       err == -ECONNRESET || err == -EADDRNOTAVAIL;
+}
+
+static int redial(struct ha_pending *p, int err)
+{
+	uint64_t pause = (uint64_t)REDIAL_MIN_MS << (p->dials < 8 ? p->dials : 8);
+
+	uint64_t now = ha_clock_now(p->ctx->clock);
+
+	if (!worth_redialling(err))
+		return err;
+	if (err != -ECONNREFUSED)
+		p->refused_since = 0;
+	else if (!p->refused_since)
+		p->refused_since = now;
+	if (pause > REDIAL_MAX_MS)
+		pause = REDIAL_MAX_MS;
+	p->dials++;
+	p->dial_error = err;
+	ha_pending_why(p, err, "%s, %u times; is that process alive, and its port not firewalled (NCCL_SOCKET_IFNAME)?",
+		       strerror(-err), p->dials);
+	p->dial_at = now + pause * HA_NS_PER_MS;
+	ha_stream_close(p->stream);
+	p->stream = NULL;
+	if (p->refused_since && now - p->refused_since >= REFUSED_MS * HA_NS_PER_MS)
+		return err;
+	return HA_PENDING_DIAL;
+}
+
+int ha_connect_start(struct ha_pending *p)
+{
+	int err = ha_bundle_new(p->ctx, true, p->dev, &p->opts, &p->bundle);
+
+	if (err) {
+		p->explained = true;
+		return err;
+	}
+	p->bundle->nonce = p->handle.nonce;
+	snprintf(p->bundle->name, sizeof(p->bundle->name), "%s -> %s", ha_device_name(p->bundle->rail[0].dev), p->who);
+	return HA_PENDING_DIAL;
+}
+
+int ha_connect_dial(struct ha_pending *p)
+{
+	struct ha_ctx *ctx = p->ctx;
+	struct ha_oob_conn *conn;
+	int err;
+
+	if (ha_clock_now(ctx->clock) < p->dial_at)
+		return -EAGAIN;
+	err = ctx->oob->connect(ctx->oob_net, &p->handle.oob, &conn);
+	if (!err)
+		err = ha_stream_new(ctx, conn, true, ha_pending_ready, p, &p->stream);
+	return err ? redial(p, err) : HA_PENDING_DIALLING;
+}
+
+int ha_connect_dialling(struct ha_pending *p)
+{
+	struct ha_msg_hello hello;
+	int err = ha_stream_connected(p->stream);
+
+	if (err == -EAGAIN)
+		return err;
+	if (err)
+		return redial(p, err);
+	p->dial_error = 0;
+	p->why[0] = 0;
+	ha_bundle_describe(p->bundle, HA_MSG_HELLO, &hello);
+	err = ha_stream_put(p->stream, &hello);
+	return err && err != -EAGAIN ? err : HA_PENDING_HELLO_OUT;
+}
+
+int ha_connect_hello_out(struct ha_pending *p)
+{
+	int err = ha_stream_flush(p->stream);
+
+	return err ? err : HA_PENDING_WELCOME_IN;
+}
+
+static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
+{
+	int err;
+
+	if (welcome->nonce != p->handle.nonce)
+		return ha_pending_why(p, -EPROTO, "its WELCOME is for somebody else");
+	err = ha_bundle_agree(p->bundle, welcome, ha_pending_connected, p, p->why, sizeof(p->why));
+	if (err) {
+		p->explained = !p->why[0];
+		return err;
+	}
+	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	return HA_PENDING_OURS;
+}
+
+int ha_connect_ours(struct ha_pending *p)
+{
+	struct ha_msg_ready ready = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
+		.nonce = p->handle.nonce,
+	};
+	int err = ha_bundle_connected(p->bundle);
+
+	p->explained = err && err != -EAGAIN;
+	if (err)
+		return err;
+	p->why[0] = 0;
+	err = ha_stream_put(p->stream, &ready);
+	return err && err != -EAGAIN ? err : HA_PENDING_READY_OUT;
+}
+
+int ha_connect_welcome_in(struct ha_pending *p)
+{
+	const union ha_message *m;
+	int err = ha_stream_get(p->stream, &m);
+
+	if (err)
+		return err;
+	switch (m->header.type) {
+	case HA_MSG_WELCOME:
+		return welcomed(p, &m->hello);
+	case HA_MSG_REFUSE:
+		return ha_pending_why(p, -EPROTO, "the peer refused: %s", m->refuse.text);
+	default:
+		return -EPROTO;
+	}
+}
+
+int ha_connect_ready_out(struct ha_pending *p)
+{
+	int err = ha_stream_flush(p->stream);
+
+	return err ? err : HA_PENDING_UP;
+}
+
+/* ---- what NCCL calls ---- */
+
+static struct ha_pending *find(struct ha_ctx *ctx, const void *key, uint64_t nonce)
+{
+	struct ha_pending *p;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (p = ctx->connects; p && (p->key != key || p->handle.nonce != nonce); p = p->next)
+		;
+	pthread_mutex_unlock(&ctx->lock);
+	return p;
+}
+
+static void name_listener(const struct ha_wire_addr *a, char *name, size_t size)
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+
+	inet_ntop(a->family == 4 ? AF_INET : AF_INET6, a->ip, ip, sizeof(ip));
+	snprintf(name, size, a->family == 4 ? "%s:%u" : "[%s]:%u", ip, a->port);
+}
+
+static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle)
+{
+	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	struct ha_wire_handle h;
+	const char *why;
+	struct ha_pending *p;
+	int err = ha_wire_check_handle(handle, &why);
+
+	if (err) {
+		HA_WARN(NULL, "cannot connect with this handle: %s", why);
+		return err;
+	}
+	memcpy(&h, handle, sizeof(h));
+	err = ha_fused_resolve(ctx, &dev, &h.oob, &all);
+	if (err)
+		return err;
+	p = ha_pending_new(ctx, HA_PENDING_START, (uint64_t)ctx->config.connect_timeout_ms);
+	if (!p)
+		return -ENOMEM;
+	p->handle = h;
+	p->key = handle;
+	p->dev = dev;
+	p->opts = all;
+	name_listener(&p->handle.oob, p->who, sizeof(p->who));
+	pthread_mutex_lock(&ctx->lock);
+	ha_pending_link(&ctx->connects, p);
+	p->next_driven = ctx->incoming;
+	ctx->incoming = p;
+	pthread_mutex_unlock(&ctx->lock);
+	ha_service_wake(ctx);
+	return 0;
+}
+
+int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle, struct ha_send **out)
+{
+	struct ha_wire_handle h;
+	struct ha_pending *p;
+	int state, err;
+
+	*out = NULL;
+	memcpy(&h, handle, sizeof(h));
+	p = find(ctx, handle, h.nonce);
+	if (!p)
+		return begin(ctx, dev, opts, handle);
+	ha_ctx_progress(ctx);
+	/* Acquire: pairs with the driver's release; the bundle and everything in it are ours after it. */
+	state = atomic_load_explicit(&p->state, memory_order_acquire);
+	if (state < HA_PENDING_UP)
+		return 0;
+	pthread_mutex_lock(&ctx->lock);
+	ha_pending_unlink(p);
+	pthread_mutex_unlock(&ctx->lock);
+	err = p->error;
+	*out = (struct ha_send *)p->bundle;
+	p->bundle = NULL;
+	ha_pending_free(p);
+	return err;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctx.h - the context: everything that hawser has in one host, or in one host of a simulation
+ *
+ * Two locks, always taken in this order:
+ *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven, ctx->bundles, the sockets
+ *          and the connections in the making. Slow verbs run under it; no call that NCCL repeats waits for it.
+ *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives (connects, incoming,
+ *          listens, each listener's accepts).
+ */
+#ifndef HA_CORE_CTX_H
+#define HA_CORE_CTX_H
+
+#include "base/config.h"
+#include "plugin/balance/advice.h"
+#include "plugin/core.h"
+#include "plugin/device/fused.h"
+#include "plugin/device/hookup.h"
+#include "plugin/device/mpib.h"
+#include "plugin/channel/oob.h"
+#include "plugin/device/reaper.h"
+#include "plugin/connect/service.h"
+#include "plugin/balance/share.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct ha_device;
+struct ha_journal;
+struct ha_oob_tcp;
+struct ha_peer;
+struct ha_pending;
+struct ha_topo;
+
+struct ha_ctx {
+	struct ha_config config; /* a copy */
+	const struct ha_verbs_ops *verbs;
+	const struct ha_clock *clock;
+	const struct ha_oob_ops *oob;
+	void *oob_net;
+	struct ha_verbs_ops *own_verbs; /* the defaults that we made ourselves; NULL = the caller's */
+	struct ha_oob_tcp *own_tcp;
+	struct ha_topo *topo;
+	struct ha_device *devices;
+	int ndevices; /* reported to NCCL */
+	int nports;   /* of devices[]: with those that were not usable at the start and may come up as standbys */
+	struct ha_fused_list fused;
+	struct ha_mpib mpib;
+	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
+	struct ha_advice advice;
+	bool own_barrier; /* no membarrier(2): see guard.h */
+	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
+	struct ha_service service;
+	struct ha_reaper reaper;
+	struct ha_hookups hookups;
+	struct ha_journal *journal; /* NULL: not open, events are only logged */
+
+	pthread_mutex_t drive;
+	struct ha_pending *driven;  /* connections in the making, by next_driven */
+	struct ha_bundle *bundles;  /* connections that are up */
+	uint64_t due;		    /* when the first of them is; UINT64_MAX: none */
+	atomic_bool called;	    /* an owner has asked for the driver since */
+	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
+	struct ha_peer *peers;	    /* the processes that they lead to */
+	uint64_t id;		    /* what peers know this context by; random */
+	struct ha_stream *leaving;  /* streams of connections that are closed, until the farewell has arrived */
+	uint64_t strangers_since;   /* start of the interval in which knocks of strangers are counted */
+	unsigned strangers_logged, strangers_silent; /* in it: lines written and left out */
+
+	pthread_mutex_t lock;
+	struct ha_pending *incoming; /* new ones, for the next round */
+	struct ha_pending *connects; /* what ha_connect has begun and not yet collected */
+	struct ha_listen *listens;
+};
+
+/* Run one round if nobody else is running one. For calls that wait and have no service thread. */
+static inline bool ha_ctx_self_driven(const struct ha_ctx *ctx)
+{
+	return !ctx->service.running;
+}
+
+#endif

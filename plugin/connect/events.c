@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * events.c - log what happens to devices and ports, and tell the connections on them
+ *
+ * A port that went down takes every rail on it with it, at once; where failover is off, only the NIC's own error does. It stays a port that may come back, with another address
+ * perhaps. A device that has failed is gone for good for everything opened on it.
+ */
+#include "plugin/connect/events.h"
+
+#include "base/log.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
+#include "rdma/topo/device.h"
+#include "rdma/verbs/status.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+
+static enum ha_event_cause cause_of(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		return HA_CAUSE_DEVICE_FAILED;
+	case IBV_EVENT_PORT_ERR:
+		return HA_CAUSE_PORT_DOWN;
+	case IBV_EVENT_PORT_ACTIVE:
+		return HA_CAUSE_PORT_UP;
+	default:
+		return HA_CAUSE_PORT_CHANGED;
+	}
+}
+
+/* What it means for the rails on this port. */
+static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
+{
+	bool moved = type != IBV_EVENT_DEVICE_FATAL && ha_device_refresh(dev);
+
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ERR:
+		ha_failover_device(dev, cause);
+		return;
+	default:
+		/* Queue pairs are made for an address; with another one they lead nowhere. */
+		if (moved)
+			ha_failover_device(dev, HA_CAUSE_PORT_CHANGED);
+		ha_failover_device_back(dev);
+	}
+}
+
+/* An event of the whole device or of one of its ports. */
+static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
+		      bool whole)
+{
+	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL;
+	const char *advice = ha_verbs_event_advice(e->event_type);
+	struct ha_event told = { .kind = HA_EVENT_DEVICE };
+
+	for (int i = 0; i < ctx->nports; i++) {
+		struct ha_device *dev = &ctx->devices[i];
+
+		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
+			continue;
+		told.cause = cause_of(e->event_type);
+		told.device = dev;
+		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
+		if (fatal)
+			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
+		follow(dev, e->event_type, told.cause);
+	}
+}
+
+/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
+static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
+{
+	if (!b || atomic_load(&b->closing)) /* NULL: of a life that is over (reaper.h) */
+		return;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||
+		    (cq && (b->rail[i].cq == cq || b->rail[i].flush_cq == cq)))
+			b->ctl[i].wish = HA_CAUSE_QUEUE_ERROR;
+	ha_due_now(b);
+}
+
+static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
+{
+	if (!b || atomic_load(&b->closing))
+		return;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->rail[i].qp == qp)
+			/* Release: what was taken before is in the completion queue. */
+			atomic_store_explicit(&b->ctl[i].last_receive, true, memory_order_release);
+	ha_due_now(b);
+}
+
+static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
+{
+	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .device = dev };
+
+	switch (e->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		told.bundle = e->element.qp->qp_context;
+		wish(e->element.qp->qp_context, e->element.qp, NULL);
+		break;
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		last_receive(e->element.qp->qp_context, e->element.qp);
+		return;
+	case IBV_EVENT_CQ_ERR:
+		told.bundle = e->element.cq->cq_context;
+		wish(e->element.cq->cq_context, NULL, e->element.cq);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		break;
+	default:
+		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
+		return;
+	}
+	ha_journal_eventf(dev->ctx, &told, "%s; %s", ha_verbs_event_name(e->event_type),
+			  ha_verbs_event_advice(e->event_type));
+}
+
+static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
+{
+	enum ha_verbs_scope scope = ha_verbs_event_scope(e->event_type);
+
+	if (scope == HA_SCOPE_DEVICE || scope == HA_SCOPE_PORT)
+		on_device(ctx, dev->topo->context, e, scope == HA_SCOPE_DEVICE);
+	else
+		on_queue(dev, e);
+}
+
+static void drain(struct ha_ctx *ctx, struct ha_device *dev)
+{
+	struct ibv_async_event e;
+
+	/* A bounded number: a device that never stops must not stop us. */
+	for (int i = 0; i < 64 && !ctx->verbs->get_async_event(ctx->verbs, dev->topo->context, &e); i++) {
+		handle(ctx, dev, &e);
+		ctx->verbs->ack_async_event(ctx->verbs, &e);
+	}
+}
+
+static void events_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	drain(ctx, (struct ha_device *)((char *)watch - offsetof(struct ha_device, events)));
+}
+
+/* The first port of a context speaks for all. */
+static bool speaks(const struct ha_device *dev)
+{
+	for (int i = 0; i < dev->index; i++)
+		if (dev->ctx->devices[i].topo->context == dev->topo->context)
+			return false;
+	return true;
+}
+
+int ha_events_watch(struct ha_device *dev)
+{
+	struct ibv_context *context = dev->topo->context;
+	int err;
+
+	dev->events = (struct ha_watch){ .fd = -1, .ready = events_ready };
+	if (context->async_fd < 0 || !speaks(dev))
+		return 0;
+	err = ha_verbs_events_nonblock(context);
+	if (err) {
+		HA_WARN(dev->name, "cannot listen to the device's events: %s; a failed port shows by time-outs only",
+			strerror(-err));
+		return 0;
+	}
+	return ha_watch_add(dev->ctx, &dev->events, context->async_fd, EPOLLIN);
+}
+
+void ha_events_unwatch(struct ha_device *dev)
+{
+	ha_watch_remove(dev->ctx, &dev->events);
+}
+
+void ha_events_poll(struct ha_ctx *ctx)
+{
+	for (int i = 0; i < ctx->nports; i++)
+		if (ctx->devices[i].topo->context->async_fd < 0 && speaks(&ctx->devices[i]))
+			drain(ctx, &ctx->devices[i]);
+}

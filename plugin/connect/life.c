@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/connect/life.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/channel/inbox.h"
+#include "plugin/report/journal.h"
+#include "plugin/balance/policy.h"
+#include "plugin/channel/peer.h"
+#include "plugin/device/rail.h"
+#include "plugin/channel/stream.h"
+#include "rdma/topo/device.h"
+#include "rdma/topo/gid.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* After a farewell, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
+ * receiver's completion is visible, so the farewell on the socket may overtake the last one, by microseconds. */
+#define BYE_GRACE_NS 1000000000ull
+
+static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
+
+static int ring_new(struct ha_bundle *b)
+{
+	b->ring_size = b->is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE;
+	/* Pages of its own, so that a fork that loses registered pages takes nothing else with them. */
+	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->ring != MAP_FAILED)
+		return 0;
+	b->ring = NULL;
+	HA_WARN(b->name, "no memory for the rings (%zu bytes)", b->ring_size);
+	return -ENOMEM;
+}
+
+static bool devices_exist(const struct ha_ctx *ctx, const struct ha_comm_opts *opts)
+{
+	for (int i = 0; i < opts->nmore && i < HA_MAX_RAILS - 1; i++)
+		if (opts->more[i] < 0 || opts->more[i] >= ctx->ndevices)
+			return false;
+	return opts->nmore >= 0 && opts->nmore < HA_MAX_RAILS;
+}
+
+static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
+{
+	int err = 0;
+
+	if (!devices_exist(b->ctx, opts)) {
+		HA_WARN(b->name, "a connection of %d rails was asked for, on devices of which there are %d",
+			opts->nmore + 1, b->ctx->ndevices);
+		return -EINVAL;
+	}
+	for (int i = 0; i <= opts->nmore && !err; i++) {
+		b->rail[i].index = (uint8_t)i;
+		err = ha_rail_open(b, &b->rail[i], &b->ctx->devices[i ? opts->more[i - 1] : dev]);
+		if (!err)
+			b->nrails = (uint8_t)(i + 1);
+	}
+	return err;
+}
+
+static uint32_t what_it_offers(const struct ha_bundle *b)
+{
+	const struct ha_config *config = &b->ctx->config;
+	uint32_t offers = config->ack == HA_ACK_MEMORY ? HA_FLAG_ACK_MEMORY : 0;
+
+	if (!config->enable_backup)
+		return offers;
+	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
+		offers |= HA_FLAG_DUAL_PATH;
+	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS | HA_FLAG_MOVES;
+}
+
+int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
+{
+	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
+	struct ha_bundle *b = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	int err;
+
+	*bundle = NULL;
+	if (!b)
+		return -ENOMEM;
+	memset(b, 0, size);
+	b->ctx = ctx;
+	b->is_send = is_send;
+	b->own_barrier = ctx->own_barrier;
+	b->idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX ? ctx->config.poll_standby_interval : UINT16_MAX);
+	ha_rto_init(&b->rto, ha_config_rto_ns(&ctx->config));
+	b->poll_batch = (uint16_t)ctx->config.poll_batch;
+	b->poll_max = (uint16_t)ctx->config.test_max_poll;
+	b->traffic_class = opts->traffic_class;
+	pthread_mutex_init(&b->mr_lock, NULL);
+	snprintf(b->name, sizeof(b->name), "%s", ha_device_name(&ctx->devices[dev]));
+	err = ring_new(b);
+	if (!err)
+		err = rails_open(b, dev, opts);
+	if (err) {
+		ha_bundle_free(b);
+		return err;
+	}
+	b->offers = what_it_offers(b);
+	*bundle = b;
+	return 0;
+}
+
+void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct ha_msg_hello *hello)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->header = (struct ha_msg_header){
+		.magic = HA_MSG_MAGIC,
+		.version = HA_WIRE_VERSION_MIN,
+		.type = (uint16_t)type,
+		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) + b->nrails * sizeof(hello->rail[0])),
+	};
+	hello->nonce = b->nonce;
+	hello->ring_addr = (uintptr_t)b->ring;
+	hello->flags = b->offers;
+	hello->version = HA_WIRE_VERSION;
+	hello->version_min = HA_WIRE_VERSION_MIN;
+	hello->nrails = b->nrails;
+	hello->slots = HA_SLOTS;
+	hello->pid = (uint32_t)getpid();
+	hello->context = b->ctx->id;
+	gethostname(hello->host, sizeof(hello->host) - 1);
+	for (unsigned i = 0; i < b->nrails; i++)
+		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
+}
+
+/* Rails that share a device here do so there. */
+static bool same_turns(const struct ha_bundle *b, const struct ha_msg_hello *peer)
+{
+	for (unsigned i = 1; i < b->nrails && i < peer->nrails; i++) {
+		const struct ha_wire_rail *one = &peer->rail[i - 1], *two = &peer->rail[i];
+		bool there = !memcmp(one->qp.gid, two->qp.gid, sizeof(one->qp.gid)) && one->qp.lid == two->qp.lid &&
+			     !strncmp(one->name, two->name, sizeof(one->name));
+
+		if ((b->rail[i].dev == b->rail[i - 1].dev) != there)
+			return false;
+	}
+	return true;
+}
+
+/* Both ends compute the same from the two messages. */
+static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
+{
+	uint16_t version = peer->version < HA_WIRE_VERSION ? peer->version : HA_WIRE_VERSION;
+
+	if (version < HA_WIRE_VERSION_MIN || version < peer->version_min) {
+		snprintf(why, why_size, "protocol versions %u to %u here, %u to %u there; install one version",
+			 HA_WIRE_VERSION_MIN, HA_WIRE_VERSION, peer->version_min, peer->version);
+		return -EPROTO;
+	}
+	if (peer->slots != HA_SLOTS) {
+		snprintf(why, why_size, "rings of %u slots here, %u there; install one version", HA_SLOTS, peer->slots);
+		return -EPROTO;
+	}
+	for (unsigned i = 0; i < b->nrails && i < peer->nrails; i++) {
+		bool ethernet = peer->rail[i].qp.link_layer == IBV_LINK_LAYER_ETHERNET;
+
+		if (ethernet == b->rail[i].dev->topo->is_ethernet)
+			continue;
+		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA",
+			 ha_device_name(b->rail[i].dev), ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
+		return -EPROTO;
+	}
+	if (!same_turns(b, peer)) {
+		snprintf(why, why_size, "queue pairs lie on the devices in another way there; set NCCL_IB_QPS_PER_CONNECTION, "
+			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
+		return -EPROTO;
+	}
+	b->peer_context = peer->context;
+	b->version = version;
+	b->flags = b->offers & peer->flags;
+	b->flags |= (b->offers | peer->flags) & HA_FLAG_ACK_MEMORY;
+	b->peer_ring = peer->ring_addr;
+	return 0;
+}
+
+/* The peer has fewer rails than we: ours beyond them go. */
+static void shrink(struct ha_bundle *b, unsigned nrails)
+{
+	while (b->nrails > nrails)
+		ha_rail_close(b, &b->rail[--b->nrails]);
+}
+
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg), void *arg, char *why,
+		    size_t why_size)
+{
+	int err;
+
+	why[0] = 0;
+	err = negotiate(b, peer, why, why_size);
+	if (err)
+		return err;
+	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev),
+		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
+	shrink(b, peer->nrails);
+	for (unsigned i = 0; i < b->nrails; i++) {
+		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], tell, arg);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int ha_bundle_connected(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		int err = b->rail[i].hookup ? ha_rail_connected(b, &b->rail[i]) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+void ha_bundle_unhook(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_unhook(b, &b->rail[i]);
+}
+
+/* ---- its stream, once it is launched ---- */
+
+/*
+ * What the end of the socket says about the peer.
+ *
+ * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
+ * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
+ * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too:
+ * dark_step.)
+ * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
+ * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
+ * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
+ */
+static void stream_ended(struct ha_bundle *b, int err)
+{
+	if (err == -EPROTO) {
+		/* Left open, so that the peer does not take its end for our death. */
+		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
+		ha_watch_remove(b->ctx, &b->stream->watch);
+		b->stream->deaf = true;
+		return;
+	}
+	if (!b->farewell && err == -EPIPE) {
+		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
+	} else if (!b->farewell) {
+		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
+		b->reset = err == -ECONNRESET;
+		for (unsigned i = 0; i < b->nrails; i++)
+			b->ctl[i].beat_at = 0;
+	}
+	ha_stream_close(b->stream);
+	b->stream = NULL;
+}
+
+static void on_bye(struct ha_bundle *b, uint64_t done)
+{
+	b->farewell = true;
+	b->peer_done = done;
+	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
+}
+
+/* Only notes what there is: the bundle is not taken. */
+static void hear(void *arg, const union ha_message *m)
+{
+	struct ha_bundle *b = arg, *whose = b;
+
+	if (b->for_another)
+		whose = b->flags & HA_FLAG_TRAINS ? ha_peer_find(b->ctx, b->for_another) : NULL;
+	b->for_another = 0;
+	if (m->header.type == HA_MSG_FOR) {
+		b->for_another = m->about.ring;
+	} else if (m->header.type == HA_MSG_BYE && !b->bye && whose == b) {
+		b->bye = true;
+		b->bye_done = m->bye.done;
+		ha_due_now(b);
+	} else if (m->header.type >= HA_MSG_RAIL_DOWN && whose) {
+		ha_inbox_put(whose, m);
+	} /* else it is late, for a connection that is closed, or from a newer version */
+}
+
+static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
+	int err;
+
+	if (b->stream->deaf || b->stream_error)
+		return;
+	err = ha_stream_flush(b->stream);
+	if (!err || err == -EAGAIN)
+		err = ha_stream_hear(b->stream, hear, b);
+	if (err && err != -EAGAIN) {
+		b->stream_error = err;
+		ha_due_now(b);
+	}
+	(void)ctx;
+}
+
+void ha_bundle_hear(struct ha_bundle *b)
+{
+	int err = b->stream_error;
+
+	ha_inbox_read(b);
+	if (b->bye && !b->farewell)
+		on_bye(b, b->bye_done);
+	b->stream_error = 0;
+	if (err)
+		stream_ended(b, err);
+}
+
+void ha_bundles_poll(struct ha_ctx *ctx)
+{
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		if (b->stream)
+			bundle_ready(ctx, &b->stream->watch);
+}
+
+static void say_launched(const struct ha_bundle *b)
+{
+	char rails[HA_MAX_RAILS * 128] = "", ours[HA_GID_TEXT_MAX], theirs[HA_GID_TEXT_MAX];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < b->nrails && at < sizeof(rails); i++) {
+		const struct ha_rail *r = &b->rail[i];
+		union ibv_gid gid;
+
+		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
+		at += (size_t)snprintf(rails + at, sizeof(rails) - at,
+				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i, ha_device_name(r->dev),
+				       r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours), r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
+	}
+	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = b },
+			  "protocol %u, flags 0x%x%s", b->version, b->flags, rails);
+}
+
+void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
+{
+	struct ha_ctx *ctx = b->ctx;
+
+	if (b->is_send)
+		ha_send_prepare((struct ha_send *)b);
+	else
+		ha_recv_prepare((struct ha_recv *)b);
+	b->stream = stream;
+	stream->owner = b;
+	stream->watch.ready = bundle_ready;
+	b->next = ctx->bundles;
+	if (b->next)
+		b->next->pprev = &b->next;
+	b->pprev = &ctx->bundles;
+	ctx->bundles = b;
+	ha_peer_join(b);
+	say_launched(b);
+	ha_failover_launch(b);
+	ha_advice_join(b);
+	ha_adaptive_join(b);
+}
+
+void ha_bundle_retire(struct ha_bundle *b)
+{
+	ha_advice_leave(b);
+	ha_journal_forget(b);
+	atomic_store(&b->closing, true);
+	ha_bundle_unhook(b);
+	*b->pprev = b->next;
+	if (b->next)
+		b->next->pprev = b->pprev;
+	ha_peer_leave(b);
+	if (b->stream && !b->stream->deaf)
+		ha_watch_remove(b->ctx, &b->stream->watch);
+}
+
+/* What has arrived but nobody has asked for (optional receives) counts as arrived. */
+static void take_arrivals(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (int k = 0; k < HA_SLOTS && !b->error && ha_rail_poll(b, &b->rail[i]) > 0; k++)
+			;
+}
+
+/* The socket stays behind for a moment: closed with something unread in it, it would take the farewell with it. */
+static void say_farewell(struct ha_bundle *b)
+{
+	struct ha_msg_bye bye = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_BYE, sizeof(bye), 0 },
+		.done = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->done,
+	};
+
+	pthread_mutex_lock(&b->ctx->drive);
+	ha_stream_leave(b->stream, &bye);
+	pthread_mutex_unlock(&b->ctx->drive);
+	b->stream = NULL;
+}
+
+void ha_bundle_free(struct ha_bundle *b)
+{
+	atomic_store(&b->closing, true);
+	if (b->stream) {
+		b->farewell = true; /* what fails from here on is nobody's news */
+		take_arrivals(b);
+		say_farewell(b);
+	}
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_close(b, &b->rail[i]);
+	ha_bundle_free_mrs(b);
+	ha_inbox_drop(b);
+	ha_journal_flush(b->ctx); /* what was found since it retired */
+	if (b->ring)
+		munmap(b->ring, b->ring_size);
+	pthread_mutex_destroy(&b->mr_lock);
+	free(b);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/connect/pending.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/accept.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/connect/life.h"
+#include "plugin/channel/stream.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lines about strangers: so many per interval, then their number. A port scan must not fill a log. */
+#define STRANGER_LINES 10
+#define STRANGER_INTERVAL_NS (10 * HA_NS_PER_S)
+
+/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer,
+ * should not wait for hundreds of them. */
+#define STEPS_PER_ROUND 16
+
+static const struct {
+	int (*handle)(struct ha_pending *p);
+	const char *doing; /* for the line that says why it failed */
+} states[] = {
+	[HA_PENDING_START] = { ha_connect_start, "making the queue pairs" },
+	[HA_PENDING_DIAL] = { ha_connect_dial, "reaching its out-of-band port" },
+	[HA_PENDING_DIALLING] = { ha_connect_dialling, "reaching its out-of-band port" },
+	[HA_PENDING_HELLO_OUT] = { ha_connect_hello_out, "sending HELLO" },
+	[HA_PENDING_WELCOME_IN] = { ha_connect_welcome_in, "waiting for WELCOME" },
+	[HA_PENDING_OURS] = { ha_connect_ours, "connecting the queue pairs" },
+	[HA_PENDING_READY_OUT] = { ha_connect_ready_out, "sending READY" },
+	[HA_PENDING_HELLO_IN] = { ha_accept_hello_in, "waiting for HELLO" },
+	[HA_PENDING_THEIRS] = { ha_accept_theirs, "connecting the queue pairs" },
+	[HA_PENDING_WELCOME_OUT] = { ha_accept_welcome_out, "sending WELCOME" },
+	[HA_PENDING_READY_IN] = { ha_accept_ready_in, "waiting for READY" },
+	[HA_PENDING_REFUSE_OUT] = { ha_accept_refuse_out, "refusing it" },
+};
+
+struct ha_pending *ha_pending_new(struct ha_ctx *ctx, enum ha_pending_state state, uint64_t patience_ms)
+{
+	struct ha_pending *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->ctx = ctx;
+	p->deadline = ha_clock_now(ctx->clock) + patience_ms * HA_NS_PER_MS;
+	p->runnable = true;
+	atomic_init(&p->state, state);
+	return p;
+}
+
+static void release(struct ha_pending *p)
+{
+	ha_stream_close(p->stream);
+	p->stream = NULL;
+	if (p->bundle)
+		ha_bundle_free(p->bundle);
+	p->bundle = NULL;
+}
+
+void ha_pending_free(struct ha_pending *p)
+{
+	release(p);
+	free(p);
+}
+
+int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(p->why, sizeof(p->why), fmt, args);
+	va_end(args);
+	return err;
+}
+
+void ha_pending_link(struct ha_pending **list, struct ha_pending *p)
+{
+	p->next = *list;
+	if (p->next)
+		p->next->pprev = &p->next;
+	p->pprev = list;
+	*list = p;
+}
+
+void ha_pending_unlink(struct ha_pending *p)
+{
+	*p->pprev = p->next;
+	if (p->next)
+		p->next->pprev = p->pprev;
+}
+
+void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	((struct ha_pending *)((struct ha_stream *)watch)->owner)->runnable = true;
+}
+
+void ha_pending_connected(void *pending)
+{
+	((struct ha_pending *)pending)->runnable = true;
+}
+
+/* May a line about a stranger be written now? */
+static bool stranger_line(struct ha_ctx *ctx)
+{
+	uint64_t now = ha_clock_now(ctx->clock);
+
+	if (now - ctx->strangers_since > STRANGER_INTERVAL_NS) {
+		if (ctx->strangers_silent)
+			HA_WARN(NULL, "%u more knocks of strangers were turned away without a line",
+				ctx->strangers_silent);
+		ctx->strangers_since = now;
+		ctx->strangers_logged = ctx->strangers_silent = 0;
+	}
+	if (ctx->strangers_logged < STRANGER_LINES) {
+		ctx->strangers_logged++;
+		return true;
+	}
+	ctx->strangers_silent++;
+	return false;
+}
+
+static const char *reason(const struct ha_pending *p, int err)
+{
+	if (p->why[0])
+		return p->why;
+	switch (err) {
+	case -ETIMEDOUT:
+		return "no answer in time (HA_NCCL_CONNECT_TIMEOUT_MS); is that process alive, its port not firewalled?";
+	case -EPIPE:
+	case -ECONNRESET:
+		return "it ended the connection; look at that rank's log";
+	case -EPROTO:
+		return "it does not speak hawser's protocol";
+	default:
+		return strerror(-err);
+	}
+}
+
+static void explain(const struct ha_pending *p, int state, int err)
+{
+	if (p->explained)
+		return;
+	if (!p->listen)
+		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who,
+			states[state].doing, reason(p, err));
+	else if (!p->stranger)
+		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
+			states[state].doing, reason(p, err));
+	else if (stranger_line(p->ctx))
+		HA_WARN(NULL, "turned away %s, which is no peer of ours: %s", p->who, reason(p, err));
+}
+
+/* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening one ends here. */
+static void fail(struct ha_pending *p, int state, int err)
+{
+	explain(p, state, err);
+	release(p);
+	if (p->listen) {
+		ha_accept_drop(p);
+		return;
+	}
+	p->error = err == -EPIPE ? -ECONNRESET : err;
+	atomic_store_explicit(&p->state, HA_PENDING_FAILED, memory_order_release);
+}
+
+static void succeed(struct ha_pending *p)
+{
+	struct ha_listen *listen = p->listen;
+
+	ha_bundle_launch(p->bundle, p->stream);
+	p->stream = NULL;
+	atomic_store_explicit(&p->state, HA_PENDING_UP, memory_order_release);
+	if (listen)
+		ha_accept_count(listen);
+}
+
+/* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the result is 1 or the
+ * error. */
+static int step(struct ha_pending *p, int *state)
+{
+	*state = atomic_load_explicit(&p->state, memory_order_relaxed);
+	p->runnable = false;
+	for (;;) {
+		int next = states[*state].handle(p);
+
+		if (next == -EAGAIN && ha_clock_now(p->ctx->clock) < p->deadline)
+			return 0;
+		if (next == -EAGAIN)
+			return p->dial_error ? p->dial_error : -ETIMEDOUT;
+		if (next < 0)
+			return next;
+		if (next == HA_PENDING_UP)
+			return 1;
+		ha_service_worked(p->ctx);
+		*state = next;
+		atomic_store_explicit(&p->state, next, memory_order_relaxed);
+	}
+}
+
+static void take_incoming(struct ha_ctx *ctx)
+{
+	struct ha_pending *p, *next;
+
+	pthread_mutex_lock(&ctx->lock);
+	p = ctx->incoming;
+	ctx->incoming = NULL;
+	pthread_mutex_unlock(&ctx->lock);
+	for (; p; p = next) {
+		next = p->next_driven;
+		p->next_driven = ctx->driven;
+		ctx->driven = p;
+	}
+}
+
+static uint64_t wake_at(const struct ha_pending *p)
+{
+	return atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_DIAL && p->dial_at < p->deadline ?
+		p->dial_at : p->deadline;
+}
+
+uint64_t ha_pending_drive(struct ha_ctx *ctx)
+{
+	uint64_t now = ha_clock_now(ctx->clock), next = UINT64_MAX;
+	struct ha_pending *p, **at = &ctx->driven;
+	int steps = 0;
+
+	take_incoming(ctx);
+	while ((p = *at) != NULL) {
+		int state, result = 0;
+
+		if (ctx->soft_oob || ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
+			result = step(p, &state);
+		else if (p->runnable)
+			next = now;
+		if (!result) {
+			if (wake_at(p) < next)
+				next = wake_at(p);
+			at = &p->next_driven;
+			continue;
+		}
+		*at = p->next_driven;
+		if (result > 0)
+			succeed(p);
+		else
+			fail(p, state, result);
+	}
+	return next;
+}
+
+void ha_pending_forget(struct ha_pending *p)
+{
+	struct ha_pending **lists[] = { &p->ctx->driven, &p->ctx->incoming };
+
+	if (p->bundle)
+		ha_bundle_unhook(p->bundle);
+	for (int i = 0; i < 2; i++)
+		for (struct ha_pending **at = lists[i]; *at; at = &(*at)->next_driven)
+			if (*at == p) {
+				*at = p->next_driven;
+				return;
+			}
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/connect/service.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/accept.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/connect/events.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
+#include "plugin/connect/life.h"
+#include "plugin/connect/pending.h"
+#include "plugin/channel/stream.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define EVENTS 64      /* handled by one round */
+#define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
+#define SOFT_POLL_MS 1 /* how often streams without descriptors are looked at */
+
+int ha_watch_add(struct ha_ctx *ctx, struct ha_watch *watch, int fd, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = watch };
+
+	watch->fd = fd;
+	watch->events = events;
+	if (fd < 0)
+		return 0;
+	if (epoll_ctl(ctx->service.epoll, EPOLL_CTL_ADD, fd, &e)) {
+		watch->fd = -1;
+		return -errno;
+	}
+	return 0;
+}
+
+void ha_watch_events(struct ha_ctx *ctx, struct ha_watch *watch, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = watch };
+
+	if (watch->fd < 0 || watch->events == events)
+		return;
+	watch->events = events;
+	epoll_ctl(ctx->service.epoll, EPOLL_CTL_MOD, watch->fd, &e);
+}
+
+void ha_watch_remove(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	if (watch->fd >= 0)
+		epoll_ctl(ctx->service.epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->fd = -1;
+}
+
+static void wake_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+{
+	uint64_t count;
+
+	(void)!read(watch->fd, &count, sizeof(count));
+}
+
+void ha_service_wake(struct ha_ctx *ctx)
+{
+	uint64_t one = 1;
+
+	if (ctx->service.running)
+		(void)!write(ctx->service.wake.fd, &one, sizeof(one));
+}
+
+void ha_service_worked(struct ha_ctx *ctx)
+{
+	ctx->service.worked = true;
+}
+
+void ha_service_mute_listeners(struct ha_ctx *ctx)
+{
+	ctx->service.muted_until = ha_clock_now(ctx->clock) + MUTE_MS * HA_NS_PER_MS;
+	ha_listens_watch(ctx, false);
+}
+
+/*
+ * The pointers that epoll hands out are good: watches are removed under ctx->drive, which we hold, before their owners
+ * are freed, and no ready() frees another's watch.
+ */
+static void dispatch(struct ha_ctx *ctx)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_wait(ctx->service.epoll, events, EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct ha_watch *watch = events[i].data.ptr;
+
+		watch->ready(ctx, watch);
+	}
+	if (n > 0)
+		ha_service_worked(ctx);
+}
+
+/* For out-of-band streams and devices without descriptors. */
+static void ask_everybody(struct ha_ctx *ctx)
+{
+	ha_events_poll(ctx);
+	if (!ctx->soft_oob)
+		return;
+	ha_listens_poll(ctx);
+	ha_bundles_poll(ctx);
+}
+
+static int to_timeout(uint64_t now, uint64_t next)
+{
+	uint64_t ms;
+
+	if (next == UINT64_MAX)
+		return -1;
+	if (next < now + HA_NS_PER_MS)
+		return 0; /* a fence is timed in microseconds, and short */
+	ms = next > now ? (next - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS : 0;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+/* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
+static int round_locked(struct ha_ctx *ctx)
+{
+	uint64_t next, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
+	int timeout;
+
+	ctx->service.rounds++;
+	dispatch(ctx);
+	ask_everybody(ctx);
+	if (ctx->service.muted_until && now >= ctx->service.muted_until) {
+		ctx->service.muted_until = 0;
+		ha_listens_watch(ctx, true);
+	}
+	hookups = ha_hookups_round(ctx);
+	next = ha_pending_drive(ctx);
+	if (ctx->service.muted_until && ctx->service.muted_until < next)
+		next = ctx->service.muted_until;
+	drive = ha_failover_round(ctx);
+	leave = ha_streams_leaving(ctx, now);
+	advice = ha_advice_round(ctx, now);
+	next = drive < next ? drive : next;
+	next = hookups < next ? hookups : next;
+	next = leave < next ? leave : next;
+	next = advice < next ? advice : next;
+	refresh = ha_journal_round(ctx, now);
+	ctx->service.busy = drive <= ha_clock_now(ctx->clock);
+	timeout = to_timeout(now, refresh < next ? refresh : next);
+	return ctx->soft_oob && (timeout < 0 || timeout > SOFT_POLL_MS) ? SOFT_POLL_MS : timeout;
+}
+
+void ha_ctx_progress(struct ha_ctx *ctx)
+{
+	if (!ha_ctx_self_driven(ctx) || pthread_mutex_trylock(&ctx->drive))
+		return;
+	round_locked(ctx);
+	pthread_mutex_unlock(&ctx->drive);
+}
+
+/* Work comes in bursts (the messages of a set-up, the steps of a failover), and a thread that sleeps wakes up late. */
+static bool stay_awake(struct ha_ctx *ctx)
+{
+	struct ha_service *s = &ctx->service;
+
+	if (s->worked)
+		s->awake = ctx->config.idle_spin_threshold;
+	else if (s->awake > 0)
+		s->awake--;
+	s->worked = false;
+	return s->awake > 0;
+}
+
+static void *service_main(void *arg)
+{
+	struct ha_ctx *ctx = arg;
+	struct epoll_event any;
+	bool stop = false, awake = false;
+	int timeout = 0;
+
+	while (!stop) {
+		/* Only to sleep: what is ready is asked for again under the lock. */
+		if (awake) {
+			if (!ctx->service.busy)
+				sched_yield();
+		} else {
+			(void)epoll_wait(ctx->service.epoll, &any, 1, timeout);
+		}
+		pthread_mutex_lock(&ctx->drive);
+		timeout = round_locked(ctx);
+		awake = stay_awake(ctx);
+		stop = ctx->service.stop;
+		pthread_mutex_unlock(&ctx->drive);
+	}
+	return NULL;
+}
+
+/* The host program's signals are not for us. */
+static int thread_start(struct ha_ctx *ctx)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&ctx->service.thread, NULL, service_main, ctx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	pthread_setname_np(ctx->service.thread, "hawser");
+	return 0;
+}
+
+int ha_service_open(struct ha_ctx *ctx)
+{
+	struct ha_service *s = &ctx->service;
+	int fd, err = 0;
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	fd = s->epoll < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->wake = (struct ha_watch){ .fd = -1, .ready = wake_ready };
+	if (fd < 0 || (err = ha_watch_add(ctx, &s->wake, fd, EPOLLIN)) != 0) {
+		err = err ? err : -errno;
+		HA_WARN(NULL,
+			"cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of open files (ulimit -n)",
+			strerror(-err));
+		if (fd >= 0)
+			close(fd);
+		if (s->epoll >= 0)
+			close(s->epoll);
+		s->epoll = -1;
+	}
+	return err;
+}
+
+void ha_service_close(struct ha_ctx *ctx)
+{
+	struct ha_service *s = &ctx->service;
+
+	if (s->epoll < 0)
+		return;
+	close(s->wake.fd);
+	close(s->epoll);
+	s->epoll = -1;
+}
+
+int ha_service_start(struct ha_ctx *ctx)
+{
+	int err;
+
+	if (!ctx->config.use_progress_thread)
+		return 0;
+	ctx->service.running = true; /* before there is a thread that could read it */
+	err = thread_start(ctx);
+	if (!err)
+		return 0;
+	ctx->service.running = false;
+	HA_WARN(NULL, "cannot start the service thread: %s; raise the limit of threads (ulimit -u), or set "
+		"HA_NCCL_USE_PROGRESS_THREAD=0", strerror(-err));
+	return err;
+}
+
+void ha_service_stop(struct ha_ctx *ctx)
+{
+	struct ha_service *s = &ctx->service;
+
+	if (!s->running)
+		return;
+	pthread_mutex_lock(&ctx->drive);
+	s->stop = true;
+	pthread_mutex_unlock(&ctx->drive);
+	ha_service_wake(ctx);
+	pthread_join(s->thread, NULL);
+	s->running = false;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/device/fused.h"
+
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "rdma/topo/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
+{
+	/* Acquire: pairs with the release behind a new one. */
+	int n = atomic_load_explicit(&ctx->fused.n, memory_order_acquire);
+
+	return dev >= ctx->ndevices && dev < ctx->ndevices + n ? &ctx->fused.device[dev - ctx->ndevices] : NULL;
+}
+
+/* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
+static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
+{
+	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection, list[HA_MAX_RAILS] = { first };
+
+	if (each <= 1 || devices < 1 || devices > HA_MAX_RAILS)
+		return; /* what makes no sense is refused where the rails are opened */
+	if (each > HA_MAX_RAILS / devices)
+		each = HA_MAX_RAILS / devices;
+	memcpy(list + 1, opts->more, (size_t)opts->nmore * sizeof(list[0]));
+	opts->nmore = devices * each - 1;
+	for (int i = 1; i <= opts->nmore; i++)
+		opts->more[i - 1] = list[i / each];
+}
+
+int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts)
+{
+	const struct ha_fused *f = find(ctx, *dev);
+
+	if (ctx->mpib.on) {
+		if (*dev)
+			return -EINVAL;
+		/* A listener does not know who will come: SUP's rails are made when it does. */
+		ha_mpib_rails(&ctx->mpib, peer ? ha_mpib_uses_sup(ctx, peer) : ctx->config.mpib_mode, dev, opts);
+		return 0;
+	}
+	if (!f && (*dev < 0 || *dev >= ctx->ndevices))
+		return -EINVAL;
+	if (f) {
+		*dev = f->member[0];
+		opts->nmore = f->n - 1;
+		memcpy(opts->more, f->member + 1, (size_t)opts->nmore * sizeof(opts->more[0]));
+	}
+	multiply(ctx, *dev, opts);
+	return 0;
+}
+
+void ha_fused_free(struct ha_fused_list *list)
+{
+	for (int i = 0; i < atomic_load_explicit(&list->n, memory_order_relaxed); i++)
+		free(list->device[i].name);
+}
+
+/* ---- to fuse ---- */
+
+static int check(const struct ha_ctx *ctx, const int *devs, int n)
+{
+	if (n < 1 || n > HA_MAX_RAILS) {
+		HA_WARN(NULL, "cannot fuse %d devices: 1 to %d are possible", n, HA_MAX_RAILS);
+		return -EINVAL;
+	}
+	for (int i = 0; i < n; i++) {
+		if (devs[i] < 0 || devs[i] >= ctx->ndevices) {
+			HA_WARN(NULL, "cannot fuse device %d: there are %d", devs[i], ctx->ndevices);
+			return -EINVAL;
+		}
+		for (int k = 0; k < i; k++)
+			if (devs[k] == devs[i]) {
+				HA_WARN(ha_device_name(&ctx->devices[devs[i]]), "cannot be fused with itself");
+				return -EINVAL;
+			}
+		if (ctx->devices[devs[i]].topo->is_ethernet != ctx->devices[devs[0]].topo->is_ethernet) {
+			HA_WARN(ha_device_name(&ctx->devices[devs[i]]), "cannot be fused with %s: one is InfiniBand, the other RoCE; "
+				"see NCCL_IB_HCA", ha_device_name(&ctx->devices[devs[0]]));
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static char *join_names(const struct ha_ctx *ctx, const int *devs, int n)
+{
+	char *name = malloc((size_t)n * (HA_DEVICE_NAME_MAX + 1)), *at = name;
+
+	for (int i = 0; name && i < n; i++)
+		at += sprintf(at, "%s%s", i ? "+" : "", ctx->devices[devs[i]].topo->name);
+	return name;
+}
+
+/* Under ctx->lock. */
+static int find_or_add(struct ha_ctx *ctx, const int *devs, int n, int *dev)
+{
+	struct ha_fused_list *list = &ctx->fused;
+	int count = atomic_load_explicit(&list->n, memory_order_relaxed);
+	struct ha_fused *f = &list->device[count];
+
+	for (int i = 0; i < count; i++)
+		if (list->device[i].n == n && !memcmp(list->device[i].member, devs, (size_t)n * sizeof(*devs))) {
+			*dev = ctx->ndevices + i;
+			return 0;
+		}
+	if (count == HA_FUSED_MAX) {
+		HA_WARN(NULL, "cannot fuse more devices: there are %d fused ones", HA_FUSED_MAX);
+		return -ENOSPC;
+	}
+	f->name = join_names(ctx, devs, n);
+	if (!f->name)
+		return -ENOMEM;
+	f->n = n;
+	memcpy(f->member, devs, (size_t)n * sizeof(*devs));
+	atomic_store_explicit(&list->n, count + 1, memory_order_release);
+	*dev = ctx->ndevices + count;
+	if (!ha_mpib_wanted(&ctx->config))
+		HA_INFO(f->name, "device %d, fused of %d", *dev, n);
+	return 0;
+}
+
+int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev)
+{
+	int err = ctx->mpib.on ? -EPERM : check(ctx, devs, n);
+
+	if (err)
+		return err; /* the two of MPIB are fused already */
+	if (n == 1) {
+		*dev = devs[0];
+		return 0;
+	}
+	pthread_mutex_lock(&ctx->lock);
+	err = find_or_add(ctx, devs, n, dev);
+	pthread_mutex_unlock(&ctx->lock);
+	return err;
+}
+
+/* ---- what NCCL is told ---- */
+
+int ha_ctx_ndevices(const struct ha_ctx *ctx)
+{
+	return ctx->mpib.on ? 1 : ctx->ndevices;
+}
+
+/* One more member: together they are as fast as all, and can do what each can. */
+static void add_member(struct ha_dev_props *all, const struct ha_dev_props *one)
+{
+	all->speed_mbps += one->speed_mbps;
+	all->ptr_support &= one->ptr_support;
+	all->force_flush |= one->force_flush;
+	if (one->latency_us > all->latency_us)
+		all->latency_us = one->latency_us;
+	if (one->max_comms < all->max_comms)
+		all->max_comms = one->max_comms;
+	if (one->max_p2p_bytes < all->max_p2p_bytes)
+		all->max_p2p_bytes = one->max_p2p_bytes;
+	if (one->max_coll_bytes < all->max_coll_bytes)
+		all->max_coll_bytes = one->max_coll_bytes;
+}
+
+int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
+{
+	const struct ha_fused *f = find(ctx, ctx->mpib.on && !dev ? ctx->ndevices : dev);
+
+	if ((!f && (dev < 0 || dev >= ctx->ndevices)) || (ctx->mpib.on && dev))
+		return -EINVAL;
+	ha_device_props(&ctx->devices[f ? f->member[0] : dev], props);
+	props->nmembers = f ? f->n : 1;
+	props->member[0] = f ? f->member[0] : dev;
+	for (int i = 1; f && i < f->n; i++) {
+		struct ha_dev_props one;
+
+		ha_device_props(&ctx->devices[f->member[i]], &one);
+		add_member(props, &one);
+		props->member[i] = f->member[i];
+	}
+	if (f)
+		props->name = f->name;
+	return 0;
+}

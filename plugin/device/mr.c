@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/device/mr.h"
+
+#include "base/log.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/connect/life.h"
+#include "plugin/device/rail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's offset and the address
+ * to agree within the page. Callers differ in what the offset belongs to, the address or its page: if it agrees with
+ * the address, both move back to the page; if it is a page's, it stays.
+ */
+static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
+{
+	struct ha_mr_want r = *w;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t in_page = w->addr & (page - 1);
+
+	r.addr -= in_page;
+	r.size = (in_page + w->size + page - 1) & ~(page - 1);
+	if (w->dmabuf && (w->offset & (page - 1)) == in_page)
+		r.offset -= in_page;
+	return r;
+}
+
+/* Reads behind received data need their queue pair ready: iflush may do nothing slow. */
+static bool needs_flush(const struct ha_bundle *b, int type)
+{
+	return !b->is_send && type != HA_MEM_HOST && !b->ctx->config.gdr_flush_disable;
+}
+
+/* Rails on one device share one registration through its cache. */
+static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
+{
+	bool flush = needs_flush(b, want->type);
+	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
+
+	b->flushable |= flush;
+	if (err) {
+		mr->entry[r->index] = NULL;
+		return err;
+	}
+	mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
+	mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
+	/* A rail that is not up gets its queue pair when it comes up. */
+	return flush && r->connected ? ha_rail_prepare_flush(b, r) : 0;
+}
+
+static void release(struct ha_bundle *b, struct ha_mr *mr)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		if (mr->entry[i])
+			ha_mr_cache_put(b->rail[i].dev->mr_cache, mr->entry[i]);
+	if (mr->want.dmabuf && mr->want.fd >= 0)
+		close(mr->want.fd);
+	free(mr);
+}
+
+/* The caller may close its descriptor at once; a rail that is not needed yet will want one. */
+static void keep_descriptor(const struct ha_bundle *b, struct ha_mr *mr)
+{
+	if (mr->want.dmabuf)
+		mr->want.fd = b->nrails > b->ndata || b->keyed != (1u << b->nrails) - 1 ?
+			fcntl(mr->want.fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+static const char *advice(int err, bool dmabuf, int type)
+{
+	if (err == -ENOMEM)
+		return "raise the limit of locked memory (ulimit -l)";
+	if (dmabuf)
+		return "kernel and driver must support dma-buf for RDMA";
+	if (type == HA_MEM_CUDA)
+		return "GPU memory needs nvidia_peermem (modprobe nvidia_peermem) or dma-buf";
+	return "is the buffer mapped, and writable?";
+}
+
+/* The device is gone, or about to be: failover's business. What is missing on it is registered when the rail is back. */
+static bool device_lost(const struct ha_bundle *b, int err)
+{
+	return b->flags & HA_FLAG_LIVES && (err == -EIO || err == -ENODEV || err == -ENXIO);
+}
+
+static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < b->nrails && !err; i++) {
+		if (!(b->keyed >> i & 1))
+			continue;
+		err = register_rail(b, &b->rail[i], mr, want);
+		if (!device_lost(b, err))
+			continue;
+		b->keyed &= (uint8_t)~(1u << i);
+		err = 0;
+	}
+	return err;
+}
+
+static void link_mr(struct ha_bundle *b, struct ha_mr *mr)
+{
+	mr->next = b->mrs;
+	if (mr->next)
+		mr->next->pprev = &mr->next;
+	mr->pprev = &b->mrs;
+	b->mrs = mr;
+}
+
+static void unlink_mr(struct ha_mr *mr)
+{
+	*mr->pprev = mr->next;
+	if (mr->next)
+		mr->next->pprev = mr->pprev;
+}
+
+int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd, unsigned flags,
+	      struct ha_mr **out)
+{
+	struct ha_mr_want want = {
+		.addr = (uintptr_t)data,
+		.size = size,
+		.offset = offset,
+		.fd = fd,
+		.dmabuf = fd >= 0,
+		.strict = flags & HA_MR_FORCE_SO,
+		.type = (uint8_t)type,
+	};
+	struct ha_mr *mr;
+	int err;
+
+	*out = NULL;
+	if (!size || (type != HA_MEM_HOST && type != HA_MEM_CUDA))
+		return -EINVAL;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->type = (uint8_t)type;
+	mr->addr = data;
+	mr->size = size;
+	want = round_to_pages(&want);
+	mr->want = want;
+	pthread_mutex_lock(&b->mr_lock);
+	err = register_all(b, mr, &want);
+	keep_descriptor(b, mr);
+	if (!err)
+		link_mr(b, mr);
+	pthread_mutex_unlock(&b->mr_lock);
+	if (err) {
+		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
+			type == HA_MEM_HOST ? "host" : "GPU", data, want.dmabuf ? " by dma-buf" : "", strerror(-err),
+			advice(err, want.dmabuf, type));
+		release(b, mr);
+		return err;
+	}
+	*out = mr;
+	return 0;
+}
+
+bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr)
+{
+	const struct ha_mr *at;
+
+	for (at = b->mrs; at && at != mr; at = at->next)
+		;
+	return at != NULL;
+}
+
+int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
+{
+	if (!mr)
+		return 0;
+	pthread_mutex_lock(&b->mr_lock);
+	unlink_mr(mr);
+	release(b, mr);
+	pthread_mutex_unlock(&b->mr_lock);
+	return 0;
+}
+
+void ha_bundle_free_mrs(struct ha_bundle *b)
+{
+	while (b->mrs) {
+		struct ha_mr *mr = b->mrs;
+
+		unlink_mr(mr);
+		release(b, mr);
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr.h - registered memory: one buffer of one connection, and the per-device cache of registrations behind it */
+#ifndef HA_CORE_MR_H
+#define HA_CORE_MR_H
+
+#include "plugin/core.h"
+
+#include <infiniband/verbs.h>
+
+struct ha_bundle;
+struct ha_device;
+struct ha_mr_cache;
+struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr_cache.c */
+
+#define HA_MR_FORCE_SO 1u /* NCCL_NET_MR_FLAG_FORCE_SO: writes must appear in order */
+
+/* What is to be registered. Entries are equal when these are, `fd` and `offset` apart: see mr_cache.c. */
+struct ha_mr_want {
+	uintptr_t addr; /* page-aligned unless dmabuf */
+	size_t size;
+	uint64_t offset; /* in the dma-buf */
+	int fd;
+	bool dmabuf;
+	bool strict; /* no relaxed ordering */
+	uint8_t type;
+};
+
+/* Keys by rail index; 0 = not registered on that rail's device (yet). */
+struct ha_mr {
+	uint32_t lkey[HA_MAX_RAILS];
+	uint32_t rkey[HA_MAX_RAILS];
+	uint8_t type; /* enum ha_mem_type */
+	void *addr;
+	size_t size;
+	struct ha_mr_entry *entry[HA_MAX_RAILS];
+	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is our own then */
+	struct ha_mr *next, **pprev; /* its bundle's list, under mr_lock */
+};
+
+/* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
+ * flight, which nobody should do and some do before they close. NULL is not. Under mr_lock, until it is no longer used. */
+bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
+
+/* limit: registrations kept that nobody uses any more. */
+struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);
+/* Deregisters everything. NULL is fine. */
+void ha_mr_cache_free(struct ha_mr_cache *cache);
+/* Register, or count one more user. */
+int ha_mr_cache_get(struct ha_mr_cache *cache, const struct ha_mr_want *want, struct ha_mr_entry **entry);
+void ha_mr_cache_put(struct ha_mr_cache *cache, struct ha_mr_entry *entry);
+const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *entry);
+/* For tests and status: entries in use, entries kept. */
+void ha_mr_cache_count(struct ha_mr_cache *cache, unsigned *used, unsigned *kept);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_cache.c - registrations of one protection domain, counted
+ *
+ * NCCL registers the same buffers once per connection; one ibv_mr serves them all. Entries are found by page range,
+ * type, ordering and kind. A dma-buf's descriptor and offset are not part of the key: NCCL exports the same memory
+ * anew for each registration and closes the descriptor at once, so the number says nothing, while a range of addresses
+ * that is registered cannot change its memory under us.
+ *
+ * An entry that nobody uses any more is deregistered, unless HA_NCCL_MR_CACHE_ENTRIES asks to keep that many of the
+ * most recently used. Keeping is only right for a program that never gives registered memory back to the system: if
+ * pages are unmapped and others mapped at their address, a kept registration goes on pointing at the old pages, and
+ * data lands where nobody looks. Hence 0 by default; and GPU memory is never kept, because its addresses are reused at
+ * once.
+ */
+#include "plugin/device/mr.h"
+
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 256
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct ha_mr_entry {
+	struct ha_mr_want want;
+	struct ibv_mr *mr;
+	unsigned users;
+	struct ha_mr_entry *next; /* in its bucket */
+	/* While users == 0: the kept ones, from the most to the least recently used. */
+	struct ha_mr_entry *newer, *older;
+};
+
+struct ha_mr_cache {
+	struct ha_device *dev;
+	pthread_mutex_t lock; /* everything below; across the slow verbs, so that two threads register a buffer once */
+	unsigned limit, used, kept;
+	struct ha_mr_entry *newest, *oldest;
+	struct ha_mr_entry *bucket[BUCKETS];
+};
+
+static unsigned hash(const struct ha_mr_want *w)
+{
+	return (unsigned)((w->addr >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56) % BUCKETS;
+}
+
+static bool same(const struct ha_mr_want *a, const struct ha_mr_want *b)
+{
+	return a->addr == b->addr && a->size == b->size && a->type == b->type && a->strict == b->strict &&
+	       a->dmabuf == b->dmabuf;
+}
+
+static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, unsigned access, struct ibv_mr **mr)
+{
+	const struct ha_verbs_ops *v = dev->ctx->verbs;
+
+	if (w->dmabuf)
+		return v->reg_dmabuf_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd, (int)access, mr);
+	return v->reg_mr(v, dev->pd, (void *)w->addr, w->size, w->addr, access, mr);
+}
+
+/* Relaxed ordering where it may be; a device that refuses it once is not asked again. */
+static int do_register(struct ha_device *dev, const struct ha_mr_want *w, struct ibv_mr **mr)
+{
+	bool relaxed = !w->strict && atomic_load_explicit(&dev->relaxed, memory_order_relaxed);
+	int err = relaxed ? verbs_register(dev, w, ACCESS | IBV_ACCESS_RELAXED_ORDERING, mr) : -EINVAL;
+
+	if (!relaxed)
+		return verbs_register(dev, w, ACCESS, mr);
+	if (err != -EINVAL && err != -EOPNOTSUPP)
+		return err;
+	err = verbs_register(dev, w, ACCESS, mr);
+	if (!err && atomic_exchange_explicit(&dev->relaxed, false, memory_order_relaxed))
+		HA_INFO(dev->name, "the device refuses memory with relaxed ordering; none is used");
+	return err;
+}
+
+static void unkeep(struct ha_mr_cache *c, struct ha_mr_entry *e)
+{
+	*(e->newer ? &e->newer->older : &c->newest) = e->older;
+	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
+	c->kept--;
+}
+
+static void keep(struct ha_mr_cache *c, struct ha_mr_entry *e)
+{
+	e->newer = NULL;
+	e->older = c->newest;
+	*(c->newest ? &c->newest->newer : &c->oldest) = e;
+	c->newest = e;
+	c->kept++;
+}
+
+static void drop(struct ha_mr_cache *c, struct ha_mr_entry *e)
+{
+	const struct ha_verbs_ops *v = c->dev->ctx->verbs;
+	struct ha_mr_entry **at = &c->bucket[hash(&e->want)];
+	int err = v->dereg_mr(v, e->mr);
+
+	if (err)
+		HA_WARN(c->dev->name, "cannot deregister %zu bytes at %#lx: %s", e->want.size,
+			(unsigned long)e->want.addr, strerror(-err));
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	free(e);
+}
+
+static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_mr_entry **entry)
+{
+	struct ha_mr_entry *e = calloc(1, sizeof(*e));
+	int err = -ENOMEM;
+
+	if (e) {
+		e->want = *want;
+		err = do_register(c->dev, want, &e->mr);
+	}
+	/* What is kept for later may be what is missing now. */
+	while (err == -ENOMEM && e && c->oldest) {
+		struct ha_mr_entry *old = c->oldest;
+
+		unkeep(c, old);
+		drop(c, old);
+		err = do_register(c->dev, want, &e->mr);
+	}
+	if (err) {
+		free(e);
+		return err;
+	}
+	e->users = 1;
+	e->next = c->bucket[hash(want)];
+	c->bucket[hash(want)] = e;
+	c->used++;
+	*entry = e;
+	return 0;
+}
+
+int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_mr_entry **entry)
+{
+	struct ha_mr_entry *e;
+	int err = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (e = c->bucket[hash(want)]; e && !same(&e->want, want); e = e->next)
+		;
+	if (!e) {
+		err = add(c, want, entry);
+	} else {
+		if (!e->users++) {
+			unkeep(c, e);
+			c->used++;
+		}
+		*entry = e;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+void ha_mr_cache_put(struct ha_mr_cache *c, struct ha_mr_entry *e)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!--e->users) {
+		c->used--;
+		if (!c->limit || e->want.dmabuf || e->want.type != HA_MEM_HOST) {
+			drop(c, e);
+		} else {
+			keep(c, e);
+			while (c->kept > c->limit) {
+				e = c->oldest;
+				unkeep(c, e);
+				drop(c, e);
+			}
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *e)
+{
+	return e->mr;
+}
+
+void ha_mr_cache_count(struct ha_mr_cache *c, unsigned *used, unsigned *kept)
+{
+	pthread_mutex_lock(&c->lock);
+	*used = c->used;
+	*kept = c->kept;
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit)
+{
+	struct ha_mr_cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->dev = dev;
+	c->limit = limit;
+	pthread_mutex_init(&c->lock, NULL);
+	return c;
+}
+
+void ha_mr_cache_free(struct ha_mr_cache *c)
+{
+	if (!c)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++)
+		while (c->bucket[i])
+			drop(c, c->bucket[i]);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

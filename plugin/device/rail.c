@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/device/rail.h"
+
+#include "base/log.h"
+#include "base/random.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/device/hookup.h"
+#include "rdma/topo/device.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as
+ * well. */
+#define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
+#define INLINE_SEND sizeof(struct ha_sizes)
+
+#define RNR_RETRY_FOREVER 7  /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
+#define RNR_TIMER_640US 12   /* IBTA table 45 */
+#define HOP_LIMIT 255
+#define CLOSE_DRAIN_MAX 4096 /* completions looked at when a rail closes */
+
+static const struct ha_verbs_ops *verbs(const struct ha_bundle *b)
+{
+	return b->ctx->verbs;
+}
+
+static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char *what, int err, const char *advice)
+{
+	HA_WARN(b->name, "rail %u (%s): cannot %s: %s%s%s", r->index, ha_device_name(r->dev), what, strerror(-err),
+		advice ? "; " : "", advice ? advice : "");
+	return err;
+}
+
+/*
+ * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which completes after an
+ * error. A receiver's: also an immediate per slot, which is all that the sender may send before we let it go on.
+ */
+static int cq_entries(const struct ha_bundle *b, const struct ha_device *dev)
+{
+	int n = (int)(b->is_send ? dev->send_depth : dev->recv_depth) + HA_SLOTS;
+
+	return n < dev->topo->attr.max_cqe ? n : dev->topo->attr.max_cqe;
+}
+
+static int create_qp(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_device *dev = r->dev;
+	uint32_t depth = b->is_send ? dev->send_depth : dev->recv_depth;
+	uint32_t inlines[] = { b->is_send ? INLINE_SEND : INLINE_RECV, INLINE_SEND, 0 };
+	int err = -EINVAL;
+
+	/* A device may refuse the sum of what it allows one by one: less inline room first, then a shorter queue. */
+	for (uint32_t d = depth; d && d >= depth / 4; d /= 2)
+		for (unsigned i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
+			struct ibv_qp_init_attr init = {
+				.qp_context = b,
+				.send_cq = r->cq,
+				.recv_cq = r->cq,
+				.srq = dev->srq,
+				.cap = { .max_send_wr = d, .max_send_sge = 1, .max_inline_data = inlines[i] },
+				.qp_type = IBV_QPT_RC,
+			};
+
+			err = verbs(b)->create_qp(verbs(b), dev->pd, &init, &r->qp);
+			if (!err) {
+				r->sq_depth = d;
+				r->max_inline = init.cap.max_inline_data;
+				return 0;
+			}
+			r->qp = NULL;
+			if (err != -EINVAL && err != -ENOMEM && err != -ENOSPC)
+				return err;
+		}
+	return err;
+}
+
+static int to_init(struct ha_bundle *b, struct ha_device *dev, struct ibv_qp *qp, int access)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)b->ctx->config.ib_pkey,
+		.port_num = (uint8_t)dev->topo->port,
+		.qp_access_flags = (unsigned)access,
+	};
+
+	return verbs(b)->modify_qp(verbs(b), qp, &attr,
+				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece *out)
+{
+	struct ibv_ece ece = { 0 };
+
+	memset(out, 0, sizeof(*out));
+	if (verbs(b)->query_ece(verbs(b), r->qp, &ece))
+		return; /* this device has none */
+	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
+}
+
+int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
+{
+	int err = ha_device_open(dev);
+
+	if (err)
+		return err;
+	r->dev = dev;
+	r->self = ha_device_address(dev);
+	r->sq_posted = r->sq_retired = 0;
+	r->hot = &dev->hot;
+	r->max_msg = ha_device_max_msg(dev);
+	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
+	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
+	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, b->ring_size, (uintptr_t)b->ring,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
+	if (err) {
+		r->ring_mr = NULL;
+		return failed(b, r, "register the rings", err, "raise the limit of locked memory (ulimit -l)");
+	}
+	r->ring_lkey = r->ring_mr->lkey;
+	err = verbs(b)->create_cq(verbs(b), dev->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
+	if (err) {
+		r->cq = NULL;
+		return failed(b, r, "create a completion queue", err, "the device may have run out of them (maxComms)");
+	}
+	err = create_qp(b, r);
+	if (err)
+		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
+	if (!b->is_send)
+		ha_device_promise(dev);
+	r->rq_base = r->rq_debt = HA_REFILL - ha_device_portion(dev);
+	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
+	if (err)
+		return failed(b, r, "bring the queue pair to INIT", err, "is NCCL_IB_PKEY right?");
+	query_ece(b, r, &r->ece);
+	return 0;
+}
+
+void ha_rail_describe(const struct ha_rail *r, struct ha_wire_qp *qp)
+{
+	*qp = (struct ha_wire_qp){
+		.qpn = r->qp->qp_num,
+		.psn = r->psn,
+		.lid = r->self.lid,
+		.mtu = r->self.mtu,
+		.link_layer = r->dev->topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
+		.ring_rkey = r->ring_mr->rkey,
+	};
+	memcpy(qp->gid, &r->self.gid, sizeof(qp->gid));
+}
+
+void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
+{
+	memset(rail, 0, sizeof(*rail));
+	ha_rail_describe(r, &rail->qp);
+	rail->guid = r->dev->topo->guid;
+	rail->ece = r->ece;
+	snprintf(rail->name, sizeof(rail->name), "%.*s", (int)sizeof(rail->name) - 1, ha_device_name(r->dev));
+}
+
+/* ---- addresses ---- */
+
+/* The routable part of a GID on InfiniBand with FLIDs: bytes 4 and 5 (NVIDIA's router scheme; 0 = none). */
+static uint16_t gid_flid(const uint8_t *gid)
+{
+	return (uint16_t)(gid[4] << 8 | gid[5]);
+}
+
+static bool same_subnet(const uint8_t *a, const uint8_t *b)
+{
+	return !memcmp(a + 6, b + 6, 2);
+}
+
+static int traffic_class(const struct ha_bundle *b)
+{
+	if (b->ctx->config.ib_tc >= 0)
+		return b->ctx->config.ib_tc;
+	return b->traffic_class >= 0 && b->traffic_class <= 255 ? b->traffic_class : 0;
+}
+
+/* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is the address. */
+static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer,
+		      struct ibv_ah_attr *ah)
+{
+	const struct ha_topo_device *topo = r->dev->topo;
+
+	*ah = (struct ibv_ah_attr){
+		.sl = (uint8_t)(b->ctx->config.ib_sl > 0 ? b->ctx->config.ib_sl : 0),
+		.port_num = (uint8_t)topo->port,
+	};
+	if (!topo->is_ethernet && same_subnet(r->self.gid.raw, peer->gid)) {
+		ah->dlid = peer->lid;
+		return;
+	}
+	ah->is_global = 1;
+	memcpy(&ah->grh.dgid, peer->gid, sizeof(ah->grh.dgid));
+	ah->grh.sgid_index = (uint8_t)r->self.gid_index;
+	ah->grh.hop_limit = HOP_LIMIT;
+	ah->grh.traffic_class = (uint8_t)traffic_class(b);
+	if (!topo->is_ethernet)
+		ah->dlid = gid_flid(peer->gid) ? gid_flid(peer->gid) : peer->lid;
+}
+
+static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = (enum ibv_mtu)(peer->mtu < r->self.mtu ? peer->mtu : r->self.mtu),
+		.dest_qp_num = peer->qpn,
+		.rq_psn = peer->psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = RNR_TIMER_640US,
+	};
+
+	fill_path(b, r, peer, &attr.ah_attr);
+	return attr;
+}
+
+static struct ibv_qp_attr rts_attr(const struct ha_bundle *b, uint32_t psn)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.timeout = (uint8_t)ha_config_timeout(&b->ctx->config),
+		.retry_cnt = (uint8_t)b->ctx->config.qp_retry_cnt,
+		.rnr_retry = RNR_RETRY_FOREVER,
+		.sq_psn = psn,
+		.max_rd_atomic = 1,
+	};
+}
+
+int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer, void (*tell)(void *arg), void *arg)
+{
+	struct ha_hookup *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	r->peer = *peer;
+	r->ring_rkey = peer->qp.ring_rkey;
+	h->dev = r->dev;
+	h->qp = r->qp;
+	h->cq = r->cq;
+	h->rtr = rtr_attr(b, r, &peer->qp);
+	h->rts = rts_attr(b, r->psn);
+	h->ece = r->ece;
+	h->peer_ece = peer->ece;
+	h->listener = !b->is_send;
+	h->tell = tell;
+	h->arg = arg;
+	r->hookup = h;
+	ha_hookup_start(b->ctx, h);
+	return 0;
+}
+
+int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_hookup *h = r->hookup;
+	int err;
+
+	if (!ha_hookup_over(h))
+		return -EAGAIN;
+	err = h->err;
+	if (err)
+		failed(b, r, h->failed, err, h->advice);
+	r->ece = h->ece;
+	r->hookup = NULL;
+	ha_hookup_free(h);
+	if (err)
+		return err;
+	r->connected = true;
+	return 0;
+}
+
+void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (!r->hookup)
+		return;
+	if (!ha_hookup_abandon(r->hookup)) {
+		r->qp = NULL;
+		r->cq = NULL;
+		if (!b->is_send)
+			ha_device_unpromise(r->dev);
+	}
+	r->hookup = NULL;
+}
+
+int ha_rail_mtu_bytes(const struct ha_rail *r)
+{
+	int mtu = r->peer.qp.mtu < r->self.mtu ? r->peer.qp.mtu : r->self.mtu;
+
+	return 128 << mtu; /* IBV_MTU_256 is 1 */
+}
+
+/* ---- flush ---- */
+
+int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_context = b,
+		.cap = { .max_send_wr = HA_FLUSHES, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp_attr rtr, rts;
+	struct ha_wire_qp self;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	int err;
+
+	if (ha_rail_flush_cq(r))
+		return 0;
+	err = verbs(b)->create_cq(verbs(b), r->dev->verbs, HA_FLUSHES, b, NULL, 0, &cq);
+	if (err)
+		return failed(b, r, "create the completion queue for flushes", err, NULL);
+	init.send_cq = init.recv_cq = cq;
+	err = verbs(b)->create_qp(verbs(b), r->dev->pd, &init, &qp);
+	if (err) {
+		failed(b, r, "create the queue pair for flushes", err, NULL);
+		goto destroy_cq;
+	}
+	ha_rail_describe(r, &self);
+	self.qpn = qp->qp_num;
+	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
+	rtr = rtr_attr(b, r, &self);
+	rts = rts_attr(b, self.psn);
+	if (!err)
+		err = verbs(b)->modify_qp(verbs(b), qp, &rtr, HA_RTR_MASK);
+	if (!err)
+		err = verbs(b)->modify_qp(verbs(b), qp, &rts, HA_RTS_MASK);
+	if (err) {
+		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
+		goto destroy_qp;
+	}
+	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this connection. */
+	r->flush_qp = qp;
+	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
+	return 0;
+
+destroy_qp:
+	verbs(b)->destroy_qp(verbs(b), qp);
+destroy_cq:
+	verbs(b)->destroy_cq(verbs(b), cq);
+	return err;
+}
+
+/* ---- the end ---- */
+
+/*
+ * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it consumes no more, so
+ * what its completion queue holds then is all; it goes back to the other connections.
+ */
+static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc[16];
+	int n, total = 0;
+
+	verbs(b)->modify_qp(verbs(b), r->qp, &attr, IBV_QP_STATE);
+	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
+		for (int i = 0; i < n; i++)
+			r->rq_debt += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
+		total += n;
+	}
+	ha_device_repay(r->dev, r->rq_debt - r->rq_base);
+	r->rq_debt = r->rq_base;
+	if (!b->is_send)
+		ha_device_unpromise(r->dev);
+}
+
+static void destroy_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
+{
+	if (qp)
+		verbs(b)->destroy_qp(verbs(b), qp);
+	if (cq)
+		verbs(b)->destroy_cq(verbs(b), cq);
+}
+
+/* A queue pair in RESET takes and sends nothing; what it is made of may go at leisure. */
+static void bury_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) || !ha_reaper_take(b->ctx, qp, cq))
+		destroy_pair(b, qp, cq);
+}
+
+static void close_by(struct ha_bundle *b, struct ha_rail *r,
+		     void (*end)(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq))
+{
+	ha_rail_unhook(b, r);
+	if (r->flush_qp || r->flush_cq)
+		end(b, r->flush_qp, r->flush_cq);
+	r->flush_qp = NULL;
+	r->flush_cq = NULL;
+	if (r->qp)
+		settle_receives(b, r);
+	if (r->qp || r->cq)
+		end(b, r->qp, r->cq);
+	if (r->ring_mr)
+		verbs(b)->dereg_mr(verbs(b), r->ring_mr);
+	r->qp = NULL;
+	r->cq = NULL;
+	r->ring_mr = NULL;
+	r->connected = false;
+}
+
+void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
+{
+	close_by(b, r, destroy_pair);
+}
+
+void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r)
+{
+	close_by(b, r, bury_pair);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * beat.c - does a rail that is up still answer?
+ *
+ * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in
+ * a soft time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat
+ * a rail gets a word of eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the answer
+ * needs nobody's processor there, and a peer that sleeps is no dead path. A rail that carries data may stand still for the soft
+ * time-out (rto.h), one that only waits misses three beats.
+ * When one connection's time-out proves a path silent, at this end or at the other, those of this process that share the path and
+ * have been still for half as long themselves wait no longer: one that came to the dead path later would cost the job its own
+ * time-out after the first one's. Any that moves, or has nothing outstanding, is evidence that the path is sound, and stays.
+ * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
+ */
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MISSES 3
+#define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent, */
+#define DOUBTED_PART 2	 /* and which has seen nothing itself for this part of the time-out: any has a beat out after a quarter of it */
+#define MISSING 2 /* beats, and for this part of the time-out nothing has moved: what will be needed without the rail is prepared */
+#define MISSING_PART 4
+#define LOOKS 100 /* so that the time-out ends within 2 % of it, or a beat later when work came after a pause */
+
+static uint64_t heartbeat_ns(const struct ha_bundle *b)
+{
+	return (uint64_t)b->ctx->config.heartbeat_ms * HA_NS_PER_MS;
+}
+
+static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still, r->sq_posted);
+
+	if (err && err != -EAGAIN) {
+		ha_rail_failed(b, r, NULL, err);
+		return;
+	}
+	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
+	k->beat_mark = err ? r->sq_posted - (b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal) : r->sq_posted;
+	k->beat_sent_at = now;
+}
+
+/* The same two ports. */
+static bool same_path(const struct ha_rail *a, const struct ha_rail *b)
+{
+	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid && !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
+}
+
+void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r)
+{
+	for (struct ha_bundle *other = b->ctx->bundles; other; other = other->next)
+		for (unsigned i = 0; i < other->nrails; i++) {
+			struct ha_rail *o = &other->rail[i];
+
+			if (o == r || o->state != HA_RAIL_UP || !same_path(o, r))
+				continue;
+			other->ctl[i].doubted = true;
+			other->ctl[i].look_at = 0;
+			ha_due_now(other);
+		}
+}
+
+/* Only what was asked for can be missing: a clear-to-send tells nothing of its end, and this process may have been stopped
+ * for a while. */
+static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	bool data = b->weight[r->index] || (b->moves && r->index < b->ndata);
+	uint64_t patience = data ? b->rto.rto_ns : MISSES * heartbeat_ns(b), doubted = b->rto.rto_ns / DOUBTED_PART;
+	/* A sender's data asks for its end by itself. */
+	uint64_t asked = b->is_send && data ? 0 : k->beat_sent_at;
+	uint64_t still = now - (k->still_since > asked ? k->still_since : asked);
+
+	if (!(b->flags & HA_FLAG_LIVES))
+		return; /* without failover the queue pair alone decides */
+	if (!k->beat_sent_at)
+		return;
+	if (still >= patience && k->misses >= MISSES) { /* looks count, not time alone: who was stopped has not looked */
+		ha_rail_suspect(b, r, data ? HA_CAUSE_TIMEOUT : HA_CAUSE_HEARTBEAT,
+				"nothing moves for %.0f ms; %u work requests are outstanding", (double)still / 1e6,
+				r->sq_posted - r->sq_retired);
+		if (data)
+			ha_beat_silence(b, r);
+	} else if (k->doubted && still >= doubted && k->misses >= DOUBTED_MISSES) {
+		ha_rail_suspect(b, r, HA_CAUSE_SIBLING, "another connection has proved its path silent, and nothing moves here for %.0f ms; "
+				"%u work requests are outstanding", (double)still / 1e6, r->sq_posted - r->sq_retired);
+	}
+}
+
+bool ha_beat_missing(const struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		const struct ha_control *k = &b->ctl[i];
+
+		if (b->rail[i].state == HA_RAIL_UP && b->weight[i] && k->beat_sent_at && k->misses >= MISSING &&
+		    k->looked_at - k->still_since >= b->rto.rto_ns / MISSING_PART)
+			return true;
+	}
+	return false;
+}
+
+/* Since when nothing moves; true: it stands still with work outstanding. What was posted at any time since a look long ago at an
+ * idle rail has only just been seen. */
+static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t soon = b->rto.rto_ns / LOOKS;
+	bool moved = r->sq_retired != k->retired_seen, idle = r->sq_posted == r->sq_retired;
+
+	/* A path on which something was answered a moment ago is sound, whatever others say. */
+	if (moved || idle)
+		k->doubted = false;
+	if (moved || idle || (k->idle_seen && now - k->looked_at > 2 * soon))
+		k->still_since = now;
+	k->retired_seen = r->sq_retired;
+	k->idle_seen = idle;
+	k->looked_at = now;
+	k->look_at = moved || !idle ? now + soon : UINT64_MAX;
+	return !moved && !idle;
+}
+
+void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t interval = heartbeat_ns(b);
+	bool still;
+
+	if (!b->is_send)
+		ha_life_pings(b, r, now);
+	if (r->state != HA_RAIL_UP)
+		return;
+	still = look(b, r, now);
+	if (k->beat_sent_at && (int32_t)(r->sq_retired - k->beat_mark) >= 0)
+		k->beat_sent_at = 0;
+	if (interval > b->rto.rto_ns / 4)
+		interval = b->rto.rto_ns / 4;
+	if (now >= k->beat_at || (still && !k->beat_sent_at)) {
+		if (!k->beat_sent_at) {
+			k->misses = 0;
+			beat(b, r, now);
+			k->idle_seen = false; /* its own word is outstanding since now */
+			if (r->index == b->first)
+				ha_gate_arm(b);
+		} else {
+			k->misses++;
+		}
+		k->beat_at = now + interval;
+	}
+	if (k->look_at > k->beat_at)
+		k->look_at = k->beat_at;
+	if (k->look_at > k->still_since + b->rto.rto_ns && now < k->still_since + b->rto.rto_ns)
+		k->look_at = k->still_since + b->rto.rto_ns;
+	judge(b, r, now);
+	ha_due(b, k->look_at);
+}

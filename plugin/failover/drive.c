@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * drive.c - the driver's rounds: which connection makes a step now, what a step is, what can wait
+ */
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/report/journal.h"
+#include "plugin/connect/life.h"
+#include "plugin/channel/peer.h"
+
+/* How soon a bundle is looked at again whose owner was inside, ns. */
+#define AGAIN_NS 20000u
+/* Bundles that one barrier serves; their owners are kept out until it is their turn. */
+#define TAKEN_MAX 32
+/* What is not urgent waits so long at most for what is. */
+#define URGENT_NS (20 * HA_NS_PER_MS)
+#define TIDIED_MAX 4 /* rails whose objects one round destroys */
+
+void ha_due(struct ha_bundle *b, uint64_t at)
+{
+	if (at < b->due)
+		b->due = at;
+}
+
+void ha_due_now(struct ha_bundle *b)
+{
+	b->due = b->ctx->due = 0;
+}
+
+void ha_bundle_drive_soon(struct ha_bundle *b)
+{
+	/* Release: what the owner saw is there for the driver that finds the bit, and the bit for who finds the call. */
+	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) & HA_ATTN_DRIVE)
+		return;
+	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
+	ha_service_wake(b->ctx);
+}
+
+/* Everything that was lost with a rail has found another carrier. */
+static void tell_failed_over(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_control *k = &b->ctl[i];
+
+		if (!k->owed || b->parked || !b->active)
+			continue;
+		k->owed = false;
+		ha_journal_event(b->ctx, &(struct ha_event){
+			.kind = HA_EVENT_FAILED_OVER, .cause = k->cause, .bundle = b, .rail = &b->rail[i],
+			.requests = k->replayed_requests, .bytes = k->replayed_bytes,
+			.stall_ns = ha_clock_now(b->ctx->clock) - k->suspected_at, .registration_ns = k->registration_ns });
+	}
+}
+
+static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	switch (r->state) {
+	case HA_RAIL_UP:
+		ha_beat_step(b, r, now);
+		break;
+	case HA_RAIL_FENCING:
+	case HA_RAIL_FENCED:
+		ha_fence_step(b, r, now);
+		break;
+	case HA_RAIL_DOWN:
+	case HA_RAIL_JOIN:
+	case HA_RAIL_PROBE:
+		ha_life_step(b, r, now);
+		break;
+	}
+}
+
+/*
+ * The owner polls what carries data. The driver looks when it is time to judge, when work is due and room is short, and where
+ * nobody else may: not in every step, since a look at an empty queue costs much on some devices.
+ */
+static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
+		return true;
+	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].look_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
+					  b->doomed || ha_ctx_self_driven(b->ctx));
+}
+
+/* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever. */
+static uint64_t urgent_until(const struct ha_bundle *b)
+{
+	uint64_t until = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		const struct ha_control *k = &b->ctl[i];
+
+		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED || k->owed) && k->working &&
+		    k->suspected_at + URGENT_NS > until)
+			until = k->suspected_at + URGENT_NS;
+	}
+	return until;
+}
+
+/* The bundle is taken. */
+static void drive(struct ha_bundle *b)
+{
+	uint64_t now;
+
+	/* Acquire: pairs with ha_bundle_drive_soon. */
+	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
+	b->due = UINT64_MAX;
+	ha_bundle_hear(b);
+	ha_mail_read(b);
+	ha_wishes_take(b);
+	now = ha_clock_now(b->ctx->clock);
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (poll_wanted(b, &b->rail[i], now))
+			ha_rail_poll(b, &b->rail[i]);
+	now = ha_clock_now(b->ctx->clock); /* not before any suspicion */
+	if (b->abort_due)
+		ha_talk(b, now);
+	if (b->doomed)
+		ha_doom_step(b);
+	for (unsigned i = 0; i < b->nrails; i++)
+		rail_step(b, &b->rail[i], now);
+	if (b->flags & HA_FLAG_LIVES && !b->error) {
+		for (unsigned i = 0; i < b->nrails; i++)
+			ha_keys_step(b, &b->rail[i]);
+		ha_replay(b);
+		tell_failed_over(b);
+		if (!b->farewell && !b->doomed)
+			ha_dark_step(b, now);
+	}
+	if (b->farewell && !b->doomed)
+		ha_farewell_step(b, now);
+	ha_bundle_words(b);
+	if (b->doomed)
+		ha_doom_step(b);
+	ha_talk(b, now);
+	b->urgent_until = urgent_until(b);
+	/* What the steps themselves asked for is due at once. */
+	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
+		b->due = now;
+}
+
+/* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. */
+static void slow_steps(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_control *k = &b->ctl[i];
+
+		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_life_slow(b, &b->rail[i]))
+			b->due = 0;
+		if (k->keys == HA_KEYS_WANTED) {
+			ha_keys_register(b, &b->rail[i]);
+			b->due = 0;
+		}
+	}
+}
+
+static bool is_due(struct ha_bundle *b, uint64_t now)
+{
+	return b->due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE;
+}
+
+/* The next bundles that are due, from *at on, claimed by one barrier; how many. */
+static unsigned claim(struct ha_ctx *ctx, struct ha_bundle **at, struct ha_bundle *claimed[TAKEN_MAX])
+{
+	uint64_t now = ha_clock_now(ctx->clock);
+	unsigned n = 0;
+
+	for (; *at && n < TAKEN_MAX; *at = (*at)->next)
+		if (is_due(*at, now)) {
+			ha_bundle_claim(*at);
+			claimed[n++] = *at;
+		}
+	if (n)
+		ha_guard_barrier(ctx);
+	return n;
+}
+
+/* Every bundle that is due makes a step. Returns when those whose owner was inside are to be tried again. */
+static uint64_t drive_all(struct ha_ctx *ctx)
+{
+	struct ha_bundle *claimed[TAKEN_MAX], *at = ctx->bundles;
+	uint64_t next = UINT64_MAX;
+	unsigned n;
+
+	while ((n = claim(ctx, &at, claimed)) > 0)
+		for (unsigned i = 0; i < n; i++) {
+			if (!ha_bundle_claimed(claimed[i])) {
+				next = ha_clock_now(ctx->clock) + AGAIN_NS;
+				continue;
+			}
+			drive(claimed[i]);
+			ha_bundle_give(claimed[i]);
+		}
+	return next;
+}
+
+/* Objects of lives that are over go when nobody waits for anything else; some in each round. Returns when there are more. */
+static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	unsigned n = 0;
+
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++) {
+			struct ha_control *k = &b->ctl[i];
+
+			if (!k->tidy_at || k->slow != HA_SLOW_NONE)
+				continue;
+			if (now >= k->tidy_at && n++ < TIDIED_MAX)
+				ha_life_tidy(b, &b->rail[i]);
+			else if (k->tidy_at < next)
+				next = k->tidy_at;
+		}
+	return next;
+}
+
+/* Everything that is due; when something will be again. */
+static uint64_t look_at_all(struct ha_ctx *ctx)
+{
+	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
+
+	/* Fences, and what the peers must hear of them, first: all connections of a lost device wait for that. */
+	ha_peers_depart(ctx);
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		slow_steps(b);
+	now = ha_clock_now(ctx->clock);
+	/* One bundle's fault may be another's that came before it. */
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next) {
+		if (b->due < next)
+			next = b->due;
+		if (b->urgent_until > urgent)
+			urgent = b->urgent_until;
+	}
+	if (now < urgent)
+		return urgent < next ? urgent : next;
+	ha_journal_release(ctx);
+	tidy = tidy_all(ctx, now);
+	return tidy < next ? tidy : next;
+}
+
+uint64_t ha_failover_round(struct ha_ctx *ctx)
+{
+	/* Acquire: pairs with ha_bundle_drive_soon. A call that comes from here on is for the next round. */
+	bool called = atomic_exchange_explicit(&ctx->called, false, memory_order_acquire);
+
+	if (called || ha_clock_now(ctx->clock) >= ctx->due)
+		ctx->due = look_at_all(ctx);
+	return ctx->due;
+}

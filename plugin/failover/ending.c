@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ending.c - the end of a connection: in order, with an error, or because no rail came back
+ */
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+#include "plugin/failover/choice.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/report/journal.h"
+#include "plugin/mutation.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (b->doomed)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(b->doom_text, sizeof(b->doom_text), fmt, ap);
+	va_end(ap);
+	b->doomed = err;
+	b->doom_cause = (uint8_t)cause;
+	b->doom_quiet = cause == HA_CAUSE_NONE;
+	b->abort_due = !b->doom_quiet && cause != HA_CAUSE_PEER_GONE && !b->farewell && b->flags & HA_FLAG_LIVES;
+	ha_bundle_drive_soon(b);
+}
+
+/* What the receiver said when it closed has arrived is complete. */
+static void settle_sends(struct ha_send *s, uint64_t done)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		struct ha_send_slot *slot = &s->slot[e];
+
+		if (slot->n && !slot->open && slot->idx < s->head && slot->idx < done && slot->pending) {
+			slot->parked = 0;
+			ha_send_settled(slot);
+		}
+	}
+}
+
+static bool sends_pending(const struct ha_send *s)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++)
+		if (s->slot[e].pending)
+			return true;
+	return false;
+}
+
+static bool fencing(const struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->rail[i].state == HA_RAIL_FENCING)
+			return true;
+	return false;
+}
+
+void ha_farewell_step(struct ha_bundle *b, uint64_t now)
+{
+	const struct ha_recv *c = (const struct ha_recv *)b;
+	bool waiting;
+
+	if (b->is_send)
+		settle_sends((struct ha_send *)b, b->peer_done);
+	waiting = b->is_send ? sends_pending((struct ha_send *)b) : c->done < b->peer_done || c->flush_busy;
+	if (waiting && (now < b->farewell_until || fencing(b))) {
+		ha_due(b, now + HA_NS_PER_MS);
+		return;
+	}
+	ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_NONE, "the peer has closed");
+}
+
+void ha_doom_step(struct ha_bundle *b)
+{
+	bool over = true;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_rail *r = &b->rail[i];
+
+		ha_rail_suspect(b, r, b->doom_cause, "the connection ends");
+		if (r->state == HA_RAIL_FENCED)
+			r->state = HA_RAIL_DOWN;
+		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
+	}
+	if ((!over && !HA_MUTATION(EARLY_ERROR)) || b->error)
+		return;
+	if (!b->doom_quiet)
+		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->doom_cause, .bundle = b,
+							     .text = b->doom_text });
+	b->error = b->doomed;
+	/* Release: whoever sees the bit sees the error. */
+	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
+}
+
+void ha_dark_step(struct ha_bundle *b, uint64_t now)
+{
+	uint64_t patience = ha_patience_ns(b->ctx);
+
+	if (b->active) {
+		b->dark_since = 0;
+		return;
+	}
+	if (!b->dark_since) {
+		b->dark_since = now;
+		for (unsigned i = 0; i < b->nrails; i++) /* those that were not needed until now, too */
+			if (b->rail[i].state == HA_RAIL_DOWN)
+				ha_life_hurry(b, &b->rail[i]);
+	}
+	if (!b->stream && b->reset)
+		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
+			       "and no rail answers; look at the log of that rank");
+	else if (!b->stream)
+		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
+	else if (!ha_life_possible(b))
+		ha_bundle_doom(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");
+	else if (now - b->dark_since >= patience)
+		ha_bundle_doom(b, -EIO, HA_CAUSE_RETRIES, "no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
+			       (double)patience / 1e9);
+	else
+		ha_due(b, b->dark_since + patience);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * failover.c - what happened, and what it means for a rail: the owner's and the devices' word; how a connection is launched
+ */
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/report/journal.h"
+#include "plugin/connect/life.h"
+#include "plugin/mutation.h"
+#include "plugin/balance/policy.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static bool quiet(const struct ha_bundle *b)
+{
+	return b->farewell || b->doomed || b->error;
+}
+
+void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	const struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r };
+	bool was_up = r->state == HA_RAIL_UP;
+	char text[256];
+	va_list ap;
+
+	if (!was_up && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->state = HA_RAIL_FENCING;
+	b->active &= (uint8_t)~(1u << r->index);
+	ha_policy_update(b);
+	k->cause = (uint8_t)cause;
+	k->stage = HA_FENCE_START;
+	k->suspected_at = ha_clock_now(b->ctx->clock);
+	if (was_up)
+		k->lost_at = k->suspected_at;
+	if (was_up && b->flags & HA_FLAG_LIVES)
+		ha_journal_hold(b->ctx);
+	if (was_up && !quiet(b))
+		ha_journal_eventf(b->ctx, &suspected, "%s", text);
+	else
+		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
+	if (!(b->flags & HA_FLAG_LIVES))
+		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
+			       "(HA_NCCL_ENABLE_BACKUP)");
+	ha_bundle_drive_soon(b);
+}
+
+/* A connection without failover ends when its queue pair gives up, not before: the port may be back by then. */
+static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
+{
+	return b->flags & HA_FLAG_LIVES || cause == HA_CAUSE_DEVICE_FAILED;
+}
+
+void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
+{
+	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++)
+			if (b->rail[i].dev == dev && concerns(b, cause)) {
+				b->ctl[i].wish = (uint8_t)cause;
+				ha_due_now(b);
+			}
+}
+
+/* The sender alone decides when to try again, and sees nothing of a receiver's port. */
+static void say_back(struct ha_bundle *b, const struct ha_rail *r)
+{
+	if (b->is_send || r->state != HA_RAIL_DOWN)
+		return;
+	b->ctl[r->index].say |= HA_SAY(RAIL_BACK);
+	ha_due_now(b);
+}
+
+void ha_failover_device_back(struct ha_device *dev)
+{
+	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++)
+			if (b->rail[i].dev == dev || i >= b->ndata) { /* a standby may take any */
+				ha_life_hurry(b, &b->rail[i]);
+				say_back(b, &b->rail[i]);
+			}
+}
+
+static const char *wish_text(enum ha_event_cause cause)
+{
+	switch (cause) {
+	case HA_CAUSE_PORT_DOWN:
+		return "its port went down";
+	case HA_CAUSE_PORT_CHANGED:
+		return "its port has another address now";
+	case HA_CAUSE_DEVICE_FAILED:
+		return "its device has failed";
+	case HA_CAUSE_QUEUE_ERROR:
+		return "its queue pair or completion queue is in error";
+	case HA_CAUSE_SIBLING:
+		return "another connection has just lost the same port";
+	default:
+		return ha_event_cause_text(cause);
+	}
+}
+
+void ha_wishes_take(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_control *k = &b->ctl[i];
+
+		if (!k->wish)
+			continue;
+		ha_rail_suspect(b, &b->rail[i], k->wish, "%s", wish_text(k->wish));
+		k->wish = HA_CAUSE_NONE;
+	}
+}
+
+/* Not protected, and why; a standby may still come where both ends have a second device. */
+static void say_unprotected(struct ha_bundle *b)
+{
+	struct ha_event e = { .kind = HA_EVENT_NOT_PROTECTED, .bundle = b };
+
+	if (!b->ctx->config.enable_backup) {
+		e.cause = HA_CAUSE_DISABLED;
+		e.text = "HA_NCCL_ENABLE_BACKUP is 0 here: a broken path ends the connection";
+	} else if (!(b->flags & HA_FLAG_LIVES)) {
+		e.cause = HA_CAUSE_PEER_WITHOUT;
+		e.text = "the peer has no failover, or has it disabled: a broken path ends the connection";
+	} else if (!(b->offers & HA_FLAG_DUAL_PATH)) {
+		e.cause = HA_CAUSE_NO_STANDBY;
+		e.text = "no second device here (`ha topo`): a broken path is rebuilt on the same port";
+	} else {
+		e.cause = HA_CAUSE_PEER_WITHOUT;
+		e.text = "the peer has no second device: a broken path is rebuilt on the same port";
+	}
+	ha_journal_event(b->ctx, &e);
+}
+
+void ha_failover_launch(struct ha_bundle *b)
+{
+	uint64_t now = ha_clock_now(b->ctx->clock);
+
+	if (b->flags & HA_FLAG_ACK_MEMORY) {
+		b->await = b->is_send && !HA_MUTATION(ACK_NIC) ? HA_AWAIT_WORD : 0;
+		atomic_fetch_or_explicit(&b->attention, HA_ATTN_WORD, memory_order_relaxed);
+	}
+	b->ndata = b->nrails;
+	ha_policy_turns(b);
+	ha_share_rails(b);
+	for (unsigned i = 0; i < b->ndata; i++) {
+		b->weight[i] = b->share[i];
+		b->keyed |= (uint8_t)(1u << i);
+		ha_life_begun(b, &b->rail[i], now);
+	}
+	if (b->flags & HA_FLAG_DUAL_PATH) {
+		struct ha_rail *r = &b->rail[b->nrails++];
+
+		r->index = b->ndata;
+		r->state = HA_RAIL_DOWN;
+		b->ctl[r->index].acked = true;
+	}
+	ha_roles_update(b);
+	ha_gate_join(b);
+	if (b->nrails == b->ndata && ha_policy_one_device(b, b->active))
+		say_unprotected(b);
+	ha_due_now(b);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * failover.h - the lives of rails: how they end at both ends, what is posted again, how they begin anew
+ *
+ * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds ctx->drive, with the bundle
+ * taken (guard.h). The owner only says what it saw.
+ */
+#ifndef HA_CORE_FAILOVER_H
+#define HA_CORE_FAILOVER_H
+
+#include "plugin/transfer/bundle.h"
+#include "include/hawser/event.h"
+
+union ha_message;
+
+/* ---- owner (inside) or driver (bundle taken) ---- */
+
+/* This life of the rail is over: nothing new is posted on it from here on, the driver does the rest. The first cause counts. */
+void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5), cold));
+/* The connection ends with err (negative) as soon as every rail is fenced. The first one counts. */
+void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5), cold));
+/* There is work for the driver. */
+void ha_bundle_drive_soon(struct ha_bundle *b);
+
+/* ---- driver, under ctx->drive ---- */
+
+/* Ready for its owner: say whether it is protected, bring the standby up. */
+void ha_failover_launch(struct ha_bundle *b);
+/* Part of a round: everything that is due. Returns when the next is, ns on the context's clock. */
+uint64_t ha_failover_round(struct ha_ctx *ctx);
+/* Take the next message from the stream or a rail; the bundle is taken. */
+void ha_failover_message(struct ha_bundle *b, const union ha_message *m);
+/* Events of devices: whoever has a rail on it. */
+void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause);
+/* The port is back, or its address is another: rails that wait for it need wait no longer. */
+void ha_failover_device_back(struct ha_device *dev);
+
+/* ---- parts ---- */
+
+/* failover.c: what devices and other connections have said of this one's rails since the last step. */
+void ha_wishes_take(struct ha_bundle *b);
+/* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues. */
+void ha_farewell_step(struct ha_bundle *b, uint64_t now);
+/* ending.c: every rail is fenced before the first error reaches the application: nothing may write into what it then reuses. */
+void ha_doom_step(struct ha_bundle *b);
+/* ending.c: no rail is up: how long may that go on? */
+void ha_dark_step(struct ha_bundle *b, uint64_t now);
+
+/* fence.c: one step of the end of a life. */
+void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* reconcile.c: what this end has, once it is fenced. */
+void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state);
+/* reconcile.c: both ends are fenced: what is missing is parked. */
+void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
+/* reconcile.c: post what is parked, in order, as far as it goes. */
+void ha_replay(struct ha_bundle *b);
+/* drive.c: look again at `at` at the latest; while the bundle is taken. */
+void ha_due(struct ha_bundle *b, uint64_t at);
+/* drive.c: look in the next round, or in this one if it has not come so far. */
+void ha_due_now(struct ha_bundle *b);
+/* lives.c: nothing of the epoch before counts any more. */
+void ha_life_reset(struct ha_control *k);
+/* lives.c: it carries data from here on. */
+void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* lives.c: receiver: pings that came get their pongs. */
+void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* words.c: every receive below count is complete. */
+void ha_words_take(struct ha_send *s, uint64_t count);
+/* lives.c: whatever it waits for may be over: it is tried now, or offered once more. */
+void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
+/* lives.c: one step of a rail that is down or coming up. */
+void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* lives.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
+bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r);
+/* lives.c: destroy what is left of a life that is over, if anything; slow too. */
+void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r);
+void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
+void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
+/* lives.c: the epoch is closed at this end: when may the next begin? */
+void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* lives.c: the mask of up rails has changed: who carries what, is anybody left? */
+void ha_roles_update(struct ha_bundle *b);
+/* lives.c: ns for which a connection without any rail goes on trying: HA_NCCL_MAX_RETRIES. */
+uint64_t ha_patience_ns(const struct ha_ctx *ctx);
+/* beat.c: one look at a rail that is up: does it move, does it answer? */
+void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* beat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
+void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r);
+/* beat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */
+bool ha_beat_missing(const struct ha_bundle *b);
+/* keys.c: does the rail need keys that it has not, are there new ones to tell? */
+void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
+/* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. */
+void ha_keys_register(struct ha_bundle *b, struct ha_rail *r);
+/* keys.c: sender: the peer's end of the rail is on another device than in the life before: keys of the old one mean nothing. */
+void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r);
+/* keys.c: the rail moves to another device: what was registered on the old one goes. */
+void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
+void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m);
+/* keys.c: what the peer says; returns up to which receive its keys are known. */
+uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m);
+
+/* talk.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
+void ha_talk(struct ha_bundle *b, uint64_t now);
+/* talk.c: read what the peer has written into our board. Owner or driver: only looks. */
+bool ha_mail_waiting(const struct ha_bundle *b);
+void ha_mail_read(struct ha_bundle *b);
+/* talk.c: write one 8-byte word of our staged board into the peer's, over the rail itself; signalled. 0 or -errno. */
+int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
+/* A word that says nothing, for gate.c, which is told of its completion. */
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
+
+#endif

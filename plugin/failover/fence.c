@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fence.c - the end of a rail's life at this end: from suspicion to the moment when nothing of it can reach memory any more
+ *
+ * Completions that say success count as on any day until the last one is taken: a stripe whose completion is thrown away
+ * is unseen for ever, and ends the connection if the sender has released it. So a receiver first waits until nothing comes
+ * any more (going to error may flush a receive whose data the NIC has acknowledged), then both ends put the queue pair
+ * into error, wait for a marker behind everything that was posted and for the event that no receive will be taken
+ * any more. A queue pair that is in error and has accounted for all its work takes and sends nothing, so it is destroyed later,
+ * when nothing waits for this thread (lives.c). Never before: drivers remove a destroyed queue pair's entries from its completion
+ * queue. One that does not account for its work, or whose device is gone, must be destroyed for the fence to be over.
+ */
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
+#include "plugin/mutation.h"
+#include "rdma/verbs/status.h"
+
+#include <errno.h>
+
+#define QUIET_NS 100000u    /* a receiver has heard nothing for so long */
+#define LOOK_NS 20000u	    /* between two looks at a draining queue */
+#define EVENT_NS 5000000u   /* drivers that never say that the last receive was taken */
+#define TIDY_NS (100 * HA_NS_PER_MS) /* from the end of a fence until its queue pair goes */
+#define FENCE_NS 1000000000u /* a NIC that does not account for its work: destroying the queue pair ends it as well */
+
+static bool device_gone(const struct ha_rail *r)
+{
+	return atomic_load_explicit(&r->dev->failed, memory_order_acquire) != 0;
+}
+
+/* Optional receives that are open may have given their data to the application already, and get it once more. */
+static void doubt_receives(struct ha_recv *c)
+{
+	bool any = false;
+
+	for (uint64_t idx = c->done; idx < c->head; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+		if (slot->busy & HA_SLOT_WIRE && slot->busy & HA_SLOT_OPTIONAL) {
+			slot->busy |= HA_SLOT_DOUBT;
+			any = true;
+		}
+	}
+	if (any)
+		atomic_fetch_or_explicit(&c->b.attention, HA_ATTN_DOUBT, memory_order_relaxed);
+}
+
+/* The same fault, seen by one connection, is everybody's who uses the same port. */
+static void tell_siblings(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (!b->ctl[r->index].local)
+		return;
+	b->ctl[r->index].local = false;
+	ha_device_refresh(r->dev);
+	if (!ha_device_usable(r->dev))
+		ha_failover_device(r->dev, HA_CAUSE_SIBLING);
+}
+
+static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	k->stage = HA_FENCE_QUIET;
+	k->quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
+	k->fence_until = now + FENCE_NS;
+	k->marked = k->drained = false;
+	if (HA_MUTATION(STATE_EARLY))
+		ha_reconcile_state(b, &k->state);
+	k->repeat_at = 0;
+	k->say = 0;
+	if (!b->doomed && !b->farewell && b->flags & HA_FLAG_LIVES && !k->told)
+		k->say |= HA_SAY(RAIL_DOWN);
+	if (!b->is_send)
+		doubt_receives((struct ha_recv *)b);
+	tell_siblings(b, r);
+	ha_roles_update(b);
+}
+
+static void to_error(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (r->qp && !r->hookup)
+		(void)b->ctx->verbs->modify_qp(b->ctx->verbs, r->qp, &attr, IBV_QP_STATE);
+	b->ctl[r->index].stage = HA_FENCE_DRAIN;
+}
+
+/* Behind all that was posted; in error it comes back at once, and last. */
+static void post_marker(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = b->peer_ring, .rkey = r->ring_rkey },
+	};
+
+	if (k->marked || !ha_rail_room(r))
+		return;
+	wr.wr_id = ha_wr_id(HA_WR_MARKER, 0, r->sq_posted + 1);
+	if (r->hot->post_send(r->qp, &wr, &bad))
+		return;
+	r->sq_posted++;
+	k->marked = true;
+}
+
+/* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
+static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	bool receives_over = b->is_send || atomic_load_explicit(&k->last_receive, memory_order_acquire) ||
+			     now >= k->fence_until - FENCE_NS + EVENT_NS;
+
+	/* A life that never carried anything, and a device that is gone, have nothing to account for. */
+	if (HA_MUTATION(SKIP_DRAIN))
+		return HA_FENCE_CLOSE;
+	if (!r->qp || !k->working || device_gone(r)) {
+		ha_rail_poll(b, r);
+		return HA_FENCE_CLOSE;
+	}
+	post_marker(b, r);
+	/* The marker is in error, so the queue pair is. */
+	if (ha_rail_poll(b, r) < b->poll_max && k->drained && receives_over) {
+		k->tidy_at = now + TIDY_NS;
+		return HA_FENCE_OVER;
+	}
+	return now >= k->fence_until ? HA_FENCE_CLOSE : HA_FENCE_DRAIN;
+}
+
+static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned k = 0; k < b->n; k++)
+			if ((char *)a->buf[i].data < (char *)b->buf[k].data + b->buf[k].size &&
+			    (char *)b->buf[k].data < (char *)a->buf[i].data + a->buf[i].size)
+				return true;
+	return false;
+}
+
+/* An optional receive whose buffer was posted again has had its data used: it is complete, whatever immediates are missing. */
+static void supersede(struct ha_recv *c)
+{
+	for (uint64_t idx = c->done; idx < c->head; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+		bool used = false;
+
+		if (!(slot->busy & HA_SLOT_OPTIONAL) || HA_MUTATION(IGNORE_SUPERSEDED))
+			continue;
+		for (uint64_t later = idx + 1; later < c->head && !used; later++)
+			used = overlap(slot, &c->slot[later % HA_SLOTS]);
+		if (!used)
+			continue;
+		c->superseded++;
+		ha_recv_arrived(c, slot);
+	}
+}
+
+/* Reads behind received data that this rail would have answered: what it had written has left it. */
+static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
+{
+	for (unsigned busy = c->flush_busy; busy; busy &= busy - 1) {
+		struct ha_request *q = &c->flush[__builtin_ctz(busy)];
+
+		q->pending &= ~(1u << r->index);
+		q->done = !q->pending;
+	}
+}
+
+static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (!b->is_send) {
+		end_flushes((struct ha_recv *)b, r);
+		supersede((struct ha_recv *)b);
+	}
+	r->state = HA_RAIL_FENCED;
+	if (b->doomed || b->farewell || !(b->flags & HA_FLAG_LIVES)) {
+		r->state = HA_RAIL_DOWN; /* nobody to compare with */
+		return;
+	}
+	if (k->working)
+		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FENCED, .cause = k->cause, .bundle = b,
+							      .rail = r },
+				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->suspected_at) / 1000));
+	if (!HA_MUTATION(STATE_EARLY))
+		ha_reconcile_state(b, &k->state);
+	k->fenced = true;
+	/* Which says all but the cause; a silence is news for others. */
+	if (k->cause != HA_CAUSE_TIMEOUT)
+		k->say &= ~HA_SAY(RAIL_DOWN);
+	k->say |= HA_SAY(RAIL_FENCED);
+	k->repeats = 0;
+	k->acked = false;
+}
+
+void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (k->stage == HA_FENCE_START) {
+		begin(b, r, now);
+		if (HA_MUTATION(SKIP_FENCE))
+			k->stage = HA_FENCE_OVER;
+	}
+	if (k->stage == HA_FENCE_QUIET) {
+		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence_until)
+			k->quiet_until = now + QUIET_NS;
+		if (now >= k->quiet_until || device_gone(r))
+			to_error(b, r);
+	}
+	if (k->stage == HA_FENCE_DRAIN) {
+		k->stage = drain(b, r, now);
+		if (k->stage == HA_FENCE_CLOSE)
+			k->slow = HA_SLOW_CLOSE;
+	}
+	if (k->stage == HA_FENCE_CLOSE && k->slow == HA_SLOW_DONE) {
+		k->slow = HA_SLOW_NONE;
+		k->stage = HA_FENCE_OVER;
+	}
+	if (r->state == HA_RAIL_FENCING && k->stage == HA_FENCE_OVER)
+		over(b, r, now);
+	if (r->state == HA_RAIL_FENCED && k->peer_fenced) {
+		ha_reconcile(b, r);
+		k->say |= HA_SAY(RAIL_ACK);
+		k->owed = k->working;
+		r->state = HA_RAIL_DOWN;
+		ha_life_over(b, r, now);
+	}
+	if (k->stage == HA_FENCE_QUIET)
+		ha_due(b, k->quiet_until);
+	else if (k->stage == HA_FENCE_DRAIN)
+		ha_due(b, now + LOOK_NS);
+}

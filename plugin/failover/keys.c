@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keys.c - buffers on the device of a rail that was a standby until now (HA_NCCL_MR_MODE=lazy)
+ *
+ * A standby's device knows no buffer until the rail is needed, or seems about to be (a rail that carries data has fallen silent:
+ * what registering takes is over when the soft time-out is). Then each end registers all buffers of the connection there;
+ * the receiver tells the keys of those receives that it has announced without (RAIL_KEYS), by their absolute numbers. A
+ * clear-to-send is never written again for it: that could land on a newer one. Until a key is known, a message
+ * waits (send.c).
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/device/mr.h"
+#include "plugin/device/rail.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	return r->state == HA_RAIL_UP && !(b->keyed >> r->index & 1) && !b->doomed && !b->farewell &&
+	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index] || ha_beat_missing(b));
+}
+
+/* A device that dies may refuse memory before anybody has heard of its end. */
+static bool device_lost(struct ha_rail *r, int err)
+{
+	if (err != -EIO && err != -ENODEV && err != -ENXIO)
+		return false;
+	ha_device_refresh(r->dev);
+	return !ha_device_usable(r->dev);
+}
+
+void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t start = ha_clock_now(b->ctx->clock);
+	int err = 0, failed = 0;
+
+	k->keys_lost = false;
+	pthread_mutex_lock(&b->mr_lock);
+	for (struct ha_mr *mr = b->mrs; mr && !k->keys_lost; mr = mr->next) {
+		if (mr->entry[r->index])
+			continue;
+		err = ha_mr_cache_get(r->dev->mr_cache, &mr->want, &mr->entry[r->index]);
+		if (err)
+			mr->entry[r->index] = NULL;
+		k->keys_lost = err && device_lost(r, err);
+		if (err && !k->keys_lost) {
+			HA_WARN(b->name, "cannot register %zu bytes at %p on %s: %s; this buffer cannot use that rail "
+				"(ulimit -l?)", mr->size, mr->addr, ha_device_name(r->dev), strerror(-err));
+			failed++;
+		}
+	}
+	if (b->flushable && !b->is_send && r->connected)
+		(void)ha_rail_prepare_flush(b, r);
+	if (!k->keys_lost)
+		b->keyed |= (uint8_t)(1u << r->index);
+	pthread_mutex_unlock(&b->mr_lock);
+	k->registration_ns = ha_clock_now(b->ctx->clock) - start;
+	k->keys = HA_KEYS_REGISTERED;
+	k->keyless = (unsigned)failed;
+	HA_TRACE(b->name, "rail %u: buffers registered on %s in %.3f ms, %d could not be", r->index, ha_device_name(r->dev),
+		 (double)k->registration_ns / 1e6, failed);
+}
+
+/* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
+static void account(struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint64_t *spent = &b->ctl[r->index].registration_ns;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (i != r->index && (b->ctl[i].owed || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
+			b->ctl[i].registration_ns += *spent;
+	*spent = 0;
+}
+
+static void publish(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	struct ha_recv *c = (struct ha_recv *)b;
+
+	pthread_mutex_lock(&b->mr_lock);
+	for (struct ha_mr *mr = b->mrs; mr; mr = mr->next) {
+		if (!mr->entry[r->index] || mr->lkey[r->index])
+			continue;
+		mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
+		mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
+	}
+	pthread_mutex_unlock(&b->mr_lock);
+	account(b, r);
+	/* Another rail may carry them; without one their messages would wait for ever. */
+	if (k->keyless && !(b->active & b->keyed & ~(1u << r->index)))
+		ha_bundle_doom(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; "
+			       "raise the limit of locked memory (ulimit -l)", k->keyless, ha_device_name(r->dev));
+	if (b->is_send)
+		return;
+	k->keys_next = c->done;
+	k->keys_end = c->head;
+	if (k->keys_next < k->keys_end)
+		k->say |= HA_SAY(RAIL_KEYS);
+}
+
+void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (k->keys == HA_KEYS_REGISTERED) {
+		k->keys = HA_KEYS_IDLE;
+		if (k->keys_lost)
+			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "its device registers no memory any more");
+		else
+			publish(b, r);
+	} else if (needed(b, r)) {
+		k->keys = HA_KEYS_WANTED;
+	}
+}
+
+void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
+{
+	pthread_mutex_lock(&b->mr_lock);
+	for (struct ha_mr *mr = b->mrs; mr; mr = mr->next) {
+		if (mr->entry[r->index])
+			ha_mr_cache_put(r->dev->mr_cache, mr->entry[r->index]);
+		mr->entry[r->index] = NULL;
+		mr->lkey[r->index] = mr->rkey[r->index] = 0;
+	}
+	b->keyed &= (uint8_t)~(1u << r->index);
+	pthread_mutex_unlock(&b->mr_lock);
+	b->ctl[r->index].keys = HA_KEYS_IDLE;
+	b->ctl[r->index].forgotten++;
+}
+
+void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		struct ha_cts *cts = ha_send_cts((struct ha_send *)b, e);
+
+		for (unsigned m = 0; m < HA_MAX_RECVS; m++)
+			__atomic_store_n(&cts[m].rkey[r->index], 0, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- RAIL_KEYS ---- */
+
+void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m)
+{
+	const struct ha_control *k = &b->ctl[r->index];
+	const struct ha_recv *c = (const struct ha_recv *)b;
+	uint64_t idx = k->keys_next > c->done ? k->keys_next : c->done;
+
+	pthread_mutex_lock(&b->mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	for (; idx < k->keys_end && m->n < HA_KEYS_MAX; idx++) {
+		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+		struct ha_wire_keys *to = &m->keys[m->n];
+
+		if (slot->idx != idx || !(slot->busy & HA_SLOT_WIRE))
+			continue;
+		to->idx = idx;
+		for (unsigned i = 0; i < slot->n; i++)
+			to->key[i] = ha_mr_known(b, slot->buf[i].mr) ? slot->buf[i].mr->rkey[r->index] : 0;
+		m->n++;
+	}
+	pthread_mutex_unlock(&b->mr_lock);
+	m->next = idx;
+}
+
+uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m)
+{
+	struct ha_send *s = (struct ha_send *)b;
+
+	for (unsigned i = 0; i < m->n; i++) {
+		struct ha_cts *cts = ha_send_cts(s, m->keys[i].idx);
+
+		if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) == m->keys[i].idx + 1) {
+			for (unsigned k = 0; k < cts->n && k < HA_MAX_RECVS; k++)
+				if (__atomic_load_n(&cts[k].idx, __ATOMIC_ACQUIRE) == m->keys[i].idx + 1)
+					cts[k].rkey[r->index] = m->keys[i].key[k];
+				else
+					return m->keys[i].idx; /* its line is on its way */
+		} else if (m->keys[i].idx >= s->head) {
+			return m->keys[i].idx; /* so is all of it: it is repeated until we have it */
+		}
+	}
+	return m->next;
+}

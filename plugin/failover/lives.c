@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lives.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
+ *
+ * The sender offers, as soon as the receiver has acknowledged the end of the life before; the receiver answers; three pings
+ * with their pongs make the rail UP at the sender, the third ping does at the receiver. A life that does not get that far is
+ * closed like any other. There is no last try: a rail that stays away is asked again, more and more rarely.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/failover/choice.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
+#include "plugin/device/mr.h"
+#include "plugin/mutation.h"
+#include "plugin/balance/policy.h"
+#include "plugin/device/rail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKOFF_MIN_NS (100 * HA_NS_PER_MS)
+#define BACKOFF_MAX_NS (30 * HA_NS_PER_S)
+#define BACKOFF_DARK_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
+#define FLAP_NS (10 * HA_NS_PER_S)	  /* a life shorter than this is a flap */
+#define FLAPS_MAX 9
+#define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
+#define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
+#define PROBE_SLOW_NS HA_NS_PER_MS
+
+static uint64_t backoff(unsigned n)
+{
+	uint64_t ns = n < 16 ? BACKOFF_MIN_NS << n : BACKOFF_MAX_NS;
+
+	return ns < BACKOFF_MAX_NS ? ns : BACKOFF_MAX_NS;
+}
+
+uint64_t ha_patience_ns(const struct ha_ctx *ctx)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < ctx->config.max_retries; i++)
+		ns += backoff((unsigned)i);
+	return ns;
+}
+
+/* ---- who carries what ---- */
+
+static void tell_protection(struct ha_bundle *b)
+{
+	bool now = !ha_policy_one_device(b, b->active);
+	const struct ha_rail *r = &b->rail[b->first], *other = NULL;
+	char text[160];
+
+	if (now == b->protected || b->doomed || b->farewell || !(b->flags & HA_FLAG_LIVES))
+		return;
+	b->protected = now;
+	if (!now) {
+		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_RAIL_LOST, .bundle = b });
+		return;
+	}
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->rail[i].dev != r->dev && !other)
+			other = &b->rail[i];
+	snprintf(text, sizeof(text), b->nrails == b->ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
+		 ha_device_name(other->dev));
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
+}
+
+static bool any_weight(const struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->weight[i])
+			return true;
+	return false;
+}
+
+void ha_roles_update(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (!(b->active >> i & 1))
+			b->weight[i] = 0;
+	/* Nobody is left who carries data: all those that should, else the first that can. */
+	if (!any_weight(b))
+		for (unsigned i = 0; i < b->ndata; i++)
+			b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
+	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
+		if (b->active >> i & 1)
+			b->weight[i] = 1024;
+	ha_policy_update(b);
+	tell_protection(b);
+}
+
+static bool standby_carries(const struct ha_bundle *b)
+{
+	for (unsigned i = b->ndata; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->weight[i])
+			return true;
+	return false;
+}
+
+/* A rail is back: does it carry its share again, or does it become the standby? */
+static void take_role(struct ha_bundle *b, struct ha_rail *r)
+{
+	bool back = b->ctx->config.enable_failback || !standby_carries(b), first_life = !b->ctl[r->index].proven;
+	unsigned i = r->index;
+
+	if (first_life || !b->share[i] || !back || b->weight[i] == b->share[i])
+		return;
+	b->weight[i] = b->share[i];
+	for (unsigned k = 0; k < b->nrails; k++)
+		if (k != i && !b->share[k])
+			b->weight[k] = 0;
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = r });
+}
+
+/* ---- up ---- */
+
+void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (b->is_send)
+		ha_send_prepare_rail((struct ha_send *)b, r);
+	else
+		ha_recv_prepare_rail((struct ha_recv *)b, r);
+	r->state = HA_RAIL_UP;
+	b->active |= (uint8_t)(1u << r->index);
+	k->working = k->proven = true;
+	k->up_since = now;
+	ha_adaptive_new_life(b, r);
+	k->attempts = 0;
+	k->repeat_at = 0;
+	k->retired_seen = r->sq_retired;
+	k->idle_seen = true;
+	k->still_since = k->looked_at = now;
+	k->beat_sent_at = 0;
+	k->doubted = false;
+	k->beat_at = k->look_at = now;
+	ha_due(b, now);
+}
+
+static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	bool first = !k->proven;
+
+	if (k->by_timeout && ha_rto_recovered(&b->rto, now))
+		HA_WARN(b->name, "the soft time-out was wrong three times in a row; it is %.0f ms from now on (HA_NCCL_RTO_MS)",
+			(double)b->rto.rto_ns / 1e6);
+	k->by_timeout = false;
+	ha_life_begun(b, r, now);
+	if (!first)
+		take_role(b, r);
+	if (!first || r->index < b->ndata)
+		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
+				  "it was down for %.3f s", (double)(now - k->suspected_at) / 1e9);
+	ha_roles_update(b);
+	k->proven = true;
+	ha_due(b, now); /* keys, parked work, further pings */
+}
+
+/* ---- a new life ---- */
+
+void ha_life_reset(struct ha_control *k)
+{
+	k->cause = HA_CAUSE_NONE;
+	k->slow = HA_SLOW_NONE;
+	k->told = k->marked = k->drained = k->fenced = k->acked = k->peer_fenced = k->working = k->local = false;
+	k->has_offer = false;
+	atomic_store_explicit(&k->last_receive, false, memory_order_relaxed);
+	k->say = k->said = 0;
+	k->repeat_at = 0;
+	k->repeats = 0;
+	k->mails_out = k->mails_in = 0;
+	k->pings = k->pongs = 0;
+	k->ping_answered = 0;
+	k->replayed_requests = k->replayed_bytes = k->registration_ns = 0;
+}
+
+/* The first try of a standby that has never been up: the log says so once, and the tries go on. */
+static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const char *why)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (k->proven || r->index < b->ndata || k->attempts != 1)
+		return;
+	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_STANDBY_FAILED,
+						      .bundle = b, .rail = r }, "%s; it is tried again and again", why);
+}
+
+void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t pause;
+
+	if (k->working)
+		k->flaps = now - k->up_since < FLAP_NS ? k->flaps + (k->flaps < FLAPS_MAX) : 0;
+	else
+		k->attempts++;
+	if (!k->working)
+		tell_standby_failed(b, r, "the standby did not come up");
+	if (k->cause == HA_CAUSE_TIMEOUT && k->working) {
+		k->by_timeout = true;
+		ha_rto_failed(&b->rto, k->suspected_at);
+	}
+	if (k->doubted && k->cause == HA_CAUSE_SIBLING)
+		k->by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
+	pause = backoff(k->attempts + (k->flaps ? k->flaps - 1 : 0));
+	if (k->by_timeout && k->working && k->flaps <= HA_RTO_FALSE_ALARMS)
+		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
+	if (!b->active)
+		pause = k->attempts ? (pause < BACKOFF_DARK_NS ? pause : BACKOFF_DARK_NS) : 0;
+	k->retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
+	k->has_offer = false;
+	ha_due(b, k->retry_at);
+}
+
+void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (b->is_send && r->state == HA_RAIL_JOIN && !k->has_offer) {
+		k->say |= HA_SAY(RAIL_OFFER);
+		k->repeat_at = 0;
+		k->repeats = 0;
+		ha_due_now(b);
+		return;
+	}
+	/* A rail that keeps flapping waits as long as it has been told to. */
+	if (k->flaps < 3 || !b->active) {
+		k->retry_at = 0;
+		ha_due_now(b);
+	}
+}
+
+static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
+{
+	struct ha_board *board = ha_bundle_board(b);
+	uint64_t count = board->beat[r->index].count; /* it only grows, whatever life it came in */
+
+	memset(&board->beat[r->index], 0, sizeof(board->beat[0]));
+	memset(board->mail[r->index], 0, sizeof(board->mail[0]));
+	board->beat[r->index].count = count;
+}
+
+/* The bundle is taken: choose the device, so that its keys can go with the owner outside. True: one is there. */
+static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	struct ha_device *dev = ha_choose_device(b, r, now);
+
+	if (!dev)
+		return false;
+	if (r->dev && r->dev != dev)
+		ha_keys_forget(b, r);
+	pthread_mutex_lock(&b->mr_lock);
+	r->dev = dev;
+	pthread_mutex_unlock(&b->mr_lock);
+	clear_board(b, r);
+	k->slow = HA_SLOW_OPEN;
+	return true;
+}
+
+static int open_rail(struct ha_bundle *b, struct ha_rail *r)
+{
+	int err;
+
+	ha_device_refresh(r->dev);
+	if (!ha_device_usable(r->dev))
+		return -ENETDOWN;
+	if (HA_MUTATION(SKIP_FENCE))
+		ha_rail_close(b, r); /* or it would leak */
+	err = ha_rail_open(b, r, r->dev);
+	if (err)
+		ha_rail_bury(b, r);
+	return err;
+}
+
+static void close_rail(struct ha_bundle *b, struct ha_rail *r)
+{
+	ha_rail_bury(b, r);
+	b->ctl[r->index].tidy_at = 0;
+}
+
+void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
+{
+	pthread_mutex_lock(&b->mr_lock);
+	close_rail(b, r);
+	pthread_mutex_unlock(&b->mr_lock);
+}
+
+static void connecting_told(void *arg)
+{
+	ha_due_now(arg);
+}
+
+/* An event of the port that came meanwhile met no life yet. */
+static bool port_moved(struct ha_rail *r)
+{
+	struct ha_address now = ha_device_address(r->dev);
+
+	return !ha_device_usable(r->dev) || memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 || now.lid != r->self.lid ||
+	       now.gid_index != r->self.gid_index;
+}
+
+static int connected(struct ha_bundle *b, struct ha_rail *r)
+{
+	int err = ha_rail_connected(b, r);
+
+	if (!err && port_moved(r))
+		err = -ENETDOWN;
+	if (!err && b->flushable && !b->is_send)
+		err = ha_rail_prepare_flush(b, r);
+	if (err && err != -EAGAIN && !b->is_send)
+		ha_rail_bury(b, r); /* a sender's life has begun, and is fenced */
+	return err;
+}
+
+/* What follows at once; -EAGAIN: it waits. */
+static int slow_step(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	int err = 0;
+
+	if (k->slow == HA_SLOW_OPEN) {
+		err = open_rail(b, r);
+		if (err || b->is_send)
+			return err;
+		k->slow = HA_SLOW_CONNECT;
+	}
+	if (k->slow == HA_SLOW_CONNECT) {
+		k->slow = HA_SLOW_CONNECTING;
+		err = ha_rail_connect(b, r, &k->offered, connecting_told, b);
+	}
+	if (k->slow == HA_SLOW_CONNECTING)
+		return err ? err : connected(b, r);
+	close_rail(b, r);
+	return 0;
+}
+
+bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	int err;
+
+	if (k->slow == HA_SLOW_TIDY) {
+		ha_life_tidy(b, r);
+		k->slow = HA_SLOW_NONE;
+		return true;
+	}
+	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
+	pthread_mutex_lock(&b->mr_lock);
+	err = slow_step(b, r);
+	pthread_mutex_unlock(&b->mr_lock);
+	if (err == -EAGAIN)
+		return false;
+	k->slow_result = err;
+	k->slow = HA_SLOW_DONE;
+	return true;
+}
+
+static bool slow_done(struct ha_control *k)
+{
+	if (k->slow != HA_SLOW_DONE)
+		return false;
+	k->slow = HA_SLOW_NONE;
+	return true;
+}
+
+static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	r->epoch++;
+	ha_life_reset(k);
+	r->state = HA_RAIL_JOIN;
+	k->limit = now + JOIN_NS;
+	k->say = b->is_send ? HA_SAY(RAIL_OFFER) : HA_SAY(RAIL_ANSWER);
+	ha_due(b, now);
+}
+
+/* It could not even be opened: the epoch has not begun. */
+static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t pause;
+
+	if (k->attempts < 30)
+		k->attempts++;
+	tell_standby_failed(b, r, "no device for the standby is up");
+	pause = b->is_send ? backoff(k->attempts + k->flaps) : BACKOFF_MIN_NS;
+	if (!b->active && pause > BACKOFF_DARK_NS)
+		pause = BACKOFF_DARK_NS;
+	k->retry_at = now + pause;
+	k->has_offer = false;
+	ha_due(b, k->retry_at);
+}
+
+static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	bool wanted;
+
+	if (!(b->flags & HA_FLAG_LIVES) || b->doomed || b->farewell || b->error)
+		return;
+	if (slow_done(k)) {
+		if (k->slow_result)
+			not_opened(b, r, now);
+		else
+			begin_life(b, r, now);
+		return;
+	}
+	wanted = b->is_send ? k->acked && now >= k->retry_at : k->has_offer;
+	if (wanted && k->tidy_at) {
+		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
+		return;
+	}
+	if (wanted && k->slow == HA_SLOW_NONE && !prepare_open(b, r, now))
+		not_opened(b, r, now);
+	else if (b->is_send && k->acked)
+		ha_due(b, k->retry_at);
+}
+
+void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (b->is_send)
+		return;
+	if (epoch == r->epoch) {
+		if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_UP)
+			k->say |= HA_SAY(RAIL_ANSWER);
+		return;
+	}
+	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
+		return; /* it is repeated */
+	k->acked = true; /* who offers the next life has our state of the last */
+	if (ha_clock_now(b->ctx->clock) < k->retry_at && k->attempts)
+		return; /* the port is not usable here; look again later */
+	k->offered = *end;
+	k->has_offer = true;
+}
+
+void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->has_offer)
+		return;
+	/* It may have been elsewhere meanwhile, and we have heard nothing of it. */
+	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 || end->keys != r->peer.keys)
+		ha_keys_void(b, r);
+	k->offered = *end;
+	k->has_offer = true;
+	k->slow = HA_SLOW_CONNECT;
+}
+
+/* ---- proof ---- */
+
+static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
+{
+	return (uint64_t)r->epoch << 32 | number;
+}
+
+static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t now)
+{
+	bool early = now < k->limit - JOIN_NS + 5 * HA_NS_PER_MS;
+
+	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
+}
+
+static void ping(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping, beat_word(r, ++k->pings));
+
+	if (err)
+		ha_rail_failed(b, r, NULL, err);
+}
+
+static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	const uint64_t *pong = &ha_bundle_board(b)->beat[r->index].pong;
+
+	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
+	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == beat_word(r, k->pings)) {
+		if (++k->pongs == HA_PONGS) {
+			up(b, r, now);
+			return;
+		}
+		ping(b, r);
+	}
+	look_again(b, k, now);
+}
+
+void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	uint64_t word = __atomic_load_n(&ha_bundle_board(b)->beat[r->index].ping, __ATOMIC_ACQUIRE);
+	int err;
+
+	/* Until the sender has its three. */
+	if ((uint32_t)k->ping_answered < HA_PONGS && now < k->limit)
+		look_again(b, k, now);
+	if (word == k->ping_answered || word >> 32 != r->epoch)
+		return;
+	err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].pong, word);
+	if (err == -EAGAIN)
+		return; /* no room; it stands there still */
+	k->ping_answered = word;
+	if (err)
+		ha_rail_failed(b, r, NULL, err);
+}
+
+static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (b->is_send) {
+		if (!slow_done(k))
+			return;
+		if (k->slow_result) {
+			ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "the queue pair could not be connected");
+			return;
+		}
+		r->state = HA_RAIL_PROBE;
+		k->repeat_at = 0;
+		ping(b, r);
+		look_again(b, k, now);
+		return;
+	}
+	ha_life_pings(b, r, now);
+	/* Each ping but the first says that the pong before it has arrived. */
+	if ((uint32_t)k->ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
+		up(b, r, now);
+	else
+		look_again(b, k, now);
+}
+
+void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (r->state == HA_RAIL_DOWN) {
+		down_step(b, r, now);
+		return;
+	}
+	if (r->state == HA_RAIL_JOIN)
+		join_step(b, r, now);
+	else
+		probe_step(b, r, now);
+	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
+		return;
+	if (now >= k->limit && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
+		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)JOIN_NS / 1e9);
+	else
+		ha_due(b, k->limit);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * notice.c - what the peer says about rails
+ *
+ * Every decision about a rail of an epoch is taken from that rail's state and from messages that name the epoch, so order,
+ * carrier and repetition of messages do not matter (model/README.md has the tables that this follows).
+ */
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/connect/life.h"
+#include "plugin/mutation.h"
+#include "plugin/channel/stream.h"
+
+#include <errno.h>
+
+/* A life that the peer knows of and we do not (its offer was lost) is over before it began here. */
+static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	r->epoch++;
+	ha_life_reset(k);
+	k->cause = HA_CAUSE_PEER_NOTICE;
+	k->suspected_at = now;
+	k->stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
+	k->slow = HA_SLOW_CLOSE;
+	r->state = HA_RAIL_FENCING;
+}
+
+static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_cause *m, uint64_t now)
+{
+	if (m->rail.epoch == r->epoch) {
+		b->ctl[r->index].told = true;
+		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
+			ha_beat_silence(b, r);
+		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
+	} else if (r->state == HA_RAIL_DOWN && !b->is_send) {
+		enter_fenced(b, r, now);
+	}
+}
+
+static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_fenced *m, uint64_t now)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (m->rail.epoch != r->epoch) {
+		if (r->state != HA_RAIL_DOWN || b->is_send)
+			return; /* it is repeated */
+		enter_fenced(b, r, now);
+	}
+	if (r->state == HA_RAIL_DOWN) {
+		k->say |= HA_SAY(RAIL_ACK);
+		return;
+	}
+	k->told = true;
+	if (!k->peer_fenced)
+		k->peer_state = m->state;
+	k->peer_fenced = true;
+	if (b->is_send && b->await && !HA_MUTATION(FORGET_WORD))
+		ha_words_take((struct ha_send *)b, m->state.base);
+	ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has fenced it");
+}
+
+static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys *m)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (!b->is_send || m->rail.epoch != r->epoch)
+		return;
+	k->keys_next = ha_keys_take(b, r, m);
+	k->say |= HA_SAY(RAIL_KEYS_ACK);
+}
+
+static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys_ack *m)
+{
+	struct ha_control *k = &b->ctl[r->index];
+
+	if (b->is_send || m->rail.epoch != r->epoch || m->next <= k->keys_next)
+		return;
+	k->keys_next = m->next;
+	if (k->keys_next < k->keys_end)
+		k->say |= HA_SAY(RAIL_KEYS);
+}
+
+/* A message about an epoch that cannot be: the peer is at most one ahead. */
+static bool impossible(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_rail *m)
+{
+	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER || m->header.type == HA_MSG_RAIL_BACK)
+		return m->epoch > r->epoch;
+	if (m->header.type == HA_MSG_RAIL_KEYS || m->header.type == HA_MSG_RAIL_KEYS_ACK)
+		return false;
+	return m->epoch > r->epoch + 1;
+}
+
+static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
+{
+	ha_bundle_doom(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE, "the peer has ended the connection: %s; look at its log",
+		       ha_event_cause_text(m->cause));
+	b->abort_due = false;
+}
+
+void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
+{
+	uint64_t now = ha_clock_now(b->ctx->clock);
+	const struct ha_msg_rail *about = &m->rail;
+	struct ha_rail *r;
+
+	if (!(b->flags & HA_FLAG_LIVES) || about->nonce != b->nonce || about->rail >= b->nrails)
+		return;
+	if (m->header.type == HA_MSG_ABORT) {
+		on_abort(b, &m->cause);
+		return;
+	}
+	r = &b->rail[about->rail];
+	if (impossible(b, r, about)) {
+		ha_bundle_doom(b, -EPROTO, HA_CAUSE_PROTOCOL, "the peer speaks of epoch %u of rail %u, which is in epoch %u",
+			       about->epoch, about->rail, r->epoch);
+		return;
+	}
+	if (HA_MUTATION(DROP_EPOCH))
+		((union ha_message *)m)->rail.epoch = r->epoch;
+	/* The receiver's port is back: it has refused the life that is being offered, and knows the one before. */
+	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
+		ha_life_hurry(b, r);
+	if (about->epoch < r->epoch)
+		return; /* a late copy */
+	switch (m->header.type) {
+	case HA_MSG_RAIL_DOWN:
+		on_down(b, r, &m->cause, now);
+		break;
+	case HA_MSG_RAIL_FENCED:
+		on_fenced(b, r, &m->fenced, now);
+		break;
+	case HA_MSG_RAIL_ACK:
+		b->ctl[r->index].acked = true;
+		break;
+	case HA_MSG_RAIL_OFFER:
+		ha_life_offered(b, r, &m->life.end, about->epoch);
+		break;
+	case HA_MSG_RAIL_ANSWER:
+		ha_life_answered(b, r, &m->life.end);
+		break;
+	case HA_MSG_RAIL_BACK:
+		if (b->is_send)
+			ha_life_hurry(b, r);
+		break;
+	case HA_MSG_RAIL_KEYS:
+		on_keys(b, r, &m->keys);
+		break;
+	case HA_MSG_RAIL_KEYS_ACK:
+		on_keys_ack(b, r, &m->keys_ack);
+		break;
+	}
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reconcile.c - both ends are fenced: what did this rail carry that the other end has not?
+ *
+ * Only what the fenced rail itself carried is looked at; the rest is under way on healthy rails. Stripes that the receiver has
+ * seen are complete, whatever the sender's completion queue said; those it has not are parked and posted again, and so are
+ * clear-to-sends that the sender does not hold. Nothing else.
+ */
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
+#include "plugin/mutation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Slots lie far apart, and nobody has touched most of them lately. */
+#define AHEAD 16
+
+/* ---- what this end has ---- */
+
+static void state_of_receiver(const struct ha_recv *c, struct ha_fence_state *state)
+{
+	state->base = c->done;
+	state->head = c->head;
+	for (uint64_t idx = c->done; idx < c->head; idx++) {
+		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+		state->mask[idx - c->done] = slot->busy & HA_SLOT_WIRE ? slot->seen : 0xff;
+	}
+}
+
+/* All lines of a clear-to-send carry the receive's number. */
+static bool holds(const struct ha_send *s, uint64_t idx)
+{
+	const struct ha_cts *cts = ha_send_cts(s, idx);
+
+	/* Acquire: as in isend, nothing of a line is read before its number. */
+	if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1)
+		return false;
+	for (unsigned m = 1; m < cts->n && m < HA_MAX_RECVS; m++)
+		if (__atomic_load_n(&cts[m].idx, __ATOMIC_ACQUIRE) != idx + 1)
+			return false;
+	return true;
+}
+
+static void state_of_sender(const struct ha_send *s, struct ha_fence_state *state)
+{
+	state->base = state->head = s->head;
+	for (unsigned i = 0; i < HA_SLOTS; i++) {
+		__builtin_prefetch(ha_send_cts(s, s->head + i + AHEAD));
+		if (holds(s, s->head + i))
+			state->mask[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+}
+
+void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	if (b->is_send)
+		state_of_sender((const struct ha_send *)b, state);
+	else
+		state_of_receiver((const struct ha_recv *)b, state);
+}
+
+/* ---- compared with what the other end has ---- */
+
+/* Below the base complete, in the window as listed, at or above the head nothing. */
+static bool seen(const struct ha_fence_state *peer, uint64_t idx, unsigned stripe)
+{
+	if (idx < peer->base)
+		return true;
+	return idx < peer->head && peer->mask[idx - peer->base] >> stripe & 1;
+}
+
+static unsigned carrier(const struct ha_send_slot *slot, unsigned stripe)
+{
+	return slot->moved >> stripe & 1 ? slot->carrier[stripe] : stripe;
+}
+
+static void lost_for_good(struct ha_bundle *b, const struct ha_rail *r, uint64_t idx)
+{
+	ha_bundle_doom(b, -EIO, HA_CAUSE_DATA_LOST,
+		       "rail %u's far NIC acknowledged data of message %" PRIu64 " that it never placed; "
+		       "HA_NCCL_ACK=memory excludes this", r->index, idx);
+}
+
+/* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent again. */
+static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, bool was_seen)
+{
+	uint16_t bit = (uint16_t)(1u << stripe);
+
+	if (HA_MUTATION(REPLAY_SEEN))
+		was_seen = !(slot->pending & bit);
+	if (was_seen || HA_MUTATION(REPLAY_NONE)) {
+		slot->settled |= HA_MUTATION(WHOLE_MESSAGE) ? slot->mask : (uint8_t)bit;
+		slot->pending &= HA_MUTATION(WHOLE_MESSAGE) ? HA_AWAIT_WORD : (uint16_t)~bit;
+		if (!slot->pending)
+			ha_send_settled(slot);
+		return true;
+	}
+	if (slot->held != (1u << slot->n) - 1)
+		return false;
+	for (unsigned m = 0; m < slot->n; m++)
+		slot->req[m].done = 0; /* complete, but not handed out: it is not complete after all */
+	slot->pending |= bit;
+	slot->parked |= (uint8_t)bit;
+	s->b.parked++;
+	return true;
+}
+
+static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
+{
+	const struct ha_fence_state *peer = &s->b.ctl[r->index].peer_state;
+
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		struct ha_send_slot *slot = &s->slot[e];
+
+		__builtin_prefetch(&s->slot[(e + AHEAD) % HA_SLOTS]);
+		if (!slot->n || slot->open || slot->idx >= s->head)
+			continue; /* nothing was posted for it */
+		for (unsigned k = 0; k < HA_MAX_RAILS; k++) {
+			if (!(slot->mask & ~slot->settled & ~slot->parked & 1u << k) ||
+			    (carrier(slot, k) != r->index && !HA_MUTATION(REPLAY_OTHERS)))
+				continue;
+			if (!settle(s, slot, k, seen(peer, slot->idx, k)))
+				lost_for_good(&s->b, r, slot->idx);
+		}
+	}
+}
+
+static bool held(const struct ha_fence_state *peer, uint64_t idx)
+{
+	uint64_t at = idx - peer->head;
+
+	return idx < peer->head || (at < HA_SLOTS && peer->mask[at / 8] >> at % 8 & 1);
+}
+
+static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
+{
+	const struct ha_fence_state *peer = &c->b.ctl[r->index].peer_state;
+
+	for (uint64_t idx = c->done; idx < c->head; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked || slot->cts_rail != r->index || held(peer, idx) ||
+		    HA_MUTATION(FORGET_CTS))
+			continue;
+		slot->cts_parked = true;
+		c->b.parked++;
+	}
+	if (!HA_MUTATION(FORGET_WORD))
+		c->b.word_told = 0; /* this rail may have carried the last count */
+}
+
+void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (b->is_send)
+		reconcile_sender((struct ha_send *)b, r);
+	else
+		reconcile_receiver((struct ha_recv *)b, r);
+}
+
+/* ---- again ---- */
+
+/* Who is told of it: the rail whose failure it was. Several at once share. */
+static struct ha_control *owing(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->ctl[i].owed)
+			return &b->ctl[i];
+	return &b->ctl[0];
+}
+
+static void replay_sends(struct ha_send *s)
+{
+	/* In the order of the messages: the 256 that may be open, from the oldest. */
+	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS; idx < s->head && s->b.parked; idx++) {
+		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
+		struct ha_control *k = owing(&s->b);
+		uint64_t bytes = 0;
+
+		if (slot->idx != idx || !slot->parked)
+			continue;
+		for (unsigned left = slot->parked; left; left &= left - 1) {
+			if (ha_send_replay(s, slot, (unsigned)__builtin_ctz(left), &bytes))
+				return;
+			s->b.parked--;
+		}
+		k->replayed_requests++;
+		k->replayed_bytes += bytes;
+	}
+}
+
+static void replay_receives(struct ha_recv *c)
+{
+	for (uint64_t idx = c->done; idx < c->head && c->b.parked; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+		if (!slot->cts_parked)
+			continue;
+		/* What was superseded meanwhile needs no sender any more, but the sender needs it: receives are served in order. */
+		if (ha_recv_replay(c, slot))
+			return;
+		c->b.parked--;
+		owing(&c->b)->replayed_requests++;
+	}
+}
+
+void ha_replay(struct ha_bundle *b)
+{
+	if (!b->parked || b->doomed)
+		return;
+	if (b->is_send)
+		replay_sends((struct ha_send *)b);
+	else
+		replay_receives((struct ha_recv *)b);
+	if (b->parked && b->active)
+		ha_due(b, ha_clock_now(b->ctx->clock) + 100000);
+}

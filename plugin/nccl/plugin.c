@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plugin.c - life and death of the process-wide context
+ *
+ * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped,
+ * so every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program
+ * that never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn
+ * down; the kernel does it. The C library runs what __cxa_atexit registered for an owner that is no library only at
+ * exit(), before any destructor, but keeps it across a dlclose; so what is registered is a function of the C library,
+ * sem_post, on memory that is never given back, and that memory is the owner. (Without an owner, ThreadSanitizer's
+ * version of __cxa_atexit would drop the argument.)
+ */
+#include "plugin/nccl/plugin.h"
+
+#include "base/config.h"
+#include "base/log.h"
+#include "plugin/nccl/abi/net_v12.h"
+#include "plugin/nccl/collnet.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+
+static struct {
+	pthread_mutex_t lock; /* everything below, and the creation and destruction of core */
+	_Atomic(struct ha_ctx *) core;
+	struct ha_config config; /* core reads it as long as it lives */
+	unsigned users;		 /* communicators, plus one while `library` */
+	bool library;		 /* a version without finalize holds a reference until dlclose */
+	pid_t owner;		 /* a forked child has core's memory but none of its threads */
+	atomic_int comms;	 /* that NCCL holds */
+	sem_t *exiting;		 /* posted by exit(); a page of its own, for good */
+} plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void use_logger(ncclDebugLogger_t logger)
+{
+	/* Same call in the C ABI: the level is an enum there and an int here. */
+	ha_log_set_sink((ha_log_sink_fn)(void (*)(void))logger);
+}
+
+static void print_devices(struct ha_ctx *core)
+{
+	for (int dev = 0; dev < ha_ctx_ndevices(core); dev++) {
+		struct ha_dev_props p;
+
+		if (ha_ctx_device(core, dev, &p))
+			continue;
+		HA_INFO(p.name,
+			"device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d buffers in a grouped receive "
+			"(maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
+			p.ptr_support & HA_MEM_CUDA ? "GPU and host memory" : "host memory");
+	}
+}
+
+/* Called with the lock held. */
+static int take_reference(ncclDebugLogger_t logger)
+{
+	struct ha_ctx_params params = { .config = &plugin.config };
+	struct ha_ctx *core;
+	int err;
+
+	use_logger(logger);
+	if (plugin.users) {
+		plugin.users++;
+		return 0;
+	}
+	ha_config_load_env(&plugin.config);
+	err = ha_ctx_create(&params, &core);
+	if (err) {
+		use_logger(NULL);
+		return err;
+	}
+	print_devices(core);
+	atomic_store_explicit(&plugin.core, core, memory_order_release);
+	plugin.owner = getpid();
+	plugin.users = 1;
+	return 0;
+}
+
+/* Called with the lock held. When the count reaches zero no thread of ours is left. */
+static void drop_reference(void)
+{
+	if (--plugin.users)
+		return;
+	if (plugin.owner == getpid()) {
+		ha_nccl_collnet_teardown();
+		ha_ctx_destroy(atomic_load_explicit(&plugin.core, memory_order_relaxed));
+	}
+	atomic_store_explicit(&plugin.core, NULL, memory_order_relaxed);
+	use_logger(NULL);
+}
+
+int ha_plugin_init(ncclDebugLogger_t logger)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&plugin.lock);
+	if (plugin.library)
+		use_logger(logger);
+	else
+		err = take_reference(logger);
+	if (!err)
+		plugin.library = true;
+	pthread_mutex_unlock(&plugin.lock);
+	return err;
+}
+
+static void hint_init(struct ha_traffic_hint *hint)
+{
+	atomic_init(&hint->send_peers, -1);
+	atomic_init(&hint->send_flows, -1);
+	atomic_init(&hint->recv_peers, -1);
+	atomic_init(&hint->recv_flows, -1);
+	atomic_init(&hint->op, ~0u);
+	atomic_init(&hint->algo, ~0u);
+	atomic_init(&hint->proto, ~0u);
+}
+
+int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class, struct ha_plugin_comm **comm)
+{
+	struct ha_plugin_comm *c = calloc(1, sizeof(*c));
+	int err;
+
+	*comm = NULL;
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_lock(&plugin.lock);
+	err = take_reference(logger);
+	pthread_mutex_unlock(&plugin.lock);
+	if (err) {
+		free(c);
+		return err;
+	}
+	c->core = ha_plugin_core();
+	c->opts.traffic_class = traffic_class == NCCL_NET_TRAFFIC_CLASS_UNDEF ? -1 : traffic_class;
+	c->id = id;
+	hint_init(&c->hint);
+	*comm = c;
+	return 0;
+}
+
+int ha_plugin_comm_finalize(struct ha_plugin_comm *comm)
+{
+	if (!comm)
+		return 0;
+	pthread_mutex_lock(&plugin.lock);
+	drop_reference();
+	pthread_mutex_unlock(&plugin.lock);
+	free(comm);
+	return 0;
+}
+
+struct ha_ctx *ha_plugin_core(void)
+{
+	return atomic_load_explicit(&plugin.core, memory_order_acquire);
+}
+
+const struct ha_config *ha_plugin_config(void)
+{
+	return &plugin.config;
+}
+
+void ha_plugin_count_comm(int change)
+{
+	atomic_fetch_add_explicit(&plugin.comms, change, memory_order_relaxed);
+}
+
+__attribute__((constructor)) static void watch_for_exit(void)
+{
+	void *page = mmap(NULL, sizeof(*plugin.exiting), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return; /* then the end of the process is taken for a dlclose */
+	plugin.exiting = page;
+	if (!sem_init(plugin.exiting, 0, 0))
+		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting, plugin.exiting);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+	int exiting = 0;
+
+	if (plugin.exiting)
+		sem_getvalue(plugin.exiting, &exiting);
+	if (exiting && atomic_load_explicit(&plugin.comms, memory_order_relaxed) > 0)
+		return;
+	/* Nobody can be inside a call; the lock is only for the memory model. */
+	pthread_mutex_lock(&plugin.lock);
+	if (plugin.users) {
+		plugin.users = 1;
+		plugin.library = false;
+		drop_reference();
+	}
+	pthread_mutex_unlock(&plugin.lock);
+}

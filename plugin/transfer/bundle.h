@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bundle.h - a connection as its data path sees it: rails, slots, requests
+ *
+ * A slot is one receive (of up to eight grouped buffers) and what was sent into it. Both ends number slots alike, from 0
+ * upwards; slot `idx` lives in entry idx % HA_SLOTS of every ring. A request is not allocated: it lies in its slot, and a
+ * slot that somebody still holds simply cannot be used again, which isend and irecv report as "not now".
+ *
+ * Owner: the thread that NCCL calls us from. The driver (service.h) reaches a bundle through `attention`, one word that every
+ * call reads, and works in it only while the owner is kept out (guard.h).
+ */
+#ifndef HA_CORE_BUNDLE_H
+#define HA_CORE_BUNDLE_H
+
+#include "plugin/balance/adaptive.h"
+#include "plugin/device/address.h"
+#include "plugin/balance/advice.h"
+#include "plugin/failover/control.h"
+#include "plugin/core.h"
+#include "plugin/balance/gate.h"
+#include "plugin/failover/rto.h"
+#include "plugin/channel/wire.h"
+#include "rdma/verbs/ops.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct ha_device;
+struct ha_hookup;
+struct ha_letter;
+struct ha_peer;
+struct ha_stream;
+
+enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
+
+/* What isend, irecv and iflush hand out. */
+struct ha_request {
+	uint8_t kind;	/* enum ha_req_kind */
+	uint8_t done;	/* nothing more will happen to it */
+	uint8_t member; /* send: which buffer of the group */
+	uint8_t entry;	/* its slot: number in the ring */
+	uint32_t pending; /* flush: mask of the rails that have not answered */
+	struct ha_bundle *bundle;
+	/* A send's own data; a receive keeps them per buffer in its slot. */
+	void *data;
+	uint64_t size;
+	struct ha_mr *mr;
+};
+static_assert(sizeof(struct ha_request) == 40, "small, because there are thousands");
+
+#define HA_POLL_BATCH_MAX 256 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
+
+/* One path: one queue pair and its completion queue. The first lines are what a message touches. */
+struct ha_rail {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	const struct ha_verbs_hot *hot;
+	struct ha_device *dev;
+	uint32_t sq_posted;  /* work requests ever posted, modulo 2^32 */
+	uint32_t sq_retired; /* of them, known to be out of the send queue */
+	uint32_t sq_depth;
+	uint32_t rq_debt;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
+	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
+	uint32_t ring_lkey;    /* of ours */
+	uint32_t max_inline;
+	uint32_t imm_whole;    /* what the immediate says of a message that this rail carries alone */
+	uint32_t max_msg;      /* bytes one work request may carry */
+	uint32_t single_max;   /* bytes that may travel in one work request together with their immediate */
+	uint8_t index;
+	uint8_t state; /* enum ha_rail_state */
+	uint32_t epoch;
+	uint64_t work_whole; /* ha_send_slot.work of a message that this rail carries alone */
+	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once but for its variable fields. */
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	/* Below: set-up, and rq_base once per refill. */
+	uint32_t psn;
+	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
+	bool connected; /* flush queue pairs may be made; under mr_lock */
+	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */
+	struct ha_address self; /* our end's address in this life */
+	struct ibv_mr *ring_mr;
+	struct ha_wire_rail peer;
+	struct ha_wire_ece ece; /* ours: offered, then agreed on */
+	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
+	struct ibv_cq *flush_cq;
+};
+
+enum { /* bits of ha_bundle.attention */
+	HA_ATTN_HELD = 1,   /* the driver is inside: stay out */
+	HA_ATTN_DRIVE = 2,  /* there is work for the driver */
+	HA_ATTN_ERROR = 4,  /* b->error is set */
+	HA_ATTN_DOUBT = 8,  /* optional receives whose data may still be on its way (recv.c) */
+	HA_ATTN_WORD = 16,  /* sends complete on the receiver's word: every call writes or reads it (words.c) */
+};
+
+struct ha_bundle {
+	_Atomic uint32_t attention; /* HA_ATTN_* */
+	atomic_bool inside;	    /* the owner is; guard.h */
+	bool own_barrier;	    /* no membarrier(2) here: the owner pays for a barrier */
+	uint8_t nrails;
+	uint8_t active; /* mask of the rails that are up */
+	uint8_t polled; /* of them, those that every poll asks; the others are asked now and then. policy.c keeps it */
+	uint8_t first;	/* the rail for what stays on one: the heaviest of the active; policy.c keeps it */
+	bool is_send;
+	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
+	uint16_t idle_polls; /* fruitless polls since the last look around */
+	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
+	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
+	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
+	uint16_t await;	     /* HA_AWAIT_WORD, or 0: what a send waits for beside its stripes */
+	int error;	     /* 0, or the negative errno that ends every request */
+	uint64_t stripe_min; /* messages below this many bytes need no second look: one rail; UINT64_MAX: all; policy.c keeps it */
+	uint64_t peer_ring;  /* address of the peer's ring memory */
+	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
+	uint16_t weight[HA_MAX_RAILS]; /* parts per 1024; 0: not for data as long as another has some */
+	uint8_t lead[HA_MAX_RAILS];    /* rails on one device take turns, message by message: the first of them */
+	bool turns;		       /* there are such */
+	bool moves;		       /* the shares of its data rails change while it runs */
+	struct ha_ctx *ctx;
+	struct ha_rail rail[HA_MAX_RAILS];
+	/* Below: set-up, driver and close only. */
+	struct ha_control ctl[HA_MAX_RAILS];
+	uint8_t ndata;	     /* rails that the connection was opened with; one more may be a standby */
+	/* Mask of the rails on whose device every buffer is registered. Changed under mr_lock; the driver also looks without. */
+	_Atomic uint8_t keyed;
+	uint16_t share[HA_MAX_RAILS]; /* weight when all is well; 0: a standby */
+	unsigned parked;     /* stripes and clear-to-sends that wait for a rail */
+	int doomed;	     /* the errno that it will end with once every rail is fenced */
+	uint8_t doom_cause;  /* enum ha_event_cause */
+	bool doom_quiet;     /* nobody needs to hear of it: the peer has closed in order */
+	char doom_text[160];
+	bool protected;	     /* and that has been told */
+	uint64_t due;	     /* when the driver must look again */
+	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
+	uint64_t dark_since; /* no rail is up; 0 = one is */
+	uint64_t refused;    /* 1 + the oldest slot that was open when the peer's NIC last refused a request; 0 = it has not */
+	uint8_t refused_by;  /* on these rails, since that slot is the oldest */
+	uint64_t word_told;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
+	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
+	unsigned next_mail;  /* rail that carries the next message */
+	struct ha_rto rto;
+	struct ha_advised advised;
+	struct ha_adaptive adaptive;
+	struct ha_gate gate;
+	bool farewell;	     /* the peer said BYE */
+	uint64_t farewell_until; /* how long messages that a closed peer had sent may take */
+	uint64_t peer_done;  /* with it: how far the peer got */
+	bool abort_due;	     /* ABORT must be said */
+	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
+	bool reset;		  /* its end was a reset: the peer is dead if no rail answers either */
+	uint64_t peer_context;	 /* which process the peer is, as far as it told */
+	struct ha_peer *peer;	 /* NULL: this connection talks for itself (peer.h) */
+	struct ha_bundle *next_by_ring;
+	struct ha_letter *inbox; /* what it has brought (inbox.h), under ctx->drive */
+	unsigned letters;	 /* how many */
+	uint64_t for_another;	 /* the next message is for the connection with this ring; 0 = for this one */
+	bool bye;		 /* among it BYE, */
+	uint64_t bye_done;	 /* which says this */
+	int stream_error;	 /* how it has ended, not acted on yet; 0 = it has not */
+	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
+	struct ha_mr *mrs; /* registered on this connection, under mr_lock */
+	pthread_mutex_t mr_lock;
+	size_t ring_size;
+	uint64_t nonce;
+	uint32_t flags;	  /* HA_FLAG_* that both ends have */
+	uint32_t offers;  /* HA_FLAG_* that this end has */
+	uint16_t version; /* protocol agreed on */
+	int traffic_class; /* -1: none asked for */
+	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
+	char name[160]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
+};
+
+#define HA_AWAIT_WORD 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
+
+struct ha_send_slot {
+	uint64_t idx;	 /* absolute index of the receive it serves */
+	uint8_t n;	 /* buffers of the receive; 0 = no request here */
+	uint8_t have;	 /* mask of the buffers whose send has come */
+	uint8_t held;	 /* mask of the requests that NCCL still holds */
+	uint8_t open;    /* being gathered: at the head, not posted yet */
+	union {
+		struct {
+			uint16_t pending; /* mask of the stripes that have not completed; HA_AWAIT_WORD */
+			uint8_t mask; /* of the stripes that make the message; each is called after the rail it was cut for */
+			uint8_t settled; /* of them: the peer has said, when the rail that carried it was fenced, that it has seen it */
+			uint8_t moved;	 /* of them: another rail carries it now; carrier[] says which */
+			uint8_t parked;	 /* of them: no rail carries it */
+		};
+		uint64_t work; /* all of the above, for one store */
+	};
+	uint8_t carrier[HA_MAX_RAILS];
+	uint16_t weight[HA_MAX_RAILS]; /* that it was cut by, when there are several stripes */
+	struct ha_request req[HA_MAX_RECVS];
+};
+
+struct ha_send {
+	struct ha_bundle b;
+	uint64_t head; /* absolute index of the next receive to serve */
+	struct ha_send_slot slot[HA_SLOTS];
+};
+
+enum { /* bits of ha_recv_slot.busy; the slot is free when none is left */
+	HA_SLOT_WIRE = 1, /* the data has not all arrived */
+	HA_SLOT_HELD = 2, /* NCCL still holds the request */
+	HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
+	HA_SLOT_DOUBT = 8,    /* with WIRE: a rail was fenced meanwhile; part of the data may come a second time */
+	HA_SLOT_ARRIVED = HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT, /* what goes when all is here */
+};
+
+struct ha_recv_slot {
+	uint64_t idx;
+	uint32_t imm; /* identity that immediates for this slot carry; spoiled from the first stripe on */
+	uint8_t busy; /* HA_SLOT_* */
+	uint8_t n;
+	uint8_t seen;  /* mask of the stripes that arrived */
+	uint8_t mask;  /* mask of the stripes that make the message; 0 = none has arrived yet */
+	uint8_t sized; /* lengths are in the sizes ring */
+	uint8_t cts_rail;   /* that carries the clear-to-send */
+	bool cts_parked;    /* none does: it must be written again */
+	uint64_t bytes; /* arrived, when not sized */
+	struct ha_request req;
+	struct { /* what was posted: for flushes, and to write the CTS again after a fault */
+		void *data;
+		uint64_t size;
+		struct ha_mr *mr;
+		uint32_t tag;
+	} buf[HA_MAX_RECVS];
+};
+
+#define HA_FLUSHES 32 /* iflush requests in flight on one connection */
+
+struct ha_recv {
+	struct ha_bundle b;
+	uint64_t head;	   /* absolute index of the next receive */
+	uint64_t done;	   /* every receive below has arrived whole; BYE tells it */
+	unsigned superseded; /* optional receives that were called complete because their data had been used (fence.c) */
+	uint32_t cts_unsignalled, cts_signal; /* one in cts_signal asks for a completion */
+	uint32_t flush_busy; /* mask of flush[] in use */
+	struct ha_request flush[HA_FLUSHES];
+	struct ha_recv_slot slot[HA_SLOTS];
+};
+
+/* Memory of the ring blocks: what the peer writes comes first, then our staging copies that we write to the peer from. */
+#define HA_SEND_STAGED (HA_SENDER_BOARD + sizeof(struct ha_board))
+#define HA_RECV_STAGED (HA_RECEIVER_BOARD + sizeof(struct ha_board))
+#define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
+#define HA_RECV_RING_SIZE (HA_RECV_STAGED + sizeof(struct ha_board) + HA_CTS_RING_SIZE + HA_FLUSHES * sizeof(uint64_t))
+
+/*
+ * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the owner polls and flushes. Its
+ * completion queue appears last and complete: who has read it here may use both. NULL: there is none.
+ */
+static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
+{
+	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
+}
+
+/* What the peer writes to the driver here, and the copy that we write to its board from. */
+static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
+{
+	return (struct ha_board *)((char *)b->ring + (b->is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
+}
+static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
+{
+	return ha_bundle_board(b) + 1;
+}
+
+static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
+{
+	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
+}
+
+/* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the send queue had come when
+ * it was posted. Receives have 0. */
+enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER, HA_WR_TIMED, HA_WR_PROBE };
+/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete. HA_WR_PROBE: gate.c does. */
+
+#define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has its own */
+
+static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
+{
+	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;
+}
+static inline unsigned ha_wr_data_entry(unsigned entry, unsigned stripe)
+{
+	return stripe << 8 | entry;
+}
+
+static inline uint32_t ha_rail_room(const struct ha_rail *r)
+{
+	return r->sq_depth - (r->sq_posted - r->sq_retired);
+}
+
+/* send.c, recv.c: fill what never changes in slots and requests; before the first request. */
+void ha_send_prepare(struct ha_send *s);
+void ha_recv_prepare(struct ha_recv *c);
+/* And in the prebuilt work request of a rail, at the start of each of its lives. */
+void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
+void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
+
+/* send.c: what a stripe has of all buffers of its message. */
+uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
+/* send.c: post a stripe that is parked. -EAGAIN: no rail has room, or keys, for it now. */
+int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, uint64_t *bytes);
+/* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */
+int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot);
+
+/* complete.c: poll the polled rails once or more, at most b->poll_max completions in all; returns how many there were. */
+int ha_bundle_poll(struct ha_bundle *b);
+/* complete.c: nothing has come for a while: look where a poll does not look each time. True: it is time for a round. */
+bool ha_bundle_look_around(struct ha_bundle *b);
+/* complete.c: the same of one rail, whatever its state. */
+int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
+/* words.c: with HA_ATTN_WORD, tell the peer how far we are, or take what it tells. Owner or driver. */
+void ha_bundle_words(struct ha_bundle *b);
+/* complete.c: everything of this receive is here (or counts as such). */
+void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot);
+/* complete.c: no stripe of this slot is missing any more, and no word. */
+void ha_send_settled(struct ha_send_slot *slot);
+/* complete.c: a work request of rail r failed, or posting on it did. */
+void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * complete.c - from completions to requests: polling, the meaning of each completion, test()
+ *
+ * A send is complete when each rail that carried a stripe of it has reported its immediate sent (and, with ACK=memory, the
+ * receiver has said so: words.c). A receive is complete when the stripes seen are those that the first immediate's mask
+ * named. Nothing else counts, until a rail is fenced and the other end says what it has (reconcile.c).
+ */
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/guard.h"
+
+#include "base/log.h"
+#include "rdma/verbs/status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b, uint32_t imm)
+{
+	ha_bundle_doom(b, -EPROTO, HA_CAUSE_PROTOCOL,
+		       "immediate 0x%08x names no receive that is waiting; the peer's plugin is of another kind or damaged",
+		       imm);
+}
+
+/* A portion of receives is given back. The next one may be smaller: more connections share the queue, or fewer. */
+static void refill(struct ha_rail *r)
+{
+	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_debt - HA_REFILL;
+	struct ibv_recv_wr *bad;
+
+	/* A full or failed queue is no news here: what is missing shows as the peer's receiver-not-ready retries. */
+	if (r->hot->post_srq_recv(r->dev->srq, ha_device_refill(r->dev, portion), &bad))
+		return;
+	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
+	r->rq_debt = r->rq_base + left;
+}
+
+static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
+{
+	slot->busy &= (uint8_t)~HA_SLOT_ARRIVED;
+	slot->req.done = 1;
+	while (c->done < c->head && !(c->slot[c->done % HA_SLOTS].busy & HA_SLOT_WIRE))
+		c->done++;
+}
+
+/* One of several stripes, or a message with a sizes record, or something that should not be. */
+static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot, uint32_t imm, uint32_t byte_len)
+{
+	unsigned bit = 1u << ha_imm_stripe(imm), mask = ha_imm_mask(imm);
+
+	/* Of a receive that was called complete before: what comes of it still belongs to nobody. */
+	if (unlikely(c->superseded) &&
+	    (!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != ha_imm_identity(slot->idx)))
+		return;
+	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != ha_imm_identity(slot->idx) || !(mask & bit) ||
+		     slot->seen & bit || (slot->mask && slot->mask != mask))) {
+		broken_immediate(&c->b, imm);
+		return;
+	}
+	slot->imm = ha_imm_spoiled(slot->req.entry);
+	slot->mask = (uint8_t)mask;
+	slot->seen |= (uint8_t)bit;
+	slot->sized |= (imm & HA_IMM_SIZED) != 0;
+	slot->bytes += byte_len;
+	if (slot->seen == mask)
+		message_arrived(c, slot);
+}
+
+static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const struct ibv_wc *wc)
+{
+	uint32_t imm = ntohl(wc->imm_data);
+	struct ha_recv_slot *slot = &c->slot[ha_imm_slot(imm)];
+
+	if (unlikely(++r->rq_debt >= HA_REFILL))
+		refill(r);
+	/* Nearly always: a whole message on this rail, for a slot that nothing has touched yet. */
+	if (unlikely(imm != (slot->imm | r->imm_whole))) {
+		on_stripe(c, slot, imm, wc->byte_len);
+		return;
+	}
+	slot->imm = ha_imm_spoiled(slot->req.entry);
+	slot->bytes = wc->byte_len;
+	message_arrived(c, slot);
+}
+
+void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
+{
+	slot->imm = ha_imm_spoiled(slot->req.entry);
+	message_arrived(c, slot);
+}
+
+void ha_send_settled(struct ha_send_slot *slot)
+{
+	slot->pending = 0;
+	for (unsigned m = 0; m < slot->n; m++)
+		slot->req[m].done = 1;
+}
+
+static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
+{
+	struct ha_send_slot *slot = &s->slot[(uint8_t)wr_id];
+
+	slot->pending &= (uint16_t)~(1u << (wr_id >> 8 & 7));
+	if (slot->pending)
+		return;
+	for (unsigned m = 0; m < slot->n; m++)
+		slot->req[m].done = 1;
+}
+
+static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
+{
+	ha_adaptive_done(s, &s->slot[(uint8_t)wr_id], wr_id >> 8 & 7);
+	ha_gate_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
+	on_stripe_sent(s, wr_id);
+}
+
+static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const struct ha_rail *r, uint64_t wr_id)
+{
+	if ((wr_id >> 16 & 0xffff) == HA_WR_TIMED)
+		on_timed_stripe((struct ha_send *)b, wr_id);
+	else
+		ha_gate_probed(b, r->index);
+}
+
+/* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number does. */
+static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
+{
+	unsigned kind = wc->wr_id >> 16 & 0xffff;
+
+	if (kind) {
+		r->sq_retired = (uint32_t)(wc->wr_id >> 32);
+		if (kind == HA_WR_MARKER)
+			b->ctl[r->index].drained = true;
+	}
+	ha_rail_failed(b, r, wc, -EIO);
+}
+
+static inline void on_completion(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
+{
+	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
+		on_failure(b, r, wc);
+		return;
+	}
+	if (wc->opcode & IBV_WC_RECV) {
+		if (likely(!b->is_send))
+			on_immediate((struct ha_recv *)b, r, wc);
+		else
+			broken_immediate(b, ntohl(wc->imm_data));
+		return;
+	}
+	r->sq_retired = (uint32_t)(wc->wr_id >> 32);
+	if ((wc->wr_id >> 16 & 0xffff) == HA_WR_DATA)
+		on_stripe_sent((struct ha_send *)b, wc->wr_id);
+	else if (unlikely((wc->wr_id >> 16 & 0xffff) >= HA_WR_TIMED))
+		on_measured(b, r, wc->wr_id);
+}
+
+static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
+{
+	struct ibv_wc wc[4];
+	int n = r->hot->poll_cq(ha_rail_flush_cq(r), 4, wc);
+
+	for (int i = 0; i < n; i++) {
+		struct ha_request *q = &c->flush[(uint8_t)wc[i].wr_id % HA_FLUSHES];
+
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			ha_rail_failed(&c->b, r, &wc[i], -EIO);
+			continue;
+		}
+		q->pending &= ~(1u << r->index);
+		q->done = !q->pending;
+	}
+}
+
+/* Take completions from one rail, at most `most`; returns how many. */
+static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
+{
+	struct ibv_wc wc[HA_POLL_BATCH_MAX];
+	int n, total = 0, want = b->poll_batch < most ? b->poll_batch : most;
+
+	do {
+		n = r->hot->poll_cq(r->cq, want, wc);
+		for (int k = 0; k < n; k++)
+			on_completion(b, r, &wc[k]);
+		if (unlikely(n < 0))
+			ha_rail_failed(b, r, NULL, -EIO);
+		else
+			total += n;
+		if (unlikely(want > most - total))
+			want = most - total;
+	} while (unlikely(n == b->poll_batch && want > 0));
+	if (unlikely(ha_rail_flush_cq(r) != NULL))
+		poll_flushes((struct ha_recv *)b, r);
+	return total;
+}
+
+int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r)
+{
+	return r->cq ? poll_rail(b, r, b->poll_max) : 0;
+}
+
+int ha_bundle_poll(struct ha_bundle *b)
+{
+	int left = b->poll_max, at_least_one = 1;
+
+	for (unsigned rails = b->polled; rails; rails &= rails - 1)
+		left -= poll_rail(b, &b->rail[__builtin_ctz(rails)], left > at_least_one ? left : at_least_one);
+	return b->poll_max - left;
+}
+
+static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slot, int *sizes)
+{
+	const struct ha_sizes *record = (const struct ha_sizes *)c->b.ring + slot->req.entry;
+
+	if (likely(!slot->sized)) {
+		sizes[0] = slot->bytes > INT_MAX ? INT_MAX : (int)slot->bytes;
+		for (unsigned m = 1; m < slot->n; m++)
+			sizes[m] = 0; /* an optional receive that NCCL completes before its data is here */
+		return;
+	}
+	for (unsigned m = 0; m < slot->n; m++)
+		sizes[m] = record->size[m] > INT_MAX ? INT_MAX : (int)record->size[m];
+}
+
+/* The request is done: hand out its sizes and take it back. */
+static inline void finish(struct ha_request *req, int *sizes)
+{
+	struct ha_bundle *b = req->bundle;
+
+	if (req->kind == HA_REQ_SEND) {
+		((struct ha_send *)b)->slot[req->entry].held &= (uint8_t)~(1u << req->member);
+		if (sizes)
+			sizes[0] = req->size > INT_MAX ? INT_MAX : (int)req->size;
+	} else if (likely(req->kind == HA_REQ_RECV)) {
+		struct ha_recv *c = (struct ha_recv *)b;
+		struct ha_recv_slot *slot = &c->slot[req->entry];
+
+		if (sizes)
+			finish_sizes(c, slot, sizes);
+		slot->busy &= (uint8_t)~HA_SLOT_HELD;
+	} else {
+		((struct ha_recv *)b)->flush_busy &= ~(1u << req->entry);
+	}
+}
+
+__attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
+{
+	b->idle_polls = 0;
+	for (unsigned rails = b->active & ~(unsigned)b->polled; rails; rails &= rails - 1) {
+		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
+		uint32_t debt = r->rq_debt;
+
+		poll_rail(b, r, b->poll_max);
+		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
+		if (r->rq_debt != debt)
+			b->polled |= (uint8_t)(rails & -rails);
+	}
+	if (ha_mail_waiting(b))
+		ha_bundle_drive_soon(b);
+	return ha_ctx_self_driven(b->ctx);
+}
+
+int ha_test(struct ha_request *req, int *done, int *sizes)
+{
+	struct ha_bundle *b = req->bundle;
+	enum ha_entry entry = ha_bundle_enter(b);
+	bool round = false;
+	int err = 0;
+
+	*done = 0;
+	if (unlikely(entry == HA_NOT_NOW))
+		return 0;
+	if (!req->done) {
+		ha_bundle_poll(b);
+		if (unlikely(entry == HA_ENTERED_LOOK))
+			ha_bundle_words(b);
+		if (!req->done) {
+			round = unlikely(++b->idle_polls >= b->idle_limit) && ha_bundle_look_around(b);
+			err = b->error;
+		}
+	}
+	if (req->done) {
+		finish(req, sizes);
+		*done = 1;
+		err = 0;
+	}
+	ha_bundle_leave(b);
+	if (unlikely(round))
+		ha_ctx_progress(b->ctx);
+	return err;
+}
+
+/* ---- everything below is off the hot path ---- */
+
+/* The slot of the oldest message that is not through; the next one's when all are. */
+static uint64_t oldest_open(const struct ha_bundle *b)
+{
+	const struct ha_send *s = (const struct ha_send *)b;
+	const struct ha_recv *c = (const struct ha_recv *)b;
+	uint64_t oldest = b->is_send ? s->head : c->head;
+
+	for (unsigned i = 0; i < HA_SLOTS; i++) {
+		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
+		uint64_t idx = b->is_send ? s->slot[i].idx : c->slot[i].idx;
+
+		if (open && idx < oldest)
+			oldest = idx;
+	}
+	return oldest;
+}
+
+/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same message has been refused on another rail,
+ * too, the request is wrong wherever it goes. */
+static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
+	uint8_t bit = (uint8_t)(1u << r->index);
+
+	if (b->refused != oldest + 1)
+		b->refused_by = 0;
+	b->refused = oldest + 1;
+	b->refused_by |= bit;
+	return !(b->active & ~bit) || (oldest != head && b->refused_by & ~bit);
+}
+
+static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
+{
+	enum ha_status_class class = ha_verbs_status_class(status);
+
+	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
+}
+
+static void doom(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
+{
+	ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
+		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+}
+
+void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
+{
+	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
+		/* What follows the first error is its flush. But the peer may have told us of its own first. */
+		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
+			doom(b, r, wc);
+		return;
+	}
+	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
+	if (wc && hopeless(b, r, wc->status))
+		doom(b, r, wc);
+	else if (wc)
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
+				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+	else
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "the device refused work: %s; is it still there (ibv_devinfo)?",
+				strerror(-err));
+}

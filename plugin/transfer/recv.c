@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * recv.c - the receiving half of the data path
+ *
+ * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What arrives is told by
+ * immediates alone (complete.c). The slot remembers what was posted until it is used again, so that the entries can be written
+ * a second time after a fault, with the keys of that time.
+ */
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/device/mr.h"
+#include "plugin/mutation.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+void ha_recv_prepare(struct ha_recv *c)
+{
+	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval : HA_CTS_SIGNAL;
+	for (unsigned e = 0; e < HA_SLOTS; e++)
+		c->slot[e].req = (struct ha_request){ .kind = HA_REQ_RECV, .entry = (uint8_t)e, .bundle = &c->b };
+	for (unsigned e = 0; e < HA_FLUSHES; e++)
+		c->flush[e] = (struct ha_request){ .kind = HA_REQ_FLUSH, .entry = (uint8_t)e, .bundle = &c->b };
+}
+
+void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r)
+{
+	r->wr = (struct ibv_send_wr){ .sg_list = &r->sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
+	r->wr.wr.rdma.rkey = r->ring_rkey;
+	r->sge.lkey = r->ring_lkey;
+	r->imm_whole = ha_imm_alone(r->index);
+}
+
+static struct ha_cts *staged_cts(const struct ha_recv *c, unsigned entry)
+{
+	return (struct ha_cts *)((char *)c->b.ring + HA_RECV_STAGED + sizeof(struct ha_board) + entry * HA_CTS_SLOT_SIZE);
+}
+
+/* Write a slot's clear-to-send over rail r. Room for it has been seen. A rail that takes no work is suspect, and its fence
+ * finds out that this one did not arrive. */
+static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *slot)
+{
+	struct ibv_send_wr *bad;
+	unsigned entry = slot->req.entry;
+	bool signalled = ++c->cts_unsignalled == c->cts_signal;
+	int err;
+
+	r->sge.addr = (uintptr_t)staged_cts(c, entry);
+	r->sge.length = slot->n * (uint32_t)sizeof(struct ha_cts);
+	r->wr.send_flags = (r->sge.length <= r->max_inline ? IBV_SEND_INLINE : 0) | (signalled ? IBV_SEND_SIGNALED : 0);
+	if (signalled)
+		c->cts_unsignalled = 0;
+	r->wr.wr.rdma.remote_addr = c->b.peer_ring + entry * HA_CTS_SLOT_SIZE;
+	r->wr.wr_id = ha_wr_id(HA_WR_CTS, entry, ++r->sq_posted);
+	slot->cts_rail = r->index;
+	err = r->hot->post_send(r->qp, &r->wr, &bad);
+	if (unlikely(err))
+		ha_rail_failed(&c->b, r, NULL, err < 0 ? err : -err);
+}
+
+static inline __attribute__((always_inline)) void fill_cts(struct ha_recv *c, const struct ha_recv_slot *slot, unsigned m)
+{
+	struct ha_cts *cts = &staged_cts(c, slot->req.entry)[m];
+	const struct ha_mr *mr = slot->buf[m].mr;
+
+	cts->addr = (uintptr_t)slot->buf[m].data;
+	cts->size = slot->buf[m].size;
+	if (unlikely(!mr))
+		memset(cts->rkey, 0, sizeof(cts->rkey));
+	else
+		memcpy(cts->rkey, mr->rkey, sizeof(cts->rkey));
+	cts->tag = slot->buf[m].tag;
+	cts->n = slot->n;
+	cts->idx = slot->idx + 1;
+}
+
+/* A free slot at the head and a rail with room for its CTS; NULL = not now. */
+static struct ha_rail *room(struct ha_recv *c, const struct ha_recv_slot *slot)
+{
+	struct ha_rail *r;
+
+	if (unlikely(slot->busy || !c->b.active))
+		return NULL;
+	r = &c->b.rail[c->b.first];
+	return unlikely(r->sq_posted - r->sq_retired >= r->sq_depth) ? NULL : r;
+}
+
+int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
+{
+	struct ha_rail *r = &c->b.rail[c->b.first];
+
+	if (!c->b.active || !ha_rail_room(r))
+		return -EAGAIN;
+	pthread_mutex_lock(&c->b.mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	for (unsigned m = 0; m < slot->n; m++) {
+		if (!ha_mr_known(&c->b, slot->buf[m].mr))
+			slot->buf[m].mr = NULL;
+		fill_cts(c, slot, m);
+	}
+	pthread_mutex_unlock(&c->b.mr_lock);
+	slot->cts_parked = false;
+	post_cts(c, r, slot);
+	return 0;
+}
+
+/*
+ * After a fence, a receive whose data the application may already have used (optional) can get part of it once more. Its
+ * buffer must not be posted again before all of it is here: the late copy would land on newer data.
+ */
+static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, void *const *data, const size_t *sizes)
+{
+	bool any = false, hit = false;
+
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		const struct ha_recv_slot *slot = &c->slot[e];
+
+		if (!(slot->busy & HA_SLOT_DOUBT))
+			continue;
+		any = true;
+		for (int m = 0; m < n; m++)
+			for (unsigned k = 0; k < slot->n; k++)
+				hit |= (char *)data[m] < (char *)slot->buf[k].data + slot->buf[k].size &&
+				       (char *)slot->buf[k].data < (char *)data[m] + sizes[m];
+	}
+	if (!any)
+		atomic_fetch_and_explicit(&c->b.attention, ~(uint32_t)HA_ATTN_DOUBT, memory_order_relaxed);
+	return hit;
+}
+
+/* Something asks for attention. True: no receive can be posted now, or ever (c->b.error). */
+static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void *const *data, const size_t *sizes)
+{
+	ha_bundle_poll(&c->b);
+	ha_bundle_words(&c->b);
+	return c->b.error || (in_doubt(c, n, data, sizes) && !HA_MUTATION(IGNORE_DOUBT));
+}
+
+static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags,
+			struct ha_mr *const *mrs, bool optional, struct ha_request **req)
+{
+	struct ha_recv_slot *slot = &c->slot[c->head % HA_SLOTS];
+	struct ha_rail *r;
+
+	/* Optional receives are never tested for their data: somebody must take their completions, and give the device's
+	 * receives back before they run out. */
+	if (unlikely(c->head - c->done > HA_REFILL))
+		ha_bundle_poll(&c->b);
+	r = room(c, slot);
+	if (unlikely(!r)) {
+		ha_bundle_poll(&c->b);
+		r = room(c, slot);
+		if (!r)
+			return 0;
+	}
+	slot->idx = c->head;
+	slot->imm = ha_imm_identity(c->head);
+	slot->busy = optional ? HA_SLOT_WIRE | HA_SLOT_HELD | HA_SLOT_OPTIONAL : HA_SLOT_WIRE | HA_SLOT_HELD;
+	slot->n = (uint8_t)n;
+	slot->seen = slot->mask = slot->sized = 0;
+	slot->cts_parked = false;
+	slot->bytes = 0;
+	slot->req.done = optional;
+	for (int m = 0; m < n; m++) {
+		slot->buf[m].data = data[m];
+		slot->buf[m].size = sizes[m];
+		slot->buf[m].mr = mrs[m];
+		slot->buf[m].tag = (uint32_t)tags[m];
+		fill_cts(c, slot, (unsigned)m);
+	}
+	c->head++;
+	post_cts(c, r, slot);
+	*req = &slot->req;
+	return 0;
+}
+
+int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags, struct ha_mr *const *mrs,
+	     bool optional, struct ha_request **req)
+{
+	enum ha_entry entry;
+	int err = 0;
+
+	*req = NULL;
+	if (unlikely(n < 1 || n > HA_MAX_RECVS))
+		return -EINVAL;
+	entry = ha_bundle_enter(&c->b);
+	if (unlikely(entry == HA_NOT_NOW))
+		return ha_bundle_shut(&c->b);
+	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
+		err = c->b.error;
+	else
+		err = irecv(c, n, data, sizes, tags, mrs, optional, req);
+	ha_bundle_leave(&c->b);
+	return err;
+}

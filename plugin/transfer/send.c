@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * send.c - the sending half of the data path
+ *
+ * isend serves the receive at the head of the clear-to-send ring. A group is posted when all its sends are there. One buffer
+ * on one rail is one work request, prebuilt in the rail; everything else (groups, stripes, more bytes than one work request
+ * carries) goes through post_sized(), which writes the data first and then a sizes record with the immediate.
+ */
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/device/mr.h"
+#include "plugin/mutation.h"
+#include "plugin/balance/policy.h"
+
+#include "base/config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#define PIECE_MIN (8u << 20)
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/*
+ * With adaptive routing the packets of a write may overtake each other, and a NIC then holds a write with immediate back
+ * until all of it is there: large payloads go first, as plain writes, and the immediate follows apart.
+ */
+static uint32_t single_max(const struct ha_config *config, const struct ha_rail *r)
+{
+	int adaptive = config->ib_adaptive_routing;
+
+	if (adaptive < 0)
+		adaptive = r->peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
+	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold : r->max_msg;
+}
+
+void ha_send_prepare(struct ha_send *s)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++)
+		for (unsigned m = 0; m < HA_MAX_RECVS; m++)
+			s->slot[e].req[m] = (struct ha_request){
+				.kind = HA_REQ_SEND, .member = (uint8_t)m, .entry = (uint8_t)e, .bundle = &s->b
+			};
+}
+
+void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
+{
+	struct ha_send_slot whole = { .pending = (uint16_t)(1u << r->index | s->b.await), .mask = (uint8_t)(1u << r->index) };
+
+	r->single_max = single_max(&s->b.ctx->config, r);
+	if (r->single_max > PIECE_MIN)
+		r->single_max = PIECE_MIN;
+	r->imm_whole = ha_imm_alone(r->index);
+	r->work_whole = whole.work;
+	r->wr = (struct ibv_send_wr){ .sg_list = &r->sge,
+				      .num_sge = 1,
+				      .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				      .send_flags = IBV_SEND_SIGNALED };
+}
+
+static struct ha_sizes *staged_sizes(const struct ha_send *s, unsigned entry)
+{
+	return (struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED + sizeof(struct ha_board)) + entry;
+}
+
+/*
+ * One buffer, one rail, one work request: the case that nearly every message is. -EAGAIN: the buffer has no key for this
+ * rail, at either end, yet. What a post returns is not for the caller: a queue pair that takes no work is as good as one
+ * that loses it, and the fence finds out what became of it.
+ */
+static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot, const struct ha_cts *cts)
+{
+	const struct ha_request *req = &slot->req[0];
+	struct ibv_send_wr *bad;
+	int err;
+
+	r->sge.length = (uint32_t)req->size;
+	r->wr.num_sge = 0;
+	if (likely(req->size)) { /* an empty message may have no registration */
+		uint32_t lkey = req->mr->lkey[r->index], rkey = cts->rkey[r->index];
+
+		if (unlikely(!lkey || !rkey))
+			return -EAGAIN;
+		r->wr.num_sge = 1;
+		r->sge.addr = (uintptr_t)req->data;
+		r->sge.lkey = lkey;
+		r->wr.wr.rdma.rkey = rkey;
+	}
+	r->wr.wr.rdma.remote_addr = cts->addr;
+	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
+	r->wr.wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ++r->sq_posted);
+	slot->work = r->work_whole;
+	err = r->hot->post_send(r->qp, &r->wr, &bad);
+	if (unlikely(err))
+		ha_rail_failed(&s->b, r, NULL, err < 0 ? err : -err);
+	return 0;
+}
+
+#define BATCH 16
+struct batch {
+	struct ha_rail *rail;
+	unsigned n;
+	int err;
+	struct ibv_send_wr wr[BATCH];
+	struct ibv_sge sge[BATCH];
+};
+
+static void batch_flush(struct batch *batch)
+{
+	struct ibv_send_wr *bad;
+
+	if (!batch->n || batch->err)
+		return;
+	batch->wr[batch->n - 1].next = NULL;
+	batch->err = batch->rail->hot->post_send(batch->rail->qp, batch->wr, &bad);
+	batch->n = 0;
+}
+
+static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_t length, uint32_t lkey)
+{
+	unsigned i;
+
+	if (batch->n == BATCH)
+		batch_flush(batch);
+	i = batch->n++;
+	batch->sge[i] = (struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey };
+	batch->wr[i] = (struct ibv_send_wr){
+		.next = &batch->wr[i + 1 < BATCH ? i + 1 : 0],
+		.sg_list = &batch->sge[i],
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+	};
+	batch->rail->sq_posted++;
+	return &batch->wr[i];
+}
+
+/* A stripe of a slot, and the rail that is to carry it. */
+struct stripe {
+	struct ha_send_slot *slot;
+	const struct ha_cts *cts;
+	unsigned mask, index; /* of all stripes; of this one */
+	bool timed;	      /* its completion is measured */
+	const uint16_t *weight;
+};
+
+/*
+ * Bytes of one work request. Each that is done shows that the rail moves (beat.c), so a large stripe goes in steps that even a
+ * slow rail takes in less than the soft time-out; in as many as half the send queue takes at most, all buffers of a group
+ * together.
+ */
+static uint64_t piece_size(const struct ha_rail *r, const struct ha_send_slot *slot, uint64_t length)
+{
+	uint32_t pieces = r->sq_depth / 2 / slot->n;
+	uint64_t piece = (length / (pieces ? pieces : 1) + HA_STRIPE_ALIGN) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+
+	piece = piece > PIECE_MIN ? piece : PIECE_MIN;
+	return piece < r->max_msg ? piece : r->max_msg;
+}
+
+/* Work requests that one rail needs for it. */
+static uint64_t sized_cost(const struct stripe *st, const struct ha_rail *r)
+{
+	uint64_t n = 1;
+
+	for (unsigned m = 0; m < st->slot->n; m++) {
+		uint64_t length = ha_policy_range(st->weight, st->mask, st->index, st->slot->req[m].size).length,
+			 piece = piece_size(r, st->slot, length);
+
+		n += (length + piece - 1) / piece;
+	}
+	return n;
+}
+
+/* Every buffer that is not empty has keys for this rail at both ends. */
+static bool has_keys(const struct stripe *st, const struct ha_rail *r)
+{
+	for (unsigned m = 0; m < st->slot->n; m++)
+		if (st->slot->req[m].size && (!st->slot->req[m].mr->lkey[r->index] || !st->cts[m].rkey[r->index]))
+			return false;
+	return true;
+}
+
+/* This stripe of every buffer, in pieces that fit a work request, then the sizes record with the immediate. */
+static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe *st)
+{
+	unsigned entry = st->slot->req[0].entry;
+	struct batch batch = { .rail = r };
+	struct ibv_send_wr *wr;
+
+	for (unsigned m = 0; m < st->slot->n; m++) {
+		const struct ha_request *req = &st->slot->req[m];
+		struct ha_range range = ha_policy_range(st->weight, st->mask, st->index, req->size);
+
+		uint64_t step = piece_size(r, st->slot, range.length);
+
+		for (uint64_t at = 0; at < range.length; at += step) {
+			uint64_t left = range.length - at, piece = left < step ? left : step;
+
+			wr = batch_add(&batch, (uintptr_t)req->data + range.offset + at, (uint32_t)piece,
+				       req->mr->lkey[r->index]);
+			if (left > step) {
+				wr->send_flags = IBV_SEND_SIGNALED;
+				wr->wr_id = ha_wr_id(HA_WR_CONTROL, 0, r->sq_posted);
+			}
+			wr->wr.rdma.remote_addr = st->cts[m].addr + range.offset + at;
+			wr->wr.rdma.rkey = st->cts[m].rkey[r->index];
+		}
+	}
+	wr = batch_add(&batch, (uintptr_t)staged_sizes(s, entry), sizeof(struct ha_sizes), r->ring_lkey);
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->send_flags = IBV_SEND_SIGNALED | (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
+	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
+	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
+	wr->wr.rdma.rkey = r->ring_rkey;
+	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA, ha_wr_data_entry(entry, st->index), r->sq_posted);
+	batch_flush(&batch);
+	if (batch.err)
+		ha_rail_failed(&s->b, r, NULL, batch.err < 0 ? batch.err : -batch.err);
+}
+
+static uint64_t largest(const struct ha_send_slot *slot)
+{
+	uint64_t max = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		if (slot->req[m].size > max)
+			max = slot->req[m].size;
+	return max;
+}
+
+static uint64_t all_bytes(const struct ha_send_slot *slot)
+{
+	uint64_t sum = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		sum += slot->req[m].size;
+	return sum;
+}
+
+uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
+	return bytes;
+}
+
+/* The rails that have keys for every buffer. */
+static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned rails)
+{
+	unsigned with = 0;
+
+	for (unsigned left = rails; left; left &= left - 1)
+		if (has_keys(st, &s->b.rail[__builtin_ctz(left)]))
+			with |= left & -left;
+	return with;
+}
+
+/* The agent's hint may be another for each message. */
+static void take_advice(struct ha_send *s)
+{
+	const struct ha_advised *d = &s->b.advised;
+	uint32_t slot = atomic_load_explicit(&d->flow.slot, memory_order_relaxed), sup_bw = 0;
+	enum ha_hint hint = ha_hints_read(&s->b.ctx->advice.hints, slot, d->flow.sout_src, d->flow.sout_dst, &sup_bw);
+
+	if (unlikely(hint != d->hint || sup_bw != d->sup_bw))
+		ha_advice_follow(s, hint, sup_bw);
+}
+
+/* Everything that is not one buffer in one work request. -EAGAIN = not enough room in a send queue, or keys are missing. */
+static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+{
+	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
+	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
+	int measured;
+
+	if (s->b.advised.on)
+		take_advice(s);
+	if (s->b.adaptive.on)
+		ha_adaptive_cut(s, all_bytes(slot));
+	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
+	if (!st.mask) { /* not the rails that it should be: any that can */
+		st.mask = keyed(s, &st, s->b.active);
+		st.mask &= -st.mask;
+	}
+	if (!st.mask)
+		return -EAGAIN;
+	memcpy(slot->weight, s->b.weight, sizeof(slot->weight));
+	for (unsigned left = st.mask; left; left &= left - 1) {
+		st.index = (unsigned)__builtin_ctz(left);
+		if (sized_cost(&st, &s->b.rail[st.index]) > ha_rail_room(&s->b.rail[st.index]))
+			return -EAGAIN;
+	}
+	for (unsigned m = 0; m < slot->n; m++)
+		sizes->size[m] = slot->req[m].size;
+	slot->work = 0;
+	slot->mask = (uint8_t)st.mask;
+	slot->pending = (uint16_t)(st.mask | s->b.await);
+	if (s->b.adaptive.on)
+		ha_adaptive_posted(s, slot);
+	measured = ha_gate_choose(&s->b, st.mask);
+	if (measured >= 0)
+		ha_gate_begin(&s->b, (unsigned)measured, slot->req[0].entry, ha_send_stripe_bytes(slot, (unsigned)measured));
+	for (unsigned left = st.mask; left; left &= left - 1) {
+		st.index = (unsigned)__builtin_ctz(left);
+		st.timed = s->b.adaptive.on || (int)st.index == measured;
+		post_sized(s, &s->b.rail[st.index], &st);
+	}
+	return 0;
+}
+
+/* All sends of the slot are there. -EAGAIN: not now. */
+static inline int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+{
+	struct ha_rail *r = &s->b.rail[s->b.first];
+	uint64_t size = slot->req[0].size;
+
+	if (unlikely(!s->b.active))
+		return -EAGAIN;
+	if (unlikely(slot->n > 1 || size >= s->b.stripe_min || size > r->single_max))
+		return post_slot_sized(s, slot, cts);
+	if (unlikely(!ha_rail_room(r)))
+		return -EAGAIN;
+	if (unlikely(post_single(s, r, slot, cts)))
+		return post_slot_sized(s, slot, cts);
+	return 0;
+}
+
+/* ---- again, after a fence ---- */
+
+/* Of the rails that could, one with the most weight for its load; -1: none. */
+static int pick_carrier(const struct ha_send *s, const struct stripe *st)
+{
+	uint64_t best_load = UINT64_MAX;
+	int best = -1;
+
+	for (unsigned left = keyed(s, st, s->b.active); left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+		const struct ha_rail *r = &s->b.rail[i];
+		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 / (s->b.weight[i] ? s->b.weight[i] : 1);
+
+		if (sized_cost(st, r) <= ha_rail_room(r) && load < best_load) {
+			best_load = load;
+			best = (int)i;
+		}
+	}
+	return best;
+}
+
+/* Under mr_lock: a buffer that is given back meanwhile is either not known or not gone. */
+static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
+{
+	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
+			     .weight = HA_MUTATION(RECUT) ? s->b.weight : slot->weight };
+	int carrier;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		if (slot->req[m].size && !ha_mr_known(&s->b, slot->req[m].mr))
+			return -EAGAIN; /* given back in the middle: it waits for the close that will follow */
+	carrier = pick_carrier(s, &st);
+	if (carrier < 0)
+		return -EAGAIN;
+	/* The lengths of a message that one work request carried the first time are not in the record yet; those of any other
+	 * are, and the same. */
+	for (unsigned m = 0; m < slot->n; m++) {
+		if (!HA_MUTATION(FORGET_SIZES))
+			staged_sizes(s, slot->req[0].entry)->size[m] = slot->req[m].size;
+		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
+	}
+	slot->parked &= (uint8_t)~(1u << index);
+	slot->moved |= (uint8_t)(1u << index);
+	slot->carrier[index] = (uint8_t)carrier;
+	post_sized(s, &s->b.rail[carrier], &st);
+	return 0;
+}
+
+int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&s->b.mr_lock);
+	err = replay(s, slot, index, bytes);
+	pthread_mutex_unlock(&s->b.mr_lock);
+	return err;
+}
+
+/* ---- sends ---- */
+
+/* Which buffer of the receive takes a send with this tag; -1 = none that is free. */
+static __attribute__((noinline)) int match(const struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts,
+					   uint32_t tag)
+{
+	for (unsigned m = 0; m < slot->n; m++) {
+		if (slot->have >> m & 1)
+			continue;
+		/* Each buffer is a cache line of its own and may become visible later than the first, so nothing of it,
+		 * the tag neither, is read before its idx: pairs with the order in which the NIC writes. */
+		if (__atomic_load_n(&cts[m].idx, __ATOMIC_ACQUIRE) != s->head + 1)
+			return -1;
+		if (cts[m].tag == tag)
+			return (int)m;
+	}
+	return -1;
+}
+
+/* The receive at the head has been announced; is its slot free, and does it look as it should? */
+static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+{
+	if (slot->held || slot->pending)
+		return -EAGAIN; /* requests of 256 receives ago have not been tested to their end */
+	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
+		ha_bundle_doom(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
+			       "the peer announced a receive of %u buffers, 1 to %u are possible; its memory or its plugin "
+			       "is damaged", cts->n, HA_MAX_RECVS);
+		return -EAGAIN;
+	}
+	slot->idx = s->head;
+	slot->n = cts->n;
+	slot->have = 0;
+	slot->open = 1;
+	return 0;
+}
+
+static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, void *data, uint64_t size, struct ha_mr *mr)
+{
+	q->done = 0;
+	q->data = data;
+	q->size = size < cts->size ? size : cts->size;
+	q->mr = mr;
+}
+
+/* No room, no rail or no keys: completions make room. */
+static __attribute__((noinline)) int not_now(struct ha_send *s)
+{
+	ha_bundle_poll(&s->b);
+	return 0;
+}
+
+/* No receive is there: without a service thread nobody but this call may be left to look why. */
+static __attribute__((noinline)) int not_yet(struct ha_send *s)
+{
+	if (++s->b.idle_polls >= s->b.idle_limit && ha_bundle_look_around(&s->b))
+		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
+	return 0;
+}
+
+/* One send of a group, in any order; the last one posts them all. */
+static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
+						 struct ha_request **req)
+{
+	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
+	const struct ha_cts *cts = ha_send_cts(s, s->head);
+	int m;
+
+	if (!slot->open && open_group(s, slot, cts))
+		return not_now(s);
+	m = match(s, slot, cts, (uint32_t)tag);
+	if (m < 0)
+		return not_yet(s);
+	fill_request(&slot->req[m], &cts[m], data, size, mr);
+	slot->have |= (uint8_t)(1u << m);
+	if (slot->have == (1u << slot->n) - 1) {
+		if (post_slot(s, slot, cts)) {
+			slot->have &= (uint8_t)~(1u << m);
+			return not_now(s);
+		}
+		slot->open = 0;
+		s->head++;
+	}
+	slot->held |= (uint8_t)(1u << m);
+	*req = &slot->req[m];
+	return 0;
+}
+
+static inline int isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
+{
+	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
+	const struct ha_cts *cts = ha_send_cts(s, s->head);
+
+	/* Acquire: pairs with the peer's NIC, which writes idx last of its cache line. */
+	if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != s->head + 1)
+		return not_yet(s);
+	if (unlikely(cts->n != 1))
+		return isend_group(s, data, size, tag, mr, req);
+	if (unlikely(cts->tag != (uint32_t)tag))
+		return not_yet(s);
+	if (unlikely(slot->held | slot->pending))
+		return not_now(s);
+	slot->idx = s->head;
+	slot->n = 1;
+	fill_request(&slot->req[0], cts, data, size, mr);
+	if (unlikely(post_slot(s, slot, cts)))
+		return not_now(s);
+	s->head++;
+	slot->held = 1;
+	*req = &slot->req[0];
+	return 0;
+}
+
+int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
+{
+	enum ha_entry entry = ha_bundle_enter(&s->b);
+	int err;
+
+	*req = NULL;
+	if (unlikely(entry == HA_NOT_NOW))
+		return ha_bundle_shut(&s->b);
+	err = entry == HA_ENTERED ? 0 : s->b.error;
+	if (likely(!err))
+		err = isend(s, data, size, tag, mr, req);
+	ha_bundle_leave(&s->b);
+	return err;
+}

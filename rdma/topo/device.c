@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdma/topo/device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/namelist.h"
+#include "rdma/topo/gdr.h"
+#include "rdma/topo/gid.h"
+#include "rdma/topo/pci.h"
+#include "rdma/topo/speed.h"
+#include "rdma/topo/sysfs.h"
+#include "rdma/verbs/status.h"
+
+/* One discovery in progress. */
+struct discovery {
+	const struct ha_verbs_ops *verbs;
+	const struct ha_config *config;
+	struct ha_topo *topo;
+	struct ha_namelist hcas; /* NCCL_IB_HCA */
+	bool peer_memory;
+	int listed;   /* devices that the library knows */
+	int filtered; /* ports that NCCL_IB_HCA keeps out */
+	int waiting;  /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
+};
+
+static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
+{
+	const char *root = d->config->sysfs_root;
+	const char *card;
+
+	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path), "/sys/class/infiniband/%s/device", dev->name);
+	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path, sizeof(dev->physical_path));
+	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
+	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
+	dev->numa_node = ha_pci_numa_node(root, dev->pci_path);
+	dev->is_soft = ha_pci_order(dev->pci_path) == UINT64_MAX;
+}
+
+static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev)
+{
+	int routing = d->config->ib_adaptive_routing;
+
+	dev->adaptive_routing = routing < 0 ? !dev->is_ethernet : routing;
+	dev->relaxed_ordering = !dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
+	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
+	dev->peer_memory = d->peer_memory && !dev->is_soft;
+	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0, "/sys/class/infiniband/%s/ports/%d/apm_enable",
+					   dev->name, dev->port) != 0;
+	if (dev->apm_enabled && d->config->enable_backup)
+		HA_WARN(dev->name,
+			"the driver's own path migration (APM) is enabled on port %d and would fight with the standby "
+			"path. Disable it, or set HA_NCCL_ENABLE_BACKUP=0", dev->port);
+}
+
+/* How peers reach an active port. False: they cannot, and the log said why. */
+static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo_device *dev,
+			 const struct ibv_port_attr *attr)
+{
+	struct ha_gid_entry gid;
+
+	dev->lid = attr->lid;
+	dev->mtu = attr->active_mtu;
+	if (ha_gid_select(verbs, dev->context, dev->name, (uint8_t)dev->port, attr, config, &gid))
+		return false;
+	dev->gid_index = gid.index;
+	dev->gid = gid.gid;
+	dev->roce_version = dev->is_ethernet ? gid.roce_version : 0;
+	return true;
+}
+
+/* What the hardware says of a port; not its address. */
+static void attributes_fill(const struct ha_verbs_ops *verbs, struct ha_topo_device *dev,
+			    const struct ha_port_attr *port)
+{
+	dev->port_attr = port->attr;
+	dev->is_ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	dev->speed_mbps = ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
+}
+
+static void port_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ha_port_attr *port)
+{
+	attributes_fill(d->verbs, dev, port);
+	dev->up = port->attr.state == IBV_PORT_ACTIVE && address_fill(d->verbs, d->config, dev, &port->attr);
+	place_fill(d, dev);
+	abilities_fill(d, dev);
+}
+
+static bool link_layer_known(const struct ha_port_attr *attr)
+{
+	return attr->attr.link_layer == IBV_LINK_LAYER_INFINIBAND || attr->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* May this port be used, now or when it comes up? Queries it into `attr` and says why not. */
+static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, struct ha_port_attr *attr,
+			const struct ha_namelist_item **item)
+{
+	int rc;
+
+	if (!ha_namelist_match(&d->hcas, dev->name, dev->port, item)) {
+		d->filtered++;
+		HA_TRACE(dev->name, "port %d is left out by NCCL_IB_HCA=%s", dev->port, d->config->ib_hca);
+		return false;
+	}
+	rc = d->verbs->query_port(d->verbs, dev->context, (uint8_t)dev->port, attr);
+	if (rc) {
+		HA_WARN(dev->name, "cannot query port %d: %s", dev->port, strerror(-rc));
+		return false;
+	}
+	if (attr->attr.state != IBV_PORT_ACTIVE) {
+		d->topo->down++;
+		HA_INFO(dev->name, "port %d is %s and left out; check its cable and `ip link` or `ibstat`", dev->port,
+			ha_verbs_port_state_name(attr->attr.state));
+		return link_layer_known(attr);
+	}
+	if (!link_layer_known(attr)) {
+		HA_INFO(dev->name, "port %d speaks neither InfiniBand nor RoCE and is left out", dev->port);
+		return false;
+	}
+	return true;
+}
+
+/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a line. */
+static struct ha_topo_device *port_place(struct discovery *d, const struct ha_topo_device *dev)
+{
+	int *n = dev->up ? &d->topo->ndevices : &d->waiting;
+
+	if (*n < HA_TOPO_DEVICES_MAX)
+		return &d->topo->devices[(dev->up ? 0 : HA_TOPO_DEVICES_MAX) + (*n)++];
+	if (dev->up)
+		HA_WARN(dev->name, "more than %d ports; the rest is left out. Choose with NCCL_IB_HCA",
+			HA_TOPO_DEVICES_MAX);
+	else
+		HA_INFO(dev->name, "more than %d ports are down; port %d will not be seen when it comes up",
+			HA_TOPO_DEVICES_MAX, dev->port);
+	return NULL;
+}
+
+/* Adds the ports of one open device. Returns how many. */
+static int ports_add(struct discovery *d, const struct ha_topo_device *model)
+{
+	int added = 0;
+
+	for (int port = 1; port <= model->attr.phys_port_cnt; port++) {
+		const struct ha_namelist_item *item;
+		struct ha_topo_device dev = *model, *place;
+		struct ha_port_attr attr;
+
+		dev.port = port;
+		if (!port_wanted(d, &dev, &attr, &item))
+			continue;
+		port_fill(d, &dev, &attr);
+		dev.rail_id = item ? item->rail : HA_NAMELIST_ANY;
+		dev.plane_id = item ? item->plane : HA_NAMELIST_ANY;
+		place = port_place(d, &dev);
+		if (!place)
+			continue;
+		*place = dev;
+		added++;
+	}
+	return added;
+}
+
+static void device_add(struct discovery *d, struct ibv_device *device, int index)
+{
+	const struct ha_verbs_ops *verbs = d->verbs;
+	struct ha_topo_device model = { .list_index = index };
+	int rc;
+
+	snprintf(model.name, sizeof(model.name), "%.*s", (int)sizeof(model.name) - 1, device->name);
+	rc = verbs->open(verbs, device, &model.context);
+	if (rc) {
+		HA_WARN(model.name, "cannot open the device: %s. Check the rights on /dev/infiniband and `ulimit -l`",
+			strerror(-rc));
+		return;
+	}
+	rc = verbs->query_device(verbs, model.context, &model.attr);
+	if (!rc)
+		rc = verbs->hot(verbs, model.context, &model.hot);
+	if (rc)
+		HA_WARN(model.name, "cannot query the device: %s", strerror(-rc));
+	model.guid = be64toh(model.attr.sys_image_guid);
+	model.node_guid = be64toh(model.attr.node_guid);
+	if (rc || !ports_add(d, &model))
+		verbs->close(verbs, model.context);
+}
+
+static int order_compare(const void *a, const void *b)
+{
+	const struct ha_topo_device *x = a, *y = b;
+	uint64_t ox = ha_pci_order(x->pci_path), oy = ha_pci_order(y->pci_path);
+
+	if (ox != oy)
+		return ox < oy ? -1 : 1;
+	if (x->list_index != y->list_index)
+		return x->list_index - y->list_index;
+	return x->port - y->port;
+}
+
+/* The ports that wait follow the reported ones. */
+static void list_close(struct discovery *d)
+{
+	struct ha_topo *topo = d->topo;
+	struct ha_topo_device *waiting = &topo->devices[topo->ndevices];
+
+	topo->nports = topo->ndevices + d->waiting;
+	memmove(waiting, &topo->devices[HA_TOPO_DEVICES_MAX], (size_t)d->waiting * sizeof(*waiting));
+	if (!d->config->ib_device_pci_order)
+		return;
+	qsort(topo->devices, (size_t)topo->ndevices, sizeof(*waiting), order_compare);
+	qsort(waiting, (size_t)d->waiting, sizeof(*waiting), order_compare);
+}
+
+/* NCCL tells functions of one card apart by a port number that counts over the card. */
+static void card_ports_count(struct ha_topo *topo)
+{
+	for (int i = 0; i < topo->ndevices; i++) {
+		struct ha_topo_device *dev = &topo->devices[i];
+
+		dev->card_port = 0;
+		for (int j = 0; j < i && *dev->card_path; j++)
+			dev->card_port += !strcmp(topo->devices[j].card_path, dev->card_path);
+	}
+}
+
+static void result_log(const struct discovery *d)
+{
+	const struct ha_topo *topo = d->topo;
+	char gid[HA_GID_TEXT_MAX];
+
+	for (int i = 0; i < topo->ndevices; i++) {
+		const struct ha_topo_device *dev = &topo->devices[i];
+
+		HA_INFO(dev->name, "device %d: port %d %s %d Mb/s GID %d %s%s NUMA %d %s", i, dev->port,
+			dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps, dev->gid_index,
+			ha_gid_text(&dev->gid, gid), dev->relaxed_ordering ? " relaxed-ordering" : "", dev->numa_node,
+			*dev->pci_path ? dev->pci_path : "(no PCI device)");
+	}
+	if (topo->ndevices)
+		return;
+	if (!d->listed)
+		HA_WARN(NULL, "no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) and install "
+			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC", d->verbs->name);
+	else if (d->filtered && !topo->down)
+		HA_WARN(NULL, "NCCL_IB_HCA=%s leaves none of the %d devices; correct it, `ha topo` lists them",
+			d->config->ib_hca, d->listed);
+	else
+		HA_WARN(NULL, "%d RDMA devices, none with a usable port (%d down); check cables and `ibstat`, or set "
+			"HA_NCCL_VERBS=soft for the software NIC", d->listed, topo->down);
+}
+
+static void config_read(struct discovery *d)
+{
+	const struct ha_config *config = d->config;
+	struct ha_gid_range range;
+	bool inet6 = config->ib_addr_family == HA_GID_INET6;
+
+	if (ha_namelist_parse(&d->hcas, config->ib_hca))
+		HA_WARN(NULL, "NCCL_IB_HCA=%s has parts that are no name[:port]; they are ignored", config->ib_hca);
+	if (ha_gid_range_parse(&range, config->ib_addr_range, inet6))
+		HA_WARN(NULL, "NCCL_IB_ADDR_RANGE=%s is no %s prefix such as %s; it is ignored", config->ib_addr_range,
+			inet6 ? "IPv6" : "IPv4", inet6 ? "fd00::/8" : "10.0.0.0/8");
+	if (config->ib_pci_relaxed_ordering == 1 && !d->verbs->optional_access)
+		HA_WARN(NULL, "NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core 28)",
+			d->verbs->name);
+	d->peer_memory = ha_gdr_peer_memory(config->sysfs_root);
+}
+
+int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo)
+{
+	struct discovery d = { .verbs = verbs, .config = config, .topo = topo };
+	int rc;
+
+	memset(topo, 0, sizeof(*topo));
+	topo->verbs = verbs;
+	if (config->ib_disable) {
+		HA_INFO(NULL, "NCCL_IB_DISABLE=1: no RDMA device is used");
+		return 0;
+	}
+	config_read(&d);
+	rc = verbs->device_list(verbs, &topo->list, &d.listed);
+	if (rc && rc != -ENOSYS) {
+		HA_WARN(NULL, "%s cannot list devices: %s", verbs->name, strerror(-rc));
+		return rc;
+	}
+	if (rc) /* the kernel has no RDMA at all: an empty list */
+		d.listed = 0;
+	for (int i = 0; i < d.listed; i++)
+		device_add(&d, topo->list[i], i);
+	list_close(&d);
+	card_ports_count(topo);
+	result_log(&d);
+	return 0;
+}
+
+void ha_topo_release(struct ha_topo *topo)
+{
+	for (int i = 0; i < topo->nports; i++) {
+		struct ibv_context *context = topo->devices[i].context;
+
+		for (int j = i; j < topo->nports; j++) /* ports of one device share it */
+			if (topo->devices[j].context == context)
+				topo->devices[j].context = NULL;
+		if (context)
+			topo->verbs->close(topo->verbs, context);
+	}
+	if (topo->list)
+		topo->verbs->device_list_free(topo->verbs, topo->list);
+	topo->list = NULL;
+	topo->ndevices = topo->nports = 0;
+}
+
+int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev)
+{
+	struct ha_topo_device *d = &topo->devices[dev];
+	struct ha_port_attr attr;
+	bool was_up = d->up;
+	int rc;
+
+	rc = topo->verbs->query_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
+	if (rc) {
+		d->up = false;
+		return rc;
+	}
+	if (dev < topo->ndevices) /* its other attributes may be read by whoever asks for properties */
+		d->port_attr.state = attr.attr.state;
+	else
+		attributes_fill(topo->verbs, d, &attr);
+	d->up = attr.attr.state == IBV_PORT_ACTIVE && address_fill(topo->verbs, config, d, &attr.attr);
+	return d->up != was_up;
+}
+
+enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)
+{
+	const struct ha_topo_device *x = &topo->devices[a], *y = &topo->devices[b];
+
+	if (a == b || x->context == y->context || (x->guid && x->guid == y->guid && !x->is_soft))
+		return HA_PCI_SAME_CARD;
+	return ha_pci_distance(x->physical_path, x->numa_node, y->physical_path, y->numa_node);
+}
+
+const char *ha_topo_device_label(const struct ha_topo_device *device, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s:%d", device->name, device->port);
+	return buf;
+}

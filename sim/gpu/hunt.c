@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/gpu/hunt.h"
+
+#include "gpu/emu/fiber.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define US UINT64_C(1000)
+#define CHUNK_LOG 10
+#define BUFFERS 2	   /* of a stream, at each end */
+#define BUFFER_BYTES 3072 /* three chunks */
+#define STREAMS 2
+#define WARP 3
+#define LIMIT_NS (40000 * US)
+
+/* Heap: source and destination buffers of each stream, the reader's region, the adder's word. */
+#define SOURCE(s, b) (((s) * BUFFERS + (b)) * BUFFER_BYTES)
+#define TARGET(s, b) (STREAMS * BUFFERS * BUFFER_BYTES + SOURCE(s, b))
+#define REGION (2 * STREAMS * BUFFERS * BUFFER_BYTES)
+#define REGION_BYTES 2048
+#define WORD (REGION + REGION_BYTES)
+#define FLOOD (WORD + 1024)
+#define FLOOD_WORDS 200
+#define HEAP (FLOOD + FLOOD_WORDS * 8)
+enum { SLOT_READER = 10, SLOT_OWNER = 11 };
+
+struct run {
+	struct pair pair;
+	struct hunt_result *result;
+	unsigned messages[STREAMS];
+	uint64_t sent[STREAMS]; /* signals begun: what a receiver may see at most */
+	unsigned streams, lanes;
+	uint64_t base;		/* of the patterns */
+	bool dark;		/* somebody was told BOTH_DOWN */
+	uint64_t adds, added;
+	uint32_t length[STREAMS][64];
+};
+
+struct actor {
+	struct run *run;
+	struct ha_gpu_self self;
+	unsigned stream;
+	bool last_quiet; /* false: it leaves when its last signal is posted */
+};
+
+static uint64_t draw(uint64_t n)
+{
+	return ha_gpu_fibers_random() % n;
+}
+
+static void bad(struct run *r, const char *why)
+{
+	if (r->result->verdict != HUNT_CORRUPT)
+		r->result->why = why;
+	r->result->verdict = HUNT_CORRUPT;
+}
+
+/* A time limit may pass at any moment: mostly there is none, sometimes it is short. */
+static uint64_t limit(void)
+{
+	return draw(4) ? HA_GPU_FOREVER : 2 * US + draw(100 * US);
+}
+
+/* True: do it again. */
+static bool again(struct run *r, enum ha_gpu_result got)
+{
+	r->result->timeouts += got == HA_GPU_TIMEOUT;
+	if (got == HA_GPU_BOTH_DOWN)
+		r->dark = true;
+	else if (got == HA_GPU_REFUSED)
+		bad(r, "an operation was refused");
+	return got == HA_GPU_TIMEOUT;
+}
+
+#define UNTIL(r, call)                        \
+	do {                                  \
+	} while (again(r, call) && !(r)->dark); \
+	if ((r)->dark)                        \
+		return
+
+static uint8_t pattern(const struct run *r, unsigned stream, uint64_t m, uint32_t i)
+{
+	return (uint8_t)(r->base + stream * 101 + m * 37 + i * 3 + (i >> 8) * 11);
+}
+
+static void fill(const struct run *r, uint8_t *p, unsigned stream, uint64_t m, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		p[i] = pattern(r, stream, m, i);
+}
+
+static bool is(const struct run *r, const uint8_t *p, unsigned stream, uint64_t m, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i] != pattern(r, stream, m, i))
+			return false;
+	return true;
+}
+
+/* ---- a stream: data, then its signal; the receiver checks, uses the memory for something of its own, and answers ---- */
+
+/* The lane that speaks for its warp: the data's memory is free, and filled. */
+static void prepare(struct run *r, unsigned s, uint64_t m)
+{
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+
+	if (m >= BUFFERS) {
+		UNTIL(r, ha_gpu_wait(c, s, m - BUFFERS + 1, limit()));
+	}
+	fill(r, r->pair.end[0].heap + SOURCE(s, m % BUFFERS), s, m, r->length[s][m]);
+}
+
+static void announce(struct run *r, unsigned s, uint64_t m)
+{
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+
+	r->sent[s]++;
+	UNTIL(r, ha_gpu_signal(c, s, 1, draw(3) || m + 1 == r->messages[s] ? 0 : HA_GPU_LATER, limit()));
+	if (!draw(3)) {
+		UNTIL(r, ha_gpu_quiet(c, limit()));
+		memset(r->pair.end[0].heap + SOURCE(s, m % BUFFERS), 0xbb, r->length[s][m]); /* it is ours again */
+	}
+}
+
+static void one_message(struct run *r, unsigned s, uint64_t m)
+{
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+	uint8_t *from = r->pair.end[0].heap + SOURCE(s, m % BUFFERS);
+	uint64_t to = pair_remote(&r->pair, 0, TARGET(s, m % BUFFERS));
+	uint32_t n = r->length[s][m];
+
+	if (r->lanes == 1) {
+		UNTIL(r, ha_gpu_put_nbi(c, to, from, n, draw(2) ? HA_GPU_LATER : 0, limit()));
+	} else {
+		again(r, ha_gpu_put_nbi_warp(c, to, from, n, m & 1 ? HA_GPU_LATER : 0, HA_GPU_FOREVER));
+	}
+}
+
+/* Lanes go on together, or none does. */
+static bool dark(struct run *r)
+{
+	return ha_gpu_shfl(r->dark, 0);
+}
+
+static void sender(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+
+	for (uint64_t m = 0; m < r->messages[a->stream] && !dark(r); m++) {
+		if (!ha_gpu_lane())
+			prepare(r, a->stream, m);
+		if (dark(r))
+			return;
+		one_message(r, a->stream, m);
+		if (!dark(r) && !ha_gpu_lane())
+			announce(r, a->stream, m);
+	}
+	if (!ha_gpu_lane() && a->last_quiet) {
+		UNTIL(r, ha_gpu_quiet(r->pair.end[0].conn, limit()));
+	}
+}
+
+static void receiver(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+	struct ha_gpu_conn *c = r->pair.end[1].conn;
+	uint64_t seen = 0, value;
+	unsigned s = a->stream;
+
+	for (uint64_t m = 0; m < r->messages[s]; m++) {
+		uint8_t *to = r->pair.end[1].heap + TARGET(s, m % BUFFERS);
+		uint32_t n = r->length[s][m];
+
+		UNTIL(r, ha_gpu_wait(c, s, m + 1, limit()));
+		value = ha_gpu_signal_value(c, s);
+		if (value > r->sent[s])
+			bad(r, "a signal counts more than was sent");
+		if (value < seen)
+			bad(r, "a signal ran backwards");
+		seen = value;
+		if (!is(r, to, s, m, n))
+			bad(r, "a signal came, and its data is not there");
+		memset(to, 0xcc, n);
+		for (uint64_t i = draw(60) * draw(8); i; i--)
+			ha_gpu_pause();
+		for (uint32_t i = 0; i < n; i++)
+			if (to[i] != 0xcc)
+				bad(r, "something landed in memory that its owner uses again");
+		UNTIL(r, ha_gpu_signal(c, s, 1, 0, limit()));
+	}
+	if (a->last_quiet) {
+		UNTIL(r, ha_gpu_quiet(c, limit()));
+	}
+}
+
+/* ---- a reader says with a fence and a signal that it has read; the owner then writes the next version ---- */
+
+static void reader(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+	uint8_t *to = r->pair.end[0].heap + REGION;
+
+	for (uint64_t m = 0; m < 6; m++) {
+		memset(to, 0xdd, REGION_BYTES);
+		UNTIL(r, ha_gpu_get_nbi(c, to, pair_remote(&r->pair, 0, REGION), REGION_BYTES, 0, limit()));
+		UNTIL(r, ha_gpu_fence(c, limit()));
+		UNTIL(r, ha_gpu_signal(c, SLOT_READER, 1, 0, limit()));
+		UNTIL(r, ha_gpu_quiet(c, limit()));
+		if (!is(r, to, 9, m, REGION_BYTES))
+			bad(r, "a read that was fenced returned what was written after it");
+		UNTIL(r, ha_gpu_wait(c, SLOT_OWNER, m + 1, limit()));
+	}
+}
+
+static void owner(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+	struct ha_gpu_conn *c = r->pair.end[1].conn;
+
+	for (uint64_t m = 0; m < 6; m++) {
+		UNTIL(r, ha_gpu_wait(c, SLOT_READER, m + 1, limit()));
+		fill(r, r->pair.end[1].heap + REGION, 9, m + 1, REGION_BYTES);
+		UNTIL(r, ha_gpu_signal(c, SLOT_OWNER, 1, 0, limit()));
+	}
+	UNTIL(r, ha_gpu_quiet(c, limit()));
+}
+
+/* ---- fetch-adds: every old value once ---- */
+
+static void adder(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+	enum ha_gpu_result got;
+	uint64_t old = 0;
+	bool posted;
+
+	for (uint64_t i = 0; i < r->adds; i++) {
+		do
+			got = ha_gpu_fetch_add(c, pair_remote(&r->pair, 0, WORD), 5, &old, &posted, limit());
+		while (again(r, got) && !posted && !r->dark);
+		if (posted) {
+			while (got == HA_GPU_TIMEOUT && !r->dark) {
+				got = ha_gpu_fetch_add_wait(c, &old, limit());
+				again(r, got);
+			}
+		}
+		if (r->dark)
+			return;
+		if (old != 5 * i)
+			bad(r, "a fetch-add returned a wrong old value");
+		r->added++;
+	}
+}
+
+/* ---- more entries than the ring has, and nobody at the other end: after quiet() they are there ---- */
+
+static void flood(void *arg)
+{
+	struct actor *a = arg;
+	struct run *r = a->run;
+	struct ha_gpu_conn *c = r->pair.end[0].conn;
+	uint64_t word;
+
+	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
+		word = r->base + i;
+		UNTIL(r, ha_gpu_put_inline(c, pair_remote(&r->pair, 0, FLOOD + 8 * i), &word, 8, draw(8) ? HA_GPU_LATER : 0, limit()));
+	}
+	UNTIL(r, ha_gpu_quiet(c, limit()));
+	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
+		memcpy(&word, r->pair.end[1].heap + FLOOD + 8 * i, 8);
+		if (word != r->base + i)
+			bad(r, "quiet was done, and a put is not there");
+	}
+}
+
+static void server(void *arg)
+{
+	struct actor *a = arg;
+
+	for (;;)
+		if (!ha_gpu_serve(a->run->pair.end[1].conn))
+			ha_gpu_pause();
+}
+
+/* ---- the machinery ---- */
+
+static void add(struct run *r, struct actor *actors, unsigned *n, void (*run)(void *), unsigned stream, struct ha_gpu_warp *warp,
+		bool helper)
+{
+	struct actor *a = &actors[(*n)++];
+
+	*a = (struct actor){ .run = r, .stream = stream, .last_quiet = draw(2) };
+	for (unsigned lane = 0; lane < (warp ? warp->lanes : 1); lane++) {
+		struct actor *l = lane ? &actors[(*n)++] : a;
+
+		*l = *a;
+		l->self = (struct ha_gpu_self){ warp, lane };
+		ha_gpu_fiber_add(run, l, &l->self, helper);
+	}
+}
+
+static void configure(struct pair_config *c, bool dc)
+{
+	hunt_configure(c);
+	c->dc = dc;
+	c->chunk = CHUNK_LOG;
+	c->heap_bytes = (HEAP + 1023) & ~1023u;
+}
+
+static void populate(struct run *r, struct actor *actors, unsigned *n, struct ha_gpu_warp *warps)
+{
+	hunt_populate(&r->pair);
+	for (unsigned s = 0; s < r->streams; s++) {
+		r->messages[s] = 4 + (unsigned)draw(12);
+		for (unsigned m = 0; m < r->messages[s]; m++)
+			r->length[s][m] = 1 + (uint32_t)draw(draw(3) ? 64 : BUFFER_BYTES);
+		warps[s].lanes = r->lanes;
+		add(r, actors, n, sender, s, r->lanes > 1 ? &warps[s] : NULL, false);
+		add(r, actors, n, receiver, s, NULL, false);
+	}
+	if (!draw(3)) {
+		fill(r, r->pair.end[1].heap + REGION, 9, 0, REGION_BYTES);
+		add(r, actors, n, reader, 0, NULL, false);
+		add(r, actors, n, owner, 0, NULL, false);
+	}
+	if (!draw(4))
+		add(r, actors, n, flood, 0, NULL, false);
+	if (!draw(3) && !HA_GPU_MUTATION(PLAIN_ADD)) {
+		r->adds = 6;
+		add(r, actors, n, adder, 0, NULL, false);
+		add(r, actors, n, server, 0, NULL, true);
+	}
+}
+
+static void judge(struct run *r, bool finished)
+{
+	struct hunt_result *res = r->result;
+	uint64_t word;
+
+	if (res->verdict == HUNT_CORRUPT)
+		return;
+	if (!finished) {
+		res->verdict = HUNT_HANG;
+		res->why = "somebody still waits";
+		return;
+	}
+	memcpy(&word, r->pair.end[1].heap + WORD, 8);
+	if (!r->dark && word != 5 * r->added)
+		bad(r, "the sum of the fetch-adds is wrong");
+	for (unsigned s = 0; s < r->streams && !r->dark; s++)
+		if (ha_gpu_signal_value(r->pair.end[1].conn, s) != r->messages[s])
+			bad(r, "signals were lost");
+	if (r->dark && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1)))
+		bad(r, "a path that nothing happened to was given up");
+	if (r->dark && res->verdict == HUNT_GOOD)
+		res->verdict = HUNT_DARK;
+}
+
+/* For whoever looks into a seed. */
+static void describe(const struct run *r)
+{
+	for (unsigned i = 0; i < 4; i++)
+		if (r->pair.fabric->nic[i].struck || r->pair.fabric->nic[i].fault.armed)
+			printf("NIC %u: act %d n %u complete %d then %d announced %d at %llu struck %llu\n", i, r->pair.fabric->nic[i].fault.act,
+			       r->pair.fabric->nic[i].fault.n, r->pair.fabric->nic[i].fault.complete, r->pair.fabric->nic[i].fault.then,
+			       r->pair.fabric->nic[i].fault.announced, (unsigned long long)r->pair.fabric->nic[i].fault.at, (unsigned long long)r->pair.fabric->nic[i].struck);
+	for (unsigned s = 0; s < HA_GPU_SIGNALS; s++)
+		for (unsigned e = 0; e < 2; e++)
+			if (ha_gpu_signal_value(r->pair.end[!e].conn, s) || r->pair.end[e].conn->sent[s])
+				printf("signal %u from %u: sent %llu seen %llu of %u\n", s, e, (unsigned long long)r->pair.end[e].conn->sent[s],
+				       (unsigned long long)ha_gpu_signal_value(r->pair.end[!e].conn, s), s < STREAMS ? r->messages[s] : 0);
+	for (unsigned e = 0; e < 2; e++) {
+		const struct ha_gpu_conn *c = r->pair.end[e].conn;
+		const struct ha_gpu_agent *a = &r->pair.end[e].agent;
+
+		printf("end %u: resv %llx ready %llx rung %llx cons %llx tail %llx bell %d error %llx producer %llx active %d carrying %d taken %d\n", e,
+		       (unsigned long long)c->resv, (unsigned long long)c->ready, (unsigned long long)c->rung, (unsigned long long)c->cons,
+		       (unsigned long long)c->tail, (int)c->bell, (unsigned long long)c->error, (unsigned long long)c->producer, (int)c->active,
+		       a->carrying, a->taken);
+		for (unsigned p = 0; p < 2; p++) {
+			const struct soft_qp *q = r->pair.end[e].path[p].qp;
+			const struct soft_nic *n = q->nic;
+
+			printf("  path %u: state %d cause %d life %llu fenced %llu joined %llu proved %llu posted %llu answered %llu failures %u late %llu"
+			       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d expected %llu psn %llu\n", p, a->path[p].state, a->path[p].cause,
+			       (unsigned long long)a->path[p].life, (unsigned long long)a->path[p].peer_fenced, (unsigned long long)a->path[p].peer_joined,
+			       (unsigned long long)a->path[p].peer_proved, (unsigned long long)a->path[p].posted,
+			       (unsigned long long)a->path[p].answered, a->path[p].failures, (unsigned long long)a->path[p].probe_late, (int)n->power, (int)n->link, q->state, q->ci, q->pi, q->accepts,
+			       (unsigned long long)q->expected, (unsigned long long)q->psn);
+		}
+	}
+}
+
+void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o, struct hunt_result *res)
+{
+	static struct run run;
+	struct actor actors[4 * STREAMS + 16];
+	struct ha_gpu_warp warps[STREAMS] = { 0 };
+	struct pair_config c;
+	unsigned n = 0;
+	bool finished;
+
+	memset(res, 0, sizeof(*res));
+	memset(&run, 0, sizeof(run));
+	run.result = res;
+	hunt_begin(fabric, seed);
+	fabric->moves = o->moves;
+	configure(&c, o->dc);
+	pair_make(&run.pair, fabric, &c);
+	run.base = ha_gpu_fibers_random();
+	run.streams = 1 + (unsigned)draw(STREAMS);
+	run.lanes = draw(3) ? 1 : WARP;
+	hunt_script(fabric, o, !c.proof_every);
+	populate(&run, actors, &n, warps);
+	finished = ha_gpu_fibers_run(LIMIT_NS);
+	judge(&run, finished);
+	if (o->verbose && res->verdict >= HUNT_CORRUPT)
+		describe(&run);
+	hunt_end(&run.pair, res);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hunt_stage.c - what the traffic of a hunt runs on: a pair drawn from the seed, its NICs and agents, an operator, and what they have counted */
+#include "sim/gpu/hunt.h"
+
+#include "gpu/emu/fiber.h"
+
+#define US UINT64_C(1000)
+
+static uint64_t draw(uint64_t n)
+{
+	return ha_gpu_fibers_random() % n;
+}
+
+void hunt_begin(struct soft_fabric *fabric, uint64_t seed)
+{
+	ha_gpu_fibers_begin(seed * 0x2545f4914f6cdd1du + 1, 0);
+	ha_gpu_fibers_begin(ha_gpu_fibers_random(), 8 + (unsigned)draw(120));
+	soft_fabric_clear(fabric);
+}
+
+void hunt_configure(struct pair_config *c)
+{
+	pair_defaults(c);
+	c->nwqes = draw(2) ? 64 : 128;
+	c->proof_every = draw(4) ? 16 : 0;
+	c->cq_log = draw(3) ? 0 : 8;
+	c->proxied = !draw(4);
+	c->agent.check_ns = 20 * US;
+	c->agent.silent_checks = 10;
+	c->agent.recovery_ns = 100 * US + draw(400) * US;
+	c->agent.dark_ns = 6000 * US;
+	c->agent.probes = 2;
+	c->agent.failback = draw(2);
+}
+
+static void nic(void *arg)
+{
+	soft_nic_run(arg);
+}
+
+static void agent(void *arg)
+{
+	pair_agent_run(arg);
+}
+
+/* Puts right what is broken, after a while. */
+static void operator(void *arg)
+{
+	struct soft_fabric *f = arg;
+	uint64_t at = ha_gpu_now() + draw(3000) * US;
+
+	while (ha_gpu_now() < at)
+		ha_gpu_pause();
+	for (unsigned i = 0; i < 4; i++)
+		soft_nic_heal(&f->nic[i]);
+}
+
+void hunt_populate(struct pair *p)
+{
+	for (unsigned i = 0; i < 4; i++)
+		ha_gpu_fiber_add(nic, &p->fabric->nic[i], NULL, true);
+	for (unsigned i = 0; i < 2; i++)
+		ha_gpu_fiber_add(agent, &p->end[i], NULL, true);
+	if (draw(2))
+		ha_gpu_fiber_add(operator, p->fabric, NULL, true);
+}
+
+bool hunt_struck(const struct pair *p, unsigned path)
+{
+	return p->fabric->nic[path].struck || p->fabric->nic[2 + path].struck;
+}
+
+void hunt_end(struct pair *p, struct hunt_result *r)
+{
+	r->ns = ha_gpu_now();
+	for (unsigned i = 0; i < 4; i++) {
+		r->struck += p->fabric->nic[i].struck;
+		r->landed_late += p->fabric->nic[i].count.held_landed;
+		r->entries += p->fabric->nic[i].entries;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		r->switches += p->end[i].agent.count.switches;
+		r->replayed += p->end[i].agent.count.replayed;
+		r->skipped += p->end[i].agent.count.skipped;
+	}
+	pair_free(p);
+}

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/faults.h"
+
+#include "plugin/transfer/bundle.h"
+#include "sim/plugin/traffic.h"
+#include "sim/plugin/world.h"
+
+#include <string.h>
+
+#define US 1000u
+#define MS 1000000u
+#define FOREVER UINT64_C(1000000000000)
+
+static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+{
+	return low + sr_rng_below(rng, high - low + 1);
+}
+
+static struct sim_device *device(struct sim_world *w, const struct sim_fault *f)
+{
+	return &w->host[f->host].verbs->device[f->dev];
+}
+
+/* ---- how each is drawn ---- */
+
+static void make_none(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = 0;
+}
+
+/* At most 5 %: eight losses in a row, which end a queue pair, must not happen in any number of seeds. */
+static void make_rate(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 50 * US, 20 * MS);
+	f->amount = between(rng, 100, 50000);
+}
+
+static void make_reorder(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	make_rate(f, sc, rng);
+	f->amount = between(rng, 100, 300000);
+}
+
+static void make_delay(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 50 * US, 20 * MS);
+	/* A detour longer than a queue pair's timer looks like loss; far below it, nothing may come of it. */
+	f->amount = between(rng, 1 * US, (UINT64_C(4096) << sc->timeout) / 4);
+}
+
+/* Well below the window, timers' fourfold tolerance (IBTA 9.7.6.1.3) included. */
+static void make_short(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 10 * US, sim_scenario_window(sc) * 4 / 10);
+}
+
+static void make_long(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len =
+		sr_rng_below(rng, 3) ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc)) : FOREVER;
+}
+
+static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS) : between(rng, 5 * MS, 1500u * MS);
+}
+
+/* A farewell that comes later than a queue pair gives up cannot settle a send whose acknowledgement was lost. */
+static void make_sick(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 10 * US, sim_scenario_window(sc) / 4);
+}
+
+/* A NIC that has acknowledged shows the completion soon after; the core waits a second for it behind a farewell. */
+static void make_hold(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 1 * US, sr_rng_below(rng, 3) ? 1 * MS : 400 * MS);
+}
+
+static void make_acked(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 5 * US, 300 * US);
+}
+
+static void make_count(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = 0;
+	f->amount = between(rng, 1, 6);
+}
+
+static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 1 * MS, 2 * sim_scenario_window(sc));
+	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4); /* up to this long down, then up */
+}
+
+/* All that has begun is over with it: from a moment to more than a life may take to come up. */
+static void make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));
+	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33)); /* one takes so long; an odd number: in vain */
+}
+
+static void make_steering(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 50 * US, 50 * MS);
+	f->amount = between(rng, 500, 1 * MS); /* up to this long between two changes */
+}
+
+static void make_slow(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	f->len = between(rng, 100 * US, 50 * MS);
+	f->amount = between(rng, 2, 20); /* so many times */
+}
+
+/* ---- rates: whatever acts on a port at this moment, together ---- */
+
+static bool acts(const struct sim_world *w, const struct sim_fault *f)
+{
+	uint64_t now = sim_elapsed(w);
+
+	return !f->off && now >= f->at && now < f->at + f->len;
+}
+
+static bool is(const struct sim_fault *f, const char *name)
+{
+	return !strcmp(sim_fault_classes[f->class].name, name);
+}
+
+static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
+{
+	if (is(f, "loss"))
+		d->drop_ppm += (uint32_t)f->amount;
+	else if (is(f, "duplicate"))
+		d->dup_ppm += (uint32_t)f->amount;
+	else if (is(f, "reorder"))
+		d->reorder_ppm += (uint32_t)f->amount;
+	else if (is(f, "delay"))
+		d->delay_ns += f->amount;
+	else if (is(f, "jitter"))
+		d->jitter_ns += f->amount;
+	else if (is(f, "mute") || is(f, "black-hole"))
+		d->blackhole = 1;
+	else if (is(f, "late")) {
+		d->reorder_ppm = SR_PPM;
+		d->reorder_ns = f->at + f->len; /* until the end: see below */
+	}
+	if (d->reorder_ppm > SR_PPM)
+		d->reorder_ppm = SR_PPM;
+}
+
+static void apply(struct sim_world *w, struct sim_fault *which)
+{
+	struct sr_faults *faults = sr_memwire_faults(device(w, which)->port);
+	struct sr_fault_dir *d = which->rx ? &faults->rx : &faults->tx;
+
+	memset(d, 0, sizeof(*d));
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+
+		if (f->host == which->host && f->dev == which->dev && f->rx == which->rx && acts(w, f))
+			apply_one(d, f);
+	}
+	/* Packets that a dead link still holds come out when it is over, behind those that were sent since. */
+	if (d->reorder_ns)
+		d->reorder_ns = d->reorder_ns > sim_elapsed(w) ? d->reorder_ns - sim_elapsed(w) : 0;
+}
+
+/* ---- single events ---- */
+
+static void cut(struct sim_world *w, struct sim_fault *f)
+{
+	sr_memwire_cut(device(w, f)->port, true);
+}
+
+static void heal(struct sim_world *w, struct sim_fault *f)
+{
+	sr_memwire_cut(device(w, f)->port, false);
+}
+
+static void kill(struct sim_world *w, struct sim_fault *f)
+{
+	sim_device_kill(device(w, f));
+}
+
+static void stall(struct sim_world *w, struct sim_fault *f)
+{
+	uint64_t until = sim_now(w) + f->len;
+
+	if (w->host[f->host].stalled_until < until)
+		w->host[f->host].stalled_until = until;
+}
+
+static void forget(struct sim_world *w, struct sim_fault *f)
+{
+	sim_host_forget(&w->host[f->host], device(w, f));
+}
+
+static void doorbell(struct sim_world *w, struct sim_fault *f)
+{
+	device(w, f)->knobs.die_at_post = (uint32_t)f->amount;
+}
+
+static void hold(struct sim_world *w, struct sim_fault *f)
+{
+	struct sim_device *dev = device(w, f);
+	uint64_t until = sim_now(w) + f->len;
+
+	/* What a dead one has shown is in the host's memory. */
+	if (!dev->dead && dev->knobs.hold_until < until)
+		dev->knobs.hold_until = until;
+}
+
+static void break_qps(struct sim_world *w, struct sim_fault *f)
+{
+	sim_device_break_qps(device(w, f));
+}
+
+static void new_gid(struct sim_world *w, struct sim_fault *f)
+{
+	struct sim_device *dev = device(w, f);
+
+	dev->gid.raw[14] ^= 1;
+	sr_memwire_set_gid(w->wire, dev->nic, 0, &dev->gid);
+}
+
+static void reset(struct sim_world *w, struct sim_fault *f)
+{
+	w->sockets_lost = true;
+	sim_oob_reset(&w->oob, f->host, f->rx);
+}
+
+static void silence(struct sim_world *w, struct sim_fault *f)
+{
+	w->sockets_lost = true;
+	sim_oob_silence(&w->oob);
+}
+
+static void sick(struct sim_world *w, struct sim_fault *f)
+{
+	w->oob.sick_until = sim_now(w) + f->len;
+}
+
+static void process_exit(struct sim_world *w, struct sim_fault *f)
+{
+	sim_host_die(&w->host[f->host], false);
+}
+
+static void power_off(struct sim_world *w, struct sim_fault *f)
+{
+	sim_host_die(&w->host[f->host], true);
+}
+
+static void quit(struct sim_world *w, struct sim_fault *f)
+{
+	sim_host_quit(&w->host[f->host]);
+}
+
+/* Down, up, down, ... until its time is over. */
+static void flap(void *arg);
+
+struct flapping {
+	struct sim_world *w;
+	struct sim_fault *f;
+	bool down;
+};
+
+static struct flapping flappings[SIM_FAULTS_MAX];
+
+static void flap_begin(struct sim_world *w, struct sim_fault *f)
+{
+	struct flapping *p = &flappings[f - w->sc.fault];
+
+	*p = (struct flapping){ w, f, false };
+	flap(p);
+}
+
+static void flap(void *arg)
+{
+	struct flapping *p = arg;
+	struct sim_world *w = p->w;
+
+	p->down = !p->down && acts(w, p->f);
+	sr_memwire_cut(device(w, p->f)->port, p->down);
+	if (acts(w, p->f) || p->down)
+		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount), flap, p);
+}
+
+static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t slower)
+{
+	const struct sim_scenario *sc = &w->sc;
+	uint64_t rate = sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = rate / slower ? rate / slower : 1,
+					.bus = sc->bus_rate[f->host] ? &w->host[f->host].bus : NULL,
+					.bus_cost = sc->bus_cost[f->host][f->dev], .backlog_ns = sc->backlog_ns };
+
+	sr_memwire_set_link(device(w, f)->port, &link);
+}
+
+static void slow(struct sim_world *w, struct sim_fault *f)
+{
+	set_rate(w, f, f->amount);
+}
+
+static void as_fast_as_before(struct sim_world *w, struct sim_fault *f)
+{
+	set_rate(w, f, 1);
+}
+
+static void steer(void *arg);
+
+static struct steering {
+	struct sim_world *w;
+	struct sim_fault *f;
+} steerings[SIM_FAULTS_MAX];
+
+static void steer_begin(struct sim_world *w, struct sim_fault *f)
+{
+	struct steering *p = &steerings[f - w->sc.fault];
+
+	*p = (struct steering){ w, f };
+	steer(p);
+}
+
+static void steer(void *arg)
+{
+	struct steering *p = arg;
+
+	if (!acts(p->w, p->f))
+		return;
+	sim_traffic_steer(&p->w->host[p->f->host]);
+	sr_memwire_at(p->w->wire, sim_now(p->w) + 1 + sr_rng_below(&p->w->tap_rng, p->f->amount), steer, p);
+}
+
+/* Names are what --faults takes, and what is() compares. */
+const struct sim_fault_class sim_fault_classes[] = {
+	{ "loss", "packets are lost", SIM_LOSSY, make_rate, apply, apply },
+	{ "reorder", "packets overtake each other", SIM_LOSSY, make_reorder, apply, apply },
+	{ "duplicate", "packets arrive twice", SIM_LOSSY, make_reorder, apply, apply },
+	{ "delay", "packets take longer", SIM_LOSSY, make_delay, apply, apply },
+	{ "jitter", "packets take more or less long", SIM_LOSSY, make_delay, apply, apply },
+	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, make_rate, NULL, NULL },
+	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE, make_short, apply, apply },
+	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, make_short, cut, heal },
+	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, make_short, apply, apply },
+	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, make_stall, stall, NULL },
+	{ "completion-delay", "completions show late", SIM_HELD, make_hold, hold, NULL },
+	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE, make_sick, sick, NULL },
+	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, make_long, cut, heal },
+	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, make_long, apply, apply },
+	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, make_flaps, flap_begin, NULL },
+	{ "kill", "the device dies", SIM_DEATH, make_none, kill, NULL },
+	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_DEATH, make_acked, stall,
+	  forget },
+	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, make_count, doorbell, NULL },
+	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK, make_none, break_qps, NULL },
+	{ "new-gid", "a port gets another address", SIM_BREAK, make_none, new_gid, NULL },
+	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none, reset, NULL },
+	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST, make_none, silence,
+	  NULL },
+	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED, make_steering, steer_begin, NULL },
+	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow, as_fast_as_before },
+	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING, make_connecting, NULL, NULL },
+	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
+	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
+	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit, NULL },
+};
+const unsigned sim_fault_nclasses = sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]);
+_Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31, "a mask has 32 bits, and a storm");
+
+/* ---- drawing ---- */
+
+uint32_t sim_faults_parse(const char *list, char bad[32])
+{
+	uint32_t mask = 0;
+
+	if (!strcmp(list, "all"))
+		return (1u << sim_fault_nclasses) - 1;
+	while (*list) {
+		size_t n = strcspn(list, ",");
+		unsigned i = 0;
+
+		if (n == 5 && !strncmp(list, "storm", n)) {
+			mask |= SIM_STORM;
+			list += n + (list[n] == ',');
+			continue;
+		}
+		while (i < sim_fault_nclasses &&
+		       (strlen(sim_fault_classes[i].name) != n || strncmp(sim_fault_classes[i].name, list, n)))
+			i++;
+		if (i == sim_fault_nclasses) {
+			snprintf(bad, 32, "%.*s", (int)n, list);
+			return 0;
+		}
+		mask |= 1u << i;
+		list += n + (list[n] == ',');
+	}
+	return mask;
+}
+
+/* A third of the seeds hold only what everybody survives; in the others one or two more may be anything. */
+static uint32_t usual(struct sr_rng *rng)
+{
+	bool gentle = sr_rng_below(rng, 3) == 0;
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < sim_fault_nclasses; i++)
+		if (!gentle || SIM_GENTLE(sim_fault_classes[i].effect))
+			mask |= 1u << i;
+	return mask;
+}
+
+/* One of the classes of a mask. */
+static unsigned pick(uint32_t mask, struct sr_rng *rng)
+{
+	unsigned n = (unsigned)sr_rng_below(rng, (uint64_t)__builtin_popcount(mask));
+
+	while (n--)
+		mask &= mask - 1;
+	return (unsigned)__builtin_ctz(mask);
+}
+
+static bool on_wire(const struct sim_fault *f)
+{
+	enum sim_effect effect = sim_fault_classes[f->class].effect;
+
+	return effect == SIM_LOSSY || effect == SIM_SHORT_OUTAGE;
+}
+
+static bool mutes(const struct sim_fault *f)
+{
+	return sim_fault_classes[f->class].effect == SIM_SHORT_OUTAGE;
+}
+
+/* Gentle outages wait for each other, and for lost packets: else even they add up to a window. */
+static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *f)
+{
+	uint64_t at = f->at, pause = 2 * sim_scenario_window(sc);
+
+	if (!on_wire(f))
+		return at;
+	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) { /* a shift may meet one that was passed before */
+		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
+
+		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause && g->at < at + f->len + pause)
+			at = g->at + g->len + pause;
+	}
+	return at;
+}
+
+/* Mostly one that a connection runs over, or its standby's. */
+static void choose_device(const struct sim_scenario *sc, struct sim_fault *f, struct sr_rng *rng)
+{
+	const struct sim_conn_spec *c = &sc->conn[sr_rng_below(rng, sc->nconns)];
+	unsigned end = (unsigned)sr_rng_below(rng, 2);
+
+	f->host = (unsigned)sr_rng_below(rng, 2);
+	f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
+	f->rx = sr_rng_below(rng, 2);
+	if (sr_rng_below(rng, 3) == 0)
+		return;
+	f->host = end ? 1 - c->from : c->from;
+	f->dev = c->rail[end][sr_rng_below(rng, c->nrails[end])];
+}
+
+/* Connecting takes the first milliseconds; then transfer, close. Some come when an earlier one is being mended. */
+static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	const struct sim_fault *before = sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
+	uint64_t at = sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
+	uint64_t after = sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
+
+	if (!before || sr_rng_below(rng, 2))
+		return at;
+	return before->at + (before->len < FOREVER && sr_rng_below(rng, 2) ? before->len : 0) + after;
+}
+
+void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed)
+{
+	uint32_t mask = allowed ? allowed : usual(rng);
+	unsigned n = sr_rng_below(rng, 8) ? (unsigned)between(rng, 1, 5) : (unsigned)between(rng, 6, 20);
+
+	/* A few kinds per seed, so that some seeds see much of one. */
+	while (!allowed && __builtin_popcount(mask) > 4)
+		mask &= (uint32_t)sr_rng_next(rng) | 1u << pick(mask, rng);
+	for (unsigned i = 0; i < n; i++) {
+		struct sim_fault *f = &sc->fault[sc->nfaults];
+
+		*f = (struct sim_fault){ .class = pick(mask, rng) };
+		choose_device(sc, f, rng);
+		f->at = choose_time(sc, rng);
+		sim_fault_classes[f->class].make(f, sc, rng);
+		f->at = separate(sc, f);
+		sc->nfaults++;
+	}
+}
+
+static struct sim_fault *add(struct sim_scenario *sc, const char *name, uint64_t at, uint64_t len)
+{
+	struct sim_fault *f = &sc->fault[sc->nfaults++];
+	char bad[32];
+
+	*f = (struct sim_fault){ .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .at = at, .len = len };
+	return f;
+}
+
+void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error", "flap", "cut", "mute" };
+	unsigned n = (unsigned)between(rng, 3, 12);
+	uint64_t at = between(rng, 200 * US, 2 * MS);
+
+	for (unsigned h = 0; h < 2; h++)
+		for (unsigned d = 0; d < sc->ndevices[h]; d++) {
+			struct sim_fault *f = add(sc, "loss", between(rng, 0, 1 * MS), 20 * MS);
+
+			f->host = h;
+			f->dev = d;
+			f->amount = between(rng, 1000, 60000);
+		}
+	while (n--) {
+		const char *name = breaks[sr_rng_below(rng, sizeof(breaks) / sizeof(breaks[0]))];
+		struct sim_fault *f = add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
+
+		f->host = (unsigned)sr_rng_below(rng, 2);
+		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
+		f->rx = sr_rng_below(rng, 2);
+		at += between(rng, 10 * US, 2 * MS);
+	}
+}
+
+void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
+{
+	const struct sim_fault_class *c = &sim_fault_classes[f->class];
+
+	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index, (double)f->at / 1e6, c->name, c->help,
+		f->host, f->dev, f->rx ? "rx" : "tx");
+	if (f->len >= FOREVER)
+		fprintf(out, "for good, amount %llu\n", (unsigned long long)f->amount);
+	else
+		fprintf(out, "for %.3f ms, amount %llu\n", (double)f->len / 1e6, (unsigned long long)f->amount);
+}
+
+const char *sim_effect_expected(enum sim_effect effect)
+{
+	return SIM_GENTLE(effect) ? "survived" : effect == SIM_PEER_END ? "clean error" : "survived with another path";
+}
+
+uint64_t sim_faults_over(const struct sim_scenario *sc)
+{
+	uint64_t over = 0;
+
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		uint64_t end = f->at + (f->len < FOREVER ? f->len : 0);
+
+		if (!f->off && end > over)
+			over = end;
+	}
+	return over;
+}
+
+/* ---- while it runs ---- */
+
+struct scheduled {
+	struct sim_world *w;
+	struct sim_fault *f;
+};
+
+static struct scheduled scheduled[SIM_FAULTS_MAX]; /* of the one run that a process has at a time */
+
+static void on_begin(void *arg)
+{
+	struct scheduled *s = arg;
+	const struct sim_fault_class *class = &sim_fault_classes[s->f->class];
+
+	sim_mix(s->w, 0xfa17 + s->f->class);
+	sim_say(s->w, "fault: %s begins, host %u sim%u %s", class->name, s->f->host, s->f->dev, s->f->rx ? "rx" : "tx");
+	if (class->begin)
+		class->begin(s->w, s->f);
+}
+
+static void on_end(void *arg)
+{
+	struct scheduled *s = arg;
+	const struct sim_fault_class *class = &sim_fault_classes[s->f->class];
+
+	sim_say(s->w, "fault: %s is over, host %u sim%u", class->name, s->f->host, s->f->dev);
+	class->end(s->w, s->f);
+}
+
+void sim_faults_schedule(struct sim_world *w)
+{
+	uint64_t start = sim_now(w);
+
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		struct sim_fault *f = &w->sc.fault[i];
+
+		scheduled[i] = (struct scheduled){ w, f };
+		if (f->off)
+			continue;
+		sr_memwire_at(w->wire, start + f->at, on_begin, &scheduled[i]);
+		if (sim_fault_classes[f->class].end && f->len < FOREVER)
+			sr_memwire_at(w->wire, start + f->at + f->len, on_end, &scheduled[i]);
+	}
+}
+
+uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigned dev, bool *fails)
+{
+	uint64_t now = sim_elapsed(w), ns = 0;
+
+	*fails = false;
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+		uint64_t left = f->at + f->len - now;
+
+		if (f->host != host || f->dev != dev || !is(f, "slow-connect") || !acts(w, f))
+			continue;
+		*fails |= f->amount & 1;
+		left = f->amount < left ? f->amount : left;
+		ns = left > ns ? left : ns;
+	}
+	return ns;
+}
+
+#define OP_ACKNOWLEDGE 17
+
+/* One end of one connection alone has fallen silent. The peer's queue pair is named in the packet. */
+static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet)
+{
+	const struct sim_mute *m = &w->sc.mute;
+	const struct sim_side *s = m->on && w->conn[m->conn] ? &w->conn[m->conn]->side[m->end] : NULL;
+	uint32_t to = (uint32_t)packet[5] << 16 | (uint32_t)packet[6] << 8 | packet[7];
+	bool mute = false;
+
+	if (!s || !s->bundle || sim_elapsed(w) < m->at)
+		return false;
+	for (unsigned i = 0; i < s->conn->spec->nrails[m->end]; i++)
+		mute |= s->bundle->rail[i].epoch == 0 && s->bundle->rail[i].peer.qp.qpn == to &&
+			s->host->verbs->device[s->conn->spec->rail[m->end][i]].port == from;
+	return mute;
+}
+
+bool sim_faults_eat(struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet)
+{
+	if (mutes_end(w, from, packet))
+		return true;
+	if (packet[0] != OP_ACKNOWLEDGE)
+		return false;
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+
+		if (acts(w, f) && is(f, "ack-loss") && device(w, f)->port == from &&
+		    sr_rng_below(&w->tap_rng, SR_PPM) < f->amount)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/hookup.h"
+
+#include "sim/plugin/faults.h"
+#include "sim/plugin/world.h"
+
+#include <stdlib.h>
+
+#define USUAL_NS 100000u /* at most, where nothing is wrong */
+#define SEARCH_NS UINT64_C(3000000000) /* the kernel's, for the link address of a peer that does not answer */
+
+struct sim_hookup {
+	struct sim_hookup *next;
+	struct sim_host *host;
+	struct ha_hookup *h; /* NULL: done */
+	bool fails;
+};
+
+static void carry_out(struct sim_hookup *s)
+{
+	struct ha_hookup *h = s->h;
+	struct sim_device *dev = (struct sim_device *)h->qp->context->device;
+
+	s->h = NULL;
+	dev->knobs.unreachable = s->fails;
+	sim_mix(s->host->world, 0xc0 + s->fails);
+	ha_hookup_run(h);
+	dev->knobs.unreachable = false;
+}
+
+static void ripe(void *arg)
+{
+	struct sim_hookup *s = arg;
+
+	if (s->h)
+		carry_out(s);
+}
+
+static void start(void *arg, struct ha_hookup *h)
+{
+	struct sim_host *host = arg;
+	struct sim_world *w = host->world;
+	struct sim_device *dev = (struct sim_device *)h->qp->context->device;
+	struct sim_hookup *s = calloc(1, sizeof(*s));
+	uint64_t ns;
+
+	if (!s)
+		abort();
+	*s = (struct sim_hookup){ host->hookups, host, h, false };
+	host->hookups = s;
+	ns = sr_rng_below(&host->rng, USUAL_NS) + sim_faults_connecting(w, host->index, dev->index, &s->fails);
+	if (!sim_device_reaches(dev, &h->rtr.ah_attr.grh.dgid))
+		ns += SEARCH_NS;
+	if (ns >= USUAL_NS)
+		sim_say(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s", host->index, dev->index, (double)ns / 1e6,
+			s->fails ? ", in vain" : "");
+	if (sr_memwire_at(w->wire, sim_now(w) + ns, ripe, s))
+		abort();
+}
+
+static void finish(void *arg)
+{
+	for (struct sim_hookup *s = ((struct sim_host *)arg)->hookups; s; s = s->next)
+		ripe(s);
+}
+
+const struct ha_hookup_ops sim_hookup_ops = { start, finish };
+
+void sim_hookups_free(struct sim_host *h)
+{
+	struct sim_hookup *s, *next;
+
+	for (s = h->hookups; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	h->hookups = NULL;
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/promise.h"
+
+#include "sim/plugin/faults.h"
+
+#include <string.h>
+
+#define MS 1000000u
+#define DARK_RETRY_NS (UINT64_C(1000) * MS) /* a connection without any path tries at least that often */
+#define RETRY_NS (UINT64_C(30000) * MS)	    /* one with a path, for its others */
+#define JOIN_NS (UINT64_C(2000) * MS)	    /* a try that nobody answers */
+#define SLACK_NS (UINT64_C(50) * MS)
+
+struct span {
+	uint64_t from, to; /* to is outside */
+};
+
+struct spans {
+	unsigned n;
+	struct span at[4 * SIM_FAULTS_MAX];
+};
+
+/* A scenario, and when each fault's path is away: while it is, or until it can be back as well. */
+struct view {
+	const struct sim_scenario *sc;
+	struct span away[SIM_FAULTS_MAX], unborn; /* and when there is no standby yet */
+};
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static enum sim_effect effect(const struct sim_fault *f)
+{
+	return sim_fault_classes[f->class].effect;
+}
+
+/* Its device is gone for good. */
+static bool mortal(const struct sim_fault *f)
+{
+	return effect(f) == SIM_DEATH || effect(f) == SIM_DYING;
+}
+
+static unsigned host_of(const struct sim_conn_spec *c, unsigned end)
+{
+	return end ? 1 - c->from : c->from;
+}
+
+/* When the path over this device is away because of this fault; from == to: it is not. */
+static struct span outage(const struct sim_fault *f)
+{
+	switch (effect(f)) {
+	case SIM_SHORT_OUTAGE:
+	case SIM_OUTAGE:
+	case SIM_CONNECTING:
+	case SIM_HELD:
+		return (struct span){ f->at, f->at + f->len };
+	case SIM_BREAK:
+		return (struct span){ f->at, f->at + 1 };
+	case SIM_DEATH:
+		return (struct span){ f->at + f->len, SIM_NEVER };
+	case SIM_DYING:
+		return (struct span){ f->at, SIM_NEVER };
+	default:
+		return (struct span){ 0, 0 };
+	}
+}
+
+static bool covers(struct span s, uint64_t t)
+{
+	return t >= s.from && t < s.to;
+}
+
+static struct view as_it_is(const struct sim_scenario *sc)
+{
+	struct view v = { .sc = sc };
+
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		v.away[i] = outage(&sc->fault[i]);
+	return v;
+}
+
+static bool bad(const struct view *v, unsigned host, unsigned dev, uint64_t t)
+{
+	const struct sim_scenario *sc = v->sc;
+
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev && covers(v->away[i], t))
+			return true;
+	return false;
+}
+
+static bool dead(const struct sim_scenario *sc, unsigned host, unsigned dev, uint64_t t)
+{
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev &&
+		    effect(&sc->fault[i]) == SIM_DEATH && covers(outage(&sc->fault[i]), t))
+			return true;
+	return false;
+}
+
+/* It carries nothing, and its port does not say so. */
+static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t)
+{
+	const struct sim_scenario *sc = v->sc;
+
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		const char *name = sim_fault_classes[f->class].name;
+
+		if (!f->off && f->host == host && f->dev == dev && covers(v->away[i], t) && strcmp(name, "cut") != 0 &&
+		    strcmp(name, "flap") != 0)
+			return true;
+	}
+	return false;
+}
+
+/* The standby finds a device that is well, if those that are not are seen to be down: whichever it is, it does not stay there. */
+static bool standby_good(const struct view *v, const struct sim_conn_spec *c, unsigned end, uint64_t t)
+{
+	const struct sim_scenario *sc = v->sc;
+	unsigned host = host_of(c, end), well = 0;
+
+	for (unsigned d = 0; d < sc->ndevices[host]; d++) {
+		if (d == c->rail[end][0] || dead(sc, host, d, t))
+			continue;
+		if (hidden(v, host, d, t))
+			return false;
+		well += !bad(v, host, d, t);
+	}
+	return well != 0;
+}
+
+static unsigned npaths(const struct sim_promise *p)
+{
+	return p->nrails + p->standby;
+}
+
+static bool path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, unsigned path, uint64_t t)
+{
+	if (path == p->nrails)
+		return !covers(v->unborn, t) && standby_good(v, c, 0, t) && standby_good(v, c, 1, t);
+	return !bad(v, host_of(c, 0), c->rail[0][path], t) && !bad(v, host_of(c, 1), c->rail[1][path], t);
+}
+
+static bool any_path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, uint64_t t)
+{
+	for (unsigned i = 0; i < npaths(p); i++)
+		if (path_good(v, c, p, i, t))
+			return true;
+	return false;
+}
+
+/* ---- without any path ---- */
+
+static void insert(uint64_t *times, unsigned *n, uint64_t t)
+{
+	unsigned i = (*n)++;
+
+	for (; i && times[i - 1] > t; i--)
+		times[i] = times[i - 1];
+	times[i] = t;
+}
+
+#define CHANGES_MAX (2 * SIM_FAULTS_MAX + 3)
+
+/* Everything that may change at all, in order. */
+static unsigned changes(const struct view *v, uint64_t *times)
+{
+	unsigned n = 0;
+
+	insert(times, &n, 0);
+	insert(times, &n, v->unborn.from);
+	insert(times, &n, v->unborn.to);
+	for (unsigned i = 0; i < v->sc->nfaults; i++) {
+		if (v->sc->fault[i].off || v->away[i].from == v->away[i].to)
+			continue;
+		insert(times, &n, v->away[i].from);
+		insert(times, &n, v->away[i].to);
+	}
+	return n;
+}
+
+/* From a path's return to a rail that carries data again, at the latest: a try that is under way fails, the pause, the next. */
+static uint64_t recovery(const struct sim_scenario *sc)
+{
+	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS;
+}
+
+/* What the two ends need to agree on a new life stands still. */
+static struct span pause_of(const struct sim_fault *f)
+{
+	switch (effect(f)) {
+	case SIM_HELD:
+	case SIM_HOST_PAUSE:
+	case SIM_SOCKET_PAUSE:
+	case SIM_LOSSY:
+		return (struct span){ f->at, f->at + f->len };
+	default:
+		return (struct span){ 0, 0 };
+	}
+}
+
+/* A path that could be back at `to`: a pause that begins before it must be back keeps it away. */
+static uint64_t held_up(const struct sim_scenario *sc, uint64_t to)
+{
+	uint64_t gap = recovery(sc);
+	bool again = to != SIM_NEVER;
+
+	while (again) {
+		again = false;
+		for (unsigned i = 0; i < sc->nfaults; i++) {
+			struct span s = pause_of(&sc->fault[i]);
+
+			if (sc->fault[i].off || s.to <= to || s.from > to + gap)
+				continue;
+			to = s.to;
+			again = true;
+		}
+	}
+	return to;
+}
+
+/* The same, with what pauses make of it; a standby is not there from the first moment on either. */
+static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_conn_spec *c)
+{
+	struct view v = as_it_is(sc);
+	uint64_t start = later(c->start_ns[0], c->start_ns[1]);
+
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && v.away[i].from != v.away[i].to)
+			v.away[i].to = held_up(sc, v.away[i].to);
+	v.unborn = (struct span){ start, held_up(sc, start) };
+	return v;
+}
+
+/* Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make it longer. */
+static void stretch(const struct sim_scenario *sc, struct spans *dark)
+{
+	uint64_t gap = recovery(sc);
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (unsigned i = 0; i < dark->n; i++)
+			for (unsigned k = 0; k < sc->nfaults; k++) {
+				struct span s = pause_of(&sc->fault[k]), *d = &dark->at[i];
+
+				if (sc->fault[k].off || d->to == SIM_NEVER || s.to <= d->to || s.from > d->to + gap)
+					continue;
+				d->to = s.to;
+				again = true;
+			}
+		for (unsigned i = 0; i + 1 < dark->n; i++) {
+			struct span *d = &dark->at[i];
+
+			if (d->to != SIM_NEVER && d[1].from > d->to + gap)
+				continue;
+			d->to = later(d->to, d[1].to);
+			memmove(d + 1, d + 2, (dark->n - i - 2) * sizeof(*d));
+			dark->n--;
+			again = true;
+		}
+	}
+}
+
+/* Nor was a path back, or a standby up for the first time, that had trouble less than a recovery before. */
+static void reach_back(const struct sim_scenario *sc, struct spans *dark)
+{
+	uint64_t gap = recovery(sc);
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (unsigned i = 0; i < dark->n; i++)
+			for (unsigned k = 0; k < sc->nfaults; k++) {
+				struct span s = outage(&sc->fault[k]), *d = &dark->at[i];
+
+				if (sc->fault[k].off || s.from == s.to || s.from >= d->from ||
+				    (s.to != SIM_NEVER && s.to + gap < d->from))
+					continue;
+				d->from = s.from;
+				again = true;
+			}
+	}
+}
+
+static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
+		      struct spans *dark)
+{
+	struct view v = as_it_lasts(sc, c);
+	uint64_t times[CHANGES_MAX];
+	unsigned n = changes(&v, times);
+
+	dark->n = 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t end = i + 1 < n ? times[i + 1] : SIM_NEVER;
+
+		if (times[i] == end || any_path_good(&v, c, p, times[i]))
+			continue;
+		if (dark->n && dark->at[dark->n - 1].to == times[i])
+			dark->at[dark->n - 1].to = end;
+		else
+			dark->at[dark->n++] = (struct span){ times[i], end };
+	}
+	reach_back(sc, dark);
+	stretch(sc, dark);
+}
+
+static bool death_in(const struct sim_scenario *sc, const struct span *dark)
+{
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off && mortal(&sc->fault[i]) && outage(&sc->fault[i]).from < dark->to)
+			return true;
+	return false;
+}
+
+/* The end comes when the patience is over, or at once where a device is gone for good. */
+static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_promise *p, const struct spans *dark)
+{
+	uint64_t excuse = SIM_NEVER;
+
+	for (unsigned i = 0; i < dark->n; i++) {
+		const struct span *d = &dark->at[i];
+
+		if (d->to != SIM_NEVER && d->to - d->from + recovery(sc) <= p->patience)
+			continue;
+		excuse = sooner(excuse, death_in(sc, d) ? d->from : d->from + p->patience);
+	}
+	return excuse;
+}
+
+/* ---- the other excuses ---- */
+
+static bool on_data_device(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
+			   const struct sim_fault *f)
+{
+	for (unsigned end = 0; end < 2; end++)
+		for (unsigned i = 0; i < p->nrails; i++)
+			if (f->host == host_of(c, end) && f->dev == c->rail[end][i])
+				return true;
+	return false;
+}
+
+/* Before the two have agreed on the number, each has opened as many as it was asked for. */
+static bool on_asked_device(const struct sim_conn_spec *c, const struct sim_fault *f)
+{
+	for (unsigned end = 0; end < 2; end++)
+		for (unsigned i = 0; i < c->nrails[end]; i++)
+			if (f->host == host_of(c, end) && f->dev == c->rail[end][i])
+				return true;
+	return false;
+}
+
+/* The first trouble of the data path that has none for longest. */
+static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < p->nrails; i++) {
+		uint64_t first = SIM_NEVER;
+
+		for (unsigned k = 0; k < sc->nfaults; k++) {
+			const struct sim_fault *f = &sc->fault[k];
+			struct span s = outage(f);
+			bool ours = (f->host == host_of(c, 0) && f->dev == c->rail[0][i]) ||
+				    (f->host == host_of(c, 1) && f->dev == c->rail[1][i]);
+
+			if (!f->off && s.from != s.to && ours)
+				first = sooner(first, s.from);
+		}
+		last = later(last, first);
+	}
+	return last;
+}
+
+/* Data may come to this device: it is a rail's, or may be the standby's. */
+static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
+			const struct sim_fault *f)
+{
+	if (f->host != host_of(c, 1))
+		return false;
+	for (unsigned i = 0; i < p->nrails; i++)
+		if (f->dev == c->rail[1][i])
+			return true;
+	return p->standby;
+}
+
+/*
+ * From when on (ns from the start) a dying device may take with it what it has acknowledged and the host has not seen:
+ * data that it has not placed, or completions that it holds back. SIM_NEVER: it takes nothing.
+ */
+static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_fault *death)
+{
+	struct span d = outage(death);
+	uint64_t since = SIM_NEVER;
+
+	if (!strcmp(sim_fault_classes[death->class].name, "kill-acked"))
+		return d.from;
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		struct span h = outage(f);
+		uint64_t both = later(h.from, d.from);
+
+		if (f->off || effect(f) != SIM_HELD || f->host != death->host || f->dev != death->dev || both >= h.to)
+			continue;
+		if (effect(death) == SIM_DYING || covers(h, d.from))
+			since = sooner(since, both);
+	}
+	return since;
+}
+
+static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_fault *f,
+		       struct sim_promise *p)
+{
+	struct span s = outage(f);
+
+	switch (effect(f)) {
+	case SIM_PEER_END:
+		for (unsigned end = 0; end < 2; end++)
+			if (f->host == host_of(c, end))
+				p->peer_gone[end] = sooner(p->peer_gone[end], f->at);
+		return;
+	case SIM_SOCKETS_LOST:
+		p->not_opened = sooner(p->not_opened, f->at);
+		return;
+	case SIM_CONNECTING:
+		if (on_asked_device(c, f))
+			p->not_opened = sooner(p->not_opened, s.from);
+		return;
+	case SIM_OUTAGE:
+	case SIM_BREAK:
+	case SIM_DEATH:
+	case SIM_DYING:
+		if (!p->lives && on_data_device(sc, c, p, f))
+			p->unprotected = sooner(p->unprotected, s.from);
+		if (mortal(f) && on_asked_device(c, f))
+			p->not_opened = sooner(p->not_opened, s.from);
+		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory && !sc->host[1].ack_memory)
+			p->not_placed = sooner(p->not_placed, takes_along(sc, f));
+		return;
+	default:
+		return;
+	}
+}
+
+/* All rails that this end was asked for are on one device, there is another for a standby, and room for its rail. */
+static bool offers_standby(const struct sim_scenario *sc, const struct sim_conn_spec *c, unsigned end)
+{
+	for (unsigned i = 1; i < c->nrails[end]; i++)
+		if (c->rail[end][i] != c->rail[end][0])
+			return false;
+	return c->nrails[end] < HA_MAX_RAILS && sc->ndevices[host_of(c, end)] > 1;
+}
+
+void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_promise *p)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	struct spans dark;
+
+	*p = (struct sim_promise){ .unprotected = SIM_NEVER,
+				   .dark = SIM_NEVER,
+				   .no_socket = SIM_NEVER,
+				   .not_placed = SIM_NEVER,
+				   .not_opened = SIM_NEVER,
+				   .peer_gone = { SIM_NEVER, SIM_NEVER } };
+	p->lives = sc->host[0].backup && sc->host[1].backup;
+	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
+	p->standby = p->lives && offers_standby(sc, c, 0) && offers_standby(sc, c, 1);
+	p->patience = sooner(sim_scenario_patience(sc, 0), sim_scenario_patience(sc, 1));
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off)
+			from_fault(sc, c, &sc->fault[i], p);
+	if (!p->lives)
+		return;
+	find_dark(sc, c, p, &dark);
+	p->dark = dark_excuse(sc, p, &dark);
+	if (p->not_opened != SIM_NEVER) {
+		uint64_t lost = SIM_NEVER;
+
+		for (unsigned i = 0; i < sc->nfaults; i++)
+			if (!sc->fault[i].off && effect(&sc->fault[i]) == SIM_SOCKETS_LOST)
+				lost = sooner(lost, sc->fault[i].at);
+		if (lost != SIM_NEVER)
+			p->no_socket = later(lost, every_path_had_trouble(sc, c, p));
+	}
+}
+
+bool sim_promise_survives(const struct sim_promise *p)
+{
+	return p->unprotected == SIM_NEVER && p->dark == SIM_NEVER && p->no_socket == SIM_NEVER && p->not_placed == SIM_NEVER &&
+	       p->peer_gone[0] == SIM_NEVER && p->peer_gone[1] == SIM_NEVER;
+}
+
+/* When packets of this device may be lost because of this fault. */
+static struct span lossy(const struct sim_fault *f)
+{
+	const char *name = sim_fault_classes[f->class].name;
+
+	if (!strcmp(name, "loss") || !strcmp(name, "ack-loss"))
+		return (struct span){ f->at, f->at + f->len };
+	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span){ 0, 0 } : outage(f);
+}
+
+bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));
+	bool lost = !end, no_socket = false; /* a NIC's last acknowledgement goes with the queue pair that its owner destroys */
+	struct sim_promise p;
+
+	sim_promise_make(sc, conn, &p);
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const struct sim_fault *f = &sc->fault[i];
+		struct span s = lossy(f);
+
+		if (f->off)
+			continue;
+		no_socket |= effect(f) == SIM_SOCKETS_LOST && f->at <= now;
+		lost |= (on_data_device(sc, c, &p, f) || p.standby) && s.from <= closed + MS && s.to > since;
+	}
+	return lost && no_socket;
+}
+
+unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_t *until)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	uint64_t end = sim_faults_over(sc);
+	struct view v = as_it_is(sc);
+	struct sim_promise p;
+	unsigned mask = 0;
+
+	sim_promise_make(sc, conn, &p);
+	if (!p.lives || !sim_promise_survives(&p))
+		return 0;
+	for (unsigned i = 0; i < npaths(&p); i++)
+		if (path_good(&v, c, &p, i, end + 1))
+			mask |= 1u << i;
+	*until = end + RETRY_NS + JOIN_NS + recovery(sc);
+	return mask;
+}
+
+uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, uint64_t now)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	uint64_t times[CHANGES_MAX], calm = now;
+	struct view v = as_it_is(sc);
+	struct sim_promise p;
+	unsigned n = changes(&v, times);
+
+	sim_promise_make(sc, conn, &p);
+	for (unsigned path = 0; path < npaths(&p); path++) {
+		uint64_t since = now;
+
+		for (unsigned i = n; i--;) {
+			if (times[i] > now)
+				continue;
+			if (!path_good(&v, c, &p, path, times[i]))
+				break;
+			since = times[i];
+		}
+		calm = sooner(calm, since);
+	}
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		struct span s = pause_of(&sc->fault[i]);
+
+		if (!sc->fault[i].off && s.from <= now)
+			calm = later(calm, sooner(s.to, now));
+	}
+	return calm;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/scenario.h"
+
+#include "base/config.h"
+#include "sim/plugin/faults.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+#define US 1000u
+#define MS 1000000u
+
+/* A stream of its own for part `salt` of a seed. */
+static struct sr_rng stream(uint64_t seed, uint64_t salt)
+{
+	struct sr_rng rng = { seed * UINT64_C(0x9e3779b97f4a7c15) ^ salt * UINT64_C(0xd1342543de82ef95) };
+
+	sr_rng_next(&rng);
+	return rng;
+}
+
+static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+{
+	return low + sr_rng_below(rng, high - low + 1);
+}
+
+static bool chance(struct sr_rng *rng, unsigned percent)
+{
+	return sr_rng_below(rng, 100) < percent;
+}
+
+/* Every order of magnitude of [0, high] is as likely as any other. */
+static uint64_t magnitude(struct sr_rng *rng, uint64_t high)
+{
+	unsigned bits = 64 - (unsigned)__builtin_clzll(high | 1);
+	uint64_t v = sr_rng_below(rng, UINT64_C(1) << sr_rng_below(rng, bits + 1));
+
+	return v > high ? high : v;
+}
+
+static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	unsigned n = chance(rng, 30) ? (unsigned)between(rng, 3, SIM_DEVICES_MAX) : (unsigned)between(rng, 1, 3);
+
+	sc->ndevices[0] = sc->ndevices[1] = n;
+	if (chance(rng, 25))
+		sc->ndevices[sr_rng_below(rng, 2)] = (unsigned)between(rng, 1, SIM_DEVICES_MAX);
+	sc->limits = (struct sim_limits){
+		.max_qp_wr = chance(rng, 70) ? 8192 : (int)between(rng, 64, 512),
+		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 4, 1024),
+		.max_qp = 4096,
+		.mtu = (enum ibv_mtu)between(rng, IBV_MTU_256, IBV_MTU_4096),
+		.inflight = chance(rng, 50) ? 0 : (uint32_t)between(rng, 4, 128),
+	};
+	sc->timeout = (int)between(rng, 8, 14);
+	sc->retry = 7;
+	sc->poll_batch = (int)between(rng, 1, 64);
+	sc->poll_max = (int)between(rng, 1, 64);
+	sc->wr_per_conn = chance(rng, 70) ? 64 : (int)between(rng, 4, 64);
+	sc->connect_timeout_ms = 5000;
+	sc->latency_ns = between(rng, 300, 20000);
+	sc->bytes_per_us = chance(rng, 50) ? 12500 : between(rng, 500, 50000);
+	sc->oob_latency_ns = between(rng, 5 * US, 300 * US);
+	sc->oob_jitter_ns = between(rng, 0, 200 * US);
+	sc->oob_piece = chance(rng, 50) ? 0 : (uint32_t)between(rng, 1, 300);
+	sc->keepalive_ns = UINT64_C(3000) * MS;
+	sc->gap_min_ns = between(rng, 200, 5 * US);
+	sc->gap_max_ns = between(rng, 20 * US, 200 * US);
+}
+
+/*
+ * Which of a connection's devices each rail is on. The two ends must agree on it: 0, 1, 2, ..., or several on each, one device after
+ * the other, as NCCL_IB_QPS_PER_CONNECTION and MPIB lay them out.
+ */
+static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rng *rng)
+{
+	layout[0] = 0;
+	for (unsigned i = 1; i < HA_MAX_RAILS; i++)
+		layout[i] = layout[i - 1] + !(repeat && chance(rng, 60));
+}
+
+/* As many rails as `devices` devices have, the first of which is any; the others follow it round. */
+static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], unsigned devices, unsigned first, unsigned n)
+{
+	unsigned i = 0;
+
+	for (; i < HA_MAX_RAILS && layout[i] < devices; i++)
+		rail[i] = (first + layout[i]) % n;
+	return i;
+}
+
+static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+{
+	bool alone = chance(rng, 40), repeat = chance(rng, 35); /* alone: on one device at both ends, there may be a standby */
+	unsigned layout[HA_MAX_RAILS];
+
+	draw_layout(layout, repeat, rng);
+	for (unsigned end = 0; end < 2; end++) {
+		unsigned n = sc->ndevices[end ? 1 - c->from : c->from], most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
+		unsigned devices = alone || chance(rng, 20) ? 1 : (unsigned)between(rng, 1, most);
+
+		c->nrails[end] = lay_out(c->rail[end], layout, devices, (unsigned)sr_rng_below(rng, n), n);
+		if (repeat && c->nrails[end] > 1 && chance(rng, 50)) /* the smaller number counts */
+			c->nrails[end] = (unsigned)between(rng, 1, c->nrails[end]);
+	}
+}
+
+/* Bytes that a connection may have in flight: what is filled and looked at, over and over. */
+#define FLIGHT_BYTES (2u << 20)
+
+static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+{
+	memset(c, 0, sizeof(*c));
+	c->key = sr_rng_next(rng);
+	c->from = (unsigned)sr_rng_below(rng, 2);
+	make_rails(sc, c, rng);
+	c->window = (uint32_t)between(rng, 1, chance(rng, 20) ? SIM_WINDOW_MAX : 8);
+	c->max_size = (uint32_t)between(rng, 1, chance(rng, 10) ? 2 << 20 : chance(rng, 30) ? 256 << 10 : 8 << 10);
+	c->group_max = chance(rng, 30) ? (unsigned)between(rng, 2, HA_MAX_RECVS) : 1;
+	while (c->window > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+		c->window--;
+	while (c->group_max > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+		c->group_max--;
+	c->messages = (uint32_t)between(rng, 1, c->max_size > 256 << 10 ? 6 : c->max_size > 8 << 10 ? 40 : 150);
+	if (c->max_size <= 512 && chance(rng, 10))
+		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
+	c->optional = c->group_max == 1 && chance(rng, 15);
+	if (c->optional && chance(rng, 60)) {
+		/* Several stripes, so that data can be there and its notification lost. */
+		c->max_size = (uint32_t)between(rng, 64 << 10, 128 << 10);
+		c->window = (uint32_t)between(rng, 2, 8);
+		c->messages = (uint32_t)between(rng, 10, 60);
+	}
+	c->gpu = !c->optional && chance(rng, 15);
+	/* An optional receive's data may come once more, so its buffer stays registered, as NCCL's do. */
+	c->reg_each = !c->optional && chance(rng, 15);
+	for (unsigned end = 0; end < 2; end++) {
+		c->start_ns[end] = chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
+		c->linger_ns[end] = chance(rng, 50) ? 0 : magnitude(rng, 5 * MS);
+	}
+	c->think_ns = chance(rng, 60) ? 0 : between(rng, 1, 500 * US);
+	if (chance(rng, 20) && c->messages <= 150)
+		c->think_ns = between(rng, 1 * MS, 10 * MS); /* faults of every time meet it alive */
+	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
+}
+
+uint64_t sim_scenario_window(const struct sim_scenario *sc)
+{
+	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
+}
+
+/* The back-offs of the protocol: 100 ms, then twice as long each time, 30 s at most. */
+uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host)
+{
+	uint64_t ns = 0, pause = 100 * MS;
+
+	for (int i = 0; i < sc->host[host].max_retries; i++) {
+		ns += pause;
+		pause = pause * 2 < 30000 * (uint64_t)MS ? pause * 2 : 30000 * (uint64_t)MS;
+	}
+	return ns;
+}
+
+static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	bool nervous = chance(rng, 20), memory = chance(rng, 25), both = chance(rng, 85);
+
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h] = (struct sim_host_spec){
+			.backup = both || chance(rng, 50),
+			.failback = chance(rng, 50),
+			.ack_memory = memory && chance(rng, 70),
+			.eager = chance(rng, 30),
+			.heartbeat_ms = 200,
+			.rto_ms = 1000,
+			.max_retries = chance(rng, 20) ? 4 : chance(rng, 80) ? 5 : 6,
+		};
+		/* Suspicious of everything. Without failover a false alarm is the end. */
+		if (nervous && both) {
+			sc->host[h].heartbeat_ms = (int)between(rng, 10, 50);
+			sc->host[h].rto_ms = (int)between(rng, 10, 200);
+		}
+	}
+}
+
+/* How each host shares its data out. */
+static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	static const int policies[] = { HA_POLICY_AUTO, HA_POLICY_PRIMARY, HA_POLICY_STATIC, HA_POLICY_TOPOLOGY, HA_POLICY_AGENT,
+					HA_POLICY_AGENT, HA_POLICY_ADAPTIVE, HA_POLICY_ADAPTIVE };
+
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].policy = policies[sr_rng_below(rng, sizeof(policies) / sizeof(*policies))];
+		for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+			sc->host[h].weights[i] = chance(rng, 25) ? 0 : (uint16_t)between(rng, 1, 1024);
+		sc->host[h].weights[sr_rng_below(rng, HA_MAX_RAILS)] = 512;
+		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++) {
+			sc->speed[h][d] = chance(rng, 30) ? 1u << between(rng, 0, 2) : 0;
+			sc->bus_cost[h][d] = chance(rng, 20) ? (uint8_t)between(rng, 1, 3) : 0;
+			sc->port_rate[h][d] = chance(rng, 30) ? sc->bytes_per_us / between(rng, 1, 20) + 10 : 0;
+		}
+		sc->bus_rate[h] = chance(rng, 20) ? sc->bytes_per_us * between(rng, 1, 4) / 2 : 0;
+	}
+}
+
+/* One busy connection over several rails that fail one after the other while packets get lost (sim_faults_storm). */
+static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+	unsigned rails = (unsigned)between(rng, 1, 6), layout[HA_MAX_RAILS];
+
+	sc->ndevices[0] = sc->ndevices[1] = rails < 2 ? 2 : rails;
+	sc->timeout = (int)between(rng, 8, 11);
+	sc->nconns = 1;
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].backup = true;
+		sc->host[h].max_retries = 6;
+	}
+	c->nrails[0] = c->nrails[1] = rails;
+	for (unsigned i = 0; i < rails; i++)
+		c->rail[0][i] = c->rail[1][i] = i;
+	if (chance(rng, 30)) {
+		draw_layout(layout, true, rng);
+		for (unsigned end = 0; end < 2; end++)
+			c->nrails[end] = lay_out(c->rail[end], layout, rails, 0, sc->ndevices[0]);
+	}
+	c->messages = (uint32_t)between(rng, 40, 100);
+	c->window = (uint32_t)between(rng, 2, 8);
+	c->max_size = (uint32_t)between(rng, 1 << 10, 128 << 10);
+	c->group_max = chance(rng, 30) ? 3 : 1;
+	c->optional = c->group_max == 1 && chance(rng, 60);
+	c->gpu = !c->optional && c->gpu;
+	c->reg_each = !c->optional && c->reg_each;
+	c->think_ns = chance(rng, 50) ? 0 : between(rng, 1, 200 * US);
+	c->start_ns[0] = c->start_ns[1] = 0;
+}
+
+void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
+{
+	struct sr_rng rng = stream(seed, 1);
+
+	memset(sc, 0, sizeof(*sc));
+	sc->seed = seed;
+	sc->message_cap = UINT32_MAX;
+	sc->service_ns = 1000 * US;
+	make_hosts(sc, &rng);
+	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4) : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
+	for (unsigned i = 0; i < sc->nconns; i++) {
+		rng = stream(seed, 100 + i);
+		make_conn(sc, &sc->conn[i], &rng);
+	}
+	rng = stream(seed, 3);
+	make_settings(sc, &rng);
+	rng = stream(seed, 4);
+	make_policies(sc, &rng);
+	rng = stream(seed, 2);
+	if (allowed & SIM_STORM || (!allowed && chance(&rng, 5))) {
+		make_storm(sc, &rng);
+		sim_faults_storm(sc, &rng);
+	} else {
+		sim_faults_make(sc, &rng, allowed);
+	}
+}
+
+void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
+{
+	struct sr_rng rng = stream(c->key, index);
+	int tags = (int)sr_rng_below(&rng, 1 << 20) << 4;
+
+	m->n = c->group_max > 1 ? (unsigned)between(&rng, 1, c->group_max) : 1;
+	m->optional = c->optional && chance(&rng, 70);
+	for (unsigned i = 0; i < m->n; i++) {
+		m->posted[i] =
+			(uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
+		/* A receive of nothing ends no older one's hold on the buffer. */
+		m->posted[i] += c->optional && !m->posted[i];
+		m->posted[i] = c->whole ? c->max_size : m->posted[i];
+		m->sent[i] = m->posted[i];
+		if (!m->optional && !c->whole && chance(&rng, 25))
+			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
+		m->expect[i] = m->sent[i] < m->posted[i] ? m->sent[i] : m->posted[i];
+		m->tag[i] = tags | (int)i;
+		m->key[i] = sr_rng_next(&rng);
+	}
+}
+
+static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
+{
+	const struct sim_conn_spec *c = &sc->conn[i];
+	uint32_t messages = c->messages < sc->message_cap ? c->messages : sc->message_cap;
+
+	fprintf(out, "  connection %u: host %u", i, c->from);
+	for (unsigned end = 0; end < 2; end++) {
+		fprintf(out, "%s", end ? " -> " : " ");
+		for (unsigned r = 0; r < c->nrails[end]; r++)
+			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
+	}
+	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s, starts at %.3f/%.3f ms\n", messages,
+		c->group_max, c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
+		c->reg_each ? ", registered one by one" : "", c->stays ? ", stays" : "", (double)c->start_ns[0] / 1e6,
+		(double)c->start_ns[1] / 1e6);
+}
+
+static const char *policy_name(int policy)
+{
+	static const char *const names[] = { "auto", "primary", "static", "topology", "agent", "adaptive" };
+
+	return names[policy];
+}
+
+void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
+{
+	fprintf(out,
+		"  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d (window %.1f ms), "
+		"max_qp_wr %d, max_srq_wr %d\n",
+		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1], 128 << sc->limits.mtu,
+		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,
+		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr);
+	for (unsigned h = 0; h < 2; h++)
+		fprintf(out, "  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
+			"%d retries (%.1f s)\n", h, policy_name(sc->host[h].policy), sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
+			sc->host[h].backup, sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
+			sc->host[h].max_retries, (double)sim_scenario_patience(sc, h) / 1e9);
+	for (unsigned i = 0; i < sc->nconns; i++)
+		if (!(sc->conns_off >> i & 1))
+			print_conn(sc, i, out);
+	for (unsigned i = 0; i < sc->nfaults; i++)
+		if (!sc->fault[i].off)
+			sim_fault_print(&sc->fault[i], i, out);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* steer.c - an agent that may do anything: hints, good and bad, at any moment; where no agent can be asked, shares by hand; and a sound
+ * agent, which may die */
+#include "plugin/balance/share.h"
+#include "sim/plugin/side.h"
+
+#include <stdio.h>
+
+static uint64_t roll(struct sim_host *h, uint64_t n)
+{
+	return sr_rng_below(&h->rng, n);
+}
+
+/* Every connection may have a slot of its own. */
+static void give_hint(struct sim_host *h, struct ha_bundle *b, unsigned slot)
+{
+	struct mpib_hint_entry *e = &h->hints.entries[slot];
+	uint32_t share = roll(h, 3) ? (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1) : roll(h, 2) ? MPIB_HINT_MAX_BW : 0;
+
+	atomic_store(&b->advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
+	if (!roll(h, 10))
+		share = MPIB_HINT_MAX_BW + 1 + (uint32_t)roll(h, UINT32_MAX - MPIB_HINT_MAX_BW);
+	mpib_hint_put(e, share, b->advised.flow.sout_src + !roll(h, 10), b->advised.flow.sout_dst);
+	e->seq |= !roll(h, 10); /* its writer died over it */
+}
+
+static void change_shares(struct sim_host *h, struct ha_bundle *b)
+{
+	uint16_t share[HA_MAX_RAILS] = { 0 };
+	uint32_t part[HA_MAX_RAILS];
+
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		part[i] = roll(h, 3) ? (uint32_t)roll(h, 1025) : 0;
+	part[roll(h, b->ndata)] = 1024;
+	ha_share_out(part, b->ndata, share);
+	for (unsigned i = 0; i < b->ndata; i++)
+		share[i] = share[b->lead[i]];
+	ha_share_change(b, share);
+}
+
+void sim_traffic_advise(struct sim_host *h)
+{
+	struct sim_world *w = h->world;
+	const struct sim_agent *agent = &w->sc.host[h->index].agent;
+	uint64_t now = sim_elapsed(w);
+	bool dead = agent->dies && now >= agent->dies && now < agent->back;
+
+	for (unsigned i = 0; i < SIM_CONNS_MAX && agent->on; i++) {
+		struct sim_side *s = w->conn[i] ? &w->conn[i]->side[0] : NULL;
+		struct ha_bundle *b = s && s->host == h && s->phase == SIM_UP ? s->bundle : NULL;
+		struct mpib_hint_entry *e = &h->hints.entries[i];
+
+		if (!b || !b->advised.on)
+			continue;
+		if (dead)
+			e->seq |= 1;
+		else if (e->seq & 1 || atomic_load(&b->advised.flow.slot) == MPIB_NO_SLOT)
+			mpib_hint_put(e, agent->share, b->advised.flow.sout_src, b->advised.flow.sout_dst);
+		atomic_store(&b->advised.flow.slot, i);
+	}
+}
+
+void sim_traffic_steer(struct sim_host *h)
+{
+	struct sim_world *w = h->world;
+
+	for (unsigned i = 0; i < SIM_CONNS_MAX && !h->dead; i++) {
+		struct sim_side *s = w->conn[i] ? &w->conn[i]->side[0] : NULL;
+		struct ha_bundle *b = s && s->host == h && s->phase == SIM_UP ? s->bundle : NULL;
+
+		if (!b || !b->moves || b->error || b->adaptive.on)
+			continue;
+		sim_say(w, "connection %u: other shares", i);
+		if (b->advised.on)
+			give_hint(h, b, i);
+		else
+			change_shares(h, b);
+	}
+}

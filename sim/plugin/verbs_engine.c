@@ -1,0 +1,770 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/verbs_engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What every object of ours begins with behind the verbs' own part. */
+struct sim_object {
+	struct sim_object *next, **pprev; /* in sim_verbs.objects: the newest first, so users before what they use */
+	struct sim_device *dev;
+	enum sim_kind kind;
+	void *engine; /* NULL: taken away from a process that died */
+};
+
+/* clang-format off */
+struct sim_context { struct ibv_context ibv; struct sim_object o; };
+struct sim_pd { struct ibv_pd ibv; struct sim_object o; };
+struct sim_mr { struct ibv_mr ibv; struct sim_object o; };
+struct sim_cq { struct ibv_cq ibv; struct sim_object o; };
+struct sim_srq { struct ibv_srq ibv; struct sim_object o; };
+struct sim_qp { struct ibv_qp ibv; struct sim_object o; };
+/* clang-format on */
+
+static struct sim_verbs *host_of(const struct ha_verbs_ops *ops)
+{
+	return ops->priv;
+}
+
+static uint64_t now(const struct sim_verbs *v)
+{
+	return sr_memwire_now(v->wire);
+}
+
+static void *object_new(struct sim_device *dev, enum sim_kind kind, size_t size, size_t offset)
+{
+	struct sim_verbs *v = dev->host;
+	char *p = calloc(1, size);
+	struct sim_object *o = (struct sim_object *)(void *)(p + offset);
+
+	if (!p)
+		return NULL;
+	o->dev = dev;
+	o->kind = kind;
+	o->next = v->objects;
+	if (o->next)
+		o->next->pprev = &o->next;
+	o->pprev = &v->objects;
+	v->objects = o;
+	v->live[kind]++;
+	return p;
+}
+#define NEW(dev, kind, type) ((struct type *)object_new(dev, kind, sizeof(struct type), offsetof(struct type, o)))
+
+static void *container(struct sim_object *o)
+{
+	static const size_t offset[SIM_KINDS] = {
+		[SIM_CONTEXT] = offsetof(struct sim_context, o), [SIM_PD] = offsetof(struct sim_pd, o),
+		[SIM_MR] = offsetof(struct sim_mr, o),		 [SIM_CQ] = offsetof(struct sim_cq, o),
+		[SIM_SRQ] = offsetof(struct sim_srq, o),	 [SIM_QP] = offsetof(struct sim_qp, o),
+	};
+
+	return (char *)o - offset[o->kind];
+}
+
+static void object_free(struct sim_object *o)
+{
+	o->dev->host->live[o->kind]--;
+	*o->pprev = o->next;
+	if (o->next)
+		o->next->pprev = o->pprev;
+	free(container(o));
+}
+
+/* The engine's half of an object goes; ours stays. -EBUSY while it is in use. */
+static int engine_destroy(struct sim_object *o)
+{
+	void *engine = o->engine;
+	int err = 0;
+
+	if (!engine)
+		return 0;
+	switch (o->kind) {
+	case SIM_PD:
+		err = sr_pd_destroy(engine);
+		break;
+	case SIM_MR:
+		err = sr_mr_destroy(engine);
+		break;
+	case SIM_CQ:
+		err = sr_cq_destroy(engine);
+		break;
+	case SIM_SRQ:
+		err = sr_srq_destroy(engine);
+		break;
+	case SIM_QP:
+		err = sr_qp_destroy(engine);
+		break;
+	default:
+		break;
+	}
+	if (!err)
+		o->engine = NULL;
+	return err;
+}
+
+static int object_destroy(struct sim_object *o)
+{
+	int err = engine_destroy(o);
+
+	if (!err)
+		object_free(o);
+	return err;
+}
+
+/* After a failed creation. */
+static int created(struct sim_object *o, int err)
+{
+	if (!o->engine)
+		object_free(o);
+	else
+		err = 0;
+	return err < 0 ? err : -err;
+}
+
+/* ---- the hot functions ---- */
+
+/* The device dies when part of the list has reached it: what came first may still be carried out, the rest never was.
+ */
+static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct sim_device *dev = qp->o.dev;
+	struct ibv_send_wr *last = wr, *rest;
+
+	while (--dev->knobs.die_at_post && last->next)
+		last = last->next;
+	rest = last->next;
+	last->next = NULL;
+	sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
+	last->next = rest;
+	sr_nic_progress(dev->nic, now(dev->host), 1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
+	sim_device_kill(dev);
+	*bad = rest ? rest : wr;
+	return EIO;
+}
+
+static unsigned list_length(const struct ibv_send_wr *wr)
+{
+	unsigned n = 0;
+
+	for (; wr; wr = wr->next)
+		n++;
+	return n;
+}
+
+static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct sim_qp *qp = (struct sim_qp *)ibv;
+	struct sim_device *dev = qp->o.dev;
+	unsigned n;
+
+	if (!qp->o.engine || dev->dead) {
+		*bad = wr;
+		return EIO;
+	}
+	if (dev->knobs.die_at_post) {
+		n = list_length(wr);
+		if (n >= dev->knobs.die_at_post)
+			return post_and_die(qp, wr, bad);
+		dev->knobs.die_at_post -= n;
+	}
+	return -sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
+}
+
+static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct sim_qp *qp = (struct sim_qp *)ibv;
+
+	if (!qp->o.engine) {
+		*bad = wr;
+		return EIO;
+	}
+	return -sr_qp_post_recv(qp->o.engine, wr, bad);
+}
+
+static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct sim_srq *srq = (struct sim_srq *)ibv;
+
+	if (!srq->o.engine) {
+		*bad = wr;
+		return EIO;
+	}
+	return -sr_srq_post(srq->o.engine, wr, bad);
+}
+
+/* Is it the n-th receive completion, which a defect waits for? */
+static bool hit(uint32_t *countdown)
+{
+	return *countdown && --*countdown == 0;
+}
+
+/* One completion through the faults; returns how many come out of it: 0, 1 or 2. */
+static int one_completion(struct sim_device *dev, struct ibv_wc *wc, bool room)
+{
+	bool receive = wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV;
+
+	if (dev->knobs.lose) {
+		dev->knobs.lose--;
+		return 0;
+	}
+	if (!receive)
+		return 1;
+	if (hit(&dev->knobs.drop_imm))
+		return 0;
+	if (hit(&dev->knobs.shorten_imm))
+		wc->byte_len -= wc->byte_len != 0;
+	if (room && hit(&dev->knobs.double_imm)) {
+		wc[1] = wc[0];
+		return 2;
+	}
+	return 1;
+}
+
+static int poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct sim_cq *cq = (struct sim_cq *)ibv;
+	struct sim_device *dev = cq->o.dev;
+	int out = 0, got;
+
+	if (!cq->o.engine || now(dev->host) < dev->knobs.hold_until)
+		return 0;
+	while (out < n && (got = sr_cq_poll(cq->o.engine, 1, &wc[out])) > 0)
+		out += one_completion(dev, &wc[out], out + 1 < n);
+	return out;
+}
+
+static int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct sim_cq *cq = (struct sim_cq *)ibv;
+
+	if (cq->o.engine)
+		sr_cq_arm(cq->o.engine, solicited_only);
+	return 0;
+}
+
+/* ---- devices ---- */
+
+#define V const struct ha_verbs_ops *ops
+
+static int device_list(V, struct ibv_device ***list, int *n)
+{
+	struct sim_verbs *v = host_of(ops);
+
+	*list = calloc(v->ndevices + 1, sizeof(**list));
+	if (!*list)
+		return -ENOMEM;
+	for (unsigned i = 0; i < v->ndevices; i++)
+		(*list)[i] = &v->device[i].ibv;
+	*n = (int)v->ndevices;
+	return 0;
+}
+
+static void device_list_free(V, struct ibv_device **list)
+{
+	free(list);
+}
+
+static uint64_t device_guid(V, struct ibv_device *device)
+{
+	const struct sim_device *dev = (const struct sim_device *)device;
+
+	return UINT64_C(0x0273696d00000000) | dev->host->host << 8 | dev->index;
+}
+
+static int device_open(V, struct ibv_device *device, struct ibv_context **context)
+{
+	struct sim_device *dev = (struct sim_device *)device;
+	struct sim_context *c;
+
+	if (dev->dead)
+		return -EIO;
+	c = NEW(dev, SIM_CONTEXT, sim_context);
+	if (!c)
+		return -ENOMEM;
+	c->ibv.device = device;
+	c->ibv.async_fd = c->ibv.cmd_fd = -1;
+	c->ibv.num_comp_vectors = 1;
+	dev->context = *context = &c->ibv;
+	return 0;
+}
+
+static int device_close(V, struct ibv_context *context)
+{
+	struct sim_context *c = (struct sim_context *)context;
+
+	c->o.dev->context = NULL;
+	object_free(&c->o);
+	return 0;
+}
+
+static int hot(V, struct ibv_context *context, struct ha_verbs_hot *out)
+{
+	*out = (struct ha_verbs_hot){ post_send, post_recv, post_srq_recv, poll_cq, req_notify_cq };
+	return 0;
+}
+
+static int fork_init(V)
+{
+	return 0;
+}
+
+static struct sim_device *device_of(const struct ibv_context *context)
+{
+	return ((const struct sim_context *)context)->o.dev;
+}
+
+static int query_device(V, struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct sim_device *dev = device_of(context);
+
+	sr_nic_query_device(dev->nic, attr);
+	attr->max_qp_wr = dev->host->limits.max_qp_wr;
+	attr->max_srq_wr = dev->host->limits.max_srq_wr;
+	attr->max_qp = dev->host->limits.max_qp;
+	return 0;
+}
+
+static int query_port(V, struct ibv_context *context, uint8_t port, struct ha_port_attr *attr)
+{
+	if (port != 1)
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	sr_nic_query_port(device_of(context)->nic, &attr->attr);
+	if (device_of(context)->speed) { /* lanes of 100 Gb/s */
+		attr->attr.active_width = device_of(context)->speed;
+		attr->attr.active_speed = 128;
+	}
+	return 0;
+}
+
+static int query_gid_ex(V, struct ibv_context *context, uint8_t port, int index, struct ibv_gid_entry *entry)
+{
+	if (port != 1 || index)
+		return -ENODATA;
+	*entry = (struct ibv_gid_entry){ .gid = device_of(context)->gid,
+					 .port_num = 1,
+					 .gid_type = IBV_GID_TYPE_ROCE_V2 };
+	return 0;
+}
+
+static int query_gid(V, struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	struct ibv_gid_entry entry;
+	int err = query_gid_ex(ops, context, port, index, &entry);
+
+	if (!err)
+		*gid = entry.gid;
+	return err;
+}
+
+/* ---- events ---- */
+
+static void on_async(void *user, enum ibv_event_type type, void *object)
+{
+	struct sim_device *dev = user;
+	struct ibv_async_event *e;
+
+	if (dev->host->gone)
+		return;
+	if (dev->events_n == SIM_EVENTS_MAX) {
+		dev->events_lost++;
+		return;
+	}
+	e = &dev->events[(dev->events_first + dev->events_n++) % SIM_EVENTS_MAX];
+	memset(e, 0, sizeof(*e));
+	e->event_type = type;
+	if (object)
+		e->element.qp = object; /* of whatever kind: the union holds pointers */
+	else
+		e->element.port_num = 1;
+}
+
+static void on_placing(void *user, void *to, const void *from, uint32_t len)
+{
+	struct sim_device *dev = user;
+
+	if (dev->host->hooks.placing)
+		dev->host->hooks.placing(dev->host->hooks.user, dev, to, from, len);
+}
+
+static const struct sr_event_ops event_ops = { .async = on_async, .placing = on_placing };
+
+static int get_async_event(V, struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct sim_device *dev = device_of(context);
+
+	if (!dev->events_n || dev->host->gone)
+		return -EAGAIN;
+	*event = dev->events[dev->events_first];
+	dev->events_first = (dev->events_first + 1) % SIM_EVENTS_MAX;
+	dev->events_n--;
+	return 0;
+}
+
+static void ack_async_event(V, struct ibv_async_event *event)
+{
+}
+
+/* An object goes: nobody may hear of it any more. */
+static void events_purge(struct sim_device *dev, const void *object)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < dev->events_n; i++) {
+		struct ibv_async_event e = dev->events[(dev->events_first + i) % SIM_EVENTS_MAX];
+
+		if (e.element.qp != object)
+			dev->events[(dev->events_first + kept++) % SIM_EVENTS_MAX] = e;
+	}
+	dev->events_n = kept;
+}
+
+/* ---- objects ---- */
+
+static int alloc_pd(V, struct ibv_context *context, struct ibv_pd **pd)
+{
+	struct sim_device *dev = device_of(context);
+	struct sim_pd *p = NEW(dev, SIM_PD, sim_pd);
+	int err = -EIO;
+
+	if (!p)
+		return -ENOMEM;
+	p->ibv.context = context;
+	*pd = &p->ibv;
+	if (!dev->host->gone)
+		p->o.engine = sr_pd_create(dev->nic, &err);
+	return created(&p->o, err);
+}
+
+static int dealloc_pd(V, struct ibv_pd *pd)
+{
+	return object_destroy(&((struct sim_pd *)pd)->o);
+}
+
+static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct ibv_mr **mr)
+{
+	struct sim_device *dev = device_of(pd->context);
+	struct sim_pd *p = (struct sim_pd *)pd;
+	struct sim_mr *m = NEW(dev, SIM_MR, sim_mr);
+	int err = -EIO;
+
+	if (!m)
+		return -ENOMEM;
+	m->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
+	*mr = &m->ibv;
+	if (p->o.engine && !dev->dead)
+		m->o.engine = sr_mr_create(p->o.engine, addr, length, iova,
+					   (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE), &err);
+	if (m->o.engine) {
+		m->ibv.lkey = sr_mr_lkey(m->o.engine);
+		m->ibv.rkey = sr_mr_rkey(m->o.engine);
+	}
+	if (m->o.engine && dev->host->hooks.registered)
+		dev->host->hooks.registered(dev->host->hooks.user);
+	return created(&m->o, err);
+}
+
+static int dereg_mr(V, struct ibv_mr *mr)
+{
+	return object_destroy(&((struct sim_mr *)mr)->o);
+}
+
+static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+		     int vector, struct ibv_cq **cq)
+{
+	struct sim_device *dev = device_of(context);
+	struct sim_cq *c = NEW(dev, SIM_CQ, sim_cq);
+	int err = -EIO;
+
+	if (!c)
+		return -ENOMEM;
+	c->ibv = (struct ibv_cq){ .context = context, .cq_context = cq_context, .cqe = cqe };
+	*cq = &c->ibv;
+	if (!dev->host->gone)
+		c->o.engine = sr_cq_create(dev->nic, cqe, c, &err);
+	return created(&c->o, err);
+}
+
+static int destroy_cq(V, struct ibv_cq *cq)
+{
+	struct sim_cq *c = (struct sim_cq *)cq;
+
+	events_purge(c->o.dev, c);
+	return object_destroy(&c->o);
+}
+
+static int create_srq(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **srq)
+{
+	struct sim_device *dev = device_of(pd->context);
+	struct sim_pd *p = (struct sim_pd *)pd;
+	struct sim_srq *s;
+	int err = -EIO;
+
+	if ((int)attr->attr.max_wr > dev->host->limits.max_srq_wr)
+		return -EINVAL;
+	s = NEW(dev, SIM_SRQ, sim_srq);
+	if (!s)
+		return -ENOMEM;
+	s->ibv = (struct ibv_srq){ .context = pd->context, .srq_context = attr->srq_context, .pd = pd };
+	*srq = &s->ibv;
+	if (p->o.engine)
+		s->o.engine = sr_srq_create(p->o.engine, attr, s, &err);
+	return created(&s->o, err);
+}
+
+static int modify_srq(V, struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct sim_srq *s = (struct sim_srq *)srq;
+
+	return s->o.engine ? sr_srq_modify(s->o.engine, attr, mask) : -EIO;
+}
+
+static int query_srq(V, struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct sim_srq *s = (struct sim_srq *)srq;
+
+	if (!s->o.engine)
+		return -EIO;
+	sr_srq_query(s->o.engine, attr);
+	return 0;
+}
+
+static int destroy_srq(V, struct ibv_srq *srq)
+{
+	struct sim_srq *s = (struct sim_srq *)srq;
+
+	events_purge(s->o.dev, s);
+	return object_destroy(&s->o);
+}
+
+static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
+{
+	struct sim_device *dev = device_of(pd->context);
+	struct sim_cq *scq = (struct sim_cq *)attr->send_cq, *rcq = (struct sim_cq *)attr->recv_cq;
+	struct sim_srq *srq = (struct sim_srq *)attr->srq;
+	struct sim_qp *q = NEW(dev, SIM_QP, sim_qp);
+	struct sr_qp_init init = { .type = attr->qp_type, .cap = attr->cap, .sq_sig_all = attr->sq_sig_all, .user = q };
+	int err = -EIO;
+
+	if (!q)
+		return -ENOMEM;
+	init.send_cq = scq->o.engine;
+	init.recv_cq = rcq->o.engine;
+	init.srq = srq ? srq->o.engine : NULL;
+	*qp = &q->ibv;
+	if (!dev->host->gone && !dev->dead)
+		q->o.engine = sr_qp_create(((struct sim_pd *)pd)->o.engine, &init, &err);
+	if (q->o.engine) {
+		attr->cap = init.cap;
+		q->ibv = (struct ibv_qp){
+			.context = pd->context,
+			.qp_context = attr->qp_context,
+			.pd = pd,
+			.send_cq = attr->send_cq,
+			.recv_cq = attr->recv_cq,
+			.srq = attr->srq,
+			.qp_type = attr->qp_type,
+			.qp_num = sr_qp_num(q->o.engine),
+		};
+	}
+	return created(&q->o, err);
+}
+
+bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid)
+{
+	return !dev->host->apart || gid->raw[15] == dev->gid.raw[15];
+}
+
+static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct sim_qp *q = (struct sim_qp *)qp;
+	int err;
+
+	if (!q->o.engine || q->o.dev->dead)
+		return -EIO;
+	if (mask & IBV_QP_AV && (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
+		return -ETIMEDOUT;
+	err = sr_qp_modify(q->o.engine, now(q->o.dev->host), attr, mask);
+	qp->state = sr_qp_state(q->o.engine);
+	return err;
+}
+
+static int query_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct sim_qp *q = (struct sim_qp *)qp;
+
+	if (!q->o.engine)
+		return -EIO;
+	sr_qp_query(q->o.engine, attr, init);
+	return 0;
+}
+
+static int destroy_qp(V, struct ibv_qp *qp)
+{
+	struct sim_qp *q = (struct sim_qp *)qp;
+	struct sim_device *dev = q->o.dev;
+
+	events_purge(dev, q);
+	if (dev->knobs.leak_qp) {
+		dev->knobs.leak_qp = false;
+		return 0;
+	}
+	return object_destroy(&q->o);
+}
+#undef V
+
+static const struct ha_verbs_ops table = {
+	.name = "simulator",
+	.device_list = device_list,
+	.device_list_free = device_list_free,
+	.device_guid = device_guid,
+	.open = device_open,
+	.close = device_close,
+	.hot = hot,
+	.fork_init = fork_init,
+	.query_device = query_device,
+	.query_port = query_port,
+	.query_gid = query_gid,
+	.query_gid_ex = query_gid_ex,
+	.get_async_event = get_async_event,
+	.ack_async_event = ack_async_event,
+	.alloc_pd = alloc_pd,
+	.dealloc_pd = dealloc_pd,
+	.reg_mr = reg_mr,
+	.dereg_mr = dereg_mr,
+	.create_cq = create_cq,
+	.destroy_cq = destroy_cq,
+	.create_srq = create_srq,
+	.modify_srq = modify_srq,
+	.query_srq = query_srq,
+	.destroy_srq = destroy_srq,
+	.create_qp = create_qp,
+	.modify_qp = modify_qp,
+	.query_qp = query_qp,
+	.destroy_qp = destroy_qp,
+};
+
+/* ---- a host ---- */
+
+static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
+{
+	struct sim_device *dev = &v->device[i];
+	struct sr_nic_config config = {
+		.name = dev->ibv.name,
+		.active_mtu = v->limits.mtu,
+		.seed = (uint32_t)(seed >> 7 ^ seed * (2 * i + 1)),
+		.max_inflight = v->limits.inflight,
+		.retry_forever = v->limits.retry_forever,
+		.event_ops = &event_ops,
+		.user = dev,
+	};
+	int err;
+
+	dev->host = v;
+	dev->index = i;
+	dev->ibv.node_type = IBV_NODE_CA;
+	dev->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "sim%u", i);
+	dev->gid.raw[10] = dev->gid.raw[11] = 0xff;
+	dev->gid.raw[12] = 10;
+	dev->gid.raw[13] = (uint8_t)(v->host + 1);
+	dev->gid.raw[15] = (uint8_t)(i + 1);
+	config.gid[0] = dev->gid;
+	dev->nic = sr_memwire_nic(v->wire, &config, &err);
+	if (!dev->nic)
+		return err;
+	dev->port = sr_memwire_port_of(v->wire, dev->nic);
+	return 0;
+}
+
+int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices, const struct sim_limits *limits,
+		     const struct sim_hooks *hooks, uint64_t seed, struct sim_verbs **out)
+{
+	struct sim_verbs *v = calloc(1, sizeof(*v));
+	int err = 0;
+
+	*out = v;
+	if (!v)
+		return -ENOMEM;
+	v->ops = table;
+	v->ops.priv = v;
+	ha_verbs_ops_fill(&v->ops);
+	v->wire = wire;
+	v->host = host;
+	v->ndevices = ndevices;
+	v->limits = *limits;
+	v->hooks = *hooks;
+	for (unsigned i = 0; i < ndevices && !err; i++)
+		err = device_init(v, i, seed);
+	return err;
+}
+
+void sim_verbs_destroy(struct sim_verbs *v)
+{
+	if (!v)
+		return;
+	while (v->objects) {
+		engine_destroy(v->objects);
+		object_free(v->objects);
+	}
+	free(v);
+}
+
+void sim_device_kill(struct sim_device *dev)
+{
+	if (dev->dead)
+		return;
+	if (now(dev->host) < dev->knobs.hold_until)
+		sim_device_forget_completions(dev);
+	dev->knobs.hold_until = 0;
+	sr_memwire_kill(dev->port);
+	dev->dead = true;
+}
+
+void sim_device_forget_completions(struct sim_device *dev)
+{
+	struct ibv_wc wc[16];
+
+	for (struct sim_object *o = dev->host->objects; o; o = o->next)
+		if (o->kind == SIM_CQ && o->dev == dev && o->engine)
+			while (sr_cq_poll(o->engine, 16, wc) > 0)
+				;
+}
+
+unsigned sim_device_break_qps(struct sim_device *dev)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	unsigned n = 0;
+
+	for (struct sim_object *o = dev->host->objects; o && !dev->dead; o = o->next)
+		if (o->kind == SIM_QP && o->dev == dev && o->engine && sr_qp_state(o->engine) == IBV_QPS_RTS)
+			n += !sr_qp_modify(o->engine, now(dev->host), &attr, IBV_QP_STATE);
+	return n;
+}
+
+void sim_verbs_die(struct sim_verbs *v)
+{
+	v->gone = true;
+	/* The list has the newest first: queue pairs before their queues, regions before their domain. */
+	for (struct sim_object *o = v->objects; o; o = o->next)
+		engine_destroy(o);
+	for (struct sim_object *o = v->objects; o; o = o->next)
+		engine_destroy(o); /* what was in use by something older */
+}
+
+void sim_verbs_left(const struct sim_verbs *v, char *text, size_t size)
+{
+	static const char *const names[SIM_KINDS] = {
+		"contexts",	     "protection domains",    "memory regions",
+		"completion queues", "shared receive queues", "queue pairs",
+	};
+	size_t at = 0;
+
+	text[0] = 0;
+	for (int k = 0; k < SIM_KINDS; k++)
+		if (v->live[k] && at < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%u %s", at ? ", " : "", v->live[k], names[k]);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/world.h"
+
+#include "base/log.h"
+#include "base/random.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/report/journal.h"
+#include "plugin/mutation.h"
+#include "sim/plugin/faults.h"
+#include "sim/plugin/traffic.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS_MAX 20000000u  /* of the wire; the longest scenarios need a tenth */
+#define WATCH_NS 10000000u   /* how often a hang is looked for */
+#define START_NS 1000000000u /* the wire's clock at its creation */
+
+/* The core's log and its random numbers are a process's, not a context's; one run at a time has them. */
+static struct sim_world *current;
+static char last_lines[16][256];
+static unsigned n_last_lines;
+
+uint64_t sim_now(const struct sim_world *w)
+{
+	return sr_memwire_now(w->wire);
+}
+
+uint64_t sim_elapsed(const struct sim_world *w)
+{
+	return sim_now(w) - START_NS;
+}
+
+const char *sim_finding_name(enum sim_finding f)
+{
+	static const char *const names[SIM_FINDINGS] = {
+		"nothing", "wrong byte", "stray write", "wrong size", "hang",
+		"error",   "unprotected", "leak",	"endless",    "crash", "unsteady",
+	};
+
+	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";
+}
+
+const char *sim_mutation_name(enum sim_mutation m, const char **help)
+{
+	static const char *const names[SIM_MUTATIONS] = {
+		"none", "drop-imm", "double-imm", "shorten", "corrupt", "stray", "leak-qp",
+	};
+	static const char *const protocol[][2] = {
+		{ "nothing", "nothing" },
+#define X(id, name, help) { name, help },
+		HA_MUTATION_LIST(X)
+#undef X
+	};
+	unsigned i = (unsigned)m - SIM_MUTATIONS;
+
+	if (help)
+		*help = (unsigned)m >= SIM_MUTATIONS && i < HA_MUTATE_COUNT ? protocol[i][1] : NULL;
+	if ((unsigned)m < SIM_MUTATIONS)
+		return names[m];
+	return i < HA_MUTATE_COUNT ? protocol[i][0] : NULL;
+}
+
+void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
+{
+	va_list args;
+
+	if (sim_over(w))
+		return;
+	w->result.finding = finding;
+	w->result.at = sim_elapsed(w);
+	va_start(args, fmt);
+	vsnprintf(w->result.text, sizeof(w->result.text), fmt, args);
+	va_end(args);
+	sim_say(w, "FOUND %s: %s", sim_finding_name(finding), w->result.text);
+}
+
+void sim_say(const struct sim_world *w, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!w->verbose)
+		return;
+	printf("%12.3f us  ", (double)sim_elapsed(w) / 1e3);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	putchar('\n');
+}
+
+__attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned long flags, const char *file, int line,
+							 const char *fmt, ...)
+{
+	char text[224];
+	va_list args;
+
+	if (!current)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	sim_say(current, "core: %s", text);
+	snprintf(last_lines[n_last_lines++ % 16], sizeof(last_lines[0]), "%12.3f us  %s",
+		 (double)sim_elapsed(current) / 1e3, text);
+}
+
+void sim_world_print_log(FILE *out)
+{
+	unsigned n = n_last_lines < 16 ? n_last_lines : 16;
+
+	for (unsigned i = n_last_lines - n; i != n_last_lines; i++)
+		fprintf(out, "    %s\n", last_lines[i % 16]);
+}
+
+static void random_fill(void *buf, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)sr_rng_next(&current->random);
+}
+
+static uint64_t clock_now(const struct ha_clock *clock)
+{
+	return sim_now((const struct sim_world *)clock);
+}
+
+static uint64_t oob_now(void *arg)
+{
+	return sim_now(arg);
+}
+
+/* ---- what the NICs do to memory ---- */
+
+static void remember(struct sim_host *h, struct sim_device *dev, char *to, uint32_t len)
+{
+	struct sim_undo *u;
+
+	if (!h->undo || h->nundo == SIM_UNDO_MAX || len > sizeof(u->old))
+		return;
+	u = &h->undo[h->nundo++];
+	u->dev = dev;
+	u->to = to;
+	u->len = len;
+	memcpy(u->old, to, len);
+}
+
+static void on_placing(void *user, struct sim_device *dev, void *to, const void *from, uint32_t len)
+{
+	struct sim_host *h = user;
+	struct sim_world *w = h->world;
+
+	for (unsigned i = 0; i < w->sc.nconns; i++)
+		for (unsigned end = 0; w->conn[i] && end < 2; end++)
+			if (w->conn[i]->side[end].host == h &&
+			    sim_arena_placing(&w->conn[i]->side[end].arena, w, to, from, len))
+				goto found;
+found:
+	remember(h, dev, to, len);
+}
+
+static void on_registered(void *user)
+{
+	struct sim_host *h = user;
+	uint64_t now = sim_now(h->world);
+
+	if (h->world->sc.reg_ns)
+		h->stalled_until = (h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
+}
+
+void sim_host_forget(struct sim_host *h, struct sim_device *dev)
+{
+	while (!h->dead && h->nundo) {
+		struct sim_undo *u = &h->undo[--h->nundo];
+
+		if (u->dev == dev)
+			memcpy(u->to, u->old, u->len);
+	}
+	sim_device_forget_completions(dev);
+	sim_device_kill(dev);
+}
+
+/* ---- the wire ---- */
+
+#define OP_WRITE_MIDDLE 7
+#define OP_WRITE_ONLY_IMM 11
+#define BTH 12
+
+/* One bit of a message's payload, at the n-th packet that certainly carries some. */
+static void corrupt(struct sim_world *w, uint8_t *packet, uint32_t len)
+{
+	uint32_t header = packet[0] == OP_WRITE_MIDDLE ? BTH : BTH + 16 + 4;
+	uint32_t payload = len - header - (packet[1] >> 4 & 3);
+
+	if ((packet[0] != OP_WRITE_MIDDLE && packet[0] != OP_WRITE_ONLY_IMM) || !payload ||
+	    payload == sizeof(struct ha_sizes))
+		return;
+	if (w->mutate_at && --w->mutate_at == 0)
+		packet[header + payload / 2] ^= 0x10;
+}
+
+static bool on_packet(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+{
+	struct sim_world *w = arg;
+
+	w->result.packets++;
+	sim_mix(w, sim_now(w) ^ (uint64_t)packet[0] << 56 ^ (uint64_t)*len << 40 ^
+			   ((uint64_t)packet[9] << 16 | packet[10] << 8 | packet[11]));
+	if (w->mutation == SIM_CORRUPT)
+		corrupt(w, packet, *len);
+	return !sim_faults_eat(w, from, packet);
+}
+
+/* ---- hosts ---- */
+
+static void stray_write(struct sim_world *w)
+{
+	struct sim_arena *a = NULL;
+
+	for (unsigned i = 0; i < w->sc.nconns; i++)
+		if (w->conn[i] && w->conn[i]->side[1].arena.free)
+			a = &w->conn[i]->side[1].arena;
+	if (a && w->mutate_at && --w->mutate_at == 0)
+		a->free->data[0] ^= 1;
+}
+
+/* Until the next turn. Where nothing happens for long, ever longer: waiting for a rail's return must not take for ever. */
+static uint64_t next_gap(struct sim_host *h, bool moved)
+{
+	const struct sim_scenario *sc = &h->world->sc;
+	uint64_t now = sim_now(h->world), most = sc->gap_max_ns;
+
+	if (moved) {
+		h->moved_at = now;
+		return sc->gap_min_ns;
+	}
+	if (now > h->moved_at + 200000000)
+		most *= 10;
+	return h->gap * 2 < most ? h->gap * 2 : most;
+}
+
+/* When the last rail's work went on elsewhere. */
+static void look_at_failovers(struct sim_host *h)
+{
+	uint64_t n = ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+
+	if (n != h->failovers)
+		h->world->result.moved_over_ns = sim_elapsed(h->world);
+	h->failovers = n;
+}
+
+/* The NCCL thread of a host takes a turn, and asks for its next. */
+static void host_turn(void *arg)
+{
+	struct sim_host *h = arg;
+	struct sim_world *w = h->world;
+	uint64_t now = sim_now(w);
+
+	if (h->dead || sim_over(w))
+		return;
+	if (now < h->stalled_until) {
+		sr_memwire_at(w->wire, h->stalled_until, host_turn, h);
+		return;
+	}
+	h->nundo = 0;
+	if (w->mutation == SIM_STRAY)
+		stray_write(w);
+	if (w->sc.host[h->index].agent.on)
+		sim_traffic_advise(h);
+	h->gap = next_gap(h, sim_traffic_round(h));
+	if (now >= h->next_service) {
+		ha_ctx_progress(h->ctx);
+		h->next_service = now + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
+		look_at_failovers(h);
+	}
+	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);
+}
+
+static void watch(void *arg)
+{
+	struct sim_world *w = arg;
+
+	if (sim_over(w))
+		return;
+	sim_traffic_watch(w);
+	sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
+}
+
+static void configure(const struct sim_scenario *sc, const struct sim_host_spec *host, struct ha_config *config)
+{
+	ha_config_defaults(config);
+	config->use_progress_thread = false;
+	config->force_ib_timeout = sc->timeout;
+	config->qp_retry_cnt = sc->retry;
+	config->poll_batch = sc->poll_batch;
+	config->test_max_poll = sc->poll_max;
+	config->wr_per_conn = sc->wr_per_conn;
+	config->connect_timeout_ms = sc->connect_timeout_ms;
+	config->max_retries = host->max_retries;
+	config->heartbeat_ms = host->heartbeat_ms;
+	config->rto_ms = host->rto_ms;
+	config->enable_backup = host->backup;
+	config->enable_failback = host->failback;
+	config->ack = host->ack_memory ? HA_ACK_MEMORY : HA_ACK_NIC;
+	config->mr_mode = host->eager ? HA_MR_EAGER : HA_MR_LAZY;
+	config->policy = host->policy;
+	for (unsigned i = 0, at = 0; host->policy == HA_POLICY_STATIC && i < HA_MAX_RAILS; i++)
+		at += (unsigned)snprintf(config->weights + at, sizeof(config->weights) - at, "%s%u", i ? "," : "", host->weights[i]);
+	/* This machine's own devices are none of a simulated one's. */
+	snprintf(config->sysfs_root, sizeof(config->sysfs_root), "/nowhere");
+}
+
+static int host_open(struct sim_world *w, unsigned i)
+{
+	struct sim_host *h = &w->host[i];
+	const struct sim_scenario *sc = &w->sc;
+	struct sim_hooks hooks = { .placing = on_placing, .registered = on_registered, .user = h };
+	struct ha_ctx_params params = {
+		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints,
+		.hookups = &sim_hookup_ops, .hookups_arg = h
+	};
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us, .backlog_ns = sc->backlog_ns };
+	int err;
+
+	h->world = w;
+	h->index = i;
+	h->gap = sc->gap_min_ns;
+	h->rng.state = sc->seed * 31 + i;
+	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i, &h->verbs);
+	if (err)
+		return err;
+	h->verbs->apart = sc->apart;
+	h->bus.bytes_per_us = sc->bus_rate[i];
+	link.bus = sc->bus_rate[i] ? &h->bus : NULL;
+	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
+		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
+		link.bus_cost = sc->bus_cost[i][d];
+		sr_memwire_set_link(h->verbs->device[d].port, &link);
+		h->verbs->device[d].speed = sc->speed[i][d];
+		h->verbs->device[d].knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
+		h->verbs->device[d].knobs.double_imm = w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
+		h->verbs->device[d].knobs.shorten_imm = w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
+		h->verbs->device[d].knobs.leak_qp = w->mutation == SIM_LEAK_QP;
+	}
+	for (unsigned f = 0; f < sc->nfaults && !h->undo; f++)
+		if (!strcmp(sim_fault_classes[sc->fault[f].class].name, "kill-acked"))
+			h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
+	configure(sc, &sc->host[i], &h->config);
+	params.verbs = &h->verbs->ops;
+	err = ha_ctx_create(&params, &h->ctx);
+	if (err)
+		return err;
+	h->ctx->own_barrier = true; /* one thread: membarrier(2) would only cost time */
+	return sr_memwire_at(w->wire, sim_now(w) + sr_rng_below(&h->rng, 10000), host_turn, h);
+}
+
+void sim_host_die(struct sim_host *h, bool power)
+{
+	if (h->dead)
+		return;
+	h->dead = true;
+	sim_verbs_die(h->verbs);
+	for (unsigned d = 0; power && d < h->verbs->ndevices; d++)
+		sim_device_kill(&h->verbs->device[d]);
+	sim_oob_die(&h->world->oob, h->index, power);
+	sim_traffic_drop(h);
+}
+
+/* What its journal has counted. */
+static void context_end(struct sim_host *h)
+{
+	struct sim_result *r = &h->world->result;
+
+	if (!h->ctx)
+		return;
+	r->failovers += ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+	r->recoveries += ha_journal_count(h->ctx, HA_EVENT_RECOVERED);
+	ha_ctx_destroy(h->ctx);
+	h->ctx = NULL;
+}
+
+void sim_host_quit(struct sim_host *h)
+{
+	if (h->dead)
+		return;
+	h->dead = true;
+	context_end(h);
+	sim_traffic_drop(h);
+}
+
+/* ---- a run ---- */
+
+static int world_open(struct sim_world *w)
+{
+	const struct sim_scenario *sc = &w->sc;
+	int err;
+
+	w->clock.now_ns = clock_now;
+	w->wire = sr_memwire_create(sc->seed * 3 + 1, &err);
+	if (!w->wire)
+		return err;
+	w->random.state = sc->seed * 5 + 2;
+	w->tap_rng.state = sc->seed * 7 + 3;
+	w->faults_over = sim_now(w) + sim_faults_over(sc);
+	sim_pool_open(&w->pool);
+	sim_oob_init(&w->oob, sc->seed * 11 + 4, oob_now, w);
+	w->oob.latency_ns = sc->oob_latency_ns;
+	w->oob.jitter_ns = sc->oob_jitter_ns;
+	w->oob.piece = sc->oob_piece;
+	w->oob.keepalive_ns = sc->keepalive_ns;
+	sr_memwire_set_tap(w->wire, on_packet, w);
+	for (unsigned i = 0; i < SIM_HOSTS && !err; i++)
+		err = host_open(w, i);
+	for (unsigned i = 0; i < sc->nconns && !err; i++)
+		if (!(sc->conns_off >> i & 1))
+			err = sim_conn_open(w, i);
+	sim_faults_schedule(w);
+	return err ? err : sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
+}
+
+static void check_left(struct sim_world *w, struct sim_host *h)
+{
+	char left[256];
+
+	if (!h->verbs)
+		return;
+	sim_verbs_left(h->verbs, left, sizeof(left));
+	if (*left)
+		sim_found(w, SIM_LEAK, "host %u leaves behind %s", h->index, left);
+}
+
+static void world_close(struct sim_world *w)
+{
+	for (unsigned i = 0; i < SIM_HOSTS; i++)
+		context_end(&w->host[i]);
+	for (unsigned i = 0; i < SIM_HOSTS; i++)
+		check_left(w, &w->host[i]);
+	if (w->oob.open)
+		sim_found(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
+	for (unsigned i = 0; i < w->sc.nconns; i++)
+		sim_conn_free(w->conn[i]);
+	sim_oob_fini(&w->oob);
+	w->result.ns = w->wire ? sim_elapsed(w) : 0;
+	w->result.steps = w->wire ? sr_memwire_steps(w->wire) : 0;
+	sim_mix(w, w->result.ns);
+	sim_mix(w, w->result.steps);
+	for (unsigned i = 0; i < SIM_HOSTS; i++) {
+		for (unsigned d = 0; w->host[i].verbs && d < w->host[i].verbs->ndevices; d++)
+			w->result.sent[i][d] = sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
+		sim_verbs_destroy(w->host[i].verbs);
+		sim_hookups_free(&w->host[i]);
+		free(w->host[i].undo);
+	}
+	if (w->wire)
+		sr_memwire_destroy(w->wire);
+}
+
+static void world_loop(struct sim_world *w)
+{
+	while (!sim_over(w) && !sim_traffic_done(w) && sr_memwire_step(w->wire))
+		if (sr_memwire_steps(w->wire) > STEPS_MAX)
+			sim_found(w, SIM_ENDLESS, "more than %u steps", STEPS_MAX);
+	/* What is still on its way must not land anywhere. */
+	for (unsigned i = 0; i < SIM_HOSTS; i++)
+		w->host[i].dead = true;
+	if (!sim_over(w))
+		sr_memwire_run_until(w->wire, sim_now(w) + 30000000);
+}
+
+/* The lowest free descriptor: it moves when one leaks. */
+static int lowest_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd;
+}
+
+void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose, struct sim_result *result)
+{
+	int fd = lowest_fd(), err;
+	struct sim_world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		abort();
+	current = w;
+	n_last_lines = 0;
+	w->sc = *sc;
+	w->verbose = verbose;
+	w->mutation = mutation;
+	ha_mutation = mutation > SIM_MUTATIONS ? (enum ha_mutation)(mutation - SIM_MUTATIONS) : HA_MUTATE_NOTHING;
+	w->mutate_at = 1 + (unsigned)(sc->seed * 2654435761u >> 8) % 12;
+	ha_log_set_sink(on_log);
+	ha_log_configure(verbose ? "INFO" : "WARN", "ALL", 0);
+	ha_random_set_source(random_fill);
+	err = world_open(w);
+	if (err)
+		sim_found(w, SIM_ERROR, "the world cannot be set up: %s", strerror(-err));
+	else
+		world_loop(w);
+	world_close(w);
+	ha_random_set_source(NULL);
+	ha_log_set_sink(NULL);
+	*result = w->result;
+	current = NULL;
+	free(w);
+	if (result->finding == SIM_NOTHING && lowest_fd() != fd) {
+		result->finding = SIM_LEAK;
+		snprintf(result->text, sizeof(result->text), "a file descriptor is left open");
+	}
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_port.c - DPDK's ports: two ends of a net_memif in one process; each test is a process, for DPDK starts once in one */
+#include "base/clock.h"
+#include "ina/frame/port/eal.h"
+#include "ina/frame/port/idle.h"
+#include "ina/frame/port/packet.h"
+#include "ina/frame/port/spread.h"
+#include "ina/frame/port/steer.h"
+#include "ina/frame/port/tx.h"
+#include "tests/ina/switch/named.h"
+
+#include <errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static char server[96], client[96], why[256];
+static struct rte_mempool *pool;
+static struct ina_port a, b;
+
+/* Both ends, before they meet. */
+static void start(unsigned queues)
+{
+	struct ina_eal_options o = { .program = "test", .port = { server, client }, .nports = 2, .threads = 1, .memory_mb = 64 };
+	struct ina_port_config c = { .rx_queues = queues, .tx_queues = queues };
+	const char *dir = getenv("TMPDIR");
+
+	snprintf(server, sizeof(server), "net_memif0,role=server,socket=%s/ha-port-%d,socket-abstract=yes", dir ? dir : "/tmp", getpid());
+	snprintf(client, sizeof(client), "net_memif1,role=client,socket=%s/ha-port-%d,socket-abstract=yes", dir ? dir : "/tmp", getpid());
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
+	c.pool = pool = ina_pool_create("packets", 8192, why, sizeof(why));
+	CHECK(pool);
+	CHECK_INT(ina_port_open(&a, server, &c, why, sizeof(why)), 0);
+	CHECK_INT(ina_port_open(&b, client, &c, why, sizeof(why)), 0);
+}
+
+/* When what has not come by then does not come. */
+static uint64_t patience(void)
+{
+	return ha_clock_now(&ha_clock_live) + 60 * HA_NS_PER_S;
+}
+
+static void wait_up(void)
+{
+	uint64_t end = patience();
+
+	while (!ina_port_up(&a) || !ina_port_up(&b)) {
+		CHECK(ha_clock_now(&ha_clock_live) < end);
+		usleep(1000);
+	}
+}
+
+static void stop(void)
+{
+	ina_port_close(&b);
+	ina_port_close(&a);
+	CHECK_INT(rte_mempool_in_use_count(pool), 0);
+	ina_eal_stop();
+}
+
+/* n packets; fewer if no more come. */
+static unsigned receive(const struct ina_port *p, uint16_t queue, struct rte_mbuf **m, unsigned n)
+{
+	uint64_t end = patience();
+	struct ina_idle idle = { .us = 100 };
+	unsigned got = 0;
+
+	while (got < n && ha_clock_now(&ha_clock_live) < end) {
+		unsigned one = ina_port_receive(p, queue, m + got, (uint16_t)(n - got));
+
+		got += one;
+		ina_idle_round(&idle, one);
+	}
+	return got;
+}
+
+static struct ina_frame frame(uint32_t psn, const uint8_t *words)
+{
+	return (struct ina_frame){ .dst_mac = { 2, 0, 0, 0, 0, 1 }, .src_mac = { 2, 0, 0, 0, 0, 2 }, .dst = 0x0a0000fe, .src = 0x0a000001,
+				   .worker = psn % 64, .ecn = INA_ECT1, .extended = psn & 1, .coll = INA_ALL_REDUCE, .group = 7, .rank = 3,
+				   .agg_addr = (uint16_t)psn, .psn = psn, .epoch = psn & 1 ? 9 : 0, .words = words };
+}
+
+/* ---- tests ---- */
+
+/* What is encoded into an mbuf is what ina_frame_encode() writes, on both ends of the cable. */
+static void frames(void)
+{
+	static uint8_t words[INA_PAYLOAD_BYTES], bytes[INA_FRAME_MAX];
+	struct rte_mbuf *m[64];
+	struct ina_frame f, g;
+	struct ina_tx tx;
+
+	start(1);
+	wait_up();
+	CHECK(!memcmp(b.driver, "net_memif", 9));
+	for (unsigned i = 0; i < sizeof(words); i++)
+		words[i] = (uint8_t)(i * 7);
+	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 64), 0);
+	for (uint32_t psn = 0; psn < 64; psn++) {
+		f = frame(psn, psn & 2 ? words : NULL);
+		m[psn] = ina_packet_make(&b, pool, &f);
+		CHECK(m[psn]);
+		ina_tx_send(&tx, m[psn]);
+	}
+	CHECK(ina_tx_flush(&tx));
+	CHECK_INT(tx.sent, 64);
+	CHECK_INT(receive(&a, 0, m, 64), 64);
+	for (uint32_t psn = 0; psn < 64; psn++) {
+		f = frame(psn, psn & 2 ? words : NULL);
+		CHECK_INT(m[psn]->pkt_len, ina_frame_encode(&f, bytes));
+		CHECK(!memcmp(rte_pktmbuf_mtod(m[psn], void *), bytes, m[psn]->pkt_len));
+		CHECK_INT(ina_packet_decode(m[psn], &g), INA_FAULT_NONE);
+		CHECK_INT(g.psn, psn);
+		CHECK_INT(ina_packet_worker(m[psn]), psn % 64);
+		rte_pktmbuf_free(m[psn]);
+	}
+	ina_tx_close(&tx);
+	stop();
+}
+
+/* Several queues: what is sent to one comes from the same one. */
+static void queues(void)
+{
+	struct rte_mbuf *m[8];
+	struct ina_tx tx;
+
+	start(3);
+	wait_up();
+	CHECK_INT(a.rx_queues, 3);
+	CHECK_INT(b.tx_queues, 3);
+	for (uint16_t q = 0; q < 3; q++) {
+		CHECK_INT(ina_tx_open(&tx, &b, q, 3, 32), 0);
+		CHECK(!tx.shared);
+		for (uint32_t i = 0; i < 2u + q; i++) {
+			struct ina_frame f = frame(100 * q + i, NULL);
+
+			ina_tx_send(&tx, ina_packet_make(&b, pool, &f));
+		}
+		CHECK(ina_tx_flush(&tx));
+		ina_tx_close(&tx);
+		CHECK_INT(receive(&a, q, m, 2u + q), 2 + q);
+		for (uint32_t i = 0; i < 2u + q; i++) {
+			struct ina_frame f;
+
+			CHECK_INT(ina_packet_decode(m[i], &f), INA_FAULT_NONE);
+			CHECK_INT(f.psn, 100 * q + i);
+			rte_pktmbuf_free(m[i]);
+		}
+	}
+	CHECK_INT(ina_tx_open(&tx, &b, 4, 5, 32), 0);
+	CHECK(tx.shared);
+	CHECK_INT(tx.queue, 1);
+	ina_tx_close(&tx);
+	stop();
+}
+
+/* With nobody at the other end nothing is kept for later. */
+static void gone(void)
+{
+	struct ina_frame f = frame(1, NULL);
+	struct ina_tx tx;
+
+	start(1);
+	wait_up();
+	ina_port_close(&b);
+	for (uint64_t end = patience(); ina_port_linked(&a); usleep(1000))
+		CHECK(ha_clock_now(&ha_clock_live) < end);
+	CHECK_INT(ina_tx_open(&tx, &a, 0, 1, 128), 0);
+	for (unsigned i = 0; i < 200; i++)
+		ina_tx_send(&tx, ina_packet_make(&a, pool, &f));
+	ina_tx_flush(&tx);
+	CHECK_INT(ina_tx_depth(&tx), 0);
+	CHECK_INT(tx.dropped, 200);
+	ina_tx_close(&tx);
+	ina_port_close(&a);
+	CHECK_INT(rte_mempool_in_use_count(pool), 0);
+	ina_eal_stop();
+}
+
+/* With somebody who does not read packets wait, then drop; when he reads again, they go on. */
+static void again(void)
+{
+	struct ina_frame f = frame(1, NULL);
+	struct rte_mbuf *m[64];
+	struct ina_tx tx;
+	uint64_t got = 0, end;
+	unsigned n;
+
+	start(1);
+	wait_up();
+	CHECK_INT(ina_port_receive(&b, 0, m, 1), 0); /* a client of memif gives its peer buffers when it polls, not before */
+	CHECK_INT(ina_tx_open(&tx, &a, 0, 1, 128), 0);
+	for (unsigned i = 0; i < 4000; i++)
+		ina_tx_send(&tx, ina_packet_make(&a, pool, &f));
+	CHECK(!ina_tx_flush(&tx));
+	CHECK_INT(ina_tx_depth(&tx), 128);
+	CHECK_INT(tx.sent + tx.dropped + 128, 4000);
+	CHECK(tx.dropped > 0);
+	for (end = patience(); got < tx.sent || ina_tx_depth(&tx); ina_tx_flush(&tx)) {
+		n = ina_port_receive(&b, 0, m, 64);
+		CHECK(n || ha_clock_now(&ha_clock_live) < end);
+		got += n;
+		rte_pktmbuf_free_bulk(m, n);
+	}
+	CHECK_INT(ina_port_receive(&b, 0, m, 64), 0);
+	CHECK_INT(ina_tx_depth(&tx), 0);
+	CHECK_INT(got, tx.sent);
+	ina_tx_close(&tx);
+	stop();
+}
+
+static unsigned others;
+
+static void other(void *arg, struct rte_mbuf *m)
+{
+	others++;
+	rte_pktmbuf_free(m);
+}
+
+/* Nobody steers: each worker's packets reach its ring in order; the rest, other workers' too, go elsewhere; a full ring drops. */
+static void spread(void)
+{
+	static struct ina_spreader w;
+	struct ina_spread s;
+	struct rte_mbuf *m[64];
+	struct ina_frame f;
+	struct ina_tx tx;
+	unsigned n = 0;
+
+	start(1);
+	wait_up();
+	CHECK_INT(ina_spread_open(&s, "spread", 3, 32, false), 0);
+	w.spread = &s;
+	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 512), 0);
+	for (uint32_t psn = 0; psn < 256; psn++) {
+		f = frame(psn, NULL);
+		m[0] = ina_packet_make(&b, pool, &f);
+		if (psn % 64 == 9)
+			rte_pktmbuf_mtod(m[0], uint8_t *)[12] = 0x86; /* no IPv4 */
+		ina_tx_send(&tx, m[0]);
+		if (psn % 32 == 31) {
+			ina_tx_flush(&tx);
+			for (uint64_t end = patience(); n <= psn && ha_clock_now(&ha_clock_live) < end;)
+				n += ina_spread_burst(&w, &a, 0, other, NULL);
+		}
+	}
+	CHECK_INT(n, 256);
+	CHECK_INT(w.passed, 12);
+	CHECK_INT(others, 244);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(ina_spread_depth(&s, i), 4);
+		CHECK_INT(ina_spread_receive(&s, i, m, 64), 4);
+		for (uint32_t k = 0; k < 4; k++) {
+			CHECK_INT(ina_packet_decode(m[k], &f), 0);
+			CHECK_INT(f.psn, 64 * k + i);
+			rte_pktmbuf_free(m[k]);
+		}
+	}
+	for (unsigned i = 0; i < 40; i++)
+		ina_spreader_put(&w, 1, ina_packet_make(&b, pool, &f));
+	ina_spreader_flush(&w);
+	CHECK_INT(w.dropped, 8);
+	ina_spread_close(&s);
+	ina_tx_close(&tx);
+	stop();
+}
+
+/* One line that says what to do. */
+static void refused(void)
+{
+	struct ina_eal_options o = { .program = "test", .port = { "eth0" }, .nports = 1, .threads = 1, .memory_mb = 64 };
+	struct ina_port_config c = { 0 };
+
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "eth0: neither"));
+	o.port[0] = "net_af_packet0,iface=there-is-none";
+	o.cpus = "0-";
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "numbers and ranges"));
+	o.cpus = "1000";
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "processor 1000"));
+	o.cpus = NULL;
+	o.threads = 0;
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), -EINVAL);
+	o.threads = 1;
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
+	c.pool = ina_pool_create("packets", 1024, why, sizeof(why));
+	CHECK(c.pool);
+	CHECK_INT(ina_port_open(&a, o.port[0], &c, why, sizeof(why)), -ENODEV);
+	CHECK(strstr(why, "no such port"));
+	CHECK(!ina_pool_create("many", 10000000, why, sizeof(why)));
+	CHECK(strstr(why, "no memory for 10000000 packets"));
+	ina_eal_stop();
+}
+
+/* Closed before, while and after they meet: DPDK's memif does not like that, and the port sees to it. */
+static void half_way(void)
+{
+	start(1);
+	stop();
+}
+
+/* memif has no flow rules, and says so; so would a device with too few queues. */
+static void no_steering(void)
+{
+	start(2);
+	wait_up();
+	CHECK_INT(ina_steer_open(&a, 0, 2, why, sizeof(why)), -ENOTSUP);
+	CHECK(strstr(why, "net_memif0 (net_memif) cannot steer by DSCP"));
+	CHECK_INT(ina_steer_open(&a, 0, 3, why, sizeof(why)), -ENOTSUP);
+	CHECK(strstr(why, "has 2 queues, 3 are needed"));
+	ina_steer_close(&a);
+	stop();
+}
+
+static int where(void *arg)
+{
+	return sched_getcpu();
+}
+
+/* More threads than processors share them; DPDK has left no files behind that another process meets. */
+static void processors(void)
+{
+	struct ina_eal_options o = { .program = "test", .threads = 6, .memory_mb = 32 };
+	unsigned lcore, n = 0;
+
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		CHECK_INT(lcore, ++n);
+		CHECK_INT(rte_eal_remote_launch(where, NULL, lcore), 0);
+	}
+	CHECK_INT(n, 5);
+	for (lcore = 1; lcore < 6; lcore++)
+		CHECK(rte_eal_wait_lcore(lcore) >= 0);
+	ina_eal_unbind_thread();
+	CHECK(access("/var/run/dpdk/rte/config", F_OK));
+	CHECK(access("/var/run/dpdk/rte/mp_socket", F_OK));
+	ina_eal_stop();
+}
+
+/* On a shared processor: yields until it has had nothing for so long, then sleeps, as long as that says; and begins anew with work. */
+static void idle(void)
+{
+	struct ina_idle i = { .us = 5000, .shared = true };
+	uint64_t from = ha_clock_now(&ha_clock_live), before;
+
+	ina_idle_round(&i, false);
+	CHECK(i.since >= from);
+	from = i.since;
+	do {
+		before = ha_clock_now(&ha_clock_live);
+		ina_idle_round(&i, false);
+	} while (before - from < 20 * HA_NS_PER_MS);
+	CHECK_INT(i.since, from);
+	CHECK(ha_clock_now(&ha_clock_live) - before >= HA_NAP_MAX_NS); /* an eighth of 20 ms would be more */
+	ina_idle_round(&i, true);
+	before = ha_clock_now(&ha_clock_live);
+	ina_idle_round(&i, false);
+	CHECK(i.since >= before);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct named_test tests[] = {
+		{ "frames", frames },
+		{ "queues", queues },
+		{ "gone", gone },
+		{ "again", again },
+		{ "spread", spread },
+		{ "refused", refused },
+		{ "half_way", half_way },
+		{ "no_steering", no_steering },
+		{ "processors", processors },
+		{ "idle", idle },
+	};
+
+	return NAMED_TESTS_RUN(tests, argc, argv);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tickets of strangers: what is taken is a group that can be, and is written as the same bytes. */
+#include "ina/host/backend/ticket.h"
+#include "ina/frame/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint32_t crc(const uint8_t *bytes, size_t n)
+{
+	uint32_t v = UINT32_MAX;
+
+	for (size_t i = 0; i < 8 * n; i++)
+		v = v >> 1 ^ ((v ^ bytes[i / 8] >> i % 8) & 1 ? 0xedb88320 : 0);
+	return ~v;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t ticket[HA_INA_TICKET] = { 'H', 'A', 'T', 1 }, again[HA_INA_TICKET];
+	struct ha_group_facts g;
+	const char *why = NULL;
+
+	if (size && data[0] & 1) { /* as it came */
+		memset(ticket, 0, sizeof(ticket));
+		memcpy(ticket, data + 1, size - 1 < sizeof(ticket) ? size - 1 : sizeof(ticket));
+	} else if (size) { /* whole, but for what it says */
+		memcpy(ticket + 4, data + 1, size - 1 < sizeof(ticket) - 8 ? size - 1 : sizeof(ticket) - 8);
+		ina_put32(ticket + HA_INA_TICKET - 4, crc(ticket, HA_INA_TICKET - 4));
+	}
+	if (ha_ticket_read(ticket, &g, &why)) {
+		if (!why || strchr(why, '\n'))
+			abort();
+		return 0;
+	}
+	if (!g.id || g.ranks < 2 || g.ranks > INA_RANKS_MAX || !g.workers || g.workers > INA_WORKERS_MAX || g.len < 2u * g.workers ||
+	    g.base + g.len > 65536 || strnlen(g.switch_name, sizeof(g.switch_name)) == sizeof(g.switch_name))
+		abort();
+	ha_ticket_write(&g, again);
+	if (memcmp(ticket, again, sizeof(ticket)))
+		abort();
+	return 0;
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The demo's patience (scripts/demo-ina): time in which one of its processes waited for a processor is no sign of a hang, time in which all slept is."""
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 4))
+SPIN = [sys.executable, "-c", "while True: pass"]
+
+
+def demo():
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader("demo_ina", os.path.join(ROOT, "scripts", "demo-ina"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo_ina", loader))
+    loader.exec_module(module)
+    return module
+
+
+def look(patience, seconds):
+    """What counted of so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        patience.over()
+        time.sleep(0.02)
+    return patience.seconds
+
+
+def starved(d, cpu):
+    """One processor for it and a dozen others: nothing is heard of it for far longer than the threshold, and nobody says that it hangs. Nor when it is stopped."""
+    d.HANG_S = 3
+    spinners = [subprocess.Popen(SPIN, preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) for _ in range(13)]
+    try:
+        time.sleep(1)  # all have begun
+        for what in "starved", "stopped":
+            if what == "stopped":
+                spinners[0].send_signal(signal.SIGSTOP)
+            patience = d.Patience({"mine": spinners[0]})
+            counted = look(patience, 6)
+            print("%s: %.2f s of 6 count" % (what, counted))
+            assert counted < 3 and not patience.over()
+    finally:
+        for p in spinners:
+            p.kill()
+            p.wait()
+
+
+def asleep(d):
+    """It waits for nothing that the machine gives: that is a hang, and is seen, sooner or later on a busy machine."""
+    d.HANG_S = 1
+    mine = subprocess.Popen(["sleep", "1000"])
+    try:
+        patience = d.Patience({"mine": mine})
+        began = time.monotonic()
+        while not patience.over():
+            time.sleep(0.02)
+        assert patience.seconds > 1 and time.monotonic() - began > 1
+        patience.begin()
+        assert not patience.over()
+        d.HANG_S, d.HANG_WALL_S = 1e9, 1
+        while not patience.over():
+            time.sleep(0.02)
+    finally:
+        mine.kill()
+        mine.wait()
+
+
+def main():
+    d = demo()
+    starved(d, min(os.sched_getaffinity(0)))
+    asleep(d)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The split of a message over rails: every byte on exactly one rail, aligned, by weight, no empty stripe. */
+#include "plugin/balance/policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x)                                                                     \
+	do {                                                                         \
+		if (!(x)) {                                                          \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);      \
+			exit(1);                                                     \
+		}                                                                    \
+	} while (0)
+
+static struct ha_bundle b;
+
+static void rails(unsigned n, const uint16_t *weight, unsigned active)
+{
+	b.nrails = (uint8_t)n;
+	b.active = (uint8_t)active;
+	for (unsigned i = 0; i < n; i++) {
+		b.rail[i].index = (uint8_t)i;
+		b.weight[i] = weight[i];
+	}
+	ha_policy_update(&b);
+}
+
+/* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number of stripes. */
+static unsigned covers(uint64_t size)
+{
+	unsigned mask = ha_policy_mask(&b, 0, size), n = 0;
+	uint64_t at = 0;
+
+	CHECK(mask && (mask & ~b.active) == 0);
+	for (unsigned i = 0; i < b.nrails; i++) {
+		struct ha_range r;
+
+		if (!(mask >> i & 1))
+			continue;
+		r = ha_policy_range(b.weight, mask, i, size);
+		CHECK(r.offset == at);
+		at += r.length;
+		CHECK(at == size || at % HA_STRIPE_ALIGN == 0);
+		CHECK(r.length || size == 0);
+		n++;
+	}
+	CHECK(at == size);
+	return n;
+}
+
+static void test_small_on_one_rail(void)
+{
+	rails(3, (uint16_t[]){ 300, 424, 300 }, 7);
+	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_GATE_FIRST - 1) == 1);
+	CHECK(ha_policy_mask(&b, 0, 8) == 2); /* the heaviest */
+	b.active = 5;
+	ha_policy_update(&b);
+	CHECK(ha_policy_mask(&b, 0, 8) == 1);
+}
+
+static void test_every_size_and_weight(void)
+{
+	uint32_t seed = 1;
+
+	for (int round = 0; round < 20000; round++) {
+		uint16_t w[HA_MAX_RAILS];
+		unsigned n = 1 + seed % HA_MAX_RAILS, active;
+		uint64_t size;
+
+		for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
+			seed = seed * 1664525u + 1013904223u;
+			w[i] = (uint16_t)(seed >> 16 & (seed >> 12 & 1 ? 1023 : 0));
+		}
+		seed = seed * 1664525u + 1013904223u;
+		active = (seed >> 8) & ((1u << n) - 1);
+		rails(n, w, active ? active : 1);
+		size = (uint64_t)seed << (seed >> 28);
+		covers(size);
+		covers(size % 300000);
+	}
+}
+
+static void test_shares_follow_weights(void)
+{
+	rails(2, (uint16_t[]){ 768, 256 }, 3);
+	CHECK(covers(1 << 20) == 2);
+	CHECK(ha_policy_range(b.weight, 3, 0, 1 << 20).length == 768 << 10);
+	rails(2, (uint16_t[]){ 1024, 0 }, 3);
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
+	b.active = 2;
+	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
+	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
+	rails(2, (uint16_t[]){ 1, 1023 }, 3);
+	CHECK(covers(HA_GATE_FIRST) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
+	CHECK(covers(5ull << 30) == 2);
+}
+
+/* Two rails on one device and three on another: one of each carries a stripe, and all have their turn. */
+static void test_turns(void)
+{
+	static struct ha_device *const first = (struct ha_device *)&b, *const second = (struct ha_device *)(&b + 1);
+	unsigned used = 0, small = 0;
+
+	b.ndata = 5;
+	for (unsigned i = 0; i < 5; i++)
+		b.rail[i].dev = i < 2 ? first : second;
+	ha_policy_turns(&b);
+	CHECK(b.turns && b.lead[1] == 0 && b.lead[2] == 2 && b.lead[4] == 2);
+	rails(5, (uint16_t[]){ 256, 256, 768, 768, 768 }, 31);
+	for (uint64_t idx = 0; idx < 6; idx++) {
+		unsigned mask = ha_policy_mask(&b, idx, 1 << 20);
+
+		CHECK(mask == (1u << idx % 2 | 4u << idx % 3));
+		CHECK(ha_policy_range(b.weight, mask, (unsigned)__builtin_ctz(mask), 1 << 20).length == 256 << 10);
+		used |= mask;
+		mask = ha_policy_mask(&b, idx, 8);
+		CHECK(mask == 4u << idx % 3); /* on the heavier device alone */
+		small |= mask;
+	}
+	CHECK(used == 31 && small == 28);
+	b.active = 31 & ~8u; /* one of the three fails: the other two take turns */
+	ha_policy_update(&b);
+	CHECK(ha_policy_mask(&b, 0, 8) == 4 && ha_policy_mask(&b, 1, 8) == 16 && ha_policy_mask(&b, 2, 8) == 4);
+	CHECK(!ha_policy_one_device(&b, 31) && ha_policy_one_device(&b, 28) && ha_policy_one_device(&b, 0));
+	memset(&b, 0, sizeof(b));
+}
+
+/* The table of the MPIB design: SUP's part of 1 MiB, by parts per 1024. */
+static void test_mpib_examples(void)
+{
+	static const struct {
+		unsigned sup_bw, mask;
+		uint64_t sup, sout;
+	} examples[] = {
+		{ 0, 1, 0, 1048576 },	    { 256, 3, 262144, 786432 }, { 512, 3, 524288, 524288 },
+		{ 768, 3, 786432, 262144 }, { 1024, 2, 1048576, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
+		unsigned mask;
+
+		rails(2, (uint16_t[]){ (uint16_t)(1024 - examples[i].sup_bw), (uint16_t)examples[i].sup_bw }, 3);
+		mask = ha_policy_mask(&b, 0, 1 << 20);
+		CHECK(mask == examples[i].mask);
+		CHECK(!(mask & 1) || ha_policy_range(b.weight, mask, 0, 1 << 20).length == examples[i].sout);
+		CHECK(!(mask & 2) || ha_policy_range(b.weight, mask, 1, 1 << 20).length == examples[i].sup);
+	}
+}
+
+int main(void)
+{
+	test_mpib_examples();
+	test_turns();
+	test_small_on_one_rail();
+	test_every_size_and_weight();
+	test_shares_follow_weights();
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What another machine sent: sound messages pass, and each way of being unsound is seen. */
+#include "plugin/channel/wire.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+
+static struct ha_msg_hello hello(unsigned rails)
+{
+	struct ha_msg_hello h = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION, HA_MSG_HELLO,
+			    (uint32_t)(offsetof(struct ha_msg_hello, rail) + rails * sizeof(h.rail[0])), 0 },
+		.nonce = 7,
+		.ring_addr = 4096,
+		.version = 1,
+		.version_min = 1,
+		.nrails = (uint16_t)rails,
+		.slots = HA_SLOTS,
+		.host = "host",
+	};
+
+	for (unsigned i = 0; i < rails; i++)
+		h.rail[i] = (struct ha_wire_rail){ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 },
+						   .name = "nic0:1" };
+	return h;
+}
+
+#define REJECTS(change)                                                                  \
+	do {                                                                             \
+		struct ha_msg_hello h = hello(2);                                        \
+		change;                                                                  \
+		CHECK_INT(ha_wire_check_message(&h, h.header.length), -EPROTO);          \
+	} while (0)
+
+static void hellos(void)
+{
+	for (unsigned n = 1; n <= HA_MAX_RAILS; n++) {
+		struct ha_msg_hello h = hello(n);
+
+		CHECK_INT(ha_wire_check_message(&h, h.header.length), 0);
+		h.header.type = HA_MSG_WELCOME;
+		CHECK_INT(ha_wire_check_message(&h, h.header.length), 0);
+		for (size_t len = 0; len < h.header.length; len++)
+			CHECK_INT(ha_wire_check_message(&h, len), -EPROTO);
+	}
+	REJECTS(h.header.magic++);
+	REJECTS(h.header.version = 0);
+	REJECTS(h.header.version = HA_WIRE_VERSION + 1);
+	REJECTS(h.header.type = 0);
+	REJECTS(h.header.type = HA_MSG_TYPES);
+	REJECTS(h.header.length = (uint32_t)offsetof(struct ha_msg_hello, rail));
+	REJECTS(h.header.length--);
+	REJECTS(h.header.length = HA_MSG_MAX + sizeof(struct ha_wire_rail));
+	REJECTS(h.header.length = 0);
+	REJECTS(h.nrails = 1);
+	REJECTS(h.nrails = 3);
+	REJECTS(h.slots = 0);
+	REJECTS(h.ring_addr = 0);
+	REJECTS(h.version_min = 2);
+	REJECTS(memset(h.host, 'x', sizeof(h.host)));
+	REJECTS(memset(h.rail[1].name, 'x', sizeof(h.rail[1].name)));
+	REJECTS(h.rail[1].qp.qpn = 1);
+	REJECTS(h.rail[1].qp.qpn = 1 << 24);
+	REJECTS(h.rail[0].qp.psn = 1 << 24);
+	REJECTS(h.rail[0].qp.mtu = 0);
+	REJECTS(h.rail[0].qp.mtu = 6);
+	REJECTS(h.rail[0].qp.link_layer = 3);
+}
+
+static void others(void)
+{
+	struct ha_msg_refuse refuse = { { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse), 0 }, 5, "no" };
+	struct ha_msg_ready ready = { { HA_MSG_MAGIC, 1, HA_MSG_READY, sizeof(ready), 0 }, 7 };
+	struct ha_msg_bye bye = { { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(bye), 0 }, 9 };
+
+	CHECK_INT(ha_wire_check_message(&refuse, sizeof(refuse)), 0);
+	CHECK_INT(ha_wire_check_message(&ready, sizeof(ready)), 0);
+	CHECK_INT(ha_wire_check_message(&bye, sizeof(bye)), 0);
+	bye.header.length++;
+	CHECK_INT(ha_wire_check_message(&bye, sizeof(bye)), -EPROTO);
+	memset(refuse.text, 'x', sizeof(refuse.text));
+	CHECK_INT(ha_wire_check_message(&refuse, sizeof(refuse)), -EPROTO);
+}
+
+#define RAIL(type, size) { { HA_MSG_MAGIC, 1, type, size, 0 }, 7, 1, 3 }
+
+/* About a rail: one that can be, and counts that fit the message. */
+static void rails(void)
+{
+	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
+	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)), { .base = 10, .head = 10 + HA_SLOTS } };
+	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack)), back = RAIL(HA_MSG_RAIL_BACK, sizeof(back));
+	struct ha_msg_life offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
+				     { .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" } };
+	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
+
+	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), 0);
+	CHECK_INT(ha_wire_check_message(&ack, sizeof(ack)), 0);
+	CHECK_INT(ha_wire_check_message(&back, sizeof(back)), 0);
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), 0);
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), 0);
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys) - 8), -EPROTO);
+	down.rail.rail = HA_MAX_RAILS;
+	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), -EPROTO);
+	fenced.state.head++; /* more than a window */
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
+	fenced.state.head = 9;
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
+	offer.end.qp.qpn = 0;
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), -EPROTO);
+	keys.n++;
+	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), -EPROTO);
+}
+
+/* Half a mail, a mail of another number or length: the sum says so. */
+static void mails(void)
+{
+	struct ha_mail mail = { .number = 3, .length = 40 }, half;
+
+	for (unsigned i = 0; i < mail.length; i++)
+		mail.body[i] = (uint8_t)(i * 7 + 1);
+	mail.check = ha_wire_mail_sum(&mail);
+	for (unsigned i = 0; i < mail.length; i++) {
+		half = mail;
+		half.body[i] ^= 1;
+		CHECK(ha_wire_mail_sum(&half) != half.check);
+	}
+	half = mail;
+	half.number++;
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+	half = mail;
+	half.length--;
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+	half.length = UINT32_MAX; /* looks at nothing beyond the body */
+	CHECK(ha_wire_mail_sum(&half) != half.check);
+}
+
+static struct ha_wire_handle good_handle(void)
+{
+	return (struct ha_wire_handle){
+		.magic = HA_WIRE_MAGIC,
+		.version = 1,
+		.version_min = 1,
+		.nonce = 3,
+		.oob = { .family = 4, .port = 9, .ip = { 10, 0, 0, 1 } },
+		.qp = { .qpn = 17, .psn = 1, .mtu = 3, .link_layer = 1 },
+	};
+}
+
+static void handle_is(struct ha_wire_handle h, const char *part)
+{
+	char bytes[HA_HANDLE_MAX + 1] = { 0 };
+	const char *why;
+	int err;
+
+	memcpy(bytes + 1, &h, sizeof(h)); /* NCCL aligns it to nothing */
+	err = ha_wire_check_handle(bytes + 1, &why);
+	CHECK_INT(err, part ? -EPROTO : 0);
+	CHECK(part ? strstr(why, part) != NULL : why == NULL);
+}
+
+static void handles(void)
+{
+	struct ha_wire_handle h = good_handle();
+
+	handle_is(h, NULL);
+	h.version = 9; /* newer, but it can still speak ours */
+	handle_is(h, NULL);
+	h.version_min = 9;
+	handle_is(h, "version");
+	h = good_handle();
+	h.version = 0;
+	handle_is(h, "version");
+	h = good_handle();
+	h.magic = 0;
+	handle_is(h, "another plugin");
+	h = good_handle();
+	h.oob.family = 5;
+	handle_is(h, "out-of-band address");
+	h = good_handle();
+	h.oob.port = 0;
+	handle_is(h, "out-of-band address");
+	h = good_handle();
+	h.qp.qpn = 0;
+	handle_is(h, "queue pair");
+}
+
+int main(void)
+{
+	hellos();
+	others();
+	rails();
+	mails();
+	handles();
+	return 0;
+}

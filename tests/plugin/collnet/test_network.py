@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""CollNet over the daemons themselves: `ha perf collnet` drives the plugin as NCCL's proxy does, its ranks are clients of living ha-backends.
+
+Sums follow each other, and every element of every one is verified; the rails are the software NIC's. In the middle something is killed. Nobody may hang, the
+ranks must go on over their rails, and return to the switch when it is back.
+
+Usage: test_network.py BUILD memif|packet|xdp SCENARIO     scenarios are the functions below; as root, but for memif
+"""
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "ina"))
+import daemons
+
+PATIENCE = 60  # seconds for anything to come; beside other work
+MADE = "are made by the switch"  # a rank says so whenever it goes there
+LEFT = "the switch has left us"
+FINISHED = "are finished over the rails"
+
+
+class Ranks:
+    """`ha perf collnet`, each rank a process of its own, spread over the hosts."""
+
+    def __init__(self, network, n, size="3M", silence_ms=15000):
+        self.network, self.n = network, n
+        one, two = divmod(os.getpid() % 62500, 250)  # an address and subnets that no other test can choose
+        for r in range(n):
+            network.start("rank%d" % r, network.build + "/ha", "perf", "collnet", "--ranks", str(n), "--rank", str(r), "--rendezvous", "127.177.%d.%d:20000" % (one, two + 1),
+                          "-b", size, "-e", size, "--buffsize", "40M", "--duration", "600s",
+                          env={"HA_NCCL_VERBS": "soft", "SOFTROCE_DEVICES": "127.175.%d.0/24,127.176.%d.0/24" % (two, two), "NCCL_DEBUG": "INFO", "HA_NCCL_DEBUG": "",
+                               "NCCL_COLLNET_ENABLE": "1", "NETCCL_BACKEND": network.socket(r % network.hosts), "HA_NCCL_COLLNET_TIMEOUT_MS": str(silence_ms)})
+
+    def said(self, r):
+        with open(self.network.path("rank%d.log" % r), errors="replace") as f:
+            return f.read()
+
+    def count(self, text):
+        return [self.said(r).count(text) for r in range(self.n)]
+
+    def until(self, text, times):
+        """Every rank has said it so often."""
+        end = time.monotonic() + PATIENCE
+        while min(self.count(text)) < times:
+            for r in range(self.n):
+                assert self.network.processes["rank%d" % r].poll() is None, "rank %d has ended:\n%s" % (r, self.said(r)[-2000:])
+            assert time.monotonic() < end, "'%s' %s times, not %d" % (text, self.count(text), times)
+            time.sleep(0.02)
+
+    def on_the_switch(self, times):
+        """They have gone there so often, and words have come from it since."""
+        self.until(MADE, times)
+        before, end = self.network.traffic(0), time.monotonic() + PATIENCE
+        while self.network.traffic(0) == before:
+            assert time.monotonic() < end, "no sum from the switch"
+            time.sleep(0.02)
+
+    def leave(self, blow):
+        """What the blow must do: some rank says that the switch has gone, and tells the others."""
+        before, end = sum(self.count(LEFT)), time.monotonic() + PATIENCE
+        blow()
+        while sum(self.count(LEFT)) == before:
+            assert time.monotonic() < end, "nobody has noticed"
+            time.sleep(0.02)
+
+    def stays(self, seconds):
+        """On the switch, all that time."""
+        before = self.count(LEFT), self.count(MADE)
+        time.sleep(seconds)
+        assert (self.count(LEFT), self.count(MADE)) == before, "the switch was left"
+
+    def end(self):
+        """In order: rank 0 tells the others."""
+        self.network.processes["rank0"].send_signal(signal.SIGINT)
+        for r in range(self.n):
+            p = self.network.processes.pop("rank%d" % r)
+            assert p.wait(timeout=PATIENCE) == 0, "rank %d ended with %d:\n%s" % (r, p.returncode, self.said(r)[-2000:])
+        text = self.said(0)
+        assert "# Out of bounds values : 0 OK" in text, text[-2000:]
+        row = re.search(r"^ +\d+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+) +(\d+) +0$", text, re.M)
+        assert row and int(row[3]) >= self.n, text[-2000:]
+        return "%s sums verified by all ranks together, none wrong; the longest took %s ms; on the switch %d times" % (row[3], row[1], self.count(MADE)[0])
+
+
+def loss(network):
+    """One packet in a hundred is lost (and where the switch can, repeated and late): the switch is not left for that."""
+    ranks = Ranks(network, 4, "1M")
+    ranks.on_the_switch(1)
+    ranks.stays(2)
+    return ranks.end()
+
+
+def switch(network):
+    """The switch is killed in the middle of sums, and started again."""
+    ranks = Ranks(network, 4)
+    ranks.on_the_switch(1)
+    network.kill("switch")
+    ranks.until(FINISHED, 1)
+    network.switch_start()
+    ranks.on_the_switch(2)
+    return ranks.end()
+
+
+def backend(network):
+    """A backend is killed in the middle of sums, and started again; then the first rank's, who asks for groups."""
+    ranks = Ranks(network, network.hosts)
+    ranks.on_the_switch(1)
+    for n, victim in enumerate((network.hosts - 1, 0), 1):
+        ranks.leave(lambda: network.kill("backend%d" % victim))
+        network.backend_start(victim)
+        ranks.on_the_switch(n + 1)
+    return ranks.end()
+
+
+def hung(network):
+    """A backend hangs, and is asked all the time to let its rank in again: sums go on over the rails, until it goes on itself."""
+    ranks = Ranks(network, network.hosts, silence_ms=2000)
+    ranks.on_the_switch(1)
+    victim = "backend%d" % (network.hosts - 1)
+    ranks.leave(lambda: network.tell(victim, signal.SIGSTOP))
+    time.sleep(4)
+    assert max(ranks.count(MADE)) == 1, "on the switch with a backend that hangs"
+    network.tell(victim, signal.SIGCONT)
+    ranks.on_the_switch(2)
+    return ranks.end()
+
+
+def controller(network):
+    """The controller is killed: sums go on, also when it is back. Killed once more, and the switch with it: the rails, until both are back."""
+    ranks = Ranks(network, network.hosts)
+    ranks.on_the_switch(1)
+    network.kill("controller")
+    ranks.stays(2.5)  # more than a lease
+    network.controller_start()
+    ranks.stays(1)
+    network.kill("controller")
+    network.kill("switch")
+    ranks.until(FINISHED, 1)
+    network.switch_start()
+    time.sleep(0.5)
+    assert max(ranks.count(MADE)) == 1, "a group without a controller"
+    network.controller_start()
+    ranks.on_the_switch(2)
+    return ranks.end()
+
+
+def main():
+    build, kind, name = os.path.abspath(sys.argv[1]), *sys.argv[2:]
+    fault = {"loss": "loss=0.01" if kind == "xdp" else "loss=0.01,duplicate=0.01,reorder=0.01,seed=7"}.get(name, "")
+    with daemons.Network(build, kind, 4 if kind == "xdp" else 2, fault) as network:
+        begin = time.monotonic()
+        print("%s, %s: %s; %.1f s" % (kind, name, {"loss": loss, "switch": switch, "backend": backend, "hung": hung, "controller": controller}[name](network),
+                                      time.monotonic() - begin))
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bootstrap, and the messages about rails after it, against a peer that says anything. The input is a play: each step is a byte that names what happens,
+ * then its arguments. A peer knocks at a listener, or takes the place of the listener that a connector dials; it sends
+ * bytes, or messages that are sound but for some bytes, in any order; time passes; streams end. The state machine is
+ * the real one, over memory. Whatever happens, nothing is left at the end.
+ */
+#include "base/log.h"
+#include "plugin/connect/accept.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/channel/stream.h"
+#include "base/check.h"
+#include "tests/plugin/dummy.h"
+
+#include <errno.h>
+
+#define RECVS 4
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void quiet(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+}
+
+struct play {
+	const uint8_t *data;
+	size_t size;
+	struct world w;
+	char handle[HA_HANDLE_MAX];
+	struct ha_listen *listen;
+	struct ha_send *send;
+	struct ha_recv *recv[RECVS];
+	int nrecv, error;
+	struct ha_oob_conn *stage, *talk; /* our listener in the place of theirs; the stream that we talk on */
+};
+
+static uint8_t next(struct play *p)
+{
+	if (!p->size)
+		return 0;
+	p->size--;
+	return *p->data++;
+}
+
+static void say(struct play *p, const void *bytes, size_t size)
+{
+	if (p->talk)
+		oob_mem_ops.send(p->talk, bytes, size);
+}
+
+/* About a rail, in an epoch that may well be: the input says which, and what else stands there. */
+static void compose_rail(struct play *p, union ha_message *m)
+{
+	m->rail.rail = next(p) % 4;
+	m->rail.epoch = next(p) % 4;
+	if (m->header.type == HA_MSG_RAIL_OFFER || m->header.type == HA_MSG_RAIL_ANSWER)
+		m->life.end.qp = (struct ha_wire_qp){ .qpn = 9, .mtu = 3, .link_layer = 2 };
+	else if (m->header.type != HA_MSG_RAIL_ACK && m->header.type != HA_MSG_RAIL_BACK)
+		for (uint32_t i = sizeof(m->rail); i < m->header.length; i += 8)
+			((uint8_t *)m)[i] = next(p);
+}
+
+static void compose(struct play *p, uint16_t type, union ha_message *m)
+{
+	static const uint32_t sizes[HA_MSG_TYPES] = {
+		[HA_MSG_REFUSE] = sizeof(m->refuse),	   [HA_MSG_READY] = sizeof(m->ready),
+		[HA_MSG_BYE] = sizeof(m->bye),		   [HA_MSG_RAIL_DOWN] = sizeof(m->cause),
+		[HA_MSG_RAIL_FENCED] = sizeof(m->fenced),  [HA_MSG_RAIL_ACK] = sizeof(m->rail),
+		[HA_MSG_RAIL_OFFER] = sizeof(m->life),	   [HA_MSG_RAIL_ANSWER] = sizeof(m->life),
+		[HA_MSG_RAIL_KEYS] = sizeof(m->keys),	   [HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
+		[HA_MSG_ABORT] = sizeof(m->cause),	   [HA_MSG_RAIL_BACK] = sizeof(m->rail),
+	};
+	uint32_t hello = offsetof(struct ha_msg_hello, rail) + sizeof(struct ha_wire_rail);
+
+	memset(m, 0, sizeof(*m));
+	m->header = (struct ha_msg_header){ HA_MSG_MAGIC, 1, type, type <= HA_MSG_WELCOME ? hello : sizes[type], 0 };
+	m->ready.nonce = p->listen->nonce;
+	if (type >= HA_MSG_RAIL_DOWN)
+		compose_rail(p, m);
+	if (type > HA_MSG_WELCOME)
+		return;
+	m->hello.flags = next(p) % 8;
+	m->hello.ring_addr = 4096;
+	m->hello.version = m->hello.version_min = 1;
+	m->hello.nrails = 1;
+	m->hello.slots = HA_SLOTS;
+	m->hello.rail[0].qp = (struct ha_wire_qp){ .qpn = 9, .mtu = 3, .link_layer = 2 };
+}
+
+/* A message of a chosen type, some of its bytes replaced, perhaps its end missing. */
+static void say_message(struct play *p)
+{
+	union ha_message m;
+	uint32_t length;
+
+	compose(p, (uint16_t)(1 + next(p) % (HA_MSG_TYPES - 1)), &m);
+	length = m.header.length;
+	for (int n = next(p) % 4; n > 0; n--) {
+		uint8_t at = next(p);
+
+		((uint8_t *)&m)[at % sizeof(m)] = next(p);
+	}
+	if (next(p) % 8 == 0)
+		length = next(p) % (length + 1);
+	say(p, &m, length);
+}
+
+static void say_bytes(struct play *p)
+{
+	size_t n = next(p);
+
+	if (n > p->size)
+		n = p->size;
+	say(p, p->data, n);
+	p->data += n;
+	p->size -= n;
+}
+
+static void hang_up(struct play *p)
+{
+	if (p->talk)
+		oob_mem_ops.close(p->talk);
+	p->talk = NULL;
+}
+
+static void knock(struct play *p)
+{
+	struct ha_wire_handle h;
+
+	hang_up(p);
+	memcpy(&h, p->handle, sizeof(h));
+	if (p->stage)
+		oob_mem_ops.accept(p->stage, &p->talk);
+	else
+		p->talk = oob_mem_dial(&p->w.net, &h.oob);
+}
+
+/* Both hosts do what NCCL would. */
+static void turn(struct play *p)
+{
+	if (!p->send && !p->error)
+		p->error = ha_connect(p->w.b, 0, NULL, p->handle, &p->send);
+	if (p->listen && p->nrecv < RECVS) {
+		CHECK_INT(ha_accept(p->listen, &p->recv[p->nrecv]), 0);
+		p->nrecv += p->recv[p->nrecv] != NULL;
+	}
+	ha_ctx_progress(p->w.a);
+	ha_ctx_progress(p->w.b);
+}
+
+static void act(struct play *p)
+{
+	switch (next(p) % 8) {
+	case 0:
+		knock(p);
+		break;
+	case 1:
+		say_bytes(p);
+		break;
+	case 2:
+	case 3:
+		say_message(p);
+		break;
+	case 4:
+		turn(p);
+		break;
+	case 5:
+		hang_up(p);
+		break;
+	case 6:
+		p->w.clock.now += (1 + (uint64_t)next(p)) * 100 * HA_NS_PER_MS;
+		break;
+	case 7:
+		oob_mem_cut(&p->w.net, next(p) & 1 ? -ECONNRESET : 0);
+	}
+}
+
+/* Put our own listener where the handle leads. */
+static void take_the_stage(struct play *p)
+{
+	struct ha_wire_handle h;
+
+	memcpy(&h, p->handle, sizeof(h));
+	oob_mem_ops.listen(&p->w.net, &p->stage, &h.oob);
+	memcpy(p->handle, &h, sizeof(h));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct play p;
+
+	memset(&p, 0, sizeof(p));
+	p.data = data;
+	p.size = size;
+	ha_log_set_sink(quiet);
+	world_prepare(&p.w);
+	p.w.config.enable_backup = next(&p) & 1;
+	CHECK_INT(world_open_over(&p.w, NULL, NULL), 0);
+	CHECK_INT(ha_listen(p.w.a, 0, NULL, p.handle, &p.listen), 0);
+	if (next(&p) & 1)
+		take_the_stage(&p);
+	p.w.net.piece = next(&p) % 64;
+	for (int i = 0; i < 64 && p.size; i++) {
+		act(&p);
+		turn(&p);
+	}
+	hang_up(&p);
+	if (p.stage)
+		oob_mem_ops.close(p.stage);
+	for (int i = 0; i < p.nrecv; i++)
+		ha_close_recv(p.recv[i]);
+	world_close(&p.w);
+	return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What devices say out of turn, and what the end of a socket means: who is told, and what the log says. */
+#include "plugin/transfer/bundle.h"
+#include "plugin/device/device.h"
+#include "base/check.h"
+#include "tests/base/lines.h"
+#include "tests/plugin/dummy.h"
+
+#include <errno.h>
+
+static struct world w;
+static struct ha_listen *listen;
+static struct ha_send *send;
+static struct ha_recv *recv;
+
+static void begin(void)
+{
+	world_open(&w);
+	world_connect(&w, &listen, &send, &recv);
+	lines_catch();
+}
+
+/* One post, then what the connection says. */
+static int send_error(void)
+{
+	struct ha_request *req;
+
+	return ha_isend(send, NULL, 0, 0, NULL, &req);
+}
+
+/* A port that goes down may come back before the queue pairs give up; without failover they decide. A device that has failed
+ * does not. */
+static void port_and_device(void)
+{
+	begin();
+	dummy_event(&w.dummy[1], IBV_EVENT_GID_CHANGE, NULL);
+	world_run(&w, 10);
+	CHECK(lines_contain("GID"));
+	dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
+	world_run(&w, 10);
+	CHECK_INT(send_error(), -EIO);
+	CHECK_INT(send_error(), -EIO);
+	CHECK_INT(recv->b.error, 0); /* another host's device */
+	/* Nothing new on it. */
+	CHECK(atomic_load(&send->b.rail[0].dev->failed));
+	world_close(&w);
+}
+
+static void queues(void)
+{
+	begin();
+	dummy_event(&w.dummy[1], IBV_EVENT_COMM_EST, send->b.rail[0].qp);
+	dummy_event(&w.dummy[1], IBV_EVENT_QP_LAST_WQE_REACHED, send->b.rail[0].qp);
+	world_run(&w, 10);
+	CHECK_INT(lines_warnings(), 0);
+	dummy_event(&w.dummy[1], IBV_EVENT_QP_ACCESS_ERR, send->b.rail[0].qp);
+	world_run(&w, 10);
+	CHECK(lines_contain(send->b.name));
+	CHECK(lines_contain("access error"));
+	world_run(&w, 2000); /* a queue that accounts for nothing is given up */
+	CHECK_INT(send_error(), -EIO);
+	world_close(&w);
+	begin();
+	w.dummy[1].events[w.dummy[1].nevents++] =
+		(struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR, .element.cq = send->b.rail[0].cq };
+	w.dummy[1].events[w.dummy[1].nevents++] =
+		(struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = send->b.rail[0].dev->srq };
+	world_run(&w, 10);
+	CHECK(lines_contain("shared receive queue error"));
+	world_close(&w);
+}
+
+/* The socket ends in order, without farewell: a dead process. */
+static void dead(void)
+{
+	begin();
+	oob_mem_cut(&w.net, 0);
+	world_run(&w, 2000); /* these queue pairs never account for their work */
+	CHECK_INT(send_error(), -ECONNRESET);
+	CHECK(lines_contain("process is gone"));
+	world_close(&w);
+}
+
+/* It is lost in another way: the rail gets a beat at once, and its queue pair knows. */
+static void lost(void)
+{
+	static const int errors[] = { -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH };
+
+	for (int i = 0; i < 3; i++) {
+		struct ha_rail *r;
+		int posted;
+
+		begin();
+		r = &send->b.rail[0];
+		r->sq_retired = r->sq_posted;
+		world_run(&w, 1);
+		posted = w.dummy[1].fake.posted;
+		oob_mem_cut(&w.net, errors[i]);
+		world_run(&w, 10);
+		CHECK(lines_contain("socket is lost"));
+		CHECK_INT(w.dummy[1].fake.posted, posted + 1);
+		r->sq_retired = r->sq_posted; /* it answers */
+		world_run(&w, 10);
+		CHECK_INT(send_error(), 0);
+		world_run(&w, 10000); /* no further one does, and only the queue pair may say so: there is no failover here */
+		CHECK_INT(send_error(), 0);
+		world_close(&w);
+	}
+}
+
+static void farewell(void)
+{
+	begin();
+	recv->done = 5;
+	ha_close_recv(recv);
+	world_run(&w, 4000);
+	CHECK_INT(send->b.peer_done, 5);
+	CHECK_INT(send_error(), -ECONNRESET);
+	CHECK_INT(lines_warnings(), 0); /* an orderly end is no news */
+	world_close(&w);
+}
+
+/* Garbage on the socket of a working connection: said, and no more read; the connection goes on. */
+static void garbage(void)
+{
+	begin();
+	w.net.flip_at = w.net.bytes + 1;
+	w.net.flip = 1;
+	ha_close_recv(recv);
+	world_run(&w, 10);
+	CHECK(lines_contain("garbage"));
+	world_close(&w);
+}
+
+int main(void)
+{
+	lines_catch();
+	port_and_device();
+	queues();
+	dead();
+	lost();
+	farewell();
+	garbage();
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The service thread stays awake for a number of rounds after work, then sleeps; due times alone keep nobody awake. */
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "base/check.h"
+#include "tests/base/lines.h"
+#include "tests/plugin/dummy.h"
+
+#include <unistd.h>
+
+#define PATIENCE (60 * UINT64_C(1000000000)) /* ns; it does not come to rest, or too soon */
+#define PERIODIC 100 /* rounds that fixed times may add while a test looks, and as many again in each */
+#define PERIOD (2 * UINT64_C(1000000000)) /* ns */
+
+static struct dummy dummy;
+
+static struct ha_ctx *begin(int threshold)
+{
+	struct ha_config config;
+	struct ha_ctx_params params = { .config = &config, .verbs = &dummy.fake.ops };
+	struct ha_ctx *ctx;
+
+	lines_catch();
+	dummy_init(&dummy);
+	ha_config_defaults(&config);
+	strcpy(config.socket_ifname, "=lo");
+	strcpy(config.status_dir, "none");
+	config.idle_spin_threshold = threshold;
+	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
+	return ctx;
+}
+
+static void end(struct ha_ctx *ctx)
+{
+	ha_ctx_destroy(ctx);
+	dummy_done(&dummy);
+}
+
+static uint64_t rounds(struct ha_ctx *ctx)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&ctx->drive);
+	n = ctx->service.rounds;
+	pthread_mutex_unlock(&ctx->drive);
+	return n;
+}
+
+/* Rounds until the wake. Under the lock, so that its round is the next one. */
+static uint64_t wake(struct ha_ctx *ctx, bool mute)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&ctx->drive);
+	if (mute)
+		ha_service_mute_listeners(ctx);
+	ha_service_wake(ctx);
+	n = ctx->service.rounds;
+	pthread_mutex_unlock(&ctx->drive);
+	return n;
+}
+
+/* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the periodic ones. */
+static void asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
+{
+	uint64_t begun = ha_clock_now(&ha_clock_live), now = rounds(ctx), last, took;
+
+	do {
+		last = now;
+		usleep(20000);
+		now = rounds(ctx);
+		took = ha_clock_now(&ha_clock_live) - begun;
+		CHECK(took < PATIENCE);
+	} while (now - before < least || now - last > 2);
+	CHECK(now - before <= least + PERIODIC + took / PERIOD * PERIODIC);
+}
+
+/* A wake is one round with work; then so many without. */
+static void sleeps_after(int threshold)
+{
+	struct ha_ctx *ctx = begin(threshold);
+
+	for (int i = 0; i < 3; i++)
+		asleep(ctx, wake(ctx, false), 1 + (uint64_t)threshold);
+	end(ctx);
+}
+
+static uint64_t muted_until(struct ha_ctx *ctx)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&ctx->drive);
+	ns = ctx->service.muted_until;
+	pthread_mutex_unlock(&ctx->drive);
+	return ns;
+}
+
+/* The end of the listeners' rest is due at a fixed time. */
+static void a_due_time_is_no_work(void)
+{
+	struct ha_ctx *ctx = begin(5000);
+	uint64_t before = wake(ctx, true);
+
+	while (muted_until(ctx))
+		usleep(1000);
+	asleep(ctx, before, 5001);
+	end(ctx);
+}
+
+/* However long it would stay awake, the end of the context is not kept waiting. */
+static void ends_while_awake(void)
+{
+	struct ha_ctx *ctx = begin(1000000000);
+	uint64_t before = rounds(ctx);
+
+	ha_service_wake(ctx);
+	while (rounds(ctx) - before < 1000)
+		usleep(1000);
+	end(ctx);
+}
+
+int main(void)
+{
+	sleeps_after(0);
+	sleeps_after(1);
+	sleeps_after(5000);
+	a_due_time_is_no_work();
+	ends_while_awake();
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * No NIC is left for longer than HA_NCCL_MAX_RETRIES allows, or the failover is off: an error at both ends, never a hang,
+ * and a line that says why.
+ */
+#include "tests/plugin/failover/duel.h"
+
+#define LIMIT_S 30 /* far more than the patience of 100 ms; less than any wait of the test */
+
+/* Without failover nobody tells the peer: an end that only waits finds out when it writes a word. */
+#define BEAT "HA_NCCL_HEARTBEAT_MS=300"
+
+static void both_gone(enum duel_end other)
+{
+	const struct duel_setup setup = { .env = { "HA_NCCL_MAX_RETRIES=1" } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_allow_errors(&d);
+	duel_cut(&d, SENDER, 0);
+	duel_cut(&d, other, 1);
+	HOLDS(&d, duel_await_errors(&d) < LIMIT_S, "errors so late");
+	for (int end = 0; end < ENDS; end++)
+		HOLDS(&d, duel_events(&d, end, EVENT("lost"), NULL) == 1, "end %d does not say why", end);
+	HOLDS(&d,
+	      duel_events(&d, SENDER, EVENT("lost"), CAUSE("retries")) ||
+		      duel_events(&d, RECEIVER, EVENT("lost"), CAUSE("retries")),
+	      "HA_NCCL_MAX_RETRIES is named nowhere");
+	duel_close(&d);
+}
+
+static void both_gone_here(void)
+{
+	both_gone(SENDER);
+}
+
+static void both_gone_crosswise(void)
+{
+	both_gone(RECEIVER);
+}
+
+/* One end without failover is enough for both. A cut path ends the connection, as without this plugin's failover. */
+static void switched_off(const struct duel_setup *setup, const char *cause[ENDS])
+{
+	struct duel d;
+
+	duel_open(&d, setup);
+	for (int end = 0; end < ENDS; end++) {
+		HOLDS(&d, duel_events(&d, end, EVENT("not_protected"), NULL) == 1, "end %d says nothing, or more", end);
+		HOLDS(&d, duel_events(&d, end, EVENT("not_protected"), cause[end]) == 1, "end %d: not %s", end,
+		      cause[end]);
+	}
+	HOLDS(&d, duel_connection(&d, SENDER).nrails == 1, "a standby");
+	duel_allow_errors(&d);
+	duel_cut(&d, SENDER, 0);
+	HOLDS(&d, duel_await_errors(&d) < LIMIT_S, "errors so late");
+	for (int end = 0; end < ENDS; end++)
+		HOLDS(&d, duel_events(&d, end, EVENT("lost"), NULL) == 1, "end %d does not say why", end);
+	duel_close(&d);
+}
+
+static void off_at_sender(void)
+{
+	switched_off(&(const struct duel_setup){ .env = { BEAT }, .env_of[SENDER] = { "HA_NCCL_ENABLE_BACKUP=0" } },
+		     (const char *[]){ CAUSE("disabled"), CAUSE("peer_without") });
+}
+
+static void off_at_receiver(void)
+{
+	switched_off(&(const struct duel_setup){ .env = { BEAT }, .env_of[RECEIVER] = { "HA_NCCL_ENABLE_BACKUP=0" } },
+		     (const char *[]){ CAUSE("peer_without"), CAUSE("disabled") });
+}
+
+static void off_at_both(void)
+{
+	switched_off(&(const struct duel_setup){ .env = { BEAT, "HA_NCCL_ENABLE_BACKUP=0" } },
+		     (const char *[]){ CAUSE("disabled"), CAUSE("disabled") });
+}
+
+static const struct duel_test tests[] = {
+	{ "both_gone_here", both_gone_here },	{ "both_gone_crosswise", both_gone_crosswise },
+	{ "off_at_sender", off_at_sender },	{ "off_at_receiver", off_at_receiver },
+	{ "off_at_both", off_at_both },
+};
+
+int main(int argc, char **argv)
+{
+	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer's NIC refuses a write, because its key is wrong. On one rail alone: the message goes over another, once. On two: the
+ * connection ends, with the line that says so, at the second refusal, though a third rail is up. Again and again on one rail, while
+ * no message waits: the rail is lost, the connection is not.
+ */
+#include "base/check.h"
+#include "tests/base/lines.h"
+#include "tests/plugin/pair.h"
+
+#include "plugin/transfer/bundle.h"
+#include "plugin/transfer/guard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE 4096
+#define WRONG 0x5a5a5a5a
+
+static struct pair p;
+static struct pair_side from, to;
+
+/* The receive is posted, and its clear-to-send is where the sender looks; now the keys in it are wrong on these rails. */
+static void post_spoilt(unsigned rails)
+{
+	const struct ha_send_slot *head = &p.send->slot[p.send->head % HA_SLOTS];
+	uint64_t idx = p.send->head;
+	struct ha_cts *cts = ha_send_cts(p.send, idx);
+	void *data = to.data;
+	size_t size = SIZE;
+	int tag = 0;
+
+	CHECK(!head->pending);
+	from.req = to.req = NULL;
+	for (int k = 0; !to.req && k < PAIR_PATIENCE; k++) {
+		CHECK_INT(ha_irecv(p.recv, 1, &data, &size, &tag, &to.mr, false, &to.req), 0);
+		pair_idle(&p, k);
+	}
+	CHECK(to.req);
+	for (int k = 0; __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_PATIENCE; k++) {
+		int done;
+
+		CHECK_INT(ha_test(to.req, &done, NULL), 0);
+		pair_idle(&p, k);
+	}
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		if (rails & 1u << i)
+			cts->rkey[i] = WRONG;
+	for (int k = 0; !from.req && k < PAIR_PATIENCE; k++) {
+		CHECK_INT(ha_isend(p.send, from.data, SIZE, 0, from.mr, &from.req), 0);
+		pair_idle(&p, k);
+	}
+	CHECK(from.req);
+}
+
+/* Until both are done, or the sender has its error, which is returned; the receiver may hear of the end first. */
+static int outcome(void)
+{
+	int err = 0, told = 0;
+
+	from.done = to.done = 0;
+	for (int k = 0; !err && !(from.done && (to.done || told)) && k < PAIR_PATIENCE; k++) {
+		if (!to.done && !told)
+			told = ha_test(to.req, &to.done, NULL);
+		if (!from.done)
+			err = ha_test(from.req, &from.done, NULL);
+		pair_idle(&p, k);
+	}
+	CHECK(err || from.done);
+	return err ? err : told;
+}
+
+/* The driver changes both of these, at any time: a look that decides nothing but whether to wait. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((noinline, no_sanitize_thread))
+#endif
+static void look(bool *all_up, unsigned *first)
+{
+	unsigned all = (1u << p.send->b.nrails) - 1;
+
+	*all_up = p.send->b.active == all && p.recv->b.active == all;
+	*first = p.send->b.first;
+}
+
+/* Messages flow until all rails are up at both ends; which of them carries the next? */
+static unsigned all_up(void)
+{
+	unsigned first;
+	bool up;
+
+	look(&up, &first);
+	for (int k = 0; !up && k < PAIR_PATIENCE; k++) {
+		pair_messages(&p, &from, &to, 1, SIZE);
+		pair_idle(&p, k);
+		look(&up, &first);
+	}
+	CHECK(up);
+	return first;
+}
+
+static void prepare(int nmore)
+{
+	pair_open(&p, nmore);
+	from.data = pair_alloc(SIZE);
+	to.data = pair_alloc(SIZE);
+	CHECK_INT(ha_reg_mr(&p.send->b, from.data, SIZE, HA_MEM_HOST, 0, -1, 0, &from.mr), 0);
+	CHECK_INT(ha_reg_mr(&p.recv->b, to.data, SIZE, HA_MEM_HOST, 0, -1, 0, &to.mr), 0);
+	pair_messages(&p, &from, &to, 10, SIZE);
+	all_up();
+}
+
+static void finish(void)
+{
+	ha_dereg_mr(&p.send->b, from.mr);
+	ha_dereg_mr(&p.recv->b, to.mr);
+	pair_close(&p);
+}
+
+static void on_one_rail(void)
+{
+	prepare(1);
+	for (int i = 0; i < 3; i++) {
+		unsigned first = all_up();
+
+		memset(to.data, 0, SIZE);
+		memset(from.data, 'a' + i, SIZE);
+		post_spoilt(1u << first);
+		CHECK_INT(outcome(), 0);
+		CHECK(!memcmp(from.data, to.data, SIZE));
+		pair_messages(&p, &from, &to, 100, SIZE);
+		all_up(); /* its next life has come */
+	}
+	finish();
+}
+
+static void on_all(int rails)
+{
+	lines_catch();
+	prepare(rails - 1);
+	post_spoilt(~0u);
+	CHECK_INT(outcome(), -EIO);
+	CHECK(lines_contain("lost: work request failed on rail"));
+	CHECK(lines_contain("remote access error"));
+	CHECK(lines_count("-> ") && lines_count(" replayed, ") <= 2); /* one rail of both ends, if it was told in time */
+	finish();
+}
+
+static void in_peace(void)
+{
+	const struct ibv_wc refusal = { .status = IBV_WC_REM_ACCESS_ERR };
+	struct ha_bundle *b;
+
+	prepare(1);
+	b = &p.send->b;
+	for (int i = 0; i < 3; i++) {
+		unsigned other = !all_up();
+		int k = 0;
+
+		while (ha_bundle_enter(b) == HA_NOT_NOW && k < PAIR_PATIENCE)
+			pair_idle(&p, k++);
+		CHECK(k < PAIR_PATIENCE);
+		ha_rail_failed(b, &b->rail[other], &refusal, 0);
+		ha_bundle_leave(b);
+		usleep(20000); /* until its next life there is no message: nothing moves on */
+	}
+	pair_messages(&p, &from, &to, 10, SIZE);
+	finish();
+}
+
+int main(int argc, char **argv)
+{
+	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
+	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("SOFTROCE_DEVICES", "127.67.0.0/24,127.68.0.0/24,127.69.0.0/24", 1);
+	CHECK_INT(argc, 2);
+	if (!strcmp(argv[1], "one"))
+		on_one_rail();
+	else if (!strcmp(argv[1], "all"))
+		on_all(2);
+	else if (!strcmp(argv[1], "three"))
+		on_all(3);
+	else
+		in_peace();
+	printf("%s: ok\n", argv[1]);
+	return 0;
+}

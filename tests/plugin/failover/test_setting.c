@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A cut, then one of the other NIC, under each setting that changes how a failover is done, and with many connections. */
+#include "tests/plugin/failover/duel.h"
+
+static void cuts(const struct duel_setup *setup)
+{
+	unsigned lanes = setup->lanes + !setup->lanes;
+	struct duel d;
+
+	duel_open(&d, setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, (int)lanes);
+	duel_cut(&d, RECEIVER, 0);
+	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":0", (int)lanes);
+	duel_flow(&d, 30);
+	duel_heal(&d, RECEIVER, 0);
+	duel_await_events(&d, SENDER, EVENT("recovered"), "\"rail\":0", (int)lanes);
+	duel_cut(&d, SENDER, 1);
+	duel_await_events(&d, RECEIVER, EVENT("failed_over"), "\"rail\":1", (int)lanes);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
+static void ack_memory(void)
+{
+	cuts(&(const struct duel_setup){ .env = { "HA_NCCL_ACK=memory" } });
+}
+
+static void eager(void)
+{
+	cuts(&(const struct duel_setup){ .env = { "HA_NCCL_MR_MODE=eager" } });
+}
+
+static void no_thread(void)
+{
+	cuts(&(const struct duel_setup){ .env = { "HA_NCCL_USE_PROGRESS_THREAD=0" } });
+}
+
+/* An interface without optional receives. */
+static void old_interface(void)
+{
+	cuts(&(const struct duel_setup){ .version = 8 });
+}
+
+/* Many connections lose the same NIC at once, while four threads at each end drive them. */
+static void many(void)
+{
+	cuts(&(const struct duel_setup){ .lanes = 16, .threads = 4, .largest = 70000 });
+}
+
+static void many_kill(void)
+{
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup){ .lanes = 16, .threads = 3, .largest = 70000 });
+	duel_kill(&d, SENDER, 0);
+	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":0", 16);
+	duel_await_events(&d, RECEIVER, EVENT("failed_over"), "\"rail\":0", 16);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
+static const struct duel_test tests[] = {
+	{ "ack_memory", ack_memory },	    { "eager", eager }, { "no_thread", no_thread },
+	{ "old_interface", old_interface }, { "many", many },	{ "many_kill", many_kill },
+};
+
+int main(int argc, char **argv)
+{
+	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

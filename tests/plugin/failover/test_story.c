@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the operator gets to read: before a fault, at one, and after; in the log, as events, in `ha status`. */
+#include "tests/plugin/failover/duel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Nothing happens: protected, and not one warning. */
+static void peace(void)
+{
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup){ .no_warning = true });
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"), "\"text\":\"soft0:1 ⇄ standby soft1:1\"", 1);
+		HOLDS(&d, duel_logged(&d, end, "protected: soft0:1 ⇄ standby soft1:1") == 1, "the log of end %d", end);
+	}
+	duel_flow(&d, 200);
+	for (int end = 0; end < ENDS; end++)
+		HOLDS(&d, !duel_events(&d, end, EVENT("suspected"), NULL), "end %d suspects somebody", end);
+	duel_close(&d);
+}
+
+/* The number of an end's first event with these texts. */
+static double when(struct duel *d, enum duel_end end, const char *a, const char *b)
+{
+	char line[2048];
+
+	duel_await_events(d, end, a, b, 1);
+	HOLDS(d, duel_event(d, end, a, b, line, sizeof(line)), "%s", a);
+	return duel_number(line, "number");
+}
+
+static void in_order(struct duel *d, enum duel_end end)
+{
+	const double order[] = {
+		when(d, end, EVENT("connected"), NULL),
+		when(d, end, EVENT("suspected"), "\"rail\":0"),
+		when(d, end, EVENT("fenced"), "\"rail\":0"),
+		when(d, end, EVENT("failed_over"), "\"rail\":0"),
+		when(d, end, EVENT("recovered"), "\"rail\":0"),
+		when(d, end, EVENT("protected"), "soft1:1 ⇄ standby soft0:1"),
+	};
+
+	for (int i = 1; i < 6; i++)
+		HOLDS(d, order[i - 1] < order[i], "end %d: step %d of the story is event %.0f, the next one %.0f", end, i,
+		      order[i - 1], order[i]);
+}
+
+static void figures(struct duel *d, enum duel_end end)
+{
+	struct ha_status_connection c = duel_connection(d, end);
+	char line[2048];
+
+	HOLDS(d, duel_event(d, end, EVENT("failed_over"), "\"rail\":0", line, sizeof(line)), "end %d", end);
+	HOLDS(d, duel_number(line, "requests") >= 0 && duel_number(line, "bytes") >= 0, "%s", line);
+	HOLDS(d, duel_number(line, "stall_ns") > 0 && duel_number(line, "registration_ns") >= 0, "%s", line);
+	HOLDS(d, c.failovers == 1 && c.stall_worst > 0 && !c.lost, "end %d's page", end);
+	HOLDS(d, c.replayed_requests == (uint64_t)duel_number(line, "requests"), "end %d's page", end);
+	HOLDS(d, c.replayed_bytes == (uint64_t)duel_number(line, "bytes"), "end %d's page", end);
+	HOLDS(d, c.protection == HA_PROTECTION_YES, "end %d's page", end);
+}
+
+static void cut_and_healed(void)
+{
+	char text[65536];
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup){ 0 });
+	for (int end = 0; end < ENDS; end++)
+		duel_await_events(&d, end, EVENT("protected"), "soft0:1 ⇄ standby soft1:1", 1);
+	duel_cut(&d, RECEIVER, 0);
+	duel_await_events(&d, RECEIVER, EVENT("device"), CAUSE("port_down"), 1);
+	duel_flow(&d, 50);
+	duel_heal(&d, RECEIVER, 0);
+	for (int end = 0; end < ENDS; end++) {
+		in_order(&d, end);
+		figures(&d, end);
+		duel_status(&d, end, text, sizeof(text));
+		HOLDS(&d, strstr(text, "soft1:1 ⇄ standby soft0:1"), "end %d's ha status: %s", end, text);
+		HOLDS(&d, strstr(text, "1 failovers") && strstr(text, "failed_over"), "end %d: %s", end, text);
+		HOLDS(&d, !strstr(text, "LOST"), "end %d's ha status: %s", end, text);
+	}
+	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("device"), CAUSE("port_up")) == 1, "the port is back");
+	duel_close(&d);
+}
+
+/* One end has one NIC only: both say why there is no standby. */
+static void no_second(void)
+{
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup){ .no_warning = true, .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
+	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("no_standby")) == 1, "the receiver");
+	HOLDS(&d, duel_events(&d, SENDER, EVENT("not_protected"), CAUSE("peer_without")) == 1, "the sender");
+	HOLDS(&d, duel_logged(&d, RECEIVER, "not protected: no second device here") == 1, "the receiver's log");
+	HOLDS(&d, duel_logged(&d, SENDER, "not protected: the peer has no second device") == 1, "the sender's log");
+	duel_flow(&d, 50);
+	duel_close(&d);
+}
+
+static const struct duel_test tests[] = {
+	{ "peace", peace },
+	{ "cut_and_healed", cut_and_healed },
+	{ "no_second", no_second },
+};
+
+int main(int argc, char **argv)
+{
+	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything can be closed in every state: a listener alone, a connection half made, one that is idle, one with
+ * requests in flight at either end. Nothing crashes or hangs, the plugin still works afterwards, descriptors and
+ * threads stay few.
+ */
+#include "tests/plugin/nccl/rig.h"
+
+#include <unistd.h>
+
+static void listen_only(struct rig *rig)
+{
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *listen;
+
+	OK(rig->plugin.abi->listen(&rig->plugin, 0, handle, &listen));
+	OK(rig->plugin.close_listen(listen));
+}
+
+/* The listener goes away while the connector is on its way: the connector must learn it, as an error. */
+static void half_connected(struct rig *rig, int steps)
+{
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
+	struct rig_deadline deadline = rig_deadline("the connector of a closed listener");
+	ncclResult_t result = ncclSuccess;
+	void *listen, *send = NULL, *recv = NULL;
+
+	OK(rig->plugin.abi->listen(&rig->plugin, 0, handle, &listen));
+	for (int i = 0; i < steps && !send; i++) {
+		OK(rig->plugin.abi->connect(&rig->plugin, 0, handle, &send));
+		if (i & 1 && !recv)
+			OK(rig->plugin.abi->accept(&rig->plugin, listen, &recv));
+		usleep(100);
+	}
+	OK(rig->plugin.close_listen(listen));
+	if (recv)
+		OK(rig->plugin.close_recv(recv));
+	/* Either it became a connection (whose end it then sees), or connect fails. */
+	while (!send && result == ncclSuccess) {
+		result = rig->plugin.abi->connect(&rig->plugin, 0, handle, &send);
+		rig_pause(&deadline);
+	}
+	if (send)
+		OK(rig->plugin.close_send(send));
+}
+
+static void connected_idle(struct rig *rig, int order)
+{
+	struct rig_pair pair;
+
+	rig_pair_open(rig, &pair);
+	if (order & 1)
+		OK(rig->plugin.close_listen(pair.listen));
+	if (order & 2) {
+		OK(rig->plugin.close_recv(pair.recv));
+		OK(rig->plugin.close_send(pair.send));
+	} else {
+		OK(rig->plugin.close_send(pair.send));
+		OK(rig->plugin.close_recv(pair.recv));
+	}
+	if (!(order & 1))
+		OK(rig->plugin.close_listen(pair.listen));
+}
+
+/* Receives posted, some sends posted, nothing tested; then one end goes first. */
+static void in_flight(struct rig *rig, int order, int sends)
+{
+	static uint8_t from[8][70000], to[8][70000];
+	void *from_mr, *to_mr;
+	struct rig_pair pair;
+
+	rig_pair_open(rig, &pair);
+	from_mr = rig_reg(rig, pair.send, from, sizeof(from));
+	to_mr = rig_reg(rig, pair.recv, to, sizeof(to));
+	for (int i = 0; i < 8; i++)
+		rig_irecv(rig, pair.recv, to[i], sizeof(to[i]), 0, to_mr);
+	for (int i = 0; i < sends; i++)
+		rig_isend(rig, pair.send, from[i], sizeof(from[i]), 0, from_mr);
+	if (order & 1)
+		OK(rig->plugin.dereg(pair.recv, to_mr));
+	if (order & 2) {
+		OK(rig->plugin.close_recv(pair.recv));
+		OK(rig->plugin.dereg(pair.send, from_mr));
+		OK(rig->plugin.close_send(pair.send));
+	} else {
+		OK(rig->plugin.dereg(pair.send, from_mr));
+		OK(rig->plugin.close_send(pair.send));
+		if (!(order & 1))
+			OK(rig->plugin.dereg(pair.recv, to_mr));
+		OK(rig->plugin.close_recv(pair.recv));
+	}
+	OK(rig->plugin.close_listen(pair.listen));
+}
+
+/* The end that stays gets an error from its requests, or their completion, and nothing else. */
+static void survivor(struct rig *rig, bool sender_stays)
+{
+	static uint8_t from[8][100], to[8][100];
+	void *from_mr, *to_mr, *recv[8], *request;
+	struct rig_deadline deadline = rig_deadline("an error after the peer closed");
+	ncclResult_t result = ncclSuccess;
+	struct rig_pair pair;
+
+	rig_pair_open(rig, &pair);
+	from_mr = rig_reg(rig, pair.send, from, sizeof(from));
+	to_mr = rig_reg(rig, pair.recv, to, sizeof(to));
+	for (int i = 0; i < 8; i++)
+		recv[i] = rig_irecv(rig, pair.recv, to[i], 100, 0, to_mr);
+	if (sender_stays) {
+		OK(rig->plugin.close_recv(pair.recv));
+		while (result == ncclSuccess) {
+			result = rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0, from_mr, &request);
+			if (result == ncclSuccess && request)
+				result = rig_wait_any(rig, request, NULL);
+			rig_pause(&deadline);
+		}
+		CHECK(rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0, from_mr, &request) != ncclSuccess &&
+		      !request, "a broken connection takes sends again");
+		OK(rig->plugin.close_send(pair.send));
+	} else {
+		OK(rig->plugin.close_send(pair.send));
+		CHECK(rig_wait_any(rig, recv[0], NULL) != ncclSuccess, "a receive without a sender completed");
+		CHECK(rig_wait_any(rig, recv[7], NULL) != ncclSuccess, "a receive without a sender completed");
+		OK(rig->plugin.close_recv(pair.recv));
+	}
+	OK(rig->plugin.close_listen(pair.listen));
+}
+
+static void half_made(struct rig *rig)
+{
+	listen_only(rig);
+	for (int steps = 1; steps < 8; steps++)
+		half_connected(rig, steps);
+}
+
+static void every_state(struct rig *rig)
+{
+	struct rig_pair pair;
+
+	for (int order = 0; order < 4; order++) {
+		connected_idle(rig, order);
+		in_flight(rig, order, 0);
+		in_flight(rig, order, 5);
+		in_flight(rig, order, 8);
+	}
+	survivor(rig, true);
+	survivor(rig, false);
+	rig_pair_open(rig, &pair);
+	rig_exchange(rig, &pair, 10000);
+	rig_pair_close(rig, &pair);
+}
+
+/* hope_ms: how long a connector hopes that its listener comes up, and both that they become a connection. */
+static void again_and_again(int argc, char **argv, const char *hope_ms, void (*run)(struct rig *rig))
+{
+	struct rig_deadline deadline;
+	struct rig rig;
+	int fds;
+
+	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", hope_ms, 1);
+	rig_open(&rig, argc, argv);
+	run(&rig);
+	fds = rig_count_fds();
+	for (int i = 0; i < 3; i++)
+		run(&rig);
+	deadline = rig_deadline("descriptors to be given back");
+	while (rig_count_fds() > fds + 4)
+		rig_pause(&deadline);
+	rig_close(&rig);
+}
+
+int main(int argc, char **argv)
+{
+	again_and_again(argc, argv, "2000", half_made);
+	again_and_again(argc, argv, "60000", every_state);
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * init and finalize: many communicators at once, from many threads, in any order, again and again; init twice where
+ * there is no finalize. After the last one no thread and no descriptor of ours is left, and everything works again
+ * after a new init.
+ */
+#include "tests/plugin/nccl/rig.h"
+
+#include <pthread.h>
+
+#define THREADS 8
+#define ROUNDS 5
+
+static struct rig rig;
+
+static void use(struct rig *r)
+{
+	struct rig_pair pair;
+
+	rig_pair_open(r, &pair);
+	rig_exchange(r, &pair, 3000);
+	rig_pair_close(r, &pair);
+}
+
+static void *communicator(void *arg)
+{
+	struct rig own = rig; /* the same library and table, a communicator of its own */
+
+	for (int i = 0; i < ROUNDS; i++) {
+		OK(rig_init(&own));
+		OK(own.plugin.count(&own.plugin.devices));
+		CHECK(own.plugin.devices > 0, "no device");
+		use(&own);
+		if (own.plugin.abi->finalize)
+			OK(own.plugin.abi->finalize(&own.plugin));
+	}
+	return NULL;
+}
+
+static void from_threads(void)
+{
+	pthread_t thread[THREADS];
+
+	for (long i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&thread[i], NULL, communicator, NULL), "thread");
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+/* Several communicators of one thread; the first to come is the first to go, connections stay usable. */
+static void overlapping(void)
+{
+	struct rig a = rig, b = rig;
+	struct rig_pair pair;
+
+	OK(rig_init(&a));
+	OK(rig_init(&b));
+	rig_pair_open(&b, &pair);
+	if (a.plugin.abi->finalize)
+		OK(a.plugin.abi->finalize(&a.plugin));
+	rig_exchange(&b, &pair, 70000);
+	rig_pair_close(&b, &pair);
+	if (b.plugin.abi->finalize)
+		OK(b.plugin.abi->finalize(&b.plugin));
+}
+
+static void *finalize_elsewhere(void *arg)
+{
+	struct rig *r = arg;
+
+	OK(r->plugin.abi->finalize(&r->plugin));
+	return NULL;
+}
+
+/* finalize comes from a thread that never called us, with comms still open. */
+static void foreign_finalize(void)
+{
+	struct rig own = rig;
+	pthread_t thread;
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *listen, *send = NULL;
+
+	if (!rig.plugin.abi->finalize)
+		return;
+	OK(rig_init(&own));
+	OK(own.plugin.abi->listen(&own.plugin, 0, handle, &listen));
+	OK(own.plugin.abi->connect(&own.plugin, 0, handle, &send));
+	CHECK(!pthread_create(&thread, NULL, finalize_elsewhere, &own), "thread");
+	pthread_join(thread, NULL);
+}
+
+static void nothing_left(int threads, int fds, const char *when)
+{
+	int left = rig_count_threads(threads);
+
+	CHECK(left == threads, "%s: %d threads, %d before", when, left, threads);
+	CHECK(rig_count_fds() <= fds, "%s: %d descriptors, %d before", when, rig_count_fds(), fds);
+}
+
+int main(int argc, char **argv)
+{
+	int threads, fds;
+
+	rig_prepare(&rig, argc, argv);
+	threads = rig_count_threads(1);
+	fds = rig_count_fds();
+	rig_load(&rig, rig_plugin_path());
+	nothing_left(threads, fds, "after loading");
+	for (int i = 0; i < 3; i++) {
+		overlapping();
+		if (rig.plugin.abi->finalize)
+			nothing_left(threads, fds, "after the last finalize");
+	}
+	foreign_finalize();
+	if (rig.plugin.abi->finalize)
+		nothing_left(threads, fds, "after a finalize with open comms");
+	from_threads();
+	if (rig.plugin.abi->finalize)
+		nothing_left(threads, fds, "after many threads");
+	rig.plugin.initialized = false;
+	rig_close(&rig);
+	nothing_left(threads, fds, "after dlclose");
+	return 0;
+}

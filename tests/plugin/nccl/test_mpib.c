@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPIB: two unequal NICs as one device. A sender and a receiver in processes of their own, in a network namespace with two
+ * islands; each counts what its NICs have sent. The rails and their bytes are the ones of the design's testing matrix.
+ */
+#include "tests/plugin/nccl/rig.h"
+#include "tests/plugin/nccl/sent.h"
+
+#include <sys/wait.h>
+
+#define MESSAGE (1 << 20)
+#define MESSAGES 32
+
+static const struct setting {
+	const char *name, *mode, *prefix, *sout_qp, *sup_qp;
+	const char *oob[2]; /* the sender's interface, and the receiver's */
+	int rails;
+	double sup; /* SUP's part of the bytes */
+} settings[] = {
+	{ "intra-island, vanilla", "0", "24", NULL, NULL, { "ha_i1", "ha_i1" }, 6, 1 },
+	{ "inter-island, vanilla", "0", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 2, 0 },
+	{ "inter-island, vanilla, the other way", "0", "24", NULL, NULL, { "ha_i2", "ha_i1" }, 2, 0 },
+	{ "a wider island", "0", "16", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 1 },
+	{ "intra-island, one and three queue pairs", "0", "24", "1", "3", { "ha_i1", "ha_i1" }, 4, 1 },
+	{ "more queue pairs than there can be", "0", "24", "64", "64", { "ha_i1", "ha_i1" }, 8, 1 },
+	{ "inter-island, advanced, no agent", "1", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 0 },
+	{ "intra-island, advanced, no agent", "1", "24", NULL, NULL, { "ha_i1", "ha_i1" }, 6, 0 },
+};
+
+static void set(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+}
+
+static void open_end(struct rig *rig, const struct setting *s, int end)
+{
+	struct ha_plugin_props p;
+	int dev;
+
+	set("MPIB_HCA_SOUT", "soft0");
+	set("MPIB_HCA_SUP", "soft1:1");
+	set("MPIB_MODE", s->mode);
+	set("MPIB_ISLAND_PREFIX_LEN", s->prefix);
+	set("MPIB_SOUT_QP", s->sout_qp);
+	set("MPIB_SUP_QP", s->sup_qp);
+	set("MPIB_OOB_IF", s->oob[end]);
+	rig_open(rig, 1, NULL);
+	CHECK(rig->plugin.devices == 1, "%d devices are reported, not one", rig->plugin.devices);
+	OK(rig->plugin.abi->props(&rig->plugin, 0, &p));
+	CHECK(!strcmp(p.name, "soft0+soft1") && p.speed == 200000, "'%s', %d Mb/s", p.name, p.speed);
+	CHECK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]){ 0, 1 }) == ncclInvalidUsage, "fused beside MPIB");
+}
+
+static void check_rails(const struct setting *s)
+{
+	char last[32], beyond[32];
+
+	snprintf(last, sizeof(last), "rail %d: soft%d:1", s->rails - 1, s->rails > 2);
+	snprintf(beyond, sizeof(beyond), "; rail %d:", s->rails);
+	CHECK(rig_logged(last) && !rig_logged(beyond), "%s: not %d rails", s->name, s->rails);
+	CHECK(rig_logged("MPIB: MPIB_SOUT_QP=64") == (s->sup_qp && !strcmp(s->sup_qp, "64")), "too many queue pairs");
+}
+
+static void sender(const struct setting *s, int in)
+{
+	static uint8_t data[MESSAGE];
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
+	struct rig_deadline deadline = rig_deadline("connect");
+	struct rig rig;
+	void *comm = NULL, *mr;
+	double sout, sup;
+
+	open_end(&rig, s, 0);
+	CHECK(read(in, handle, sizeof(handle)) == sizeof(handle), "no handle");
+	while (!comm) {
+		OK(rig.plugin.abi->connect(&rig.plugin, 0, handle, &comm));
+		rig_pause(&deadline);
+	}
+	check_rails(s);
+	mr = rig_reg(&rig, comm, data, sizeof(data));
+	for (uint32_t m = 0; m < MESSAGES; m++) {
+		rig_fill(data, sizeof(data), m);
+		rig_wait(&rig, rig_isend(&rig, comm, data, sizeof(data), 1, mr), NULL);
+	}
+	sout = (double)rig_sent_by("soft0");
+	sup = (double)rig_sent_by("soft1");
+	printf("%-40s: %d rails, SOUT %.4f SUP %.4f of %.0f bytes\n", s->name, s->rails, sout / (sout + sup), sup / (sout + sup),
+	       sout + sup);
+	CHECK(sup / (sout + sup) > s->sup - 0.01 && sup / (sout + sup) < s->sup + 0.01, "SUP sent %.4f of it",
+	      sup / (sout + sup));
+	OK(rig.plugin.dereg(comm, mr));
+	OK(rig.plugin.close_send(comm));
+	rig_close(&rig);
+}
+
+static void receiver(const struct setting *s, int out)
+{
+	static uint8_t data[MESSAGE];
+	struct rig_deadline deadline = rig_deadline("accept");
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
+	struct rig rig;
+	void *listen, *comm = NULL, *mr;
+
+	open_end(&rig, s, 1);
+	OK(rig.plugin.abi->listen(&rig.plugin, 0, handle, &listen));
+	CHECK(write(out, handle, sizeof(handle)) == sizeof(handle), "pipe");
+	while (!comm) {
+		OK(rig.plugin.abi->accept(&rig.plugin, listen, &comm));
+		rig_pause(&deadline);
+	}
+	check_rails(s);
+	mr = rig_reg(&rig, comm, data, sizeof(data));
+	for (uint32_t m = 0; m < MESSAGES; m++) {
+		rig_wait(&rig, rig_irecv(&rig, comm, data, sizeof(data), 1, mr), NULL);
+		CHECK(rig_differ(data, sizeof(data), m) == sizeof(data), "message %u is wrong", m);
+	}
+	OK(rig.plugin.dereg(comm, mr));
+	OK(rig.plugin.close_recv(comm));
+	OK(rig.plugin.close_listen(listen));
+	rig_close(&rig);
+}
+
+static void run(const struct setting *s)
+{
+	int pipes[2], status;
+	pid_t child[2];
+
+	CHECK(!pipe(pipes), "pipe");
+	for (int end = 0; end < 2; end++) {
+		child[end] = fork();
+		if (child[end])
+			continue;
+		if (end)
+			receiver(s, pipes[1]);
+		else
+			sender(s, pipes[0]);
+		fflush(stdout);
+		_exit(0);
+	}
+	close(pipes[0]);
+	close(pipes[1]);
+	for (int end = 0; end < 2; end++)
+		CHECK(waitpid(child[end], &status, 0) == child[end] && !status, "%s: the %s", s->name, end ? "receiver" : "sender");
+}
+
+/* A NIC that is not there, and only one of the two. */
+static void nonsense(const char *sup, const char *line, int devices)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		struct rig rig;
+		int n = 0;
+
+		set("MPIB_HCA_SOUT", "soft0");
+		set("MPIB_HCA_SUP", sup);
+		rig_prepare(&rig, 1, NULL);
+		rig_load(&rig, rig_plugin_path());
+		if (rig_init(&rig) == ncclSuccess)
+			OK(rig.plugin.count(&n));
+		CHECK(n == devices, "%d devices", n);
+		CHECK(rig_logged(line), "no line says '%s'", line);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && !status, "%s", line);
+}
+
+int main(void)
+{
+	if (!rig_islands()) {
+		printf("skipped: no network namespaces or veth interfaces here\n");
+		return 77;
+	}
+	set("NCCL_SOCKET_IFNAME", "lo"); /* MPIB_OOB_IF wins */
+	nonsense("soft7", "there is no active device soft7", 0);
+	nonsense(NULL, "only one of MPIB_HCA_SOUT and MPIB_HCA_SUP is set", 2);
+	for (unsigned i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+		run(&settings[i]);
+	return 0;
+}

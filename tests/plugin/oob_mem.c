@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/plugin/oob_mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ha_oob_conn {
+	struct oob_mem *net;
+	struct ha_oob_conn *next; /* in the net's list */
+	uint16_t port;		  /* of a listener; 0 = a stream */
+	struct ha_oob_conn *knocks, *next_knock;
+	struct ha_oob_conn *peer; /* NULL: it has closed its end */
+	uint8_t *in;
+	size_t in_len;
+	bool connected, ended; /* ended: the peer said no more will come */
+	int error;
+};
+
+static struct ha_oob_conn *conn_new(struct oob_mem *net, struct ha_oob_conn **list)
+{
+	struct ha_oob_conn *c = calloc(1, sizeof(*c));
+
+	c->net = net;
+	c->next = *list;
+	*list = c;
+	net->open++;
+	return c;
+}
+
+static void conn_free(struct ha_oob_conn *c)
+{
+	struct ha_oob_conn **at = c->port ? &c->net->listeners : &c->net->streams;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	c->net->open--;
+	free(c->in);
+	free(c);
+}
+
+static int mem_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_addr *addr)
+{
+	struct oob_mem *net = arg;
+
+	*listener = conn_new(net, &net->listeners);
+	(*listener)->port = ++net->next_port;
+	*addr = (struct ha_wire_addr){ .family = 4, .port = net->next_port, .ip = { 127, 0, 0, 1 } };
+	return 0;
+}
+
+static int mem_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
+{
+	struct ha_oob_conn **last = &l->knocks;
+	int err = l->net->accept_error;
+
+	l->net->accept_error = 0;
+	if (err)
+		return err;
+	if (!*last)
+		return -EAGAIN;
+	while ((*last)->next_knock)
+		last = &(*last)->next_knock;
+	*conn = *last;
+	*last = NULL;
+	return 0;
+}
+
+static struct ha_oob_conn *listener_at(struct oob_mem *net, uint16_t port)
+{
+	struct ha_oob_conn *l = net->listeners;
+
+	while (l && l->port != port)
+		l = l->next;
+	return l;
+}
+
+static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours)
+{
+	struct ha_oob_conn *theirs = conn_new(l->net, &l->net->streams);
+
+	ours->peer = theirs;
+	theirs->peer = ours;
+	ours->connected = theirs->connected = true;
+	theirs->next_knock = l->knocks;
+	l->knocks = theirs;
+}
+
+static int mem_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
+{
+	struct oob_mem *net = arg;
+	struct ha_oob_conn *l = listener_at(net, addr->port);
+
+	if (net->refuse)
+		return net->refuse;
+	*conn = conn_new(net, &net->streams);
+	if (net->silent)
+		return 0;
+	if (l)
+		meet(l, *conn);
+	else
+		(*conn)->error = -ECONNREFUSED;
+	return 0;
+}
+
+static int mem_connected(struct ha_oob_conn *c)
+{
+	return c->error ? c->error : c->connected ? 0 : -EAGAIN;
+}
+
+/* Without a rhythm, or two ends that take turns would starve one of them. */
+static bool stalled(struct oob_mem *net)
+{
+	return net->stall && (++net->calls * UINT64_C(0x9e3779b97f4a7c15) >> 40) % net->stall == 0;
+}
+
+static void put_byte(struct ha_oob_conn *to, uint8_t byte)
+{
+	struct oob_mem *net = to->net;
+
+	if (++net->bytes == net->flip_at)
+		byte ^= net->flip;
+	to->in = realloc(to->in, to->in_len + 1);
+	to->in[to->in_len++] = byte;
+	if (net->bytes == net->cut_at)
+		oob_mem_cut(net, net->cut_error);
+}
+
+static ssize_t mem_send(struct ha_oob_conn *c, const void *data, size_t size)
+{
+	if (c->error)
+		return c->error;
+	if (!c->peer)
+		return -EPIPE;
+	if (!c->connected || stalled(c->net))
+		return -EAGAIN;
+	if (c->net->piece && size > c->net->piece)
+		size = c->net->piece;
+	for (size_t i = 0; i < size && !c->ended; i++)
+		put_byte(c->peer, ((const uint8_t *)data)[i]);
+	return (ssize_t)size;
+}
+
+static ssize_t mem_recv(struct ha_oob_conn *c, void *data, size_t size)
+{
+	if (stalled(c->net))
+		return -EAGAIN;
+	if (!c->in_len)
+		return c->error ? c->error : c->ended || !c->peer ? 0 : -EAGAIN;
+	if (c->net->piece && size > c->net->piece)
+		size = c->net->piece;
+	if (size > c->in_len)
+		size = c->in_len;
+	memcpy(data, c->in, size);
+	c->in_len -= size;
+	memmove(c->in, c->in + size, c->in_len);
+	return (ssize_t)size;
+}
+
+static void mem_close(struct ha_oob_conn *c)
+{
+	struct ha_oob_conn *knock, *next;
+
+	for (knock = c->knocks; knock; knock = next) {
+		next = knock->next_knock;
+		mem_close(knock);
+	}
+	if (c->peer)
+		c->peer->peer = NULL;
+	conn_free(c);
+}
+
+static int mem_fd(struct ha_oob_conn *c)
+{
+	return -1;
+}
+
+static void mem_peer(struct ha_oob_conn *c, char name[HA_OOB_NAME_MAX])
+{
+	snprintf(name, HA_OOB_NAME_MAX, "memory");
+}
+
+const struct ha_oob_ops oob_mem_ops = {
+	.name = "memory",
+	.listen = mem_listen,
+	.accept = mem_accept,
+	.connect = mem_connect,
+	.connected = mem_connected,
+	.send = mem_send,
+	.recv = mem_recv,
+	.close = mem_close,
+	.fd = mem_fd,
+	.peer = mem_peer,
+};
+
+struct ha_oob_conn *oob_mem_dial(struct oob_mem *net, const struct ha_wire_addr *addr)
+{
+	struct ha_oob_conn *l = listener_at(net, addr->port), *c;
+
+	if (!l)
+		return NULL;
+	c = conn_new(net, &net->streams);
+	meet(l, c);
+	return c;
+}
+
+void oob_mem_cut(struct oob_mem *net, int error)
+{
+	for (struct ha_oob_conn *c = net->streams; c; c = c->next) {
+		c->ended = true;
+		c->error = error;
+	}
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What `ha topo` shows of machines of real shapes, character by character: golden/<shape>.txt and .json. A test that
+ * finds another text prints it; when that one is right, put it into the file.
+ */
+#include "tools/topo_view.h"
+
+#include "base/check.h"
+#include "tests/rdma/topo/machine.h"
+
+static struct machine m;
+static struct ha_standby standby;
+static const char *folder;
+
+/* The file's text, "" without one. */
+static char *file_text(const char *name)
+{
+	char path[512], *text = calloc(1, 1 << 20);
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "r");
+	if (f) {
+		text[fread(text, 1, (1 << 20) - 1, f)] = 0;
+		fclose(f);
+	}
+	return text;
+}
+
+static void golden(const char *name, const char *is)
+{
+	char *want = file_text(name);
+
+	if (strcmp(is, want)) {
+		fprintf(stderr, "%s should be:\n%s\nbut is:\n%s", name, want, is);
+		exit(1);
+	}
+	free(want);
+}
+
+static struct topo_view view_make(void)
+{
+	CHECK_INT(ha_standby_compute(&m.topo, &standby), 0);
+	return (struct topo_view){ .topo = &m.topo, .standby = &standby, .utf8 = true };
+}
+
+static char *drawn(const struct topo_view *view, bool json)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (json) {
+		CHECK_INT(topo_json_print(view, out), 0);
+	} else {
+		topo_tree_print(view, out);
+		fprintf(out, "\n");
+		topo_pairs_print(view, out);
+	}
+	fclose(out);
+	return text;
+}
+
+static void shape(const char *name, bool json)
+{
+	struct topo_view view = view_make();
+	char *text = drawn(&view, json), file[64];
+
+	snprintf(file, sizeof(file), "%s.%s", name, json ? "json" : "txt");
+	golden(file, text);
+	free(text);
+}
+
+/* Of four dual-port cards one second port is unplugged, and one has a link but no address. */
+static void some_ports_down(void)
+{
+	machine_dual_port_cards(&m);
+	ha_topo_release(&m.topo);
+	m.devices[1].ports[0].state = IBV_PORT_DOWN;
+	memset(m.devices[5].ports[0].gids, 0, sizeof(m.devices[5].ports[0].gids));
+	machine_discover(&m);
+	CHECK_INT(m.topo.ndevices, 6);
+	shape("dual_port_cards", false);
+	shape("dual_port_cards", true);
+	machine_end(&m);
+}
+
+/* A terminal without UTF-8; and what the list is worth when failover is there. */
+static void plain(void)
+{
+	struct topo_view view;
+	char *text;
+
+	machine_two_fabrics(&m);
+	view = view_make();
+	view.utf8 = false;
+	view.failover = TOPO_FAILOVER_ON;
+	text = drawn(&view, false);
+	golden("two_fabrics.txt", text);
+	free(text);
+	machine_end(&m);
+
+	machine_software(&m, 1);
+	view = view_make();
+	view.failover = TOPO_FAILOVER_OFF;
+	text = drawn(&view, false);
+	golden("one_software_nic.txt", text);
+	free(text);
+	ha_topo_release(&m.topo);
+	view = view_make(); /* no device at all */
+	text = drawn(&view, false);
+	CHECK_TEXT(text, "\nstandby order: what failover will use; this version does not fail over yet\n");
+	free(text);
+	machine_end(&m);
+}
+
+static void places(void)
+{
+	char text[128];
+
+	machine_begin(&m);
+	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", -1, 1, "10.0.0.1");
+	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0/0000:23:00.0", -1, 2, "10.0.0.2");
+	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:24:00.0/0000:25:00.0/0000:26:00.0", -1, 3,
+		     "10.0.0.3");
+	machine_discover(&m);
+	CHECK_TEXT(topo_place_text(&m.topo.devices[0], text, sizeof(text)), "root complex pci0000:20");
+	CHECK_TEXT(topo_place_text(&m.topo.devices[1], text, sizeof(text)), "PCI bridge 0000:20:02.0");
+	CHECK_TEXT(topo_place_text(&m.topo.devices[2], text, sizeof(text)), "PCI switch 0000:24:00.0");
+	CHECK_TEXT(topo_card_text(&m.topo.devices[2], text, sizeof(text)), "0000:26:00");
+	shape("places", false);
+	machine_end(&m);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK_INT(argc, 2);
+	folder = argv[1];
+	machine_eight_by_rail(&m);
+	shape("eight_by_rail", false);
+	machine_end(&m);
+	some_ports_down();
+	machine_two_per_switch(&m);
+	shape("two_per_switch", false);
+	machine_end(&m);
+	machine_virtual_functions(&m);
+	shape("virtual_functions", false);
+	machine_end(&m);
+	machine_one_card(&m);
+	shape("one_card", false);
+	machine_end(&m);
+	machine_software(&m, 2);
+	shape("software", false);
+	shape("software", true);
+	machine_end(&m);
+	plain();
+	places();
+	return 0;
+}

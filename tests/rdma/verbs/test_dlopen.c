@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding and loading a libibverbs; what the log says when there is none. */
+#include "rdma/verbs/dlopen.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "tests/base/lines.h"
+
+static void a_missing_library_is_explained(void)
+{
+	struct ha_verbs_ops *v;
+
+	lines_catch();
+	CHECK_INT(ha_verbs_open_library("/nowhere/libibverbs.so.1", &v), -ENOENT);
+	CHECK(!v);
+	CHECK(lines_contain("HA_NCCL_VERBS=/nowhere/libibverbs.so.1: "));
+	CHECK(lines_contain("Use system, soft, or the path of a libibverbs"));
+}
+
+static void a_stranger_is_refused(void)
+{
+	struct ha_verbs_ops *v;
+
+	lines_catch();
+	CHECK_INT(ha_verbs_open_library("libm.so.6", &v), -ENOSYS);
+	CHECK(lines_contain("libm.so.6 has no ibv_get_device_list in version IBVERBS_1.1"));
+}
+
+/* The machine may have no RDMA device; its libibverbs then lists none, or says that the kernel has no RDMA. */
+static void the_system_library_loads_twice(void)
+{
+	struct ha_verbs_ops *v[2];
+	struct ibv_device **list;
+	int n, rc;
+
+	if (access("/usr/lib/x86_64-linux-gnu/libibverbs.so.1", F_OK) && access("/usr/lib64/libibverbs.so.1", F_OK) &&
+	    access("/usr/lib/aarch64-linux-gnu/libibverbs.so.1", F_OK)) {
+		printf("no system libibverbs\n");
+		return;
+	}
+	CHECK_INT(ha_verbs_open_library("system", &v[0]), 0);
+	CHECK_INT(ha_verbs_open_library("", &v[1]), 0);
+	CHECK(v[0] != v[1]);
+	CHECK(v[0]->optional_access);
+	for (int i = 0; i < 2; i++) {
+		rc = v[i]->device_list(v[i], &list, &n);
+		CHECK(rc == 0 || rc == -ENOSYS);
+		if (!rc)
+			v[i]->device_list_free(v[i], list);
+		ha_verbs_close_library(v[i]);
+	}
+	ha_verbs_close_library(NULL);
+}
+
+/*
+ * Where the kernel copies registered pages for a child, libibverbs must not hide them from it: whatever else is on those pages
+ * would be gone in the child, too.
+ */
+static void a_kernel_that_copies_on_fork_is_left_alone(const char *library)
+{
+	static const struct {
+		int status, inits;
+	} cases[] = { { IBV_FORK_DISABLED, 1 }, { IBV_FORK_ENABLED, 1 }, { IBV_FORK_UNNEEDED, 0 } };
+	struct ha_verbs_ops *v;
+	void *handle;
+	int *inits;
+
+	CHECK_INT(ha_verbs_open_library(library, &v), 0);
+	handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+	CHECK(handle);
+	inits = dlsym(handle, "fork_inits");
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		*(int *)dlsym(handle, "fork_status") = cases[i].status;
+		*inits = 0;
+		CHECK_INT(v->fork_init(v), 0);
+		CHECK_INT(*inits, cases[i].inits);
+	}
+	dlclose(handle);
+	ha_verbs_close_library(v);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 2);
+	a_kernel_that_copies_on_fork_is_left_alone(argv[1]);
+	a_missing_library_is_explained();
+	a_stranger_is_refused();
+	the_system_library_loads_twice();
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/sim/plugin/plain.h"
+
+#include "sim/plugin/faults.h"
+
+#include <string.h>
+
+void sim_plain(struct sim_scenario *sc, uint64_t key)
+{
+	memset(sc, 0, sizeof(*sc));
+	sc->seed = key;
+	sc->ndevices[0] = sc->ndevices[1] = 1;
+	sc->limits = (struct sim_limits){ .max_qp_wr = 8192, .max_srq_wr = 4096, .max_qp = 4096, .mtu = IBV_MTU_1024 };
+	sc->timeout = 10;
+	sc->retry = 7;
+	sc->poll_batch = 32;
+	sc->poll_max = 32;
+	sc->wr_per_conn = 64;
+	sc->connect_timeout_ms = 5000;
+	sc->latency_ns = 5 * US;
+	sc->bytes_per_us = 12500;
+	sc->oob_latency_ns = 20 * US;
+	sc->keepalive_ns = UINT64_C(3000) * MS;
+	sc->gap_min_ns = 500;
+	sc->gap_max_ns = 50 * US;
+	sc->service_ns = MS;
+	sc->message_cap = UINT32_MAX;
+	for (unsigned h = 0; h < 2; h++)
+		sc->host[h] = (struct sim_host_spec){
+			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 5
+		};
+	sc->nconns = 1;
+	sc->conn[0] = (struct sim_conn_spec){
+		.key = key * UINT64_C(0x9e3779b97f4a7c15),
+		.nrails = { 1, 1 },
+		.messages = 20,
+		.window = 4,
+		.max_size = 4096,
+		.group_max = 1,
+	};
+}
+
+void sim_plain_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at, uint64_t len)
+{
+	char bad[32];
+
+	sc->fault[sc->nfaults++] = (struct sim_fault){
+		.class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .host = host, .at = at, .len = len
+	};
+}

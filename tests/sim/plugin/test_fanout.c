@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_fanout.c - one lost device moves all its connections at once: 64 take no longer than 1.5 times one
+ *
+ * Virtual time counts what the protocol waits for: the wire, the sockets, the driver's rounds, messages that follow each other.
+ * It does not count processors; bench/failover fanout does.
+ */
+#include "sim/plugin/hunt.h"
+#include "base/check.h"
+#include "tests/sim/plugin/plain.h"
+
+#define FAULT_AT (10 * MS)
+#define MOST 1.5
+#ifdef __SANITIZE_ADDRESS__ /* five times as slow */
+#define KEYS 1
+#else
+#define KEYS 3
+#endif
+
+/* Both hosts have two devices; every connection is on the first, with a standby on the second. */
+static void many(struct sim_scenario *sc, unsigned conns, uint64_t key)
+{
+	struct sim_conn_spec one;
+
+	sim_plain(sc, key);
+	sc->limits.mtu = IBV_MTU_4096;
+	sc->gap_max_ns = 5 * US;
+	sc->service_ns = 5 * US;
+	sc->bytes_per_us = 1250;
+	sc->ndevices[0] = sc->ndevices[1] = 2;
+	one = sc->conn[0];
+	one.whole = true;
+	one.max_size = 8192;
+	one.window = 4;
+	one.messages = 4000 / conns; /* the wire is not empty when the fault comes */
+	sc->nconns = conns;
+	for (unsigned i = 0; i < conns; i++) {
+		sc->conn[i] = one;
+		sc->conn[i].key = one.key + i * UINT64_C(0x632be59bd9b4e019);
+	}
+}
+
+/* From the fault to the last connection end whose work goes on, us of virtual time. */
+static double moved_over(const char *fault, unsigned host, unsigned conns, uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	many(&sc, conns, key);
+	sim_plain_fault(&sc, fault, host, FAULT_AT, 40 * MS);
+	sim_run_apart(&sc, SIM_SOUND, &r);
+	if (r.finding != SIM_NOTHING)
+		fprintf(stderr, "%s: %s\n", sim_finding_name(r.finding), r.text);
+	CHECK_INT(r.finding, SIM_NOTHING);
+	CHECK_INT(r.failovers, 2 * conns);
+	CHECK(r.moved_over_ns > FAULT_AT);
+	return (double)(r.moved_over_ns - FAULT_AT) / 1e3;
+}
+
+static void compare(const char *fault, unsigned host)
+{
+	double one = 0, all = 0;
+
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		one += moved_over(fault, host, 1, key) / KEYS;
+		all += moved_over(fault, host, 64, key) / KEYS;
+	}
+	printf("%-10s at the %-8s: 1 connection %8.1f us, 64 connections %8.1f us, %.2f times\n", fault,
+	       host ? "receiver" : "sender", one, all, all / one);
+	CHECK(all <= MOST * one);
+}
+
+int main(void)
+{
+	static const char *const faults[] = { "cut", "kill", "black-hole" };
+
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		for (unsigned host = 0; host < 2; host++)
+			compare(faults[i], host);
+	return 0;
+}

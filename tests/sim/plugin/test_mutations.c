@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_mutations.c - each way to break the protocol (plugin/mutation.h) is found by the simulator
+ *
+ * By seeds; those that need a rare coincidence by a scenario that is written out, whose dice vary. The sound core passes the
+ * latter, so that the finding is the defect's. docs/testing.md has the list.
+ */
+#include "plugin/mutation.h"
+#include "sim/plugin/faults.h"
+#include "sim/plugin/hunt.h"
+#include "base/check.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+static const struct {
+	enum ha_mutation mutation;
+	const char *faults; /* what the seeds draw from; NULL: the usual mix */
+	unsigned seeds;
+} hunts[] = {
+	{ HA_MUTATE_SKIP_FENCE, "storm", 1000 },
+	{ HA_MUTATE_SKIP_DRAIN, NULL, 2000 },
+	{ HA_MUTATE_STATE_EARLY, "storm", 1000 },
+	{ HA_MUTATE_REPLAY_SEEN, "storm", 200 },
+	{ HA_MUTATE_REPLAY_OTHERS, "storm", 200 },
+	{ HA_MUTATE_REPLAY_NONE, "storm", 200 },
+	{ HA_MUTATE_WHOLE_MESSAGE, "storm", 200 },
+	{ HA_MUTATE_DROP_EPOCH, "storm", 200 },
+	{ HA_MUTATE_FORGET_CTS, "storm", 200 },
+	{ HA_MUTATE_FORGET_SIZES, "storm", 200 },
+	{ HA_MUTATE_FORGET_KEYS, NULL, 2000 },
+	{ HA_MUTATE_FORGET_HOOKUP, "slow-connect,qp-error,quit", 500 },
+	{ HA_MUTATE_STAY_PUT, "cut", 500 },
+	{ HA_MUTATE_RECUT, "steer,qp-error,cut", 500 },
+};
+
+static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
+{
+	struct sim_hunt h = {
+		.start = 1, .count = seeds, .jobs = 2, .mutation = SIM_PROTOCOL(mutation), .quiet = true, .first = true
+	};
+	struct sim_tally t;
+	char bad[32];
+	int kind = 1;
+
+	h.allowed = faults ? sim_faults_parse(faults, bad) : 0;
+	CHECK_INT(sim_hunt_run(&h, &t, stdout), 0);
+	while (kind < SIM_FINDINGS && !t.by_finding[kind])
+		kind++;
+	printf("%-18s %s after %llu seeds\n", sim_mutation_name(h.mutation, NULL),
+	       kind < SIM_FINDINGS ? sim_finding_name((enum sim_finding)kind) : "NOTHING", (unsigned long long)t.seeds);
+	CHECK(t.findings > 0);
+}
+
+/* ---- written out ---- */
+
+static void base(struct sim_scenario *sc, uint64_t key)
+{
+	char bad[32];
+
+	sim_scenario_make(sc, key, sim_faults_parse("storm", bad));
+	sc->nfaults = 0;
+	sc->ndevices[0] = sc->ndevices[1] = 6;
+	sc->timeout = 11;
+	for (unsigned h = 0; h < 2; h++)
+		sc->host[h] = (struct sim_host_spec){ .backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 6 };
+	sc->conn[0] = (struct sim_conn_spec){
+		.key = key * UINT64_C(0x9e3779b97f4a7c15),
+		.nrails = { 1, 1 },
+		.messages = 60,
+		.window = 8,
+		.max_size = 8000,
+		.group_max = 1,
+	};
+}
+
+static struct sim_fault *add(struct sim_scenario *sc, const char *name, unsigned host, unsigned dev, uint64_t at, uint64_t len)
+{
+	struct sim_fault *f = &sc->fault[sc->nfaults++];
+	char bad[32];
+
+	*f = (struct sim_fault){ .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
+				 .host = host, .dev = dev, .at = at, .len = len };
+	return f;
+}
+
+/* Optional receives of many small stripes, whose notifications are often lost when their data is not. */
+static void optional(struct sim_scenario *sc, uint64_t key)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+
+	sc->limits.mtu = IBV_MTU_4096;
+	c->nrails[0] = c->nrails[1] = 6;
+	for (unsigned i = 0; i < 6; i++) {
+		c->rail[0][i] = c->rail[1][i] = i;
+		add(sc, "loss", 0, i, 500 * US, 20 * MS)->amount = 50000;
+	}
+	c->max_size = 90000;
+	c->optional = true;
+	for (unsigned i = 0; i < 8; i++)
+		add(sc, "qp-error", i % 2, i % 6, 500 * US + key % 700 * 7 * US + i * 1200 * US, 0);
+}
+
+/* What the receiver's NIC says is lost for a while, a count of HA_NCCL_ACK=memory with it. */
+static void last_word(struct sim_scenario *sc, uint64_t key)
+{
+	sc->host[0].ack_memory = true;
+	sc->oob_latency_ns = 20 * US;
+	sc->oob_jitter_ns = 0;
+	sc->oob_piece = 0;
+	sc->conn[0].window = 1; /* the next send waits for the word about this one */
+	sc->conn[0].think_ns = 200 * US;
+	add(sc, "black-hole", 1, 0, 300 * US + key * 20 * US, 500 * MS);
+}
+
+static void not_placed(struct sim_scenario *sc, uint64_t key)
+{
+	sc->host[0].ack_memory = true;
+	add(sc, "kill-acked", 1, 0, 300 * US + key * 5 * US, 100 * US);
+}
+
+/* Without failover one rail of two ends the connection, while data still comes over the other. */
+static void other_rail(struct sim_scenario *sc, uint64_t key)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+
+	sc->host[0].backup = sc->host[1].backup = false;
+	c->nrails[0] = c->nrails[1] = 2;
+	c->rail[0][1] = c->rail[1][1] = 1;
+	c->messages = 500;
+	add(sc, "qp-error", 1, 1, 500 * US + key * 20 * US, 0);
+}
+
+static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scenario *, uint64_t), uint64_t keys)
+{
+	for (uint64_t key = 1; key <= keys; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		make(&sc, key);
+		sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
+		if (r.finding == SIM_NOTHING)
+			continue;
+		printf("%-18s %s after %llu scenarios\n", sim_mutation_name(SIM_PROTOCOL(mutation), NULL),
+		       sim_finding_name(r.finding), (unsigned long long)key);
+		sim_run_apart(&sc, SIM_SOUND, &r);
+		CHECK_INT(r.finding, SIM_NOTHING);
+		return;
+	}
+	printf("%-18s NOTHING\n", sim_mutation_name(SIM_PROTOCOL(mutation), NULL));
+	CHECK(!"found");
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof(hunts) / sizeof(hunts[0]); i++)
+		hunt(hunts[i].mutation, hunts[i].faults, hunts[i].seeds);
+	written_out(HA_MUTATE_IGNORE_DOUBT, optional, 1500);
+	written_out(HA_MUTATE_IGNORE_SUPERSEDED, optional, 1500);
+	written_out(HA_MUTATE_FORGET_WORD, last_word, 1000);
+	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
+	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);
+	return 0;
+}
