@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install deb demo demo-ina demo-gpu check check-long lab lab-long bench coverage clean help
+.PHONY: all ina install deb demo demo-ina demo-gpu check lint check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -35,6 +35,9 @@ demo-gpu: all ## GPU-initiated traffic on the host: tokens to experts and back (
 check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the core of the lab
 	@scripts/install-deps test lab
 	@scripts/check
+
+lint: all ## calls go down and files do not call in circles
+	@scripts/check-layers
 
 check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
 	@scripts/install-deps test lab
