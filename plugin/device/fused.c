@@ -182,5 +182,10 @@ int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
 	}
 	if (f)
 		props->name = f->name;
+	if (ctx->mpib.on) {
+		/* NCCL knows no other device: its members would be numbers of none. */
+		props->nmembers = 1;
+		props->member[0] = dev;
+	}
 	return 0;
 }
