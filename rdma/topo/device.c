@@ -243,7 +243,10 @@ static void result_log(const struct discovery *d)
 	}
 	if (topo->ndevices)
 		return;
-	if (!d->listed)
+	if (!d->listed && !strcmp(d->config->verbs, "soft"))
+		HA_WARN(NULL, "the software NIC has no device: SOFTROCE_DEVICES must name a loopback subnet, or an address or an interface "
+			"of this machine");
+	else if (!d->listed)
 		HA_WARN(NULL, "no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) and install "
 			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC", d->verbs->name);
 	else if (d->filtered && !topo->down)
