@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* offsets_2_22_3.h - rows of offsets.h for NCCL 2.22.3 */
+SIZE(struct ring, ncclRing, 24)
+OFFSET(struct ring, index, ncclRing, index, 16)
+
+SIZE(struct nvls, ncclNvls, 168)
+OFFSET(struct channel, tree, ncclDevChannel, tree, 32)
+OFFSET(struct channel, collnet_chain, ncclDevChannel, collnetChain, 52)
+OFFSET(struct channel, collnet_direct, ncclDevChannel, collnetDirect, 72)
+OFFSET(struct channel, nvls, ncclDevChannel, nvls, 180)
+
+SIZE(struct kernel_comm, ncclDevComm, 64)
+OFFSET(struct kernel_comm, rank, ncclDevComm, rank, 0)
+OFFSET(struct kernel_comm, rank_count, ncclDevComm, nRanks, 4)
+OFFSET(struct kernel_comm, node, ncclDevComm, node, 8)
+OFFSET(struct kernel_comm, node_count, ncclDevComm, nNodes, 12)
+OFFSET(struct kernel_comm, buffer_bytes, ncclDevComm, buffSizes, 16)
+OFFSET(struct kernel_comm, p2p_chunk_bytes, ncclDevComm, p2pChunkSize, 28)
+OFFSET(struct kernel_comm, work_consumed, ncclDevComm, workConsumed, 32)
+OFFSET(struct kernel_comm, collnet_dense_to_rank, ncclDevComm, collNetDenseToUserRank, 40)
+OFFSET(struct kernel_comm, abort_flag, ncclDevComm, abortFlag, 48)
+OFFSET(struct kernel_comm, channels, ncclDevComm, channels, 56)
+OFFSET(struct kernel_comm_and_channels, channels, ncclDevCommAndChannels, channels, 64)
+
+SIZE(struct work_collective, ncclDevWorkColl, 64)
+OFFSET(struct work_collective, division.count_low, ncclDevWorkColl, cbd.countLo, 24)
+OFFSET(struct work_collective, division.count_middle, ncclDevWorkColl, cbd.countMid, 32)
+OFFSET(struct work_collective, division.count_high, ncclDevWorkColl, cbd.countHi, 40)
+OFFSET(struct work_collective, collnet.count, ncclDevWorkColl, collnet.count, 24)
+OFFSET(struct work_collective, collnet.chunk_count, ncclDevWorkColl, collnet.chunkCount, 32)
+OFFSET(struct work_collective, argument, ncclDevWorkColl, redOpArg, 56)
+
+SIZE(struct work_registered, ncclDevWorkCollReg, 256)
+OFFSET(struct work_registered, down_inputs, ncclDevWorkCollReg, dnInputs, 64)
+OFFSET(struct work_registered, down_outputs, ncclDevWorkCollReg, dnOutputs, 128)
+OFFSET(struct work_registered, up_outputs, ncclDevWorkCollReg, upOutputs, 192)
