@@ -13,7 +13,7 @@
 #define HEAR_BYTES 16384 /* read at once */
 
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
-		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner, struct ha_stream **stream)
+		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream)
 {
 	struct ha_stream *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -23,8 +23,7 @@ int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 		s->conn = conn;
 		s->owner = owner;
 		s->watch.ready = ready;
-		s->watch.fd = ctx->oob->fd(conn);
-		err = ha_loop_add(&ctx->loop, &s->watch, connecting ? EPOLLOUT : EPOLLIN);
+		err = ha_watch_add(ctx, &s->watch, ctx->oob->fd(conn), connecting ? EPOLLOUT : EPOLLIN);
 	}
 	if (err) {
 		ctx->oob->close(conn);
@@ -40,7 +39,7 @@ int ha_stream_connected(struct ha_stream *s)
 	int err = s->ctx->oob->connected(s->conn);
 
 	if (!err)
-		(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN);
+		ha_watch_events(s->ctx, &s->watch, EPOLLIN);
 	return err;
 }
 
@@ -73,7 +72,7 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 		return -ENOMEM;
 	s->out_len = (uint32_t)(size - sent);
 	memcpy(s->out, (const char *)bytes + sent, s->out_len);
-	(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
+	ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
 	return -EAGAIN;
 }
 
@@ -90,14 +89,14 @@ int ha_stream_flush(struct ha_stream *s)
 		ssize_t n = s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
 
 		if (n == -EAGAIN || n == 0) {
-			(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
+			ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
 			return -EAGAIN;
 		}
 		if (n < 0)
 			return (int)n;
 		s->out_sent += (uint32_t)n;
 	}
-	(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN);
+	ha_watch_events(s->ctx, &s->watch, EPOLLIN);
 	return 0;
 }
 
@@ -191,7 +190,7 @@ void ha_stream_close(struct ha_stream *s)
 {
 	if (!s)
 		return;
-	ha_loop_remove(&s->ctx->loop, &s->watch);
+	ha_watch_remove(s->ctx, &s->watch);
 	s->ctx->oob->close(s->conn);
 	free(s->out);
 	free(s);
@@ -212,14 +211,14 @@ static int swallow(struct ha_stream *s)
 	return n == -EAGAIN ? 0 : -EPIPE;
 }
 
-static void leaving_ready(struct ha_watch *watch, uint32_t events)
+static void leaving_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 {
 	struct ha_stream *s = (struct ha_stream *)watch;
 	int err = ha_stream_flush(s);
 
 	if ((err && err != -EAGAIN) || swallow(s))
 		s->leave_at = 0; /* the next look ends it */
-	(void)events;
+	(void)ctx;
 }
 
 void ha_stream_leave(struct ha_stream *s, const void *message)
@@ -234,8 +233,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 	s->owner = NULL;
 	s->watch.ready = leaving_ready;
 	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
-	s->watch.fd = ctx->oob->fd(s->conn);
-	if (ha_loop_add(&ctx->loop, &s->watch, EPOLLIN)) {
+	if (ha_watch_add(ctx, &s->watch, ctx->oob->fd(s->conn), EPOLLIN)) {
 		ha_stream_close(s);
 		return;
 	}
@@ -244,7 +242,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 		s->next->pprev = &s->next;
 	s->pprev = &ctx->leaving;
 	ctx->leaving = s;
-	ha_loop_wake(&ctx->loop);
+	ha_service_wake(ctx);
 }
 
 void ha_stream_part(struct ha_stream *s)
@@ -264,7 +262,7 @@ uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now)
 	for (s = ctx->leaving; s; s = next) {
 		next = s->next;
 		if (ctx->soft_oob)
-			leaving_ready(&s->watch, 0);
+			leaving_ready(ctx, &s->watch);
 		if (now >= s->leave_at)
 			ha_stream_part(s);
 		else if (s->leave_at < due)

@@ -145,12 +145,9 @@ static void drain(struct ha_ctx *ctx, struct ha_device *dev)
 	}
 }
 
-static void events_ready(struct ha_watch *watch, uint32_t events)
+static void events_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 {
-	struct ha_device *dev = (struct ha_device *)((char *)watch - offsetof(struct ha_device, events));
-
-	drain(dev->ctx, dev);
-	(void)events;
+	drain(ctx, (struct ha_device *)((char *)watch - offsetof(struct ha_device, events)));
 }
 
 /* The first port of a context speaks for all. */
@@ -176,17 +173,12 @@ int ha_events_watch(struct ha_device *dev)
 			strerror(-err));
 		return 0;
 	}
-	dev->events.fd = context->async_fd;
-	err = ha_loop_add(&dev->ctx->loop, &dev->events, EPOLLIN);
-	if (err)
-		dev->events.fd = -1;
-	return err;
+	return ha_watch_add(dev->ctx, &dev->events, context->async_fd, EPOLLIN);
 }
 
 void ha_events_unwatch(struct ha_device *dev)
 {
-	ha_loop_remove(&dev->ctx->loop, &dev->events);
-	dev->events.fd = -1;
+	ha_watch_remove(dev->ctx, &dev->events);
 }
 
 void ha_events_poll(struct ha_ctx *ctx)

@@ -94,9 +94,8 @@ void ha_pending_unlink(struct ha_pending *p)
 		p->next->pprev = p->pprev;
 }
 
-void ha_pending_ready(struct ha_watch *watch, uint32_t events)
+void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 {
-	(void)events;
 	((struct ha_pending *)((struct ha_stream *)watch)->owner)->runnable = true;
 }
 
@@ -197,7 +196,7 @@ static int step(struct ha_pending *p, int *state)
 			return next;
 		if (next == HA_PENDING_UP)
 			return 1;
-		p->ctx->loop.worked = true;
+		ha_service_worked(p->ctx);
 		*state = next;
 		atomic_store_explicit(&p->state, next, memory_order_relaxed);
 	}

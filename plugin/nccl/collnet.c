@@ -184,11 +184,10 @@ static enum verdict ask(const struct ha_config *config)
 
 ncclResult_t ha_nccl_collnet_devices(int *ndev)
 {
-	struct ha_ctx *core = ha_plugin_core();
 	enum verdict verdict;
 
 	*ndev = 0;
-	if (!core)
+	if (!ha_plugin_core())
 		return ncclSuccess;
 	pthread_mutex_lock(&collnet.lock);
 	if (collnet.verdict == UNASKED)
@@ -196,9 +195,8 @@ ncclResult_t ha_nccl_collnet_devices(int *ndev)
 	verdict = collnet.verdict;
 	pthread_mutex_unlock(&collnet.lock);
 	if (verdict == THERE)
-		*ndev = ha_vdevice_count(core, HA_VDEVICE_COLLNET);
-	else
-		give_back_references();
+		return ha_net_devices(ndev);
+	give_back_references();
 	return ncclSuccess;
 }
 

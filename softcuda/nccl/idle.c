@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "softcuda/nccl/idle.h"
+
+#include <time.h>
+
+#define POLLS_WITHOUT_YIELD 50u
+#define YIELD_NS (200 * HA_NS_PER_US)
+#define NAP_MAX_NS (50 * HA_NS_PER_US)
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static void nap(uint64_t idle_ns)
+{
+	uint64_t ns = ha_nap_ns(idle_ns);
+	struct timespec pause = { 0 };
+
+	if (ns > NAP_MAX_NS)
+		ns = NAP_MAX_NS;
+	pause.tv_nsec = (long)ns;
+	nanosleep(&pause, NULL);
+}
+
+void wait_idle(struct idle *idle)
+{
+	uint64_t now;
+
+	idle->polls++;
+	if (idle->polls < POLLS_WITHOUT_YIELD) {
+		relax();
+		return;
+	}
+	now = ha_clock_now(&ha_clock_live);
+	if (idle->polls == POLLS_WITHOUT_YIELD)
+		idle->since_ns = now;
+	if (now - idle->since_ns < YIELD_NS && ha_yield(&idle->yield))
+		return;
+	nap(now - idle->since_ns);
+}
