@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "softcuda/runtime/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A gap between allocations. The list is sorted by offset, and no two gaps touch. */
+struct gap {
+	struct gap *next;
+	size_t offset;
+	size_t size;
+};
+
+struct arena {
+	char *base;
+	size_t capacity;
+	int descriptor;
+	pthread_mutex_t lock; /* protects gaps and free_bytes */
+	struct gap *gaps;
+	size_t free_bytes;
+};
+
+static size_t round_to_pages(size_t size)
+{
+	return (size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
+}
+
+/* Map the file. A core dump must not contain it: reading the gaps would create their pages. */
+static bool map_arena(struct arena *arena)
+{
+	void *base = mmap(NULL, arena->capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena->descriptor, 0);
+	if (base == MAP_FAILED)
+		return false;
+	madvise(base, arena->capacity, MADV_DONTDUMP);
+	madvise(base, arena->capacity, MADV_DONTFORK);
+	arena->base = base;
+	return true;
+}
+
+static bool open_arena(struct arena *arena, const char *name)
+{
+	arena->descriptor = memfd_create(name, MFD_CLOEXEC);
+	if (arena->descriptor < 0)
+		return false;
+	if (ftruncate(arena->descriptor, (off_t)arena->capacity) == 0 && map_arena(arena))
+		return true;
+	int error = errno;
+	close(arena->descriptor);
+	errno = error;
+	return false;
+}
+
+struct arena *create_arena(const char *name, size_t capacity)
+{
+	struct arena *arena = calloc(1, sizeof(*arena));
+	struct gap *whole = calloc(1, sizeof(*whole));
+	if (arena == NULL || whole == NULL) {
+		free(arena);
+		free(whole);
+		errno = ENOMEM;
+		return NULL;
+	}
+	arena->capacity = capacity;
+	if (!open_arena(arena, name)) {
+		free(arena);
+		free(whole);
+		return NULL;
+	}
+	pthread_mutex_init(&arena->lock, NULL);
+	whole->size = capacity;
+	arena->gaps = whole;
+	arena->free_bytes = capacity;
+	return arena;
+}
+
+int64_t allocate_pages(struct arena *arena, size_t size)
+{
+	int64_t offset = -1;
+
+	if (size > arena->capacity)
+		return -1;
+	size = round_to_pages(size);
+	pthread_mutex_lock(&arena->lock);
+	for (struct gap **link = &arena->gaps; *link != NULL; link = &(*link)->next) {
+		struct gap *gap = *link;
+		if (gap->size < size)
+			continue;
+		offset = (int64_t)gap->offset;
+		gap->offset += size;
+		gap->size -= size;
+		arena->free_bytes -= size;
+		if (gap->size == 0) {
+			*link = gap->next;
+			free(gap);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&arena->lock);
+	return offset;
+}
+
+/* Without memory for a gap its pages are lost for this process; nothing worse. */
+static void insert_gap_locked(struct arena *arena, struct gap **link, size_t offset, size_t size)
+{
+	struct gap *gap = malloc(sizeof(*gap));
+	if (gap == NULL)
+		return;
+	*gap = (struct gap){.next = *link, .offset = offset, .size = size};
+	*link = gap;
+	arena->free_bytes += size;
+}
+
+/* Join `gap` with its successor where they touch. */
+static void join_next_locked(struct gap *gap)
+{
+	struct gap *next = gap->next;
+	if (next == NULL || gap->offset + gap->size != next->offset)
+		return;
+	gap->size += next->size;
+	gap->next = next->next;
+	free(next);
+}
+
+static void add_gap_locked(struct arena *arena, size_t offset, size_t size)
+{
+	struct gap *before = NULL;
+	struct gap **link = &arena->gaps;
+	while (*link != NULL && (*link)->offset < offset) {
+		before = *link;
+		link = &before->next;
+	}
+	if (before != NULL && before->offset + before->size == offset) {
+		before->size += size;
+		arena->free_bytes += size;
+		join_next_locked(before);
+		return;
+	}
+	insert_gap_locked(arena, link, offset, size);
+	if (*link != NULL)
+		join_next_locked(*link);
+}
+
+void release_pages(struct arena *arena, size_t offset, size_t size)
+{
+	size = round_to_pages(size);
+	/* Before the gap is there: whoever gets it next must not lose what it wrote. */
+	fallocate(arena->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
+	pthread_mutex_lock(&arena->lock);
+	add_gap_locked(arena, offset, size);
+	pthread_mutex_unlock(&arena->lock);
+}
+
+char *arena_address(const struct arena *arena, size_t offset)
+{
+	return arena->base + offset;
+}
+
+int arena_descriptor(const struct arena *arena)
+{
+	return arena->descriptor;
+}
+
+size_t count_free_bytes(struct arena *arena)
+{
+	pthread_mutex_lock(&arena->lock);
+	size_t bytes = arena->free_bytes;
+	pthread_mutex_unlock(&arena->lock);
+	return bytes;
+}

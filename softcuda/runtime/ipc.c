@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "softcuda/runtime/ipc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softcuda/report.h"
+#include "softcuda/runtime/memory.h"
+#include "softcuda/runtime/process.h"
+
+#define MAGIC 0x6370695464756373ull /* another runtime's handle, or garbage, is told by it */
+
+struct content {
+	uint64_t magic;
+	int32_t pid;
+	int32_t descriptor;
+	uint64_t file_system;
+	uint64_t file;
+	uint64_t offset;
+	uint64_t size;
+	uint32_t device; /* number on the machine */
+	uint32_t zero[3];
+};
+_Static_assert(sizeof(struct content) == sizeof(cudaIpcMemHandle_t), "a handle has 64 bytes");
+
+/* What this process has opened. */
+struct opened {
+	LIST_ENTRY(opened) siblings;
+	struct content content;
+	void *address;
+	size_t span;
+	unsigned count;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static LIST_HEAD(, opened) list = LIST_HEAD_INITIALIZER(list);
+
+cudaError_t make_ipc_handle(const void *pointer, cudaIpcMemHandle_t *handle)
+{
+	struct range range;
+	struct stat status;
+	if (!find_range(pointer, &range) || range.kind != RANGE_DEVICE || range.owner != NULL)
+		return cudaErrorInvalidValue;
+	int descriptor = arena_descriptor(device_arena(find_device(range.device)));
+	if (fstat(descriptor, &status) != 0)
+		return cudaErrorOperatingSystem;
+	struct content content = {
+		.magic = MAGIC,
+		.pid = getpid(),
+		.descriptor = descriptor,
+		.file_system = status.st_dev,
+		.file = status.st_ino,
+		.offset = range.offset,
+		.size = range.size,
+		.device = find_device_number((unsigned)range.device),
+	};
+	memcpy(handle, &content, sizeof(content));
+	return cudaSuccess;
+}
+
+/* The exporting device's ordinal here; if this process does not see the device, the current one stands for it. */
+static int find_ordinal(uint32_t number)
+{
+	for (unsigned i = 0; i < count_devices(); i++)
+		if (find_device_number(i) == number)
+			return (int)i;
+	return current_device();
+}
+
+/* A descriptor of the file that the handle names, or -1 after a line in the log. */
+static int open_file(const struct content *content)
+{
+	char path[64];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", content->pid, content->descriptor);
+	int descriptor = open(path, O_RDWR | O_CLOEXEC);
+	if (descriptor < 0) {
+		report_problem("process %d's device memory cannot be opened (%s: %s); has the process ended, or is it "
+			"another user's or container's?", content->pid, path, strerror(errno));
+		return -1;
+	}
+	if (fstat(descriptor, &status) == 0 && status.st_dev == content->file_system && status.st_ino == content->file)
+		return descriptor;
+	close(descriptor);
+	report_problem("%s is no longer the device memory that a CUDA IPC handle names: its process has ended",
+		path);
+	return -1;
+}
+
+static cudaError_t add_address(const struct content *content, void *address, size_t span)
+{
+	struct range range = {
+		.start = (uintptr_t)address,
+		.size = content->size,
+		.kind = RANGE_IPC,
+		.device = find_ordinal(content->device),
+		.offset = content->offset,
+		.span = span,
+	};
+	return add_range(&range) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static cudaError_t map_locked(const struct content *content, void **pointer)
+{
+	int descriptor = open_file(content);
+	if (descriptor < 0)
+		return cudaErrorMapBufferObjectFailed;
+	size_t span = (content->size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
+	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)content->offset);
+	close(descriptor);
+	if (address == MAP_FAILED)
+		return cudaErrorMapBufferObjectFailed;
+	madvise(address, span, MADV_DONTDUMP);
+	madvise(address, span, MADV_DONTFORK);
+	struct opened *opened = malloc(sizeof(*opened));
+	if (opened == NULL || add_address(content, address, span) != cudaSuccess) {
+		munmap(address, span);
+		free(opened);
+		return cudaErrorMemoryAllocation;
+	}
+	*opened = (struct opened){.content = *content, .address = address, .span = span, .count = 1};
+	LIST_INSERT_HEAD(&list, opened, siblings);
+	*pointer = address;
+	return cudaSuccess;
+}
+
+static bool is_content(const struct content *content)
+{
+	if (content->magic != MAGIC || content->size == 0 || content->offset % ARENA_PAGE != 0)
+		return false;
+	return content->size <= this_machine()->memory && content->offset <= this_machine()->memory - content->size;
+}
+
+cudaError_t open_ipc_handle(const cudaIpcMemHandle_t *handle, void **pointer)
+{
+	struct content content;
+	struct opened *opened;
+	cudaError_t error = cudaSuccess;
+
+	memcpy(&content, handle, sizeof(content));
+	if (!is_content(&content))
+		return cudaErrorInvalidValue;
+	if (content.pid == getpid())
+		return cudaErrorDeviceUninitialized; /* as CUDA: a process does not open its own memory */
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(opened, &list, siblings)
+		if (memcmp(&opened->content, &content, sizeof(content)) == 0)
+			break;
+	if (opened != NULL) {
+		opened->count++;
+		*pointer = opened->address;
+	} else {
+		error = map_locked(&content, pointer);
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+cudaError_t close_ipc_memory(void *pointer)
+{
+	struct opened *opened;
+	struct range range;
+	cudaError_t error = cudaSuccess;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(opened, &list, siblings)
+		if (opened->address == pointer)
+			break;
+	if (opened == NULL) {
+		error = cudaErrorInvalidValue;
+	} else if (--opened->count == 0) {
+		LIST_REMOVE(opened, siblings);
+		remove_range(pointer, RANGE_IPC, &range);
+		munmap(pointer, opened->span);
+		free(opened);
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "softcuda/runtime/launch.h"
+
+#include "softcuda/runtime/device.h"
+#include "softcuda/runtime/submit.h"
+
+cudaError_t launch_kernel(struct kernel_entry *entry, struct launch_shape *shape, void **pointers, void **extra,
+			  cudaStream_t handle)
+{
+	struct stream *stream;
+	struct operation *operation;
+	cudaError_t error = find_stream(handle, &stream);
+	if (error != cudaSuccess)
+		return error;
+	shape->device = stream->device->ordinal;
+	error = create_launch(entry, shape, pointers, extra, &operation);
+	if (error != cudaSuccess)
+		return error;
+	return submit_operation(stream, operation);
+}
