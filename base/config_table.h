@@ -125,10 +125,11 @@ X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", NOW, RAIL
 
 /* Devices and addresses. */
 X(STR, verbs, "HA_NCCL_VERBS", 0, 0, 0, "system", NOW, DEVICES,
-  "Where RDMA devices come from: system (libibverbs.so.1), soft (the software NIC beside the plugin), or the path of "
+  "Where RDMA devices come from: system (libibverbs.so, else libibverbs.so.1, as for NCCL's own transport), soft (the software NIC beside the plugin), or the path of "
   "a library with libibverbs' interface. Wins over NCCL_IBVERBS_LIB, which is not read.")
 X(STR, ib_hca, "NCCL_IB_HCA", 0, 0, 0, "", NOW, DEVICES,
-  "Devices to use: a list of name[:port] prefixes; a leading = wants exact names, a leading ^ excludes the list.")
+  "Devices to use: a list of name[:port[:rail[:plane]]], names being prefixes; a leading = wants exact names, a leading ^ excludes the "
+  "list. NCCL 2.30 and later are told rail and plane, and keep to them.")
 X(BOOL, ib_disable, "NCCL_IB_DISABLE", 0, 0, 1, "", NOW, DEVICES,
   "1 = use no RDMA device; the plugin then finds none and NCCL looks for another transport.")
 X(BOOL, ib_merge_vfs, "NCCL_IB_MERGE_VFS", 1, 0, 1, "", NOW, DEVICES,

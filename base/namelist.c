@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define NUMBER_MAX 65535 /* more than any port, rail or plane */
+#define PORT_MAX 65535 /* more than any port */
 
 /* An unsigned number of `len` bytes; empty is HA_NAMELIST_ANY. */
-static bool number_parse(const char *text, size_t len, int *value)
+static bool number_parse(const char *text, size_t len, int max, int *value)
 {
 	int v = 0;
 
@@ -19,7 +19,7 @@ static bool number_parse(const char *text, size_t len, int *value)
 		if (text[i] < '0' || text[i] > '9')
 			return false;
 		v = v * 10 + (text[i] - '0');
-		if (v > NUMBER_MAX)
+		if (v > max)
 			return false;
 	}
 	*value = v;
@@ -29,6 +29,7 @@ static bool number_parse(const char *text, size_t len, int *value)
 static bool item_parse(struct ha_namelist_item *item, const char *text, size_t len)
 {
 	int *const numbers[] = { &item->port, &item->rail, &item->plane };
+	static const int max[] = { PORT_MAX, HA_NAMELIST_RAIL_MAX, HA_NAMELIST_PLANE_MAX };
 	const char *end = text + len;
 	const char *colon = memchr(text, ':', len);
 	size_t name_len = colon ? (size_t)(colon - text) : len;
@@ -43,7 +44,7 @@ static bool item_parse(struct ha_namelist_item *item, const char *text, size_t l
 		const char *next = memchr(part, ':', (size_t)(end - part));
 
 		text = next ? next : end;
-		if (!number_parse(part, (size_t)(text - part), numbers[i]))
+		if (!number_parse(part, (size_t)(text - part), max[i], numbers[i]))
 			return false;
 	}
 	return text == end;

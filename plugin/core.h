@@ -70,6 +70,7 @@ struct ha_dev_props {
 	int max_recvs;
 	size_t max_p2p_bytes;
 	size_t max_coll_bytes;
+	int rail_id, plane_id; /* of the fabric, as NCCL_IB_HCA names them; -1: not named, or several rails */
 	int nmembers; /* 1, or of how many it was fused */
 	int member[HA_MAX_RAILS];
 };

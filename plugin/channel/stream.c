@@ -13,7 +13,7 @@
 #define HEAR_BYTES 16384 /* read at once */
 
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
-		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream)
+		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner, struct ha_stream **stream)
 {
 	struct ha_stream *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -23,7 +23,8 @@ int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 		s->conn = conn;
 		s->owner = owner;
 		s->watch.ready = ready;
-		err = ha_watch_add(ctx, &s->watch, ctx->oob->fd(conn), connecting ? EPOLLOUT : EPOLLIN);
+		s->watch.fd = ctx->oob->fd(conn);
+		err = ha_loop_add(&ctx->loop, &s->watch, connecting ? EPOLLOUT : EPOLLIN);
 	}
 	if (err) {
 		ctx->oob->close(conn);
@@ -39,7 +40,7 @@ int ha_stream_connected(struct ha_stream *s)
 	int err = s->ctx->oob->connected(s->conn);
 
 	if (!err)
-		ha_watch_events(s->ctx, &s->watch, EPOLLIN);
+		(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN);
 	return err;
 }
 
@@ -72,7 +73,7 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 		return -ENOMEM;
 	s->out_len = (uint32_t)(size - sent);
 	memcpy(s->out, (const char *)bytes + sent, s->out_len);
-	ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
+	(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
 	return -EAGAIN;
 }
 
@@ -89,14 +90,14 @@ int ha_stream_flush(struct ha_stream *s)
 		ssize_t n = s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
 
 		if (n == -EAGAIN || n == 0) {
-			ha_watch_events(s->ctx, &s->watch, EPOLLIN | EPOLLOUT);
+			(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
 			return -EAGAIN;
 		}
 		if (n < 0)
 			return (int)n;
 		s->out_sent += (uint32_t)n;
 	}
-	ha_watch_events(s->ctx, &s->watch, EPOLLIN);
+	(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN);
 	return 0;
 }
 
@@ -190,7 +191,7 @@ void ha_stream_close(struct ha_stream *s)
 {
 	if (!s)
 		return;
-	ha_watch_remove(s->ctx, &s->watch);
+	ha_loop_remove(&s->ctx->loop, &s->watch);
 	s->ctx->oob->close(s->conn);
 	free(s->out);
 	free(s);
@@ -211,14 +212,14 @@ static int swallow(struct ha_stream *s)
 	return n == -EAGAIN ? 0 : -EPIPE;
 }
 
-static void leaving_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+static void leaving_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_stream *s = (struct ha_stream *)watch;
 	int err = ha_stream_flush(s);
 
 	if ((err && err != -EAGAIN) || swallow(s))
 		s->leave_at = 0; /* the next look ends it */
-	(void)ctx;
+	(void)events;
 }
 
 void ha_stream_leave(struct ha_stream *s, const void *message)
@@ -233,7 +234,8 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 	s->owner = NULL;
 	s->watch.ready = leaving_ready;
 	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
-	if (ha_watch_add(ctx, &s->watch, ctx->oob->fd(s->conn), EPOLLIN)) {
+	s->watch.fd = ctx->oob->fd(s->conn);
+	if (ha_loop_add(&ctx->loop, &s->watch, EPOLLIN)) {
 		ha_stream_close(s);
 		return;
 	}
@@ -242,7 +244,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 		s->next->pprev = &s->next;
 	s->pprev = &ctx->leaving;
 	ctx->leaving = s;
-	ha_service_wake(ctx);
+	ha_loop_wake(&ctx->loop);
 }
 
 void ha_stream_part(struct ha_stream *s)
@@ -262,7 +264,7 @@ uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now)
 	for (s = ctx->leaving; s; s = next) {
 		next = s->next;
 		if (ctx->soft_oob)
-			leaving_ready(ctx, &s->watch);
+			leaving_ready(&s->watch, 0);
 		if (now >= s->leave_at)
 			ha_stream_part(s);
 		else if (s->leave_at < due)

@@ -4,7 +4,7 @@
 #define HA_CORE_STREAM_H
 
 #include "plugin/channel/oob.h"
-#include "plugin/connect/service.h"
+#include "base/loop.h"
 
 struct ha_ctx;
 
@@ -41,7 +41,7 @@ struct ha_stream {
 
 /* Takes conn, also on failure. connecting: it is still on its way to being connected. */
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
-		  void (*ready)(struct ha_ctx *ctx, struct ha_watch *watch), void *owner, struct ha_stream **stream);
+		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner, struct ha_stream **stream);
 /* -EAGAIN until it is connected. */
 int ha_stream_connected(struct ha_stream *s);
 /* Send message->header.length bytes; nothing else may be on its way out. -EAGAIN: flush on. */

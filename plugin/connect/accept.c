@@ -73,9 +73,10 @@ static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
 	ctx->driven = p;
 }
 
-static void listen_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+static void listen_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_listen *l = (struct ha_listen *)watch;
+	struct ha_ctx *ctx = l->ctx;
 	struct ha_oob_conn *conn;
 	int err = 0;
 
@@ -89,6 +90,7 @@ static void listen_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 			strerror(-err));
 		ha_service_mute_listeners(ctx);
 	}
+	(void)events;
 }
 
 static struct ha_listen *first_listen(struct ha_ctx *ctx)
@@ -106,13 +108,13 @@ static struct ha_listen *first_listen(struct ha_ctx *ctx)
 void ha_listens_poll(struct ha_ctx *ctx)
 {
 	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
-		listen_ready(ctx, &l->watch);
+		listen_ready(&l->watch, 0);
 }
 
 void ha_listens_watch(struct ha_ctx *ctx, bool on)
 {
 	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
-		ha_watch_events(ctx, &l->watch, on ? EPOLLIN : 0);
+		(void)ha_loop_change(&ctx->loop, &l->watch, on ? EPOLLIN : 0);
 }
 
 void ha_accept_drop(struct ha_pending *p)
@@ -304,7 +306,8 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	}
 	fill_handle(l, &addr, handle);
 	l->watch.ready = listen_ready;
-	err = ha_watch_add(ctx, &l->watch, ctx->oob->fd(l->oob), EPOLLIN);
+	l->watch.fd = ctx->oob->fd(l->oob);
+	err = ha_loop_add(&ctx->loop, &l->watch, EPOLLIN);
 	if (err) {
 		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot watch a listener: %s", strerror(-err));
 		goto close_oob;
@@ -355,7 +358,7 @@ int ha_close_listen(struct ha_listen *l)
 	struct ha_pending *all, *next;
 
 	pthread_mutex_lock(&ctx->drive);
-	ha_watch_remove(ctx, &l->watch);
+	ha_loop_remove(&ctx->loop, &l->watch);
 	pthread_mutex_lock(&ctx->lock);
 	*l->pprev = l->next;
 	if (l->next)

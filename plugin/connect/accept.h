@@ -4,7 +4,7 @@
 #define HA_CORE_ACCEPT_H
 
 #include "plugin/connect/pending.h"
-#include "plugin/connect/service.h"
+#include "base/loop.h"
 
 struct ha_listen {
 	struct ha_watch watch; /* first, so that ready() finds the listener */

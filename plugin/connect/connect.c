@@ -215,7 +215,7 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 	p->next_driven = ctx->incoming;
 	ctx->incoming = p;
 	pthread_mutex_unlock(&ctx->lock);
-	ha_service_wake(ctx);
+	ha_loop_wake(&ctx->loop);
 	return 0;
 }
 

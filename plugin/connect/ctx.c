@@ -105,7 +105,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	*out = NULL;
 	if (!ctx)
 		return -ENOMEM;
-	ctx->service.epoll = -1;
+	ctx->loop.fd = -1;
 	pthread_mutex_init(&ctx->drive, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ha_reaper_open(ctx);

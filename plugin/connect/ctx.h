@@ -12,6 +12,7 @@
 #define HA_CORE_CTX_H
 
 #include "base/config.h"
+#include "base/loop.h"
 #include "plugin/balance/advice.h"
 #include "plugin/core.h"
 #include "plugin/device/fused.h"
@@ -50,6 +51,7 @@ struct ha_ctx {
 	struct ha_advice advice;
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
+	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
 	struct ha_reaper reaper;
 	struct ha_hookups hookups;
@@ -76,7 +78,7 @@ struct ha_ctx {
 /* Run one round if nobody else is running one. For calls that wait and have no service thread. */
 static inline bool ha_ctx_self_driven(const struct ha_ctx *ctx)
 {
-	return !ctx->service.running;
+	return !ctx->loop.threaded;
 }
 
 #endif

@@ -145,9 +145,12 @@ static void drain(struct ha_ctx *ctx, struct ha_device *dev)
 	}
 }
 
-static void events_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+static void events_ready(struct ha_watch *watch, uint32_t events)
 {
-	drain(ctx, (struct ha_device *)((char *)watch - offsetof(struct ha_device, events)));
+	struct ha_device *dev = (struct ha_device *)((char *)watch - offsetof(struct ha_device, events));
+
+	drain(dev->ctx, dev);
+	(void)events;
 }
 
 /* The first port of a context speaks for all. */
@@ -173,12 +176,17 @@ int ha_events_watch(struct ha_device *dev)
 			strerror(-err));
 		return 0;
 	}
-	return ha_watch_add(dev->ctx, &dev->events, context->async_fd, EPOLLIN);
+	dev->events.fd = context->async_fd;
+	err = ha_loop_add(&dev->ctx->loop, &dev->events, EPOLLIN);
+	if (err)
+		dev->events.fd = -1;
+	return err;
 }
 
 void ha_events_unwatch(struct ha_device *dev)
 {
-	ha_watch_remove(dev->ctx, &dev->events);
+	ha_loop_remove(&dev->ctx->loop, &dev->events);
+	dev->events.fd = -1;
 }
 
 void ha_events_poll(struct ha_ctx *ctx)

@@ -245,7 +245,7 @@ static void stream_ended(struct ha_bundle *b, int err)
 	if (err == -EPROTO) {
 		/* Left open, so that the peer does not take its end for our death. */
 		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
-		ha_watch_remove(b->ctx, &b->stream->watch);
+		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
 		b->stream->deaf = true;
 		return;
 	}
@@ -288,7 +288,7 @@ static void hear(void *arg, const union ha_message *m)
 	} /* else it is late, for a connection that is closed, or from a newer version */
 }
 
-static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+static void bundle_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
 	int err;
@@ -302,7 +302,7 @@ static void bundle_ready(struct ha_ctx *ctx, struct ha_watch *watch)
 		b->stream_error = err;
 		ha_due_now(b);
 	}
-	(void)ctx;
+	(void)events;
 }
 
 void ha_bundle_hear(struct ha_bundle *b)
@@ -321,7 +321,7 @@ void ha_bundles_poll(struct ha_ctx *ctx)
 {
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
 		if (b->stream)
-			bundle_ready(ctx, &b->stream->watch);
+			bundle_ready(&b->stream->watch, 0);
 }
 
 static void say_launched(const struct ha_bundle *b)
@@ -376,7 +376,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 		b->next->pprev = b->pprev;
 	ha_peer_leave(b);
 	if (b->stream && !b->stream->deaf)
-		ha_watch_remove(b->ctx, &b->stream->watch);
+		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
 }
 
 /* What has arrived but nobody has asked for (optional receives) counts as arrived. */

@@ -94,8 +94,9 @@ void ha_pending_unlink(struct ha_pending *p)
 		p->next->pprev = p->pprev;
 }
 
-void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch)
+void ha_pending_ready(struct ha_watch *watch, uint32_t events)
 {
+	(void)events;
 	((struct ha_pending *)((struct ha_stream *)watch)->owner)->runnable = true;
 }
 
@@ -196,7 +197,7 @@ static int step(struct ha_pending *p, int *state)
 			return next;
 		if (next == HA_PENDING_UP)
 			return 1;
-		ha_service_worked(p->ctx);
+		p->ctx->loop.worked = true;
 		*state = next;
 		atomic_store_explicit(&p->state, next, memory_order_relaxed);
 	}

@@ -80,7 +80,7 @@ void ha_pending_forget(struct ha_pending *p);
  * of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
 /* ready() of a pending connection's stream. */
-void ha_pending_ready(struct ha_ctx *ctx, struct ha_watch *watch);
+void ha_pending_ready(struct ha_watch *watch, uint32_t events);
 /* tell() of its queue pairs. */
 void ha_pending_connected(void *pending);
 

@@ -16,88 +16,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#define EVENTS 64      /* handled by one round */
 #define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
 #define SOFT_POLL_MS 1 /* how often streams without descriptors are looked at */
-
-int ha_watch_add(struct ha_ctx *ctx, struct ha_watch *watch, int fd, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.ptr = watch };
-
-	watch->fd = fd;
-	watch->events = events;
-	if (fd < 0)
-		return 0;
-	if (epoll_ctl(ctx->service.epoll, EPOLL_CTL_ADD, fd, &e)) {
-		watch->fd = -1;
-		return -errno;
-	}
-	return 0;
-}
-
-void ha_watch_events(struct ha_ctx *ctx, struct ha_watch *watch, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.ptr = watch };
-
-	if (watch->fd < 0 || watch->events == events)
-		return;
-	watch->events = events;
-	epoll_ctl(ctx->service.epoll, EPOLL_CTL_MOD, watch->fd, &e);
-}
-
-void ha_watch_remove(struct ha_ctx *ctx, struct ha_watch *watch)
-{
-	if (watch->fd >= 0)
-		epoll_ctl(ctx->service.epoll, EPOLL_CTL_DEL, watch->fd, NULL);
-	watch->fd = -1;
-}
-
-static void wake_ready(struct ha_ctx *ctx, struct ha_watch *watch)
-{
-	uint64_t count;
-
-	(void)!read(watch->fd, &count, sizeof(count));
-}
-
-void ha_service_wake(struct ha_ctx *ctx)
-{
-	uint64_t one = 1;
-
-	if (ctx->service.running)
-		(void)!write(ctx->service.wake.fd, &one, sizeof(one));
-}
-
-void ha_service_worked(struct ha_ctx *ctx)
-{
-	ctx->service.worked = true;
-}
 
 void ha_service_mute_listeners(struct ha_ctx *ctx)
 {
 	ctx->service.muted_until = ha_clock_now(ctx->clock) + MUTE_MS * HA_NS_PER_MS;
 	ha_listens_watch(ctx, false);
-}
-
-/*
- * The pointers that epoll hands out are good: watches are removed under ctx->drive, which we hold, before their owners
- * are freed, and no ready() frees another's watch.
- */
-static void dispatch(struct ha_ctx *ctx)
-{
-	struct epoll_event events[EVENTS];
-	int n = epoll_wait(ctx->service.epoll, events, EVENTS, 0);
-
-	for (int i = 0; i < n; i++) {
-		struct ha_watch *watch = events[i].data.ptr;
-
-		watch->ready(ctx, watch);
-	}
-	if (n > 0)
-		ha_service_worked(ctx);
 }
 
 /* For out-of-band streams and devices without descriptors. */
@@ -129,7 +55,8 @@ static int round_locked(struct ha_ctx *ctx)
 	int timeout;
 
 	ctx->service.rounds++;
-	dispatch(ctx);
+	/* The watches that epoll hands out are good: they are removed under ctx->drive, which we hold, before their owners are freed. */
+	ha_loop_dispatch(&ctx->loop);
 	ask_everybody(ctx);
 	if (ctx->service.muted_until && now >= ctx->service.muted_until) {
 		ctx->service.muted_until = 0;
@@ -165,18 +92,17 @@ static bool stay_awake(struct ha_ctx *ctx)
 {
 	struct ha_service *s = &ctx->service;
 
-	if (s->worked)
+	if (ctx->loop.worked)
 		s->awake = ctx->config.idle_spin_threshold;
 	else if (s->awake > 0)
 		s->awake--;
-	s->worked = false;
+	ctx->loop.worked = false;
 	return s->awake > 0;
 }
 
 static void *service_main(void *arg)
 {
 	struct ha_ctx *ctx = arg;
-	struct epoll_event any;
 	bool stop = false, awake = false;
 	int timeout = 0;
 
@@ -186,7 +112,7 @@ static void *service_main(void *arg)
 			if (!ctx->service.busy)
 				sched_yield();
 		} else {
-			(void)epoll_wait(ctx->service.epoll, &any, 1, timeout);
+			ha_loop_wait(&ctx->loop, timeout);
 		}
 		pthread_mutex_lock(&ctx->drive);
 		timeout = round_locked(ctx);
@@ -215,35 +141,18 @@ static int thread_start(struct ha_ctx *ctx)
 
 int ha_service_open(struct ha_ctx *ctx)
 {
-	struct ha_service *s = &ctx->service;
-	int fd, err = 0;
+	int err = ha_loop_open_wake(&ctx->loop);
 
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	fd = s->epoll < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->wake = (struct ha_watch){ .fd = -1, .ready = wake_ready };
-	if (fd < 0 || (err = ha_watch_add(ctx, &s->wake, fd, EPOLLIN)) != 0) {
-		err = err ? err : -errno;
+	if (err)
 		HA_WARN(NULL,
 			"cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of open files (ulimit -n)",
 			strerror(-err));
-		if (fd >= 0)
-			close(fd);
-		if (s->epoll >= 0)
-			close(s->epoll);
-		s->epoll = -1;
-	}
 	return err;
 }
 
 void ha_service_close(struct ha_ctx *ctx)
 {
-	struct ha_service *s = &ctx->service;
-
-	if (s->epoll < 0)
-		return;
-	close(s->wake.fd);
-	close(s->epoll);
-	s->epoll = -1;
+	ha_loop_close(&ctx->loop);
 }
 
 int ha_service_start(struct ha_ctx *ctx)
@@ -252,11 +161,11 @@ int ha_service_start(struct ha_ctx *ctx)
 
 	if (!ctx->config.use_progress_thread)
 		return 0;
-	ctx->service.running = true; /* before there is a thread that could read it */
+	ctx->loop.threaded = true; /* before there is a thread that could read it */
 	err = thread_start(ctx);
 	if (!err)
 		return 0;
-	ctx->service.running = false;
+	ctx->loop.threaded = false;
 	HA_WARN(NULL, "cannot start the service thread: %s; raise the limit of threads (ulimit -u), or set "
 		"HA_NCCL_USE_PROGRESS_THREAD=0", strerror(-err));
 	return err;
@@ -266,12 +175,12 @@ void ha_service_stop(struct ha_ctx *ctx)
 {
 	struct ha_service *s = &ctx->service;
 
-	if (!s->running)
+	if (!ctx->loop.threaded)
 		return;
 	pthread_mutex_lock(&ctx->drive);
 	s->stop = true;
 	pthread_mutex_unlock(&ctx->drive);
-	ha_service_wake(ctx);
+	ha_loop_wake(&ctx->loop);
 	pthread_join(s->thread, NULL);
-	s->running = false;
+	ctx->loop.threaded = false;
 }

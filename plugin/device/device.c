@@ -305,6 +305,8 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 		.latency_us = 0, /* not measured: NCCL then takes its own estimate for the kind of network */
 		.max_comms = dev->max_comms,
 		.max_recvs = dev->ctx->config.max_recvs,
+		.rail_id = topo->rail_id,
+		.plane_id = topo->plane_id,
 		.max_p2p_bytes = max_message(dev),
 		.max_coll_bytes = max_message(dev),
 	};

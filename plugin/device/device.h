@@ -5,7 +5,7 @@
 
 #include "plugin/device/address.h"
 #include "plugin/core.h"
-#include "plugin/connect/service.h"
+#include "base/loop.h"
 #include "rdma/verbs/ops.h"
 
 #include <infiniband/verbs.h>

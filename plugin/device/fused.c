@@ -148,12 +148,55 @@ int ha_ctx_ndevices(const struct ha_ctx *ctx)
 	return ctx->mpib.on ? 1 : ctx->ndevices;
 }
 
+#define PLANE_SET 0x4000 /* this number stands for several planes: a bit for each, by its place among the planes of this host */
+#define PLANES_MAX 14
+
+/* The places are those of the numbers in ascending order, so that hosts whose devices are listed in another order agree. -1: too many. */
+static int plane_place(const struct ha_ctx *ctx, int plane)
+{
+	int smaller[PLANES_MAX], n = 0;
+
+	for (int i = 0; i < ctx->ndevices; i++) {
+		int other = ctx->devices[i].topo->plane_id, k = 0;
+
+		if (other < 0 || other >= plane)
+			continue;
+		while (k < n && smaller[k] != other)
+			k++;
+		if (k == PLANES_MAX - 1)
+			return -1;
+		smaller[k] = other;
+		n = k == n ? n + 1 : n;
+	}
+	return n;
+}
+
+/* The one plane of all members, the set of their planes, or -1 where a member's is not known. */
+static int fused_plane(const struct ha_ctx *ctx, const struct ha_fused *f)
+{
+	int first = ctx->devices[f->member[0]].topo->plane_id, set = PLANE_SET;
+	bool same = true;
+
+	for (int i = 0; i < f->n; i++) {
+		int plane = ctx->devices[f->member[i]].topo->plane_id;
+		int place = plane < 0 ? -1 : plane_place(ctx, plane);
+
+		if (place < 0)
+			return -1;
+		same &= plane == first;
+		set |= 1 << place;
+	}
+	return same ? first : set;
+}
+
 /* One more member: together they are as fast as all, and can do what each can. */
 static void add_member(struct ha_dev_props *all, const struct ha_dev_props *one)
 {
 	all->speed_mbps += one->speed_mbps;
 	all->ptr_support &= one->ptr_support;
 	all->force_flush |= one->force_flush;
+	if (one->rail_id != all->rail_id)
+		all->rail_id = -1;
 	if (one->latency_us > all->latency_us)
 		all->latency_us = one->latency_us;
 	if (one->max_comms < all->max_comms)
@@ -180,7 +223,14 @@ int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
 		add_member(props, &one);
 		props->member[i] = f->member[i];
 	}
-	if (f)
+	if (f) {
 		props->name = f->name;
+		props->plane_id = fused_plane(ctx, f);
+	}
+	if (ctx->mpib.on) {
+		/* NCCL knows no other device: its members would be numbers of none. */
+		props->nmembers = 1;
+		props->member[0] = dev;
+	}
 	return 0;
 }

@@ -90,7 +90,7 @@ void ha_hookup_run(struct ha_hookup *h)
 	}
 	pthread_mutex_unlock(&all->lock);
 	if (!abandoned)
-		ha_service_wake(ctx);
+		ha_loop_wake(&ctx->loop);
 	else if (!HA_MUTATION(FORGET_HOOKUP))
 		destroy(h);
 }
@@ -347,7 +347,7 @@ uint64_t ha_hookups_round(struct ha_ctx *ctx)
 			break;
 		atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);
 		h->tell(h->arg);
-		ha_service_worked(ctx);
+		ctx->loop.worked = true;
 	}
 	return all->ops || ha_ctx_self_driven(ctx) ? UINT64_MAX : add_if_held_up(ctx);
 }

@@ -36,7 +36,7 @@ void ha_bundle_drive_soon(struct ha_bundle *b)
 	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) & HA_ATTN_DRIVE)
 		return;
 	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
-	ha_service_wake(b->ctx);
+	ha_loop_wake(&b->ctx->loop);
 }
 
 /* Everything that was lost with a rail has found another carrier. */

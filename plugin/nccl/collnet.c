@@ -184,10 +184,11 @@ static enum verdict ask(const struct ha_config *config)
 
 ncclResult_t ha_nccl_collnet_devices(int *ndev)
 {
+	struct ha_ctx *core = ha_plugin_core();
 	enum verdict verdict;
 
 	*ndev = 0;
-	if (!ha_plugin_core())
+	if (!core)
 		return ncclSuccess;
 	pthread_mutex_lock(&collnet.lock);
 	if (collnet.verdict == UNASKED)
@@ -195,8 +196,9 @@ ncclResult_t ha_nccl_collnet_devices(int *ndev)
 	verdict = collnet.verdict;
 	pthread_mutex_unlock(&collnet.lock);
 	if (verdict == THERE)
-		return ha_net_devices(ndev);
-	give_back_references();
+		*ndev = ha_vdevice_count(core, HA_VDEVICE_COLLNET);
+	else
+		give_back_references();
 	return ncclSuccess;
 }
 

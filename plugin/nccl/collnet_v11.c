@@ -41,7 +41,7 @@ static ncclResult_t finalize(void *ctx)
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v11_t *props)
 {
-	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclCollNet_v11_t ncclCollNetPlugin_v11 = {

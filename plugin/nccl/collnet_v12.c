@@ -41,7 +41,7 @@ static ncclResult_t finalize(void *ctx)
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v12_t *props)
 {
-	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclCollNet_v12_t ncclCollNetPlugin_v12 = {

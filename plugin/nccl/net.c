@@ -10,14 +10,14 @@ ncclResult_t ha_net_devices(int *ndev)
 {
 	struct ha_ctx *core = ha_plugin_core();
 
-	*ndev = core ? ha_ctx_ndevices(core) : 0;
+	*ndev = core ? ha_vdevice_count(core, HA_VDEVICE_NET) : 0;
 	return ncclSuccess;
 }
 
 ncclResult_t ha_net_props(int dev, struct ha_dev_props *props)
 {
 	struct ha_ctx *core = ha_plugin_core();
-	int err = core ? ha_ctx_device(core, dev, props) : -ENODEV;
+	int err = core ? ha_vdevice_props(core, dev, props) : -ENODEV;
 
 	if (!err && props->max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES)
 		props->max_p2p_bytes = NCCL_MAX_NET_SIZE_BYTES; /* NCCL refuses a device that claims more */
@@ -35,13 +35,22 @@ int ha_net_members(const struct ha_dev_props *props, int *devs, int max)
 	return n;
 }
 
-ncclResult_t ha_net_make_vdevice(int *dev, int n, int max, const int *devs)
+ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs)
 {
 	struct ha_ctx *core = ha_plugin_core();
 
 	if (n > max)
 		return ha_result(-EINVAL);
-	return ha_result(core ? ha_ctx_fuse(core, devs, n, dev) : -ENODEV);
+	return ha_result(core ? ha_vdevice_make(core, table, devs, n, dev) : -ENODEV);
+}
+
+ncclResult_t ha_net_make_vdevice_kept(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs)
+{
+	ncclResult_t result = ha_net_make_vdevice(table, dev, n, max, devs);
+
+	if (result == ncclSuccess && n > 1)
+		ha_plugin_stay();
+	return result;
 }
 
 /* A comm that comes into being is counted; NULL with success is none yet. */

@@ -10,14 +10,18 @@
 
 #include "plugin/core.h"
 #include "plugin/nccl/abi/types.h"
+#include "plugin/nccl/vdevice.h"
 
+/* Ports, and what makeVDevice has made of them. */
 ncclResult_t ha_net_devices(int *ndev);
 /* A device's facts, as the core has them. */
 ncclResult_t ha_net_props(int dev, struct ha_dev_props *props);
 /* From v9 on: the devices that a device consists of, into devs[max]; returns how many. */
 int ha_net_members(const struct ha_dev_props *props, int *devs, int max);
 /* From v9 on: n of devs[max] as one device. */
-ncclResult_t ha_net_make_vdevice(int *dev, int n, int max, const int *devs);
+ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs);
+/* The same for v9 and v10, whose users keep the numbers over dlclose: the library then stays in memory. */
+ncclResult_t ha_net_make_vdevice_kept(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs);
 
 ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, void *handle,
 			   void **listen_comm);

@@ -96,7 +96,7 @@ static ncclResult_t set_net_attr(void *ctx, ncclNetAttr_v11_t *attr)
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v11_t *props)
 {
-	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclNet_v11_t ncclNetPlugin_v11 = {

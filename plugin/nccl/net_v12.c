@@ -32,8 +32,8 @@ ncclResult_t ha_net_properties_v12(int dev, ncclNetProperties_v12_t *props)
 	props->maxP2pBytes = p.max_p2p_bytes;
 	props->maxCollBytes = p.max_coll_bytes;
 	props->maxMultiRequestSize = 1;
-	props->railId = NCCL_NET_ID_UNDEF; /* how the fabric is wired is not ours to guess */
-	props->planeId = NCCL_NET_ID_UNDEF;
+	props->railId = (int16_t)p.rail_id; /* -1 is NCCL_NET_ID_UNDEF */
+	props->planeId = (int16_t)p.plane_id;
 	return ncclSuccess;
 }
 
@@ -98,7 +98,7 @@ static ncclResult_t set_net_attr(void *ctx, ncclNetAttr_v12_t *attr)
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v12_t *props)
 {
-	return ha_net_make_vdevice(dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclNet_v12_t ncclNetPlugin_v12 = {

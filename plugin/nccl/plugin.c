@@ -16,7 +16,9 @@
 #include "base/log.h"
 #include "plugin/nccl/abi/net_v12.h"
 #include "plugin/nccl/collnet.h"
+#include "plugin/nccl/vdevice.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -76,6 +78,7 @@ static int take_reference(ncclDebugLogger_t logger)
 		return err;
 	}
 	print_devices(core);
+	ha_vdevice_begin();
 	atomic_store_explicit(&plugin.core, core, memory_order_release);
 	plugin.owner = getpid();
 	plugin.users = 1;
@@ -163,6 +166,15 @@ struct ha_ctx *ha_plugin_core(void)
 const struct ha_config *ha_plugin_config(void)
 {
 	return &plugin.config;
+}
+
+void ha_plugin_stay(void)
+{
+	Dl_info self;
+
+	if (!dladdr(&plugin, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
+		HA_WARN(NULL, "the plugin cannot stay loaded (%s): communicators after the last one may miss its fused devices; keep one, "
+			"or set NCCL_NET_MERGE_LEVEL=LOC", dlerror());
 }
 
 void ha_plugin_count_comm(int change)

@@ -288,7 +288,7 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 		pthread_mutex_unlock(&j->lock);
 	}
 	if (!hold && j->status.file.page && !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
-		ha_service_wake(ctx);
+		ha_loop_wake(&ctx->loop);
 }
 
 void ha_journal_hold(struct ha_ctx *ctx)

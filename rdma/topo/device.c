@@ -243,7 +243,10 @@ static void result_log(const struct discovery *d)
 	}
 	if (topo->ndevices)
 		return;
-	if (!d->listed)
+	if (!d->listed && !strcmp(d->config->verbs, "soft"))
+		HA_WARN(NULL, "the software NIC has no device: SOFTROCE_DEVICES must name a loopback subnet, or an address or an interface "
+			"of this machine");
+	else if (!d->listed)
 		HA_WARN(NULL, "no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) and install "
 			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC", d->verbs->name);
 	else if (d->filtered && !topo->down)
@@ -261,7 +264,8 @@ static void config_read(struct discovery *d)
 	bool inet6 = config->ib_addr_family == HA_GID_INET6;
 
 	if (ha_namelist_parse(&d->hcas, config->ib_hca))
-		HA_WARN(NULL, "NCCL_IB_HCA=%s has parts that are no name[:port]; they are ignored", config->ib_hca);
+		HA_WARN(NULL, "NCCL_IB_HCA=%s has parts that are no name[:port[:rail[:plane]]] (rail up to %d, plane up to %d); they are "
+			"ignored", config->ib_hca, HA_NAMELIST_RAIL_MAX, HA_NAMELIST_PLANE_MAX);
 	if (ha_gid_range_parse(&range, config->ib_addr_range, inet6))
 		HA_WARN(NULL, "NCCL_IB_ADDR_RANGE=%s is no %s prefix such as %s; it is ignored", config->ib_addr_range,
 			inet6 ? "IPv6" : "IPv4", inet6 ? "fd00::/8" : "10.0.0.0/8");

@@ -508,17 +508,29 @@ static int soft_open(struct library *lib)
 	return -ENOENT;
 }
 
+/*
+ * NCCL's own transport tries these names in this order. The first may be a link of the development package to the second, or, under
+ * softroce-run, the software NIC; a file of that name without libibverbs' present functions is passed over.
+ */
+static int system_open(struct library *lib)
+{
+	static const char *const names[] = { "libibverbs.so", "libibverbs.so.1" };
+
+	if (library_try(lib, names[0]) && dlvsym(lib->handle, symbol_table[0].name, symbol_table[0].version))
+		return 0;
+	if (library_try(lib, names[1]))
+		return 0;
+	HA_WARN(NULL, "%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set HA_NCCL_VERBS=soft for the software NIC",
+		dlerror());
+	return -ENOENT;
+}
+
 static int library_find(struct library *lib, const char *choice)
 {
 	if (!strcmp(choice, "soft"))
 		return soft_open(lib);
-	if (!*choice || !strcmp(choice, "system")) {
-		if (library_try(lib, "libibverbs.so.1"))
-			return 0;
-		HA_WARN(NULL, "%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set HA_NCCL_VERBS=soft "
-			"for the software NIC", dlerror());
-		return -ENOENT;
-	}
+	if (!*choice || !strcmp(choice, "system"))
+		return system_open(lib);
 	if (library_try(lib, choice))
 		return 0;
 	HA_WARN(NULL, "HA_NCCL_VERBS=%s: %s. Use system, soft, or the path of a libibverbs", choice, dlerror());

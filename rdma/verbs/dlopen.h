@@ -7,7 +7,7 @@
 
 /*
  * Open the library that `choice` (HA_NCCL_VERBS) names:
- *   "system" or ""  libibverbs.so.1 of the system
+ *   "system" or ""  libibverbs.so, else libibverbs.so.1, as NCCL's own transport looks for it
  *   "soft"          the software NIC: softroce/libsoftroce.so beside the file that holds this code (plugin or
  *                   program), then libsoftroce.so on the loader's path
  *   a path          that file

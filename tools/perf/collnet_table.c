@@ -14,6 +14,7 @@
 #include "plugin/nccl/abi/net_v8.h"
 #include "plugin/nccl/abi/net_v9.h"
 #include "tools/job/fault.h"
+#include "tools/perf/logger.h"
 
 /* The table as each kind of version lays it out. */
 static const ncclCollNet_v7_t *v7(const struct ha_collnet_table *t)
@@ -40,8 +41,8 @@ int ha_collnet_table_check(const struct ha_collnet_table *t, ncclResult_t result
 {
 	if (result == ncclSuccess)
 		return 0;
-	return ha_fault(-EIO, "%s: collnet of plugin '%s' (v%d) returned %d; NCCL_DEBUG=WARN shows its own words", what, t->name, t->version,
-			result);
+	return ha_fault(-EIO, "%s: collnet of plugin '%s' (v%d) returned %d%s%s", what, t->name, t->version, result,
+			*ha_logger_last_warning() ? "; its last warning: " : "", ha_logger_last_warning());
 }
 
 int ha_collnet_table_open(struct ha_collnet_table *t, const struct ha_plugin *plugin, int version, ncclDebugLogger_t logger)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,6 +42,11 @@ static struct {
 	FILE *out;
 	char host[64];
 } logger;
+
+static struct {
+	pthread_mutex_t lock;
+	char text[768];
+} warning = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static ncclDebugLogLevel level_parse(const char *text)
 {
@@ -111,11 +117,33 @@ void ha_logger_open(int rank)
 	logger.out = file_open(getenv("NCCL_DEBUG_FILE"));
 }
 
+const char *ha_logger_last_warning(void)
+{
+	static __thread char copy[sizeof(warning.text)];
+
+	pthread_mutex_lock(&warning.lock);
+	memcpy(copy, warning.text, sizeof(copy));
+	pthread_mutex_unlock(&warning.lock);
+	return copy;
+}
+
+static void warning_keep(const char *format, va_list args)
+{
+	pthread_mutex_lock(&warning.lock);
+	vsnprintf(warning.text, sizeof(warning.text), format, args);
+	pthread_mutex_unlock(&warning.lock);
+}
+
 void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...)
 {
 	char text[2048];
 	va_list args;
 
+	if (level == NCCL_LOG_WARN) {
+		va_start(args, format);
+		warning_keep(format, args);
+		va_end(args);
+	}
 	if (!logger.out || logger.level < level || logger.level == NCCL_LOG_NONE)
 		return;
 	if (level != NCCL_LOG_WARN && !(subsys & logger.mask))

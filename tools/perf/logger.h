@@ -12,6 +12,12 @@
 void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/*
+ * The last warning that a plugin has logged, whether NCCL_DEBUG shows it or not; "" when there is none. A copy, which lasts until this
+ * thread asks again.
+ */
+const char *ha_logger_last_warning(void);
+
 /* Names the rank in the lines to come (NCCL's lines name the GPU at that place). */
 void ha_logger_open(int rank);
 

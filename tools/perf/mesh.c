@@ -46,16 +46,24 @@ static int device_of(const struct ha_mesh *mesh, const struct ha_place *place, i
 	return dev == HA_DEV_FUSED ? mesh->fused : dev;
 }
 
+/* NCCL never looks at the number that makeVDevice returns: it finds the device behind the ports, as far as devices() reaches then. */
 static int devices_fuse(struct ha_mesh *mesh)
 {
 	const struct ha_options *o = mesh->options;
 	const struct ha_plugin_abi *abi = mesh->plugin.abi;
+	int err, devices = 0;
 
 	if (o->dev != HA_DEV_FUSED)
 		return 0;
 	if (!abi->fuse)
 		return ha_fault(-EINVAL, "version %d of the net interface fuses no devices; 9 and later do", abi->version);
-	return ha_plugin_check(&mesh->plugin, abi->fuse(&mesh->plugin, &mesh->fused, o->nfused, o->fused), "makeVDevice");
+	err = ha_plugin_check(&mesh->plugin, abi->fuse(&mesh->plugin, &mesh->fused, o->nfused, o->fused), "makeVDevice");
+	if (!err)
+		err = ha_plugin_check(&mesh->plugin, mesh->plugin.count(&devices), "devices");
+	if (!err && mesh->fused >= devices)
+		err = ha_fault(-EPROTO, "plugin '%s' has made device %d of several, and counts %d devices: NCCL would not find it",
+			       mesh->plugin.name, mesh->fused, devices);
+	return err;
 }
 
 /* --- what to connect --------------------------------------------------------------------------------------------- */

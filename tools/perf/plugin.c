@@ -28,13 +28,17 @@ static const char *result_name(ncclResult_t result)
 	return (unsigned)result < sizeof(names) / sizeof(names[0]) ? names[result] : "an unknown result";
 }
 
+/* What failed during init the plugin has just explained; later its last warning may be an old one. */
 int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const char *what)
 {
+	const char *link = plugin->initialized ? "; its last warning: " : ": ", *warning;
+
 	if (result == ncclSuccess)
 		return 0;
-	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s", what, plugin->name, plugin->abi->version,
-			result, result_name(result),
-			getenv("NCCL_DEBUG") ? "" : "; NCCL_DEBUG=WARN shows its own words");
+	warning = ha_logger_last_warning();
+	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s%s", what, plugin->name, plugin->abi->version,
+			result, result_name(result), *warning ? link : "; it has logged no warning (NCCL_DEBUG=INFO shows all lines)",
+			warning);
 }
 
 ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t plugin_id, void *data)
@@ -138,8 +142,8 @@ int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint
 	plugin->initialized = true;
 	err = ha_plugin_check(plugin, plugin->count(&plugin->devices), "devices");
 	if (!err && plugin->devices <= 0)
-		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)",
-			       plugin->name);
+		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)%s%s", plugin->name,
+			       *ha_logger_last_warning() ? ": " : "", ha_logger_last_warning());
 	if (err)
 		ha_plugin_close(plugin);
 	return err;

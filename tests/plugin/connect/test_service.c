@@ -54,7 +54,7 @@ static uint64_t wake(struct ha_ctx *ctx, bool mute)
 	pthread_mutex_lock(&ctx->drive);
 	if (mute)
 		ha_service_mute_listeners(ctx);
-	ha_service_wake(ctx);
+	ha_loop_wake(&ctx->loop);
 	n = ctx->service.rounds;
 	pthread_mutex_unlock(&ctx->drive);
 	return n;
@@ -113,7 +113,7 @@ static void ends_while_awake(void)
 	struct ha_ctx *ctx = begin(1000000000);
 	uint64_t before = rounds(ctx);
 
-	ha_service_wake(ctx);
+	ha_loop_wake(&ctx->loop);
 	while (rounds(ctx) - before < 1000)
 		usleep(1000);
 	end(ctx);

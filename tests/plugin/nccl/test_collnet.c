@@ -292,19 +292,6 @@ static void facts(void)
 	}
 }
 
-/* The same ports are the same device to both tables: NCCL asks collnet first, then net. */
-static void virtual_device(void)
-{
-	ncclNetVDeviceProps_v12_t props = { .ndevs = 2, .devs = { 0, 1 } };
-	int a = -1, b = -1;
-
-	if (rig.version < 9 || rig.plugin.devices < 2)
-		return;
-	OK(((const ncclCollNet_v12_t *)table.table)->makeVDevice(&a, (void *)&props));
-	OK(rig.plugin.abi->fuse(&rig.plugin, &b, 2, props.devs));
-	CHECK(a == b && a >= 2, "devices %d and %d", a, b);
-}
-
 static void *nothing(void *arg)
 {
 	return arg;
@@ -328,7 +315,6 @@ int main(int argc, char **argv)
 	refused_connects();
 	refused_sums();
 	closed_in_the_middle();
-	virtual_device();
 	/* The last ones NCCL never closes: finalize, or dlclose, does. */
 	team_connect(3);
 	listen_rank(&extra);

@@ -6,6 +6,8 @@
 #include "tests/plugin/nccl/rig.h"
 #include "tests/plugin/nccl/sent.h"
 
+#include "plugin/nccl/abi/net_v12.h"
+
 #include <sys/wait.h>
 
 #define MESSAGE (1 << 20)
@@ -35,6 +37,8 @@ static void set(const char *name, const char *value)
 
 static void open_end(struct rig *rig, const struct setting *s, int end)
 {
+	const ncclNet_v12_t *table;
+	ncclNetProperties_v12_t seen;
 	struct ha_plugin_props p;
 	int dev;
 
@@ -49,6 +53,9 @@ static void open_end(struct rig *rig, const struct setting *s, int end)
 	CHECK(rig->plugin.devices == 1, "%d devices are reported, not one", rig->plugin.devices);
 	OK(rig->plugin.abi->props(&rig->plugin, 0, &p));
 	CHECK(!strcmp(p.name, "soft0+soft1") && p.speed == 200000, "'%s', %d Mb/s", p.name, p.speed);
+	table = rig->plugin.table;
+	OK(table->getProperties(0, &seen));
+	CHECK(seen.vProps.ndevs == 1 && seen.vProps.devs[0] == 0, "its members are devices that NCCL does not know");
 	CHECK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]){ 0, 1 }) == ncclInvalidUsage, "fused beside MPIB");
 }
 

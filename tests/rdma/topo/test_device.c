@@ -258,7 +258,7 @@ static void filters(void)
 	lines_catch();
 	strcpy(config.ib_hca, "bnxt,mlx5_0:x");
 	discover(0);
-	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x has parts that are no name[:port]"));
+	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x has parts that are no name[:port[:rail[:plane]]]"));
 	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x leaves none of the 3 devices"));
 	ha_topo_release(&topo);
 	config.ib_disable = true;

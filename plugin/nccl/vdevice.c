@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/nccl/vdevice.h"
+
+#include "base/log.h"
+#include "plugin/device/fused.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+struct set {
+	int n;
+	int member[HA_MAX_RAILS];
+};
+
+static struct {
+	pthread_mutex_t lock; /* all of it */
+	int ports;	      /* when the sets were made */
+	int n;
+	struct set set[HA_FUSED_MAX];  /* what was fused, by its number behind the ports */
+	int counted[HA_VDEVICE_TABLES]; /* of those, what each table has made */
+	bool current;		       /* they exist in the present context; false: in an earlier one */
+} made = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void ha_vdevice_begin(void)
+{
+	pthread_mutex_lock(&made.lock);
+	made.current = false;
+	pthread_mutex_unlock(&made.lock);
+}
+
+int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table)
+{
+	int n = ha_ctx_ndevices(core);
+
+	pthread_mutex_lock(&made.lock);
+	if (made.current)
+		n += made.counted[table];
+	pthread_mutex_unlock(&made.lock);
+	return n;
+}
+
+/* Under the lock. The number is the core's, which gives the same to the same members. */
+static void remember(int ports, int number, const int *devs, int n, enum ha_vdevice_table table)
+{
+	if (!made.current) {
+		made.n = 0;
+		memset(made.counted, 0, sizeof(made.counted));
+		made.ports = ports;
+		made.current = true;
+	}
+	if (number >= made.n) {
+		made.n = number + 1;
+		made.set[number].n = n;
+		memcpy(made.set[number].member, devs, (size_t)n * sizeof(*devs));
+	}
+	if (made.counted[table] <= number)
+		made.counted[table] = number + 1;
+}
+
+int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int *devs, int n, int *dev)
+{
+	int ports = ha_ctx_ndevices(core), err;
+
+	pthread_mutex_lock(&made.lock);
+	err = ha_ctx_fuse(core, devs, n, dev);
+	if (!err && *dev >= ports)
+		remember(ports, *dev - ports, devs, n, table);
+	pthread_mutex_unlock(&made.lock);
+	return err;
+}
+
+/* Under the lock. */
+static int bring_back(struct ha_ctx *core)
+{
+	int ports = ha_ctx_ndevices(core), dev, err = 0;
+
+	if (made.ports != ports) {
+		HA_WARN(NULL, "NCCL counts on %d devices and what was fused of them, and now there are %d: the numbers mean others. "
+			"Start the process anew", made.ports, ports);
+		return -ENODEV;
+	}
+	for (int i = 0; i < made.n && !err; i++)
+		err = ha_ctx_fuse(core, made.set[i].member, made.set[i].n, &dev);
+	made.current = !err;
+	return err;
+}
+
+int ha_vdevice_props(struct ha_ctx *core, int dev, struct ha_dev_props *props)
+{
+	int err = ha_ctx_device(core, dev, props);
+
+	if (err != -EINVAL)
+		return err;
+	pthread_mutex_lock(&made.lock);
+	if (!made.current && dev >= made.ports && dev < made.ports + made.n)
+		err = bring_back(core);
+	pthread_mutex_unlock(&made.lock);
+	return err ? err : ha_ctx_device(core, dev, props);
+}

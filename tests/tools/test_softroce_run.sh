@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Under softroce-run, with no other setting, the plugin and `ha` find the software NIC where NCCL's own transport finds it.
+# Arguments: ha, the plugin, softroce-run.
+. "$(dirname "$0")/lib.sh"
+RUN=$3
+unset HA_NCCL_VERBS
+export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24}"
+export SOFTROCE_CONTROL=$TMP/control
+
+for how in "" --replace; do
+	timeout 280 "$RUN" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how ha topo finds nothing"
+	grep -q 'soft0:1  active' "$TMP/out" || fail "softroce-run $how ha topo does not list soft0"
+	timeout 280 "$RUN" $how "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 -b 8 -e 64K -f 64 -n 2 >"$TMP/out" 2>"$TMP/err" ||
+		fail "softroce-run $how ha perf"
+	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "softroce-run $how ha perf: no clean footer"
+done
+finish
