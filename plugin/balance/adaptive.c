@@ -308,7 +308,7 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 
 	for (unsigned left = slot->mask; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t bytes = ha_send_stripe_bytes(slot, i);
+		uint64_t bytes = ha_policy_stripe_bytes(slot, i);
 
 		if (i >= s->b.ndata)
 			continue;
@@ -340,7 +340,7 @@ static void note(struct ha_seen *seen, uint64_t bytes)
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
 {
 	struct ha_adaptive *a = &s->b.adaptive;
-	uint64_t now = now_of(&s->b), bytes = ha_send_stripe_bytes(slot, stripe);
+	uint64_t now = now_of(&s->b), bytes = ha_policy_stripe_bytes(slot, stripe);
 
 	if (!a->on || a->out[stripe] < bytes)
 		return; /* of a life that is over */

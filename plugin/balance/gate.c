@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
-#include "plugin/failover/failover.h"
+#include "plugin/channel/board.h"
 #include "plugin/balance/policy.h"
 
 #include <errno.h>
@@ -80,17 +80,15 @@ int ha_gate_choose(struct ha_bundle *b, unsigned mask)
 	return -1;
 }
 
-void ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length)
+int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length)
 {
 	struct ha_gate *g = &b->gate;
 	int err;
 
 	g->at = ha_clock_now(b->ctx->clock);
 	err = ha_board_probe(b, &b->rail[rail]);
-	if (err) {
-		ha_rail_failed(b, &b->rail[rail], NULL, err);
-		return;
-	}
+	if (err)
+		return err;
 	g->probe_out = g->data_out = true;
 	g->rail = (uint8_t)rail;
 	g->entry = (uint8_t)entry;
@@ -98,6 +96,7 @@ void ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t 
 	g->skip = EVERY - 1;
 	if (g->wanted && !--g->wanted)
 		disarm(b);
+	return 0;
 }
 
 /* Did the data take so much longer than the probe alone that it tells the rate? */

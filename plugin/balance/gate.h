@@ -57,8 +57,8 @@ uint32_t ha_gate_bytes(const struct ha_bundle *b);
 void ha_gate_arm(struct ha_bundle *b);
 /* A message of several work requests is about to be posted on the rails of `mask`: on which of them is it measured? -1: none. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask);
-/* It is: the probe goes out, and `length` bytes of slot `entry` will follow. */
-void ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length);
+/* It is: the probe goes out, and `length` bytes of slot `entry` will follow. -errno: the device refused the probe. */
+int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length);
 /* The probe of a rail is complete; a stripe that was timed is. */
 void ha_gate_probed(struct ha_bundle *b, unsigned rail);
 void ha_gate_done(struct ha_bundle *b, unsigned stripe, unsigned entry);

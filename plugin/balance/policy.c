@@ -132,3 +132,12 @@ struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned 
 	end = mask >> (rail + 1) ? boundary(weight, mask, rail + 1, size) : size;
 	return (struct ha_range){ start, end - start };
 }
+
+uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
+	return bytes;
+}

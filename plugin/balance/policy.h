@@ -31,5 +31,7 @@ void ha_policy_turns(struct ha_bundle *b);
 /* The bytes of a buffer of `size` bytes that stripe `rail` of `mask` has, with weight[HA_MAX_RAILS]. The ranges of a mask
  * cover the buffer exactly once. A stripe that is posted again is cut by the weights that it was first cut by. */
 struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size);
+/* What a stripe has of all buffers of its message. */
+uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
 
 #endif

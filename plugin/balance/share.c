@@ -4,7 +4,6 @@
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
 #include "plugin/balance/policy.h"
 #include "rdma/topo/device.h"
 
@@ -110,11 +109,34 @@ void ha_share_rails(struct ha_bundle *b)
 		by_speed(b);
 }
 
+static bool any_weight(const struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->weight[i])
+			return true;
+	return false;
+}
+
+void ha_share_roles(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (!(b->active >> i & 1))
+			b->weight[i] = 0;
+	/* Nobody is left who carries data: all those that should, else the first that can. */
+	if (!any_weight(b))
+		for (unsigned i = 0; i < b->ndata; i++)
+			b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
+	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
+		if (b->active >> i & 1)
+			b->weight[i] = 1024;
+	ha_policy_update(b);
+}
+
 void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS])
 {
 	for (unsigned i = 0; i < b->ndata; i++) {
 		b->share[i] = share[i];
 		b->weight[i] = b->active >> i & 1 ? share[i] : 0;
 	}
-	ha_roles_update(b);
+	ha_share_roles(b);
 }

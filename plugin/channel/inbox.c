@@ -2,9 +2,12 @@
 #include "plugin/channel/inbox.h"
 
 #include "plugin/transfer/bundle.h"
-#include "plugin/failover/failover.h"
+#include "plugin/channel/peer.h"
+#include "plugin/channel/schedule.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +47,13 @@ static struct ha_letter *take(struct ha_bundle *b)
 	return letter;
 }
 
-void ha_inbox_read(struct ha_bundle *b)
+void ha_inbox_read(struct ha_bundle *b, ha_message_taker take_message)
 {
 	for (struct ha_letter *letter; (letter = take(b)) != NULL; free(letter)) {
 		union ha_message m;
 
 		memcpy(&m, letter->message, ((struct ha_msg_header *)letter->message)->length);
-		ha_failover_message(b, &m);
+		take_message(b, &m);
 	}
 }
 
@@ -58,4 +61,47 @@ void ha_inbox_drop(struct ha_bundle *b)
 {
 	for (struct ha_letter *letter; (letter = take(b)) != NULL;)
 		free(letter);
+}
+
+/* Only notes what there is: the bundle is not taken. */
+static void hear(void *arg, const union ha_message *m)
+{
+	struct ha_bundle *b = arg, *whose = b;
+
+	if (b->for_another)
+		whose = b->flags & HA_FLAG_TRAINS ? ha_peer_find(b->ctx, b->for_another) : NULL;
+	b->for_another = 0;
+	if (m->header.type == HA_MSG_FOR) {
+		b->for_another = m->about.ring;
+	} else if (m->header.type == HA_MSG_BYE && !b->bye && whose == b) {
+		b->bye = true;
+		b->bye_done = m->bye.done;
+		ha_due_now(b);
+	} else if (m->header.type >= HA_MSG_RAIL_DOWN && whose) {
+		ha_inbox_put(whose, m);
+	} /* else it is late, for a connection that is closed, or from a newer version */
+}
+
+void ha_inbox_ready(struct ha_watch *watch, uint32_t events)
+{
+	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
+	int err;
+
+	if (b->stream->deaf || b->stream_error)
+		return;
+	err = ha_stream_flush(b->stream);
+	if (!err || err == -EAGAIN)
+		err = ha_stream_hear(b->stream, hear, b);
+	if (err && err != -EAGAIN) {
+		b->stream_error = err;
+		ha_due_now(b);
+	}
+	(void)events;
+}
+
+void ha_inboxes_poll(struct ha_ctx *ctx)
+{
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		if (b->stream)
+			ha_inbox_ready(&b->stream->watch, 0);
 }

@@ -8,13 +8,20 @@
 #ifndef HA_CORE_INBOX_H
 #define HA_CORE_INBOX_H
 
-struct ha_bundle;
-union ha_message;
+#include "base/loop.h"
+#include "plugin/channel/board.h"
+
+struct ha_ctx;
 
 /* A copy of a control message. If the peer says more than anybody could mean, or memory is short, it will be said again. */
 void ha_inbox_put(struct ha_bundle *b, const union ha_message *m);
 /* Act on all of them, in order; the bundle is taken. */
-void ha_inbox_read(struct ha_bundle *b);
+void ha_inbox_read(struct ha_bundle *b, ha_message_taker take);
 void ha_inbox_drop(struct ha_bundle *b);
+
+/* The connection's stream is ready: read all that there is into the inbox. Only notes it: the bundle is not taken. */
+void ha_inbox_ready(struct ha_watch *watch, uint32_t events);
+/* The same of all connections, for streams without descriptors. */
+void ha_inboxes_poll(struct ha_ctx *ctx);
 
 #endif

@@ -106,6 +106,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->loop.fd = -1;
+	ctx->progress = ha_ctx_progress;
 	pthread_mutex_init(&ctx->drive, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ha_reaper_open(ctx);

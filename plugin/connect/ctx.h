@@ -51,6 +51,7 @@ struct ha_ctx {
 	struct ha_advice advice;
 	bool own_barrier; /* no membarrier(2): see guard.h */
 	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them */
+	void (*progress)(struct ha_ctx *ctx); /* ha_ctx_progress, for the floors below */
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
 	struct ha_reaper reaper;

@@ -22,10 +22,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* After a farewell, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
- * receiver's completion is visible, so the farewell on the socket may overtake the last one, by microseconds. */
-#define BYE_GRACE_NS 1000000000ull
-
 static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
 
 static int ring_new(struct ha_bundle *b)
@@ -227,103 +223,6 @@ void ha_bundle_unhook(struct ha_bundle *b)
 		ha_rail_unhook(b, &b->rail[i]);
 }
 
-/* ---- its stream, once it is launched ---- */
-
-/*
- * What the end of the socket says about the peer.
- *
- * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
- * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
- * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too:
- * dark_step.)
- * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
- * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
- * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
- */
-static void stream_ended(struct ha_bundle *b, int err)
-{
-	if (err == -EPROTO) {
-		/* Left open, so that the peer does not take its end for our death. */
-		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
-		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
-		b->stream->deaf = true;
-		return;
-	}
-	if (!b->farewell && err == -EPIPE) {
-		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
-	} else if (!b->farewell) {
-		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
-		b->reset = err == -ECONNRESET;
-		for (unsigned i = 0; i < b->nrails; i++)
-			b->ctl[i].beat_at = 0;
-	}
-	ha_stream_close(b->stream);
-	b->stream = NULL;
-}
-
-static void on_bye(struct ha_bundle *b, uint64_t done)
-{
-	b->farewell = true;
-	b->peer_done = done;
-	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
-	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
-}
-
-/* Only notes what there is: the bundle is not taken. */
-static void hear(void *arg, const union ha_message *m)
-{
-	struct ha_bundle *b = arg, *whose = b;
-
-	if (b->for_another)
-		whose = b->flags & HA_FLAG_TRAINS ? ha_peer_find(b->ctx, b->for_another) : NULL;
-	b->for_another = 0;
-	if (m->header.type == HA_MSG_FOR) {
-		b->for_another = m->about.ring;
-	} else if (m->header.type == HA_MSG_BYE && !b->bye && whose == b) {
-		b->bye = true;
-		b->bye_done = m->bye.done;
-		ha_due_now(b);
-	} else if (m->header.type >= HA_MSG_RAIL_DOWN && whose) {
-		ha_inbox_put(whose, m);
-	} /* else it is late, for a connection that is closed, or from a newer version */
-}
-
-static void bundle_ready(struct ha_watch *watch, uint32_t events)
-{
-	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
-	int err;
-
-	if (b->stream->deaf || b->stream_error)
-		return;
-	err = ha_stream_flush(b->stream);
-	if (!err || err == -EAGAIN)
-		err = ha_stream_hear(b->stream, hear, b);
-	if (err && err != -EAGAIN) {
-		b->stream_error = err;
-		ha_due_now(b);
-	}
-	(void)events;
-}
-
-void ha_bundle_hear(struct ha_bundle *b)
-{
-	int err = b->stream_error;
-
-	ha_inbox_read(b);
-	if (b->bye && !b->farewell)
-		on_bye(b, b->bye_done);
-	b->stream_error = 0;
-	if (err)
-		stream_ended(b, err);
-}
-
-void ha_bundles_poll(struct ha_ctx *ctx)
-{
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
-		if (b->stream)
-			bundle_ready(&b->stream->watch, 0);
-}
-
 static void say_launched(const struct ha_bundle *b)
 {
 	char rails[HA_MAX_RAILS * 128] = "", ours[HA_GID_TEXT_MAX], theirs[HA_GID_TEXT_MAX];
@@ -352,7 +251,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 		ha_recv_prepare((struct ha_recv *)b);
 	b->stream = stream;
 	stream->owner = b;
-	stream->watch.ready = bundle_ready;
+	stream->watch.ready = ha_inbox_ready;
 	b->next = ctx->bundles;
 	if (b->next)
 		b->next->pprev = &b->next;

@@ -32,11 +32,6 @@ void ha_bundle_retire(struct ha_bundle *b);
 /* Say farewell if there is somebody to say it to; free everything. */
 void ha_bundle_free(struct ha_bundle *b);
 
-/* What the socket has brought since the last time: messages, a farewell, its end. The bundle is taken. */
-void ha_bundle_hear(struct ha_bundle *b);
-/* Ask the streams of all bundles; for streams without descriptors. Under ctx->drive. */
-void ha_bundles_poll(struct ha_ctx *ctx);
-
 /* mr.c: registrations that their user has not given back. */
 void ha_bundle_free_mrs(struct ha_bundle *b);
 

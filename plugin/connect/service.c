@@ -10,6 +10,7 @@
 #include "plugin/report/journal.h"
 #include "plugin/connect/life.h"
 #include "plugin/connect/pending.h"
+#include "plugin/channel/inbox.h"
 #include "plugin/channel/stream.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void ask_everybody(struct ha_ctx *ctx)
 	if (!ctx->soft_oob)
 		return;
 	ha_listens_poll(ctx);
-	ha_bundles_poll(ctx);
+	ha_inboxes_poll(ctx);
 }
 
 static int to_timeout(uint64_t now, uint64_t next)

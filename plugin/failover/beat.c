@@ -14,6 +14,7 @@
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/channel/board.h"
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"

@@ -8,7 +8,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/life.h"
+#include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
 
 /* How soon a bundle is looked at again whose owner was inside, ns. */
@@ -18,26 +18,6 @@
 /* What is not urgent waits so long at most for what is. */
 #define URGENT_NS (20 * HA_NS_PER_MS)
 #define TIDIED_MAX 4 /* rails whose objects one round destroys */
-
-void ha_due(struct ha_bundle *b, uint64_t at)
-{
-	if (at < b->due)
-		b->due = at;
-}
-
-void ha_due_now(struct ha_bundle *b)
-{
-	b->due = b->ctx->due = 0;
-}
-
-void ha_bundle_drive_soon(struct ha_bundle *b)
-{
-	/* Release: what the owner saw is there for the driver that finds the bit, and the bit for who finds the call. */
-	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) & HA_ATTN_DRIVE)
-		return;
-	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
-	ha_loop_wake(&b->ctx->loop);
-}
 
 /* Everything that was lost with a rail has found another carrier. */
 static void tell_failed_over(struct ha_bundle *b)
@@ -108,8 +88,8 @@ static void drive(struct ha_bundle *b)
 	/* Acquire: pairs with ha_bundle_drive_soon. */
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
 	b->due = UINT64_MAX;
-	ha_bundle_hear(b);
-	ha_mail_read(b);
+	ha_socket_take(b);
+	ha_mail_read(b, ha_failover_message);
 	ha_wishes_take(b);
 	now = ha_clock_now(b->ctx->clock);
 	for (unsigned i = 0; i < b->nrails; i++)

@@ -14,22 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (b->doomed)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(b->doom_text, sizeof(b->doom_text), fmt, ap);
-	va_end(ap);
-	b->doomed = err;
-	b->doom_cause = (uint8_t)cause;
-	b->doom_quiet = cause == HA_CAUSE_NONE;
-	b->abort_due = !b->doom_quiet && cause != HA_CAUSE_PEER_GONE && !b->farewell && b->flags & HA_FLAG_LIVES;
-	ha_bundle_drive_soon(b);
-}
-
 /* What the receiver said when it closed has arrived is complete. */
 static void settle_sends(struct ha_send *s, uint64_t done)
 {

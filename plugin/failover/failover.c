@@ -17,44 +17,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static bool quiet(const struct ha_bundle *b)
-{
-	return b->farewell || b->doomed || b->error;
-}
-
-void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
-{
-	struct ha_control *k = &b->ctl[r->index];
-	const struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r };
-	bool was_up = r->state == HA_RAIL_UP;
-	char text[256];
-	va_list ap;
-
-	if (!was_up && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	r->state = HA_RAIL_FENCING;
-	b->active &= (uint8_t)~(1u << r->index);
-	ha_policy_update(b);
-	k->cause = (uint8_t)cause;
-	k->stage = HA_FENCE_START;
-	k->suspected_at = ha_clock_now(b->ctx->clock);
-	if (was_up)
-		k->lost_at = k->suspected_at;
-	if (was_up && b->flags & HA_FLAG_LIVES)
-		ha_journal_hold(b->ctx);
-	if (was_up && !quiet(b))
-		ha_journal_eventf(b->ctx, &suspected, "%s", text);
-	else
-		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
-	if (!(b->flags & HA_FLAG_LIVES))
-		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
-			       "(HA_NCCL_ENABLE_BACKUP)");
-	ha_bundle_drive_soon(b);
-}
-
 /* A connection without failover ends when its queue pair gives up, not before: the port may be back by then. */
 static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
 {

@@ -8,21 +8,11 @@
 #ifndef HA_CORE_FAILOVER_H
 #define HA_CORE_FAILOVER_H
 
+#include "plugin/channel/schedule.h"
 #include "plugin/transfer/bundle.h"
-#include "include/hawser/event.h"
+#include "plugin/transfer/suspect.h"
 
 union ha_message;
-
-/* ---- owner (inside) or driver (bundle taken) ---- */
-
-/* This life of the rail is over: nothing new is posted on it from here on, the driver does the rest. The first cause counts. */
-void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5), cold));
-/* The connection ends with err (negative) as soon as every rail is fenced. The first one counts. */
-void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5), cold));
-/* There is work for the driver. */
-void ha_bundle_drive_soon(struct ha_bundle *b);
 
 /* ---- driver, under ctx->drive ---- */
 
@@ -56,18 +46,12 @@ void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
-/* drive.c: look again at `at` at the latest; while the bundle is taken. */
-void ha_due(struct ha_bundle *b, uint64_t at);
-/* drive.c: look in the next round, or in this one if it has not come so far. */
-void ha_due_now(struct ha_bundle *b);
 /* lives.c: nothing of the epoch before counts any more. */
 void ha_life_reset(struct ha_control *k);
 /* lives.c: it carries data from here on. */
 void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* lives.c: receiver: pings that came get their pongs. */
 void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* words.c: every receive below count is complete. */
-void ha_words_take(struct ha_send *s, uint64_t count);
 /* lives.c: whatever it waits for may be over: it is tried now, or offered once more. */
 void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
 /* lives.c: one step of a rail that is down or coming up. */
@@ -104,12 +88,8 @@ uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct
 
 /* talk.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
 void ha_talk(struct ha_bundle *b, uint64_t now);
-/* talk.c: read what the peer has written into our board. Owner or driver: only looks. */
-bool ha_mail_waiting(const struct ha_bundle *b);
-void ha_mail_read(struct ha_bundle *b);
-/* talk.c: write one 8-byte word of our staged board into the peer's, over the rail itself; signalled. 0 or -errno. */
-int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
-/* A word that says nothing, for gate.c, which is told of its completion. */
-int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
+
+/* socket.c: what the socket has brought since the last time: messages, a farewell, its end. The bundle is taken. */
+void ha_socket_take(struct ha_bundle *b);
 
 #endif

@@ -11,6 +11,7 @@
 #include "plugin/failover/choice.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/channel/board.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
 #include "plugin/device/mr.h"
@@ -70,27 +71,9 @@ static void tell_protection(struct ha_bundle *b)
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
 }
 
-static bool any_weight(const struct ha_bundle *b)
-{
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->weight[i])
-			return true;
-	return false;
-}
-
 void ha_roles_update(struct ha_bundle *b)
 {
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (!(b->active >> i & 1))
-			b->weight[i] = 0;
-	/* Nobody is left who carries data: all those that should, else the first that can. */
-	if (!any_weight(b))
-		for (unsigned i = 0; i < b->ndata; i++)
-			b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
-	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
-		if (b->active >> i & 1)
-			b->weight[i] = 1024;
-	ha_policy_update(b);
+	ha_share_roles(b);
 	tell_protection(b);
 }
 

@@ -267,6 +267,14 @@ static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 	return ha_bundle_board(b) + 1;
 }
 
+/* No stripe of this slot is missing any more, and no word. */
+static inline void ha_send_settled(struct ha_send_slot *slot)
+{
+	slot->pending = 0;
+	for (unsigned m = 0; m < slot->n; m++)
+		slot->req[m].done = 1;
+}
+
 static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 {
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
@@ -300,8 +308,6 @@ void ha_recv_prepare(struct ha_recv *c);
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
 
-/* send.c: what a stripe has of all buffers of its message. */
-uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
 /* send.c: post a stripe that is parked. -EAGAIN: no rail has room, or keys, for it now. */
 int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, uint64_t *bytes);
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */
@@ -317,9 +323,6 @@ int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
 void ha_bundle_words(struct ha_bundle *b);
 /* complete.c: everything of this receive is here (or counts as such). */
 void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot);
-/* complete.c: no stripe of this slot is missing any more, and no word. */
-void ha_send_settled(struct ha_send_slot *slot);
-/* complete.c: a work request of rail r failed, or posting on it did. */
-void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err);
-
+/* words.c: every receive below count is complete. */
+void ha_words_take(struct ha_send *s, uint64_t count);
 #endif

@@ -8,8 +8,11 @@
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
+#include "plugin/balance/adaptive.h"
+#include "plugin/channel/board.h"
+#include "plugin/channel/schedule.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/transfer/suspect.h"
 
 #include "base/log.h"
 #include "rdma/verbs/status.h"
@@ -94,13 +97,6 @@ void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
 {
 	slot->imm = ha_imm_spoiled(slot->req.entry);
 	message_arrived(c, slot);
-}
-
-void ha_send_settled(struct ha_send_slot *slot)
-{
-	slot->pending = 0;
-	for (unsigned m = 0; m < slot->n; m++)
-		slot->req[m].done = 1;
 }
 
 static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
@@ -293,71 +289,6 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 	}
 	ha_bundle_leave(b);
 	if (unlikely(round))
-		ha_ctx_progress(b->ctx);
+		b->ctx->progress(b->ctx);
 	return err;
-}
-
-/* ---- everything below is off the hot path ---- */
-
-/* The slot of the oldest message that is not through; the next one's when all are. */
-static uint64_t oldest_open(const struct ha_bundle *b)
-{
-	const struct ha_send *s = (const struct ha_send *)b;
-	const struct ha_recv *c = (const struct ha_recv *)b;
-	uint64_t oldest = b->is_send ? s->head : c->head;
-
-	for (unsigned i = 0; i < HA_SLOTS; i++) {
-		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
-		uint64_t idx = b->is_send ? s->slot[i].idx : c->slot[i].idx;
-
-		if (open && idx < oldest)
-			oldest = idx;
-	}
-	return oldest;
-}
-
-/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same message has been refused on another rail,
- * too, the request is wrong wherever it goes. */
-static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
-{
-	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
-	uint8_t bit = (uint8_t)(1u << r->index);
-
-	if (b->refused != oldest + 1)
-		b->refused_by = 0;
-	b->refused = oldest + 1;
-	b->refused_by |= bit;
-	return !(b->active & ~bit) || (oldest != head && b->refused_by & ~bit);
-}
-
-static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
-{
-	enum ha_status_class class = ha_verbs_status_class(status);
-
-	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
-}
-
-static void doom(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
-{
-	ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
-		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
-}
-
-void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
-{
-	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
-		/* What follows the first error is its flush. But the peer may have told us of its own first. */
-		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
-			doom(b, r, wc);
-		return;
-	}
-	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
-	if (wc && hopeless(b, r, wc->status))
-		doom(b, r, wc);
-	else if (wc)
-		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
-				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
-	else
-		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "the device refused work: %s; is it still there (ibv_devinfo)?",
-				strerror(-err));
 }

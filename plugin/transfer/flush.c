@@ -6,6 +6,7 @@
  * of the last byte range through the same NIC cannot overtake those writes, so its completion says it. Each rail that may have
  * carried a stripe reads through its own loop-back queue pair.
  */
+#include "plugin/transfer/suspect.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
 

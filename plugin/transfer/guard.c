@@ -35,7 +35,7 @@ enum ha_entry ha_bundle_enter_slow(struct ha_bundle *b)
 {
 	if (ha_ctx_self_driven(b->ctx)) {
 		ha_bundle_leave(b);
-		ha_ctx_progress(b->ctx);
+		b->ctx->progress(b->ctx);
 		ha_guard_in(b);
 	}
 	/* The driver is inside for some microseconds, mostly; "not now" costs the caller a round of its own. */

@@ -8,7 +8,7 @@
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
+#include "plugin/transfer/suspect.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
 #include "plugin/mutation.h"

@@ -7,7 +7,8 @@
  * carries) goes through post_sized(), which writes the data first and then a sizes record with the immediate.
  */
 #include "plugin/connect/ctx.h"
-#include "plugin/failover/failover.h"
+#include "plugin/channel/schedule.h"
+#include "plugin/transfer/suspect.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
 #include "plugin/mutation.h"
@@ -240,13 +241,13 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 	return sum;
 }
 
-uint64_t ha_send_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
+/* The stripe of this rail is measured (gate.h). */
+static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot, unsigned rail)
 {
-	uint64_t bytes = 0;
+	int err = ha_gate_begin(&s->b, rail, slot->req[0].entry, ha_policy_stripe_bytes(slot, rail));
 
-	for (unsigned m = 0; m < slot->n; m++)
-		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
-	return bytes;
+	if (err)
+		ha_rail_failed(&s->b, &s->b.rail[rail], NULL, err);
 }
 
 /* The rails that have keys for every buffer. */
@@ -304,7 +305,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 		ha_adaptive_posted(s, slot);
 	measured = ha_gate_choose(&s->b, st.mask);
 	if (measured >= 0)
-		ha_gate_begin(&s->b, (unsigned)measured, slot->req[0].entry, ha_send_stripe_bytes(slot, (unsigned)measured));
+		begin_measurement(s, slot, (unsigned)measured);
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		st.timed = s->b.adaptive.on || (int)st.index == measured;

@@ -6,7 +6,8 @@
  * each of which only grows, so that a late word of one rail covers no newer one of another. The sender takes the largest.
  * A stripe's own completion is waited for as well: until then the NIC may still read the buffer.
  */
-#include "plugin/failover/failover.h"
+#include "plugin/channel/board.h"
+#include "plugin/transfer/suspect.h"
 
 #include <errno.h>
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * board.c - memory that the peer's NIC writes: mails (control messages), words, probes
+ *
+ * A mail is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and whole. Nobody is
+ * interrupted by it: owners look at the board when their polls are fruitless, drivers in every round.
+ */
+#include "plugin/channel/board.h"
+
+#include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t peer_board(const struct ha_bundle *b)
+{
+	return b->peer_ring + (b->is_send ? HA_RECEIVER_BOARD : HA_SENDER_BOARD);
+}
+
+static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind kind, void *staged, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)staged, .length = length, .lkey = r->ring_lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED | (length <= r->max_inline ? IBV_SEND_INLINE : 0),
+		.wr.rdma = { .remote_addr = peer_board(b) + (uint64_t)((char *)staged - (char *)ha_bundle_staged_board(b)),
+			     .rkey = r->ring_rkey },
+	};
+	int err;
+
+	if (!ha_rail_room(r))
+		return -EAGAIN;
+	wr.wr_id = ha_wr_id(kind, 0, ++r->sq_posted);
+	err = r->hot->post_send(r->qp, &wr, &bad);
+	return err > 0 ? -err : err;
+}
+
+int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value)
+{
+	*word = value;
+	return write_board(b, r, HA_WR_CONTROL, word, sizeof(*word));
+}
+
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
+{
+	uint64_t *still = &ha_bundle_staged_board(b)->beat[r->index].still; /* nobody reads it */
+
+	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
+}
+
+/* ---- mail ---- */
+
+/* The NIC, which may send it again and again, reads a slot until its write is complete. */
+static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
+{
+	return k->mails_out < HA_MAILS || (int32_t)(r->sq_retired - k->mail_mark[k->mails_out % HA_MAILS]) >= 0;
+}
+
+int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	unsigned slot = k->mails_out % HA_MAILS;
+	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
+	int err;
+
+	if (!ha_rail_room(r) || !slot_free(k, r))
+		return -EAGAIN;
+	mail->number = ++k->mails_out;
+	mail->length = m->header.length;
+	memcpy(mail->body, m, m->header.length);
+	mail->check = ha_wire_mail_sum(mail);
+	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
+	k->mail_mark[slot] = r->sq_posted;
+	return err;
+}
+
+/* The first word of a mail: number and length. */
+static uint32_t number_of(const struct ha_mail *mail)
+{
+	/* Acquire: the NIC writes it before the rest, so this only says that something new begins here. */
+	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)mail, __ATOMIC_ACQUIRE);
+}
+
+bool ha_mail_waiting(const struct ha_bundle *b)
+{
+	const struct ha_board *board = ha_bundle_board(b);
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (unsigned n = 0; n < HA_MAILS; n++)
+			if (number_of(&board->mail[i][n]) > b->ctl[i].mails_in)
+				return true;
+	return false;
+}
+
+/* A copy, word by word, because the peer's NIC may be writing the next one at this moment. */
+static bool copy_mail(const struct ha_mail *from, struct ha_mail *to)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)from;
+
+	for (unsigned i = 0; i < sizeof(*to) / sizeof(uint64_t); i++) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+
+		memcpy((char *)to + i * sizeof(word), &word, sizeof(word));
+	}
+	return to->length <= HA_MAIL_BODY && to->check == ha_wire_mail_sum(to);
+}
+
+static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from, ha_message_taker take)
+{
+	struct ha_control *k = &b->ctl[i];
+	union ha_message m;
+	struct ha_mail mail;
+
+	if (number_of(from) <= k->mails_in || !copy_mail(from, &mail) || mail.number <= k->mails_in)
+		return;
+	k->mails_in = mail.number;
+	memcpy(&m, mail.body, mail.length);
+	if (mail.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
+	    !ha_wire_check_message(&m, mail.length))
+		take(b, &m);
+}
+
+void ha_mail_read(struct ha_bundle *b, ha_message_taker take)
+{
+	const struct ha_board *board = ha_bundle_board(b);
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		for (unsigned n = 0; n < HA_MAILS; n++) /* the older first */
+			read_one(b, i, &board->mail[i][(b->ctl[i].mails_in + n) % HA_MAILS], take);
+}

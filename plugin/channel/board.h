@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* board.h - what is written into the peer's memory beside data, and what the peer has written into ours */
+#ifndef HA_CHANNEL_BOARD_H
+#define HA_CHANNEL_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ha_bundle;
+struct ha_rail;
+union ha_message;
+
+/* Acts on a message of the peer's; the bundle is taken. */
+typedef void (*ha_message_taker)(struct ha_bundle *b, const union ha_message *m);
+
+/* All three: 0, -EAGAIN (no room now), or what the device said. */
+/* A control message over this rail. */
+int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m);
+/* One 8-byte word of our staged board into the peer's; signalled. */
+int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
+/* A word that says nothing, for gate.c, which is told of its completion. */
+int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
+
+/* Has the peer written a mail? Owner or driver: only looks. */
+bool ha_mail_waiting(const struct ha_bundle *b);
+/* Takes all that are new and whole. */
+void ha_mail_read(struct ha_bundle *b, ha_message_taker take);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/channel/schedule.h"
+
+#include "base/loop.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
+
+void ha_due(struct ha_bundle *b, uint64_t at)
+{
+	if (at < b->due)
+		b->due = at;
+}
+
+void ha_due_now(struct ha_bundle *b)
+{
+	b->due = b->ctx->due = 0;
+}
+
+void ha_bundle_drive_soon(struct ha_bundle *b)
+{
+	/* Release: what the owner saw is there for the driver that finds the bit, and the bit for who finds the call. */
+	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) & HA_ATTN_DRIVE)
+		return;
+	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
+	ha_loop_wake(&b->ctx->loop);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * socket.c - what a connection's socket has brought, and what its end says about the peer
+ */
+#include "plugin/failover/failover.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/channel/inbox.h"
+#include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/report/journal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* After a farewell, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
+ * receiver's completion is visible, so the farewell on the socket may overtake the last one, by microseconds. */
+#define BYE_GRACE_NS 1000000000ull
+
+/*
+ * What the end of the socket says about the peer.
+ *
+ * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
+ * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
+ * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too:
+ * dark_step.)
+ * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
+ * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
+ * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
+ */
+static void stream_ended(struct ha_bundle *b, int err)
+{
+	if (err == -EPROTO) {
+		/* Left open, so that the peer does not take its end for our death. */
+		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
+		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
+		b->stream->deaf = true;
+		return;
+	}
+	if (!b->farewell && err == -EPIPE) {
+		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
+	} else if (!b->farewell) {
+		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
+		b->reset = err == -ECONNRESET;
+		for (unsigned i = 0; i < b->nrails; i++)
+			b->ctl[i].beat_at = 0;
+	}
+	ha_stream_close(b->stream);
+	b->stream = NULL;
+}
+
+static void on_bye(struct ha_bundle *b, uint64_t done)
+{
+	b->farewell = true;
+	b->peer_done = done;
+	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
+}
+
+void ha_socket_take(struct ha_bundle *b)
+{
+	int err = b->stream_error;
+
+	ha_inbox_read(b, ha_failover_message);
+	if (b->bye && !b->farewell)
+		on_bye(b, b->bye_done);
+	b->stream_error = 0;
+	if (err)
+		stream_ended(b, err);
+}

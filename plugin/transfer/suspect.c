@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/transfer/suspect.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/balance/policy.h"
+#include "plugin/channel/schedule.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/report/journal.h"
+#include "rdma/verbs/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (b->doomed)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(b->doom_text, sizeof(b->doom_text), fmt, ap);
+	va_end(ap);
+	b->doomed = err;
+	b->doom_cause = (uint8_t)cause;
+	b->doom_quiet = cause == HA_CAUSE_NONE;
+	b->abort_due = !b->doom_quiet && cause != HA_CAUSE_PEER_GONE && !b->farewell && b->flags & HA_FLAG_LIVES;
+	ha_bundle_drive_soon(b);
+}
+
+static bool quiet(const struct ha_bundle *b)
+{
+	return b->farewell || b->doomed || b->error;
+}
+
+void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
+{
+	struct ha_control *k = &b->ctl[r->index];
+	const struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r };
+	bool was_up = r->state == HA_RAIL_UP;
+	char text[256];
+	va_list ap;
+
+	if (!was_up && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->state = HA_RAIL_FENCING;
+	b->active &= (uint8_t)~(1u << r->index);
+	ha_policy_update(b);
+	k->cause = (uint8_t)cause;
+	k->stage = HA_FENCE_START;
+	k->suspected_at = ha_clock_now(b->ctx->clock);
+	if (was_up)
+		k->lost_at = k->suspected_at;
+	if (was_up && b->flags & HA_FLAG_LIVES)
+		ha_journal_hold(b->ctx);
+	if (was_up && !quiet(b))
+		ha_journal_eventf(b->ctx, &suspected, "%s", text);
+	else
+		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
+	if (!(b->flags & HA_FLAG_LIVES))
+		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
+			       "(HA_NCCL_ENABLE_BACKUP)");
+	ha_bundle_drive_soon(b);
+}
+
+/* ---- work requests that fail ---- */
+
+/* The slot of the oldest message that is not through; the next one's when all are. */
+static uint64_t oldest_open(const struct ha_bundle *b)
+{
+	const struct ha_send *s = (const struct ha_send *)b;
+	const struct ha_recv *c = (const struct ha_recv *)b;
+	uint64_t oldest = b->is_send ? s->head : c->head;
+
+	for (unsigned i = 0; i < HA_SLOTS; i++) {
+		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
+		uint64_t idx = b->is_send ? s->slot[i].idx : c->slot[i].idx;
+
+		if (open && idx < oldest)
+			oldest = idx;
+	}
+	return oldest;
+}
+
+/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same message has been refused on another rail,
+ * too, the request is wrong wherever it goes. */
+static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
+	uint8_t bit = (uint8_t)(1u << r->index);
+
+	if (b->refused != oldest + 1)
+		b->refused_by = 0;
+	b->refused = oldest + 1;
+	b->refused_by |= bit;
+	return !(b->active & ~bit) || (oldest != head && b->refused_by & ~bit);
+}
+
+static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
+{
+	enum ha_status_class class = ha_verbs_status_class(status);
+
+	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
+}
+
+static void doom(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
+{
+	ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
+		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+}
+
+void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
+{
+	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
+		/* What follows the first error is its flush. But the peer may have told us of its own first. */
+		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
+			doom(b, r, wc);
+		return;
+	}
+	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
+	if (wc && hopeless(b, r, wc->status))
+		doom(b, r, wc);
+	else if (wc)
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
+				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+	else
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "the device refused work: %s; is it still there (ibv_devinfo)?",
+				strerror(-err));
+}
