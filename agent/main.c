@@ -3,6 +3,7 @@
 #include "agent/daemon.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -26,17 +27,6 @@ static int usage(FILE *out)
 		"Rules set by hand come first whatever the policy. SIGHUP: look now.\n"
 		"Exit status 1: it cannot run here, 2: called wrongly.\n");
 	return out == stdout ? 0 : 2;
-}
-
-static bool number(const char *text, long least, long most, unsigned *value)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	*value = (unsigned)v;
-	return end != text && !*end && !errno && v >= least && v <= most;
 }
 
 static bool path_take(char *to, size_t size, const char *path)
@@ -78,10 +68,12 @@ static int parse(int argc, char **argv, struct ha_daemon_options *o)
 			o->metrics = optarg;
 			break;
 		case 'i':
-			ok = number(optarg, 10, 60000, &o->look_ms);
+			if (!ha_number_take_unsigned("ha-agent", "--interval", optarg, 10, 60000, &o->look_ms))
+				return 1 + 2;
 			break;
 		case 'c':
-			ok = number(optarg, 1, 1000000, &o->most);
+			if (!ha_number_take_unsigned("ha-agent", "--connections", optarg, 1, 1000000, &o->most))
+				return 1 + 2;
 			break;
 		case 'r':
 			o->sysfs = optarg;

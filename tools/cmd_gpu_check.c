@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "gpu/check/check.h"
 #include "gpu/host/mlx5.h"
 #include "gpu/host/soft.h"
@@ -47,44 +48,56 @@ static void usage(FILE *out)
 		     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.\n");
 }
 
-static bool number(const char *text, unsigned long max, unsigned long *n)
+/* A number of the option `name`; else a line says what it takes. */
+static bool number_take(const char *name, const char *text, unsigned low, unsigned high, unsigned *n)
 {
-	char *end;
+	return ha_number_take_unsigned("ha gpu-check", name, text ? text : "", low, high, n);
+}
 
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*n = strtoul(text, &end, 10);
-	return !*end && !errno && *n <= max;
+/* One of the options that take a number. 1: it is none of them; else 0, or -EINVAL after a line. */
+static int number_option(const char *name, const char *value, struct options *o)
+{
+	unsigned n;
+
+	if (!strcmp(name, "--rounds"))
+		return number_take(name, value, 1, 1000000, &o->rounds) ? 0 : -EINVAL;
+	if (!strcmp(name, "--cut"))
+		return number_take(name, value, 0, 3600, &o->cut_s) ? 0 : -EINVAL;
+	if (!strcmp(name, "--gid-index")) {
+		if (!number_take(name, value, 0, 255, &n))
+			return -EINVAL;
+		o->gid_index = (int)n;
+		return 0;
+	}
+	if (!strcmp(name, "--rank")) {
+		if (!number_take(name, value, 0, RANKS - 1, &n))
+			return -EINVAL;
+		o->rank = (int)n;
+		return 0;
+	}
+	return 1;
 }
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	unsigned long n;
-
 	*o = (struct options){ .rank = -1, .gid_index = -1, .rounds = 100 };
 	for (int i = 1; i < argc; i++) {
 		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
 		bool takes = true, good = value != NULL;
+		int numeric = number_option(a, value, o);
 
+		if (numeric < 0)
+			return numeric;
+		if (!numeric) {
+			i++;
+			continue;
+		}
 		if (!strcmp(a, "--soft")) {
 			o->soft = good = true;
 			takes = false;
 		} else if (!strcmp(a, "--list")) {
 			o->list = good = true;
 			takes = false;
-		} else if (!strcmp(a, "--rounds")) {
-			good = number(value, 1000000, &n) && n;
-			o->rounds = good ? (unsigned)n : 0;
-		} else if (!strcmp(a, "--cut")) {
-			good = number(value, 3600, &n);
-			o->cut_s = good ? (unsigned)n : 0;
-		} else if (!strcmp(a, "--gid-index")) {
-			good = number(value, 255, &n);
-			o->gid_index = good ? (int)n : -1;
-		} else if (!strcmp(a, "--rank")) {
-			good = number(value, RANKS - 1, &n);
-			o->rank = good ? (int)n : -1;
 		} else if (!strcmp(a, "--root")) {
 			good = good && strlen(value) < sizeof(o->root);
 			snprintf(o->root, sizeof(o->root), "%s", good ? value : "");

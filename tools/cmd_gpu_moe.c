@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "gpu/example/memory.h"
 #include "gpu/example/trial.h"
 #include "gpu/host/stream.h"
@@ -112,14 +113,10 @@ static void usage_print(FILE *out)
 
 static bool number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
-	char *end;
+	char what[32];
 
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out >= min && *out <= max)
-		return true;
-	fprintf(stderr, "ha gpu-moe: --%s takes %" PRIu64 " to %" PRIu64 ", not '%s'\n", name, min, max, text);
-	return false;
+	snprintf(what, sizeof(what), "--%s", name);
+	return ha_number_take("ha gpu-moe", what, text, min, max, out);
 }
 
 static bool find_kind(struct options *o, const char *name)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha ina-sim: reduction in the network under virtual time, random traffic and random faults; see sim/ina/README.md */
+#include "base/number.h"
 #include "sim/ina/world.h"
 #include "tools/ha.h"
 
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PROGRAM "ha ina-sim"
 #define TWICE 64   /* one seed in so many is run again, and must repeat */
 #define SHOWN_MAX 5
 
@@ -49,18 +51,6 @@ static void list_print(void)
 		printf("%-14s %s\n", mutations[m][0], mutations[m][1]);
 }
 
-/* A whole number, or the exit status 2 by way of false. */
-static bool number_take(const char *text, uint64_t *to)
-{
-	char *end;
-
-	*to = strtoull(text, &end, 0);
-	if (*text >= '0' && *text <= '9' && !*end)
-		return true;
-	fprintf(stderr, "ha ina-sim: '%s' is no number\n", text);
-	return false;
-}
-
 static bool mutation_take(const char *name)
 {
 	for (int m = 0; m < INA_MUTATE_COUNT; m++)
@@ -77,13 +67,13 @@ static int option_take(struct job *job, int opt)
 {
 	switch (opt) {
 	case OPT_SEEDS:
-		return number_take(optarg, &job->seeds) ? -1 : 2;
+		return ha_number_take(PROGRAM, "--seeds", optarg, 1, UINT64_MAX, &job->seeds) ? -1 : 2;
 	case OPT_START:
-		return number_take(optarg, &job->start) ? -1 : 2;
+		return ha_number_take(PROGRAM, "--start", optarg, 0, UINT64_MAX, &job->start) ? -1 : 2;
 	case OPT_SEED:
 		job->one = true;
 		job->seeds = 1;
-		return number_take(optarg, &job->start) ? -1 : 2;
+		return ha_number_take(PROGRAM, "--seed", optarg, 0, UINT64_MAX, &job->start) ? -1 : 2;
 	case OPT_MUTATE:
 		return mutation_take(optarg) ? -1 : 2;
 	case 'v':

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
 #include "tools/ha.h"
+
+#define JOBS_MAX 1024
 
 enum {
 	OPT_SEEDS = 256,
@@ -91,6 +94,17 @@ static int mutation_parse(const char *name)
 }
 
 /* 0, or the exit status plus one. */
+static int number_take(const char *what, uint64_t low, uint64_t high, uint64_t *value)
+{
+	return ha_number_take("ha sim", what, optarg, low, high, value) ? 0 : 3;
+}
+
+static int number_take_32(const char *what, unsigned low, unsigned high, unsigned *value)
+{
+	return ha_number_take_unsigned("ha sim", what, optarg, low, high, value) ? 0 : 3;
+}
+
+/* 0, or the exit status plus one. */
 static int option_take(struct job *job, int opt)
 {
 	char bad[32];
@@ -98,18 +112,14 @@ static int option_take(struct job *job, int opt)
 
 	switch (opt) {
 	case OPT_SEEDS:
-		job->hunt.count = strtoull(optarg, NULL, 0);
-		return 0;
+		return number_take("--seeds", 1, UINT64_MAX, &job->hunt.count);
 	case OPT_START:
-		job->hunt.start = strtoull(optarg, NULL, 0);
-		return 0;
+		return number_take("--start", 0, UINT64_MAX, &job->hunt.start);
 	case OPT_SEED:
 		job->one = true;
-		job->seed = strtoull(optarg, NULL, 0);
-		return 0;
+		return number_take("--seed", 0, UINT64_MAX, &job->seed);
 	case 'j':
-		job->hunt.jobs = (unsigned)strtoul(optarg, NULL, 0);
-		return 0;
+		return number_take_32("--jobs", 1, JOBS_MAX, &job->hunt.jobs);
 	case 'v':
 		job->verbose = true;
 		return 0;
@@ -120,24 +130,20 @@ static int option_take(struct job *job, int opt)
 		fprintf(stderr, "ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n", bad);
 		return 3;
 	case OPT_MASK:
-		job->hunt.allowed = (uint32_t)strtoul(optarg, NULL, 0);
-		return 0;
+		return number_take_32("--fault-mask", 0, UINT32_MAX, &job->hunt.allowed);
 	case OPT_MUTATE:
 		m = mutation_parse(optarg);
 		job->hunt.mutation = (enum sim_mutation)m;
 		if (m >= 0)
 			return 0;
-		fprintf(stderr, "ha sim: there is no defect '%s'\n", optarg);
+		fprintf(stderr, "ha sim: there is no defect '%s'; `ha sim --list` names them\n", optarg);
 		return 3;
 	case OPT_NO_FAULTS:
-		job->without_faults = (uint32_t)strtoul(optarg, NULL, 0);
-		return 0;
+		return number_take_32("--without-faults", 0, UINT32_MAX, &job->without_faults);
 	case OPT_NO_CONNS:
-		job->without_conns = strtoull(optarg, NULL, 0);
-		return 0;
+		return number_take("--without-connections", 0, UINT64_MAX, &job->without_conns);
 	case OPT_MESSAGES:
-		job->messages = (uint32_t)strtoul(optarg, NULL, 0);
-		return 0;
+		return number_take_32("--messages", 1, UINT32_MAX, &job->messages);
 	case OPT_RAW:
 		job->hunt.shrink = false;
 		return 0;

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/number.h"
 #include "base/process.h"
 #include "tools/ha.h"
 #include "tools/status_view.h"
+
+#define PROGRAM "ha status"
 
 struct options {
 	bool json;
@@ -27,15 +30,6 @@ static int usage(FILE *out)
 		     "  -d, --dir=DIR         where the pages are (default: what HA_NCCL_STATUS_DIR says)\n"
 		     "Exit status 0, also when there is nothing to show; 1: the directory cannot be read.\n");
 	return out == stdout ? 0 : 2;
-}
-
-static bool number(const char *text, long least, long most, long *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtol(text, &end, 10);
-	return end != text && !*end && !errno && *value >= least && *value <= most;
 }
 
 static int look(const struct options *o, const char *dir)
@@ -68,7 +62,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{ "events", required_argument, NULL, 'e' }, { "dir", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },	   { 0 },
 	};
-	long value;
+	unsigned events;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "jw::e:d:h", longs, NULL)) >= 0) {
@@ -77,15 +71,14 @@ static int parse(int argc, char **argv, struct options *o)
 			o->json = true;
 			continue;
 		case 'w':
-			value = 1;
-			if (optarg && !number(optarg, 1, 86400, &value))
-				return 1 + usage(stderr);
-			o->watch = (unsigned)value;
+			o->watch = 1;
+			if (optarg && !ha_number_take_unsigned(PROGRAM, "--watch", optarg, 1, 86400, &o->watch))
+				return 1 + 2;
 			continue;
 		case 'e':
-			if (!number(optarg, 0, HA_STATUS_EVENTS, &value))
-				return 1 + usage(stderr);
-			o->events = (int)value;
+			if (!ha_number_take_unsigned(PROGRAM, "--events", optarg, 0, HA_STATUS_EVENTS, &events))
+				return 1 + 2;
+			o->events = (int)events;
 			continue;
 		case 'd':
 			o->dir = optarg;

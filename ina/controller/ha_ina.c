@@ -2,6 +2,7 @@
 /* ha-ina (`ha ina`): what ha-controller has given to whom; asking for a group, renewing and ending one by hand. */
 #include "base/config.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "ina/controller/address.h"
 #include "ina/controller/client.h"
 #include "ina/controller/group_table.h"
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PROGRAM "ha ina"
 
 struct options {
 	struct ha_ina_client_options client;
@@ -38,6 +41,11 @@ static int usage(FILE *out)
 		"until then if it cannot be reached), --ca=FILE --cert=FILE --key=FILE (NETCCL_CONTROLLER_CA, _CERT, _KEY)\n"
 		"Exit status 1: the controller cannot be reached, or refuses; 2: called wrongly; 3: no group, do without.\n");
 	return out == stdout ? 0 : 2;
+}
+
+static bool number(const char *what, const char *text, unsigned low, unsigned high, uint32_t *to)
+{
+	return ha_number_take_unsigned(PROGRAM, what, text, low, high, to);
 }
 
 static int complain(const char *what, const char *why)
@@ -99,14 +107,11 @@ static int create(struct ha_ina_client *client, const struct options *o)
 
 static bool group_number(const struct options *o, uint32_t *id)
 {
-	char *end;
-	unsigned long v;
-
-	if (o->words != 2 || o->word[1][0] < '0' || o->word[1][0] > '9')
+	if (o->words != 2) {
+		usage(stderr);
 		return false;
-	v = strtoul(o->word[1], &end, 10);
-	*id = (uint32_t)v;
-	return !*end && v >= 1 && v < HA_GROUP_IDS;
+	}
+	return number("GROUP", o->word[1], 1, HA_GROUP_IDS - 1, id);
 }
 
 static int renew(struct ha_ina_client *client, const struct options *o)
@@ -116,7 +121,7 @@ static int renew(struct ha_ina_client *client, const struct options *o)
 	uint32_t id;
 
 	if (!group_number(o, &id))
-		return usage(stderr);
+		return 2;
 	lease.id = (uint8_t)id;
 	if (o->switch_name)
 		snprintf(lease.switch_name, sizeof(lease.switch_name), "%s", o->switch_name);
@@ -137,7 +142,7 @@ static int destroy(struct ha_ina_client *client, const struct options *o)
 	uint32_t id;
 
 	if (!group_number(o, &id))
-		return usage(stderr);
+		return 2;
 	if (ha_ina_client_destroy(client, id, o->switch_name, o->key, message))
 		return failed(client);
 	if (!*message)
@@ -152,17 +157,6 @@ static const struct {
 } commands[] = { { "groups", groups }, { "create", create }, { "renew", renew }, { "destroy", destroy } };
 
 /* ---- options ---- */
-
-static bool number(const char *text, unsigned long most, uint32_t *to)
-{
-	unsigned long v;
-	char *end;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	*to = (uint32_t)v;
-	return *text >= '0' && *text <= '9' && !*end && !errno && v <= most;
-}
 
 static bool key_parse(const char *text, uint64_t *key)
 {
@@ -194,25 +188,33 @@ static bool option(struct options *o, int c, const char *arg)
 
 	switch (c) {
 	case CONTROLLER: o->client.address = arg; break;
-	case TIMEOUT: ok = number(arg, 3600000, &v) && v; o->client.deadline_ms = v; break;
+	case TIMEOUT: return number("--timeout", arg, 1, 3600000, &o->client.deadline_ms);
 	case WAIT: o->client.patient = true; break;
 	case CA: o->client.tls.ca = arg; break;
 	case CERT: o->client.tls.cert = arg; break;
 	case KEY: o->client.tls.key = arg; break;
-	case LENGTH: ok = number(arg, UINT32_MAX, &o->wish.length); break;
-	case LEAST: ok = number(arg, UINT32_MAX, &o->wish.least); break;
-	case LEASE: ok = number(arg, 4000000, &v); o->wish.lease_ms = v * 1000; break;
+	case LENGTH: return number("--length", arg, 0, UINT32_MAX, &o->wish.length);
+	case LEAST: return number("--least", arg, 0, UINT32_MAX, &o->wish.least);
+	case LEASE:
+		if (!number("--lease", arg, 0, 4000000, &v))
+			return false;
+		o->wish.lease_ms = v * 1000;
+		break;
 	case NAME: o->wish.name = arg; break;
 	case SWITCH: ok = *arg && strlen(arg) < HA_SWITCH_NAME; o->switch_name = arg; break;
 	case SECRET: ok = key_parse(arg, &o->key); break;
-	case RANK: ok = number(arg, HA_GROUP_MEMBERS_MAX - 1, &v); o->rank = (int)v; break;
-	case WORKERS: ok = number(arg, HA_GROUP_WORKERS_MAX, &o->wish.workers); break;
+	case RANK:
+		if (!number("--rank", arg, 0, HA_GROUP_MEMBERS_MAX - 1, &v))
+			return false;
+		o->rank = (int)v;
+		break;
+	case WORKERS: return number("--workers", arg, 0, HA_GROUP_WORKERS_MAX, &o->wish.workers);
 	case FRAMES: o->wish.extended = !strcmp(arg, "extended"); ok = o->wish.extended || !strcmp(arg, "old"); break;
 	case JSON: o->json = true; break;
 	default: return false;
 	}
 	if (!ok)
-		fprintf(stderr, "ha ina: '%s' makes no sense there\n", arg);
+		fprintf(stderr, "ha ina: '%s' is not what that option takes; `ha ina --help` lists the options\n", arg);
 	return ok;
 }
 
@@ -245,10 +247,10 @@ int main(int argc, char **argv)
 	o.client.address = config.controller_addr;
 	o.client.tls = (struct ha_tls){ config.controller_ca, config.controller_cert, config.controller_key };
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
-		if (c == 'h')
-			return usage(stdout);
+		if (c == 'h' || c == '?')
+			return usage(c == 'h' ? stdout : stderr);
 		if (!option(&o, c, optarg))
-			return usage(stderr);
+			return 2;
 	}
 	if (optind == argc)
 		return usage(stderr);

@@ -2,6 +2,7 @@
 /* ha-controller: options, and then the daemon. */
 #include "base/config.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "ina/controller/daemon.h"
 
 #include <errno.h>
@@ -29,15 +30,9 @@ static int usage(FILE *out)
 	return out == stdout ? 0 : 2;
 }
 
-static bool number(const char *text, unsigned *value)
+static bool calls_take(const char *what, unsigned *value)
 {
-	unsigned long v;
-	char *end;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	*value = (unsigned)v;
-	return *text >= '0' && *text <= '9' && !*end && !errno && v >= 1 && v <= 1000000;
+	return ha_number_take_unsigned("ha-controller", what, optarg, 1, 1000000, value);
 }
 
 static bool listen_add(struct ha_server_options *o, const char *where)
@@ -89,10 +84,12 @@ static int parse(int argc, char **argv, struct ha_controller_options *o)
 			o->server.tls.key = optarg;
 			break;
 		case 'c':
-			ok = number(optarg, &o->server.calls);
+			if (!calls_take("--calls", &o->server.calls))
+				return 1 + 2;
 			break;
 		case PER_HOST:
-			ok = number(optarg, &o->server.calls_per_host);
+			if (!calls_take("--calls-per-host", &o->server.calls_per_host))
+				return 1 + 2;
 			break;
 		default:
 			return 1 + usage(c == 'h' ? stdout : stderr);

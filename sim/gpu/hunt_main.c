@@ -4,9 +4,13 @@
  * --moves: a port that comes back has another address. */
 #include "sim/gpu/hunt.h"
 
+#include "base/number.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PROGRAM "gpu-hunt"
 
 static const struct {
 	const char *name;
@@ -77,6 +81,20 @@ static void print(const struct total *t, uint64_t seeds)
 		printf("%6llu times: %s\n", (unsigned long long)t->times[i], t->why[i]);
 }
 
+/* "none", or the number of a kind. */
+static bool kind_take(const char *text, int *kind)
+{
+	unsigned number;
+
+	*kind = -2;
+	if (!strcmp(text, "none"))
+		return true;
+	if (!ha_number_take_unsigned(PROGRAM, "--kind", text, 0, (unsigned)hunt_nkinds - 1, &number))
+		return false;
+	*kind = (int)number;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct hunt_options o = { .kind = -1 };
@@ -84,7 +102,7 @@ int main(int argc, char **argv)
 	struct soft_fabric *fabric = soft_fabric_open(4, 2 << 20);
 	struct total total = { 0 };
 	struct hunt_result r;
-	bool enough = false;
+	bool enough = false, good;
 
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -98,16 +116,19 @@ int main(int argc, char **argv)
 			continue;
 		}
 		i++;
+		good = true;
 		if (!strcmp(argv[i - 1], "--start"))
-			start = strtoull(value, NULL, 0);
+			good = ha_number_take(PROGRAM, "--start", value, 0, UINT64_MAX, &start);
 		else if (!strcmp(argv[i - 1], "--seeds"))
-			seeds = strtoull(value, NULL, 0);
+			good = ha_number_take(PROGRAM, "--seeds", value, 1, UINT64_MAX, &seeds);
 		else if (!strcmp(argv[i - 1], "--kind"))
-			o.kind = !strcmp(value, "none") ? -2 : atoi(value);
+			good = kind_take(value, &o.kind);
 		else if (strcmp(argv[i - 1], "--mutate") || !choose_mutation(value))
 			return usage();
+		if (!good)
+			return 2;
 	}
-	if (!fabric || o.kind >= hunt_nkinds)
+	if (!fabric)
 		return usage();
 	for (uint64_t s = start; s < start + seeds; s++) {
 		hunt_run(fabric, s, &o, &r);

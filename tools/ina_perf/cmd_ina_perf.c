@@ -53,7 +53,7 @@ struct choice {
 	unsigned factor, root;
 };
 
-static bool number(const char *text, size_t least, size_t most, size_t *to)
+static bool number(const char *what, const char *text, size_t least, size_t most, size_t *to)
 {
 	char *end;
 	size_t n = strtoull(text, &end, 10);
@@ -63,15 +63,15 @@ static bool number(const char *text, size_t least, size_t most, size_t *to)
 		*to = n << shift;
 		return true;
 	}
-	fprintf(stderr, "ha ina-perf: '%s' is no number from %zu to %zu\n", text, least, most);
+	fprintf(stderr, "ha ina-perf: %s takes a whole number from %zu to %zu, not '%.64s'\n", what, least, most, text);
 	return false;
 }
 
-static bool take_unsigned(const char *text, size_t least, size_t most, unsigned *to)
+static bool take_unsigned(const char *what, const char *text, size_t least, size_t most, unsigned *to)
 {
 	size_t n;
 
-	if (!number(text, least, most, &n))
+	if (!number(what, text, least, most, &n))
 		return false;
 	*to = (unsigned)n;
 	return true;
@@ -113,9 +113,9 @@ static bool take(int o, struct ina_perf *p, struct choice *c)
 
 	switch (o) {
 	case OPT_RANKS:
-		return take_unsigned(optarg, 2, HA_INA_RANKS, &p->ranks);
+		return take_unsigned("--ranks", optarg, 2, HA_INA_RANKS, &p->ranks);
 	case OPT_RANK:
-		return take_unsigned(optarg, 0, HA_INA_RANKS - 1, &p->rank);
+		return take_unsigned("--rank", optarg, 0, HA_INA_RANKS - 1, &p->rank);
 	case OPT_MEMBERS:
 		return take_members(optarg, p);
 	case OPT_TICKET:
@@ -125,27 +125,27 @@ static bool take(int o, struct ina_perf *p, struct choice *c)
 		p->backend = optarg;
 		return true;
 	case OPT_ROOT:
-		return take_unsigned(optarg, 0, HA_INA_RANKS - 1, &c->root);
+		return take_unsigned("--root", optarg, 0, HA_INA_RANKS - 1, &c->root);
 	case OPT_AGAIN:
-		return take_unsigned(optarg, 0, 1000, &p->again);
+		return take_unsigned("--again", optarg, 0, 1000, &p->again);
 	case OPT_LIFE:
-		return take_unsigned(optarg, 0, 1000000, &p->life);
+		return take_unsigned("--life", optarg, 0, 1000000, &p->life);
 	case OPT_FIRST:
-		return number(optarg, 0, SIZE_MAX >> 32, &p->first);
+		return number("--first", optarg, 0, SIZE_MAX >> 32, &p->first);
 	case OPT_EACH:
 		return p->each = true;
 	case OPT_TIMEOUT:
-		return take_unsigned(optarg, 1, 100000, &p->timeout_s);
+		return take_unsigned("--timeout", optarg, 1, 100000, &p->timeout_s);
 	case OPT_LOOPBACK:
 		return p->loopback = true;
 	case 'b':
-		return number(optarg, 4, 1u << 30, &c->min);
+		return number("-b", optarg, 4, 1u << 30, &c->min);
 	case 'e':
-		return number(optarg, 4, 1u << 30, &c->max);
+		return number("-e", optarg, 4, 1u << 30, &c->max);
 	case 'f':
-		return take_unsigned(optarg, 2, 1024, &c->factor);
+		return take_unsigned("-f", optarg, 2, 1024, &c->factor);
 	case 'n':
-		if (!take_unsigned(optarg, 1, 1000000, &n))
+		if (!take_unsigned("-n", optarg, 1, 1000000, &n))
 			return false;
 		p->iterations = n + 1;
 		return true;

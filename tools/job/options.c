@@ -172,7 +172,8 @@ static bool factor_parse(struct ha_run_options *o, const char *text)
 
 	o->step_factor = strtod(text, &end);
 	o->step_bytes = 0;
-	return end != text && !*end && o->step_factor > 1 && o->step_factor <= 1e6;
+	return ha_parse_check(end != text && !*end && o->step_factor > 1 && o->step_factor <= 1e6,
+			      "a number above 1, up to 1000000");
 }
 
 static bool seed_parse(struct ha_run_options *o, const char *text)
@@ -194,7 +195,8 @@ static bool letter_take(struct ha_run_options *o, int value, const char *text, i
 	case 'e':
 		return ha_size_parse(text, &o->max_bytes);
 	case 'i':
-		return ha_size_parse(text, &o->step_bytes) && o->step_bytes > 0;
+		return ha_parse_check(ha_size_parse(text, &o->step_bytes) && o->step_bytes > 0,
+				      "a number of bytes from 1 to 64T, as in 8, 64K or 1M");
 	case 'f':
 		return factor_parse(o, text);
 	case 'n':
@@ -237,7 +239,8 @@ static bool word_take(struct ha_run_options *o, int value, const char *text)
 		o->check_all = true;
 		break;
 	case OPT_DURATION:
-		return ha_time_parse(text, &o->duration_ns) && o->duration_ns >= 1000000;
+		return ha_parse_check(ha_time_parse(text, &o->duration_ns) && o->duration_ns >= 1000000,
+				      "a time from 1ms to 86400s, as in 10s or 500ms");
 	case OPT_CHECK_EVERY:
 		return ha_int_parse(text, 0, 100000000, &o->check_every);
 	case OPT_AT:
@@ -246,7 +249,8 @@ static bool word_take(struct ha_run_options *o, int value, const char *text)
 		o->timeline = text;
 		break;
 	case OPT_TIMELINE_STEP:
-		return ha_time_parse(text, &o->step_ns) && o->step_ns >= 10000;
+		return ha_parse_check(ha_time_parse(text, &o->step_ns) && o->step_ns >= 10000,
+				      "a time from 10us to 86400s, as in 1ms");
 	case OPT_SEED:
 		return seed_parse(o, text);
 	case OPT_JSON:
@@ -309,6 +313,16 @@ static bool is_common(int value)
 	return false;
 }
 
+/* An argument that is none; where a parser knows the range, the line says it. */
+static int argument_complain(const char *program, const char *name, const char *text)
+{
+	const char *accepts = ha_parse_accepts();
+
+	if (!*accepts)
+		return ha_complain(program, "--%s does not take '%s'", name, text);
+	return ha_complain(program, "--%s does not take '%s', it takes %s", name, text, accepts);
+}
+
 /* One option with its argument. 0 or -EINVAL with the line printed. */
 static int option_take(const struct table *t, struct ha_run_options *run, void *context, int value, int argc,
 		       char **argv)
@@ -317,6 +331,7 @@ static int option_take(const struct table *t, struct ha_run_options *run, void *
 	const char *text = value == OPT_JSON ? json_file(argc, argv) : optarg;
 	bool good;
 
+	ha_parse_reset();
 	if (!is_common(value))
 		good = p->take(context, value, text);
 	else if (value < 256)
@@ -324,7 +339,7 @@ static int option_take(const struct table *t, struct ha_run_options *run, void *
 	else
 		good = word_take(run, value, text);
 	if (!good)
-		return ha_complain(p->name, "--%s does not take '%s'", name_of(t, value), text);
+		return argument_complain(p->name, name_of(t, value), text);
 	if (value != OPT_AT)
 		return 0;
 	/* getopt takes one argument: the command is the word after it */

@@ -20,4 +20,10 @@ bool ha_time_parse(const char *text, int64_t *ns);
 bool ha_long_parse(const char *text, long low, long high, long *value);
 bool ha_int_parse(const char *text, int low, int high, int *value);
 
+/* `good` again; what the parser of this option takes is `accepts`. */
+bool ha_parse_check(bool good, const char *accepts);
+/* What the parser that was called last takes, "a whole number from 1 to 9"; empty when none was since the reset. */
+const char *ha_parse_accepts(void);
+void ha_parse_reset(void);
+
 #endif

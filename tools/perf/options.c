@@ -124,7 +124,8 @@ static bool option_take(void *context, int value, const char *text)
 	case OPT_STEPS:
 		return ha_int_parse(text, 1, HA_MAX_STEPS, &o->steps);
 	case OPT_BUFFER:
-		return ha_size_parse(text, &o->buffer_bytes) && o->buffer_bytes >= 4096;
+		return ha_parse_check(ha_size_parse(text, &o->buffer_bytes) && o->buffer_bytes >= 4096,
+				      "a number of bytes from 4K to 64T, as in 64K or 4M");
 	case OPT_PROTOCOL:
 		return protocol_parse(o, text);
 	}

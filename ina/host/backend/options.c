@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "ina/controller/address.h"
+#include "ina/frame/option.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -44,73 +45,88 @@ static int usage(FILE *out)
 	return out == stdout ? 0 : 2;
 }
 
-static bool number(const char *text, double least, double most, double *value)
+/* Each refusal is one line that says what the option takes. */
+#define PROGRAM "ha-backend"
+
+static bool number(const struct ina_option *o, double least, double most, double *value)
 {
-	char *end;
+	char *end, what[64];
 
 	errno = 0;
-	*value = strtod(text, &end);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most;
+	*value = strtod(o->text, &end);
+	if (*o->text >= '0' && *o->text <= '9' && !*end && !errno && *value >= least && *value <= most)
+		return true;
+	snprintf(what, sizeof(what), "a number from %g to %g", least, most);
+	return ina_option_wrong(o, what);
 }
 
-static bool whole(const char *text, unsigned least, unsigned most, unsigned *value)
+static bool duration(const struct ina_option *o, uint64_t *ns)
 {
 	double v;
 
-	if (!number(text, least, most, &v) || v != (unsigned)v)
-		return false;
-	*value = (unsigned)v;
-	return true;
-}
-
-static bool duration(const char *text, uint64_t *ns)
-{
-	double v;
-
-	if (!number(text, 0.01, 86400, &v))
+	if (!number(o, 0.01, 86400, &v))
 		return false;
 	*ns = (uint64_t)(v * HA_NS_PER_S);
 	return true;
 }
 
-static bool mac(const char *text, struct ha_backend_settings *s)
+static bool milliseconds(const struct ina_option *o, uint32_t *ms)
 {
-	unsigned b[6];
-	char rest;
+	double v;
 
-	/* Without the spaces and signs that sscanf takes; and a group of hosts is no next hop. */
-	if (text[strspn(text, "0123456789abcdefABCDEF:")] || sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &rest) != 6 || b[0] & 1)
+	if (!number(o, 0.1, 86400, &v))
 		return false;
-	for (unsigned i = 0; i < 6; i++)
-		s->switch_mac[i] = (uint8_t)b[i];
-	s->has_switch_mac = true;
+	*ms = (uint32_t)(v * 1000);
 	return true;
 }
 
-static bool kind(const char *text, struct ha_backend_settings *s)
+static bool microseconds(const struct ina_option *o, uint64_t *ns)
+{
+	unsigned v;
+
+	if (!ina_option_number(o, 0, 1000000000, &v))
+		return false;
+	*ns = v * HA_NS_PER_US;
+	return true;
+}
+
+static bool megabytes(const struct ina_option *o, uint64_t *bytes)
+{
+	unsigned v;
+
+	if (!ina_option_number(o, 4, 1u << 20, &v))
+		return false;
+	*bytes = (uint64_t)v << 20;
+	return true;
+}
+
+static bool kind(const struct ina_option *o, struct ha_backend_settings *s)
 {
 	static const char *const name[] = { "packet", "dpdk", "loopback" };
 
 	for (unsigned i = 0; i < 3; i++)
-		if (!strcmp(text, name[i])) {
+		if (!strcmp(o->text, name[i])) {
 			s->net = (enum ha_backend_net)i;
 			return true;
 		}
-	return false;
+	return ina_option_wrong(o, "packet, dpdk or loopback");
 }
 
-static bool power_of_two(const char *text, unsigned least, unsigned most, unsigned *value)
-{
-	return whole(text, least, most, value) && !(*value & (*value - 1));
-}
-
-static bool octal(const char *text, unsigned *value)
+static bool octal(const struct ina_option *o, unsigned *value)
 {
 	char *end;
-	unsigned long v = strtoul(text, &end, 8);
+	unsigned long v = strtoul(o->text, &end, 8);
 
 	*value = (unsigned)v;
-	return *text >= '0' && *text <= '7' && !*end && v && v <= 0777;
+	if (*o->text >= '0' && *o->text <= '7' && !*end && v && v <= 0777)
+		return true;
+	return ina_option_wrong(o, "an octal mode from 1 to 777, as in 0660");
+}
+
+static bool text_take(const struct ina_option *o, const char **to)
+{
+	*to = o->text;
+	return *o->text ? true : ina_option_wrong(o, "a text that is not empty");
 }
 
 enum { MODE = 256, CPUS, SHARED, SWITCH_MAC, IDLE, SLOTS, LEASE, PEER, SWITCH, OLD, CLIENTS, CLIENT_MEMORY, MEMORY, LOG, CERT, KEY, CA };
@@ -132,46 +148,41 @@ static const struct option longs[] = {
 	{ "help", no_argument, NULL, 'h' },		 { 0 },
 };
 
+static const char *name_of(int value)
+{
+	for (const struct option *o = longs; o->name; o++)
+		if (o->val == value)
+			return o->name;
+	return "?";
+}
+
 static bool option(struct ha_backend_settings *s, int c, const char *arg)
 {
-	unsigned v;
-	double d;
+	const struct ina_option o = { PROGRAM, name_of(c), arg };
 
 	switch (c) {
-	case 'b': return ha_address_parse(arg, &s->addr);
-	case 'c': s->controller.address = arg; return *arg;
-	case 's': s->backend.server.path = arg; return *arg;
-	case MODE: return octal(arg, &s->backend.server.mode);
-	case 'w': return power_of_two(arg, 1, INA_WORKERS_MAX, &s->workers);
-	case 'n': return kind(arg, s);
-	case 'i': s->interface = arg; return *arg;
-	case 'p': s->port = arg; s->net = HA_BACKEND_NET_DPDK; return *arg;
-	case CPUS: s->cpus = arg; return *arg;
+	case 'b': return ina_option_address(&o, &s->addr);
+	case 'c': return text_take(&o, &s->controller.address);
+	case 's': return text_take(&o, &s->backend.server.path);
+	case MODE: return octal(&o, &s->backend.server.mode);
+	case 'w': return ina_option_power_of_two(&o, 1, INA_WORKERS_MAX, &s->workers);
+	case 'n': return kind(&o, s);
+	case 'i': return text_take(&o, &s->interface);
+	case 'p': s->net = HA_BACKEND_NET_DPDK; return text_take(&o, &s->port);
+	case CPUS: return text_take(&o, &s->cpus);
 	case SHARED: s->backend.limits.shared = true; return true;
-	case SWITCH_MAC: return mac(arg, s);
-	case IDLE:
-		if (!whole(arg, 0, 1000000000, &v))
-			return false;
-		s->backend.limits.idle_ns = v * HA_NS_PER_US;
-		return true;
-	case SLOTS: return power_of_two(arg, 16, 32768, &s->groups.slots);
-	case LEASE:
-		if (!number(arg, 0.1, 86400, &d))
-			return false;
-		s->groups.lease_ms = (uint32_t)(d * 1000);
-		return true;
-	case PEER: return duration(arg, &s->backend.limits.peer_ns);
-	case SWITCH: return duration(arg, &s->backend.limits.switch_ns);
+	case SWITCH_MAC: s->has_switch_mac = true; return ina_option_mac(&o, s->switch_mac);
+	case IDLE: return microseconds(&o, &s->backend.limits.idle_ns);
+	case SLOTS: return ina_option_power_of_two(&o, 16, 32768, &s->groups.slots);
+	case LEASE: return milliseconds(&o, &s->groups.lease_ms);
+	case PEER: return duration(&o, &s->backend.limits.peer_ns);
+	case SWITCH: return duration(&o, &s->backend.limits.switch_ns);
 	case OLD: s->groups.extended = false; return true;
-	case CLIENTS: return whole(arg, 1, 4096, &s->backend.server.peers);
-	case CLIENT_MEMORY:
-		if (!whole(arg, 4, 1u << 20, &v))
-			return false;
-		s->backend.server.bytes = (uint64_t)v << 20;
-		return true;
-	case MEMORY: return whole(arg, 16, 2048, &s->memory_mb);
-	case LOG: return whole(arg, 0, 86400, &s->log_s);
-	case 'm': s->metrics = arg; return *arg;
+	case CLIENTS: return ina_option_number(&o, 1, 4096, &s->backend.server.peers);
+	case CLIENT_MEMORY: return megabytes(&o, &s->backend.server.bytes);
+	case MEMORY: return ina_option_number(&o, 16, 2048, &s->memory_mb);
+	case LOG: return ina_option_number(&o, 0, 86400, &s->log_s);
+	case 'm': return text_take(&o, &s->metrics);
 	case CERT: s->controller.tls.cert = arg; return true;
 	case KEY: s->controller.tls.key = arg; return true;
 	case CA: s->controller.tls.ca = arg; return true;
@@ -251,10 +262,8 @@ int ha_backend_options_parse(int argc, char **argv, const struct ha_config *conf
 	while (!rc && (c = getopt_long(argc, argv, "b:c:s:w:n:i:p:m:h", longs, NULL)) >= 0) {
 		if (c == 'h' || c == '?')
 			return 1 + usage(c == 'h' ? stdout : stderr);
-		if (!option(s, c, optarg)) {
-			fprintf(stderr, "ha-backend: '%s' makes no sense there; ha-backend --help has what does\n", optarg ? optarg : "");
+		if (!option(s, c, optarg))
 			return 3;
-		}
 	}
 	if (!rc && optind < argc)
 		return 1 + usage(stderr);
