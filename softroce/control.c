@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control.c - the owner's side of the control page; see control.h */
 #include "softroce/control.h"
-#include "softroce/settings.h"
+#include "softroce/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,37 +11,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-const char *sr_control_folder(char *buf, size_t len)
-{
-	const char *dir = sr_settings()->control_dir;
-
-	if (dir)
-		snprintf(buf, len, "%s", dir);
-	else
-		snprintf(buf, len, "/dev/shm/softroce-%u", (unsigned)geteuid());
-	return buf;
-}
-
-/* A folder in a place where everybody may write is trusted only when it is ours alone. */
-static int folder_open(void)
-{
-	char path[256];
-	struct stat st;
-	int fd;
-
-	sr_control_folder(path, sizeof(path));
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & 022)) {
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
-}
 
 static void header_fill(struct sr_control_page *page, const char *name)
 {
@@ -96,7 +65,7 @@ int sr_control_open(struct sr_control *control, const char *device)
 
 	*control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
 	snprintf(control->name, sizeof(control->name), "%s.%d", device, (int)getpid());
-	control->dir = folder_open();
+	control->dir = sr_folder_open();
 	if (control->dir < 0)
 		return control->dir;
 	err = bell_create(control);

@@ -80,7 +80,5 @@ struct sr_control_entry *sr_control_list(const char *selector, int *n);
 int sr_control_change(struct sr_control_entry *entry, void (*change)(struct sr_faults *faults, void *arg), void *arg);
 /* Ask the owner to write its counters now and read them; as sr_control_change(). */
 int sr_control_refresh(struct sr_control_entry *entry);
-/* The folder of the pages. */
-const char *sr_control_folder(char *buf, size_t len);
 
 #endif

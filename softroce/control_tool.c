@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control_tool.c - the tools' side of the control page; see control.h */
 #include "softroce/control.h"
+#include "softroce/folder.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -22,7 +23,7 @@ static int entry_path(const struct sr_control_entry *entry, const char *suffix, 
 {
 	char folder[256];
 
-	return snprintf(path, len, "%s/%s%s", sr_control_folder(folder, sizeof(folder)), entry->name, suffix) < (int)len
+	return snprintf(path, len, "%s/%s%s", sr_folder_path(folder, sizeof(folder)), entry->name, suffix) < (int)len
 		       ? 0
 		       : -ENAMETOOLONG;
 }
@@ -122,7 +123,7 @@ struct sr_control_entry *sr_control_list(const char *selector, int *n)
 {
 	struct sr_control_entry *list = NULL, entry;
 	char folder[256];
-	DIR *dir = opendir(sr_control_folder(folder, sizeof(folder)));
+	DIR *dir = opendir(sr_folder_path(folder, sizeof(folder)));
 
 	*n = 0;
 	if (!dir) {

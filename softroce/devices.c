@@ -148,6 +148,7 @@ static const char *item_parse(const char *item, int place, struct sr_device_spec
 	const char *what = item;
 
 	memset(spec, 0, sizeof(*spec));
+	spec->place = (unsigned)place;
 	if (equals) {
 		size_t n = equals - item;
 

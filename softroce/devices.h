@@ -22,6 +22,7 @@ struct sr_device_spec {
 	char ifname[IFNAMSIZ]; /* SR_DEVICE_INTERFACE */
 	uint8_t gid[16];       /* ADDRESS and SUBNET: the address, an IPv4 one as ::ffff:a.b.c.d */
 	unsigned prefix;       /* SUBNET: its length in bits of the IPv4 address, 8..30 */
+	unsigned place;	       /* in the list, from 0 on; items that make no sense have one, too */
 };
 
 /* Called for each item that cannot be used, with one line that says why and what to write instead. */

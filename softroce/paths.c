@@ -9,6 +9,10 @@
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/ndevs/<i>  the network interface
  *
+ * NCCL this, by realpath():
+ *
+ *   /sys/class/infiniband/<device>/device                      the stand-in for its PCI function (pci.h)
+ *
  * and librdmacm these:
  *
  *   /sys/class/misc/rdma_cm/abi_version                        "4"
@@ -19,16 +23,19 @@
  */
 #include "softroce/cm/command.h"
 #include "softroce/netif.h"
+#include "softroce/pci.h"
 #include "softroce/settings.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <rdma/rdma_user_cm.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -80,6 +87,17 @@ static const char *path_map(const char *path)
 	const char *rest;
 
 	return device_of(path, DEV, &rest) && !*rest ? "/dev/null" : path;
+}
+
+/* The folder that stands for a device's PCI function, as a path; false for all other paths. */
+static bool function_of(const char *path, char *folder, size_t size)
+{
+	const char *rest;
+	const struct sr_device_spec *spec = device_of(path, SYS, &rest);
+
+	if (!spec || strcmp(rest, "/device") || sr_pci_folder(spec, folder, size))
+		return false;
+	return strlen(folder) + sizeof("/device") <= size && strcat(folder, "/device");
 }
 
 static void interface_name(const struct sr_device_spec *spec, char *text, size_t size)
@@ -254,4 +272,20 @@ __attribute__((visibility("default"))) int access(const char *path, int mode)
 	if (text_of(path, text, sizeof(text)))
 		return mode & (W_OK | X_OK) ? (errno = EACCES, -1) : 0;
 	return NEXT(access)(path_map(path), mode);
+}
+
+__attribute__((visibility("default"))) char *realpath(const char *path, char *resolved)
+{
+	char folder[PATH_MAX];
+
+	return NEXT(realpath)(function_of(path, folder, sizeof(folder)) ? folder : path, resolved);
+}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+extern char *__realpath_chk(const char *path, char *resolved, size_t size);
+__attribute__((visibility("default"))) char *__realpath_chk(const char *path, char *resolved, size_t size)
+{
+	char folder[PATH_MAX];
+
+	return NEXT(__realpath_chk)(function_of(path, folder, sizeof(folder)) ? folder : path, resolved, size);
 }

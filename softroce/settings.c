@@ -71,6 +71,7 @@ void sr_settings_reload(void)
 	settings.rate = rates_read("SOFTROCE_RATE");
 	settings.upstream = rates_read("SOFTROCE_UPSTREAM");
 	settings.gso = number_read("SOFTROCE_GSO", 1, 0, 1);
+	settings.card_ports = number_read("SOFTROCE_CARD_PORTS", 1, 1, 8);
 	settings.max_inflight = number_read("SOFTROCE_INFLIGHT", 0, 0, 1 << 16);
 }
 

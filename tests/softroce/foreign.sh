@@ -42,7 +42,7 @@ done
 grep -qE "$pattern" "$SOFTROCE_CONTROL/client.log"
 matched=$?
 # Control pages of both are gone with their processes.
-left=$(find "$SOFTROCE_CONTROL" -name 'soft*' | wc -l)
+left=$(find "$SOFTROCE_CONTROL" -maxdepth 1 -name 'soft*' | wc -l)
 if [ $client_rc != 0 ] || [ $server_rc != 0 ] || [ $matched != 0 ] || [ "$left" != 0 ]; then
 	echo "$program $*: exit $client_rc (client), $server_rc (server); '$pattern' found: $((!matched)); pages left: $left"
 	echo "--- client"; cat "$SOFTROCE_CONTROL/client.log"

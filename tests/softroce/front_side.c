@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/softroce/front_side.h"
 
+#include <ftw.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +18,14 @@ struct parameters {
 
 static char control_dir[64];
 
+static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
 static void control_remove(void)
 {
-	rmdir(control_dir);
+	nftw(control_dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 void side_isolate(const char *devices)

@@ -4,6 +4,7 @@
  * the port back, loss and its like change no byte, a black hole swallows one direction, kill is for good.
  */
 #include "softroce/control.h"
+#include "softroce/folder.h"
 #include "tests/softroce/front_side.h"
 
 #include <errno.h>
@@ -254,7 +255,7 @@ static void hostile(int fd)
 
 	side_open(&side, fd, &patient);
 	side_connect(&side, &patient);
-	snprintf(path, sizeof(path), "%s/soft0.%d", sr_control_folder(folder, sizeof(folder)), (int)getpid());
+	snprintf(path, sizeof(path), "%s/soft0.%d", sr_folder_path(folder, sizeof(folder)), (int)getpid());
 	page = open(path, O_RDWR);
 	CHECK(page >= 0);
 	for (int round = 0; round < 3; round++) {

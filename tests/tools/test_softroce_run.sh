@@ -15,4 +15,14 @@ for how in "" --replace; do
 		fail "softroce-run $how ha perf"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "softroce-run $how ha perf: no clean footer"
 done
+# Where NCCL's own transport looks for the NICs' cards.
+"$RUN" python3 -c '
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.realpath.restype = ctypes.c_char_p
+libc.realpath.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+for name in "soft0", "soft1":
+    print((libc.realpath(b"/sys/class/infiniband/" + name.encode() + b"/device", None) or b"none").decode())
+' >"$TMP/out" 2>"$TMP/err" || fail "realpath"
+[ "$(sed 's|.*/pci/||' "$TMP/out" | tr '\n' ' ')" = "ffff:01:00.0 ffff:02:00.0 " ] || fail "the places of the software NICs"
 finish
