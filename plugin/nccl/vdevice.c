@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 struct set {
@@ -40,6 +41,23 @@ int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table)
 	return n;
 }
 
+/*
+ * NCCL has no room in its topology for a fused device whose members hang off the CPU: it would lose them all. And members that it
+ * has not been told to fuse it takes for one card, since all of them have the same place, none.
+ */
+static bool have_places(struct ha_ctx *core, const int *devs, int n)
+{
+	for (int i = 0; i < n && n > 1; i++) {
+		struct ha_dev_props p;
+
+		if (ha_ctx_device(core, devs[i], &p) || p.pci_path)
+			continue; /* what is no device is refused by the core, with its own words */
+		HA_WARN(NULL, "%s:%d cannot be fused: it has no PCI path, and NCCL finds fused devices by theirs", p.name, p.port);
+		return false;
+	}
+	return true;
+}
+
 /* Under the lock. The number is the core's, which gives the same to the same members. */
 static void remember(int ports, int number, const int *devs, int n, enum ha_vdevice_table table)
 {
@@ -62,6 +80,8 @@ int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int 
 {
 	int ports = ha_ctx_ndevices(core), err;
 
+	if (!have_places(core, devs, n))
+		return -EINVAL;
 	pthread_mutex_lock(&made.lock);
 	err = ha_ctx_fuse(core, devs, n, dev);
 	if (!err && *dev >= ports)

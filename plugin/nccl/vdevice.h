@@ -25,7 +25,7 @@ enum ha_vdevice_table { HA_VDEVICE_NET, HA_VDEVICE_COLLNET, HA_VDEVICE_TABLES };
 void ha_vdevice_begin(void);
 /* Ports, and what this table has fused of them. */
 int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table);
-/* devs[n] as one device. Returns what ha_ctx_fuse returns. */
+/* devs[n] as one device. -EINVAL when one has no PCI path, else what ha_ctx_fuse returns. */
 int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int *devs, int n, int *dev);
 /* A device's facts; brings back what an earlier context fused where NCCL still counts on it. -EINVAL: no such device. */
 int ha_vdevice_props(struct ha_ctx *core, int dev, struct ha_dev_props *props);

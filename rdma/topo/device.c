@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "rdma/topo/sysfs.h"
 #include "rdma/verbs/status.h"
 
+#define SYSFS "/sys/"
+
 /* One discovery in progress. */
 struct discovery {
 	const struct ha_verbs_ops *verbs;
@@ -29,17 +32,52 @@ struct discovery {
 	int waiting;  /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
 };
 
+/* The last folder on the way to `path` that is a PCI function; "" when there is none. */
+static void climb_to_function(char *path)
+{
+	struct ha_pci_address address;
+
+	while (*path && !ha_pci_address(path, &address)) {
+		char *slash = strrchr(path, '/');
+
+		*(slash ? slash : path) = 0;
+	}
+}
+
+/*
+ * A software NIC has no PCI function, but NCCL must be told of a place: it takes all devices without one for a card, merges its
+ * ports, and has no room for what comes of it. The kernel's stands on a NIC; one in user space may have folders of its own that look
+ * like those of a function.
+ */
+static void stand_in_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ibv_device *listed)
+{
+	const char *root = d->config->sysfs_root;
+	char path[PATH_MAX] = "", netdev[64];
+
+	if (ha_sysfs_read(root, netdev, sizeof(netdev), "/sys/class/infiniband/%s/parent", dev->name) > 0)
+		ha_sysfs_realpath(root, path, sizeof(path), "/sys/class/net/%s/device", netdev);
+	else if (*listed->ibdev_path)
+		ha_sysfs_realpath("", path, sizeof(path), "%s/device", listed->ibdev_path);
+	climb_to_function(path);
+	if (strlen(path) < sizeof(dev->card_path))
+		ha_pci_card_path(path, false, dev->card_path, sizeof(dev->card_path));
+}
+
 static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 {
 	const char *root = d->config->sysfs_root;
 	const char *card;
 
 	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path), "/sys/class/infiniband/%s/device", dev->name);
+	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS)))
+		dev->pci_path[0] = 0; /* of a NIC in user space, whose paths softroce-run puts there */
 	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path, sizeof(dev->physical_path));
 	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
 	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
 	dev->numa_node = ha_pci_numa_node(root, dev->pci_path);
 	dev->is_soft = ha_pci_order(dev->pci_path) == UINT64_MAX;
+	if (dev->is_soft)
+		stand_in_fill(d, dev, d->topo->list[dev->list_index]);
 }
 
 static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev)

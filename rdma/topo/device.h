@@ -35,7 +35,7 @@ struct ha_topo_device {
 
 	/* Where it sits. */
 	char pci_path[HA_DEVICE_PATH_MAX];  /* real path of its PCI function; "" when it has none */
-	char card_path[HA_DEVICE_PATH_MAX]; /* what NCCL is told: function (and a VF's number) set to 0 */
+	char card_path[HA_DEVICE_PATH_MAX]; /* what NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in, or "" */
 	int card_port;			    /* ports of the same card that come before this one in the list */
 	int numa_node;			    /* -1: unknown */
 	int rail_id, plane_id;		    /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */

@@ -6,6 +6,7 @@
 #include "rdma/topo/device.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/check.h"
@@ -235,6 +236,64 @@ static void a_software_nic(void)
 	machine_end();
 }
 
+/* rxe on NICs of this machine: NCCL is told where those sit. Its own folders say nothing of a PCI function. */
+static void kernel_software_nics(void)
+{
+	machine_begin();
+	nic("rxe0", NULL, 0, 0, fake_roce_port("10.0.0.1"));
+	nic("rxe1", NULL, 0, 0, fake_roce_port("10.0.1.1"));
+	nic("rxe2", NULL, 0, 0, fake_roce_port("10.0.2.1"));
+	nic("rxe3", NULL, 0, 0, fake_roce_port("10.0.3.1"));
+	tree_file(&tree, "/sys/class/infiniband/rxe0/parent", "rail0\n");
+	tree_link(&tree, "/sys/class/net/rail0/device", "/sys/devices/pci0000:00/0000:00:05.0/virtio2");
+	tree_file(&tree, "/sys/class/infiniband/rxe1/parent", "eth1\n");
+	tree_link(&tree, "/sys/class/net/eth1/device", "/sys/devices/pci0000:00/0000:00:06.1");
+	tree_file(&tree, "/sys/class/infiniband/rxe2/parent", "veth0\n");
+	tree_file(&tree, "/sys/class/net/veth0/mtu", "1500\n");
+	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:05.0/virtio2/vendor", "");
+	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:06.1/vendor", "");
+	discover(4);
+	CHECK_TEXT(topo.devices[0].card_path, "/sys/devices/pci0000:00/0000:00:05.0");
+	CHECK_TEXT(topo.devices[1].card_path, "/sys/devices/pci0000:00/0000:00:06.0");
+	CHECK_TEXT(topo.devices[2].card_path, "");
+	CHECK_TEXT(topo.devices[3].card_path, "");
+	for (int i = 0; i < 4; i++) {
+		CHECK(topo.devices[i].is_soft && !*topo.devices[i].pci_path);
+		CHECK_INT(topo.devices[i].numa_node, -1);
+		CHECK_INT(topo.devices[i].card_port, 0);
+	}
+	machine_end();
+}
+
+/* NICs in user space: their library keeps folders for them that look as those in sysfs do. */
+static void user_space_software_nics(void)
+{
+	static char folder[3][128];
+
+	machine_begin();
+	for (int i = 0; i < 3; i++) {
+		char link[512];
+
+		snprintf(link, sizeof(link), "/nics/pci/ffff:%02x:00.%x/infiniband/soft%d/device", 1 + i / 2, i % 2, i);
+		snprintf(folder[i], sizeof(folder[i]), "%s%.*s", tree.root, (int)(strrchr(link, '/') - link), link);
+		tree_file(&tree, link, "");
+		snprintf(link, sizeof(link), "%s/device", folder[i]);
+		CHECK(!unlink(link) && !symlink("../..", link));
+		nic(i == 0 ? "soft0" : i == 1 ? "soft1" : "soft2", NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
+	}
+	discover(3);
+	CHECK(strstr(topo.devices[0].card_path, "/nics/pci/ffff:01:00.0"));
+	CHECK_TEXT(topo.devices[1].card_path, topo.devices[0].card_path);
+	CHECK(strstr(topo.devices[2].card_path, "/nics/pci/ffff:02:00.0"));
+	CHECK_INT(topo.devices[0].card_port, 0);
+	CHECK_INT(topo.devices[1].card_port, 1);
+	CHECK_INT(topo.devices[2].card_port, 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(topo.devices[i].is_soft && !*topo.devices[i].pci_path);
+	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SYSTEM);
+	machine_end();
+}
+
 static void filters(void)
 {
 	machine_begin();
@@ -338,6 +397,8 @@ int main(void)
 	virtual_functions();
 	an_infiniband_fabric();
 	a_software_nic();
+	kernel_software_nics();
+	user_space_software_nics();
 	filters();
 	ports_that_cannot_be_used();
 	libraries_that_fail();

@@ -28,6 +28,7 @@ struct fake_port {
 
 struct fake_device {
 	const char *name;
+	const char *folder; /* what the library says of its place in sysfs, or NULL */
 	uint64_t guid, card_guid;
 	int nports; /* 1 or 2 */
 	struct fake_port ports[2];
