@@ -18,19 +18,12 @@
 
 enum told { TOLD_NOTHING, TOLD_FOLLOWED, TOLD_ABSENT, TOLD_REFUSED, TOLD_STALE };
 
-bool ha_advice_wanted(const struct ha_ctx *ctx)
-{
-	if (ctx->mpib.on)
-		return ctx->config.mpib_mode && (ctx->config.policy == HA_POLICY_AUTO || ctx->config.policy == HA_POLICY_AGENT);
-	return ctx->config.policy == HA_POLICY_AGENT;
-}
-
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints)
 {
 	struct ha_advice *a = &ctx->advice;
 	const struct ha_config *config = &ctx->config;
 
-	if (!ha_advice_wanted(ctx))
+	if (!ha_share_advised(ctx))
 		return;
 	if (ha_hints_open(&a->hints, config->agent_hints, (uint64_t)config->agent_stale_ms * HA_NS_PER_MS) ||
 	    ha_agent_client_open(&a->client, config->agent_socket)) {

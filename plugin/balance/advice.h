@@ -44,8 +44,6 @@ struct ha_advised {
 /* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL. */
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints);
 void ha_advice_close(struct ha_ctx *ctx);
-/* Does this context's configuration ask for hints? */
-bool ha_advice_wanted(const struct ha_ctx *ctx);
 
 /* A connection is launched, with its shares, or retired. Driver. */
 void ha_advice_join(struct ha_bundle *b);

@@ -5,7 +5,6 @@
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/channel/board.h"
-#include "plugin/balance/policy.h"
 
 #include <errno.h>
 
@@ -21,9 +20,9 @@ uint32_t ha_gate_bytes(const struct ha_bundle *b)
 	return b->gate.bytes ? b->gate.bytes : HA_GATE_FIRST;
 }
 
-void ha_gate_join(struct ha_bundle *b)
+void ha_gate_join(struct ha_bundle *b, bool several_devices)
 {
-	b->gate.on = b->is_send && !ha_policy_one_device(b, (1u << b->ndata) - 1);
+	b->gate.on = b->is_send && several_devices;
 	ha_gate_arm(b);
 }
 
@@ -33,13 +32,20 @@ void ha_gate_arm(struct ha_bundle *b)
 		return;
 	b->gate.wanted = ARMED;
 	b->gate.tries = TRIES;
-	ha_policy_gate(b);
+	ha_gate_apply(b);
+}
+
+/* Whose turn it is must be asked for each message; so must those that are to be measured. */
+void ha_gate_apply(struct ha_bundle *b)
+{
+	if (b->stripe_min != UINT64_MAX)
+		b->stripe_min = b->turns || b->gate.wanted ? 0 : ha_gate_bytes(b);
 }
 
 static void disarm(struct ha_bundle *b)
 {
 	b->gate.wanted = 0;
-	ha_policy_gate(b);
+	ha_gate_apply(b);
 }
 
 /* Is this one of the messages that are measured? */
@@ -133,7 +139,7 @@ static void open_or_close(struct ha_bundle *b)
 	if (bytes > now - now / CHANGE && bytes < now + now / CHANGE && g->bytes)
 		return;
 	g->bytes = (uint32_t)bytes;
-	ha_policy_gate(b);
+	ha_gate_apply(b);
 }
 
 /* A new window of samples: what is older than the last does not count. */

@@ -50,10 +50,12 @@ struct ha_gate {
 };
 
 /* The connection is launched, with its shares. */
-void ha_gate_join(struct ha_bundle *b);
+void ha_gate_join(struct ha_bundle *b, bool several_devices);
 /* Messages below so many bytes stay on one rail. */
 uint32_t ha_gate_bytes(const struct ha_bundle *b);
 /* The next messages are to be measured, small ones too. */
+/* b->stripe_min follows the gate, where messages are shared at all. */
+void ha_gate_apply(struct ha_bundle *b);
 void ha_gate_arm(struct ha_bundle *b);
 /* A message of several work requests is about to be posted on the rails of `mask`: on which of them is it measured? -1: none. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask);

@@ -21,14 +21,7 @@ void ha_policy_update(struct ha_bundle *b)
 	b->polled |= b->active & (uint8_t)(1u << b->first);
 	b->stripe_min = weighted > 1 ? 0 : UINT64_MAX;
 	ha_gate_forget(b);
-	ha_policy_gate(b);
-}
-
-/* Whose turn it is must be asked for each message; so must those that are to be measured. */
-void ha_policy_gate(struct ha_bundle *b)
-{
-	if (b->stripe_min != UINT64_MAX)
-		b->stripe_min = b->turns || b->gate.wanted ? 0 : ha_gate_bytes(b);
+	ha_gate_apply(b);
 }
 
 bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)

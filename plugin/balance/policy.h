@@ -19,8 +19,6 @@ struct ha_range {
 
 /* The set of active rails or a weight has changed: find b->first, b->polled and b->stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
-/* The gate has moved: b->stripe_min alone. */
-void ha_policy_gate(struct ha_bundle *b);
 /* Mask of the rails that carry message `idx` of `size` bytes in its largest buffer; a subset of b->active, never empty.
  * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);

@@ -88,12 +88,19 @@ static bool by_weights(struct ha_bundle *b, const struct ha_weights *weights)
 	return all;
 }
 
+bool ha_share_advised(const struct ha_ctx *ctx)
+{
+	if (ctx->mpib.on)
+		return ctx->config.mpib_mode && (ctx->config.policy == HA_POLICY_AUTO || ctx->config.policy == HA_POLICY_AGENT);
+	return ctx->config.policy == HA_POLICY_AGENT;
+}
+
 void ha_share_rails(struct ha_bundle *b)
 {
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
-	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && (ha_advice_wanted(ctx) || policy == HA_POLICY_ADAPTIVE);
+	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && (ha_share_advised(ctx) || policy == HA_POLICY_ADAPTIVE);
 	if (ctx->mpib.on && (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
 		uint32_t part[2];
 

@@ -33,5 +33,7 @@ void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS]);
 
 /* The mask of rails that are up has changed, or the shares: who carries what. */
 void ha_share_roles(struct ha_bundle *b);
+/* Does this context's configuration ask for an agent's hints? */
+bool ha_share_advised(const struct ha_ctx *ctx);
 
 #endif

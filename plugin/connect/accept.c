@@ -27,97 +27,10 @@
 #define STRANGERS_MAX 64
 #define KNOCKS_PER_ROUND 64
 #define REFUSE_MS 2000 /* to get the refusal out */
+#define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
 
-/* ---- knocks ---- */
-
-/* The oldest stranger goes: the last of the list that is still one. */
-static void push_out(struct ha_listen *l)
-{
-	struct ha_pending *oldest = NULL;
-
-	pthread_mutex_lock(&l->ctx->lock);
-	for (struct ha_pending *p = l->accepts; p; p = p->next)
-		if (p->stranger && p->deadline)
-			oldest = p;
-	pthread_mutex_unlock(&l->ctx->lock);
-	if (!oldest)
-		return;
-	/* Its next step times out, and this round takes the step. */
-	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", STRANGERS_MAX);
-	oldest->deadline = 0;
-	oldest->runnable = true;
-}
-
-static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
-{
-	struct ha_ctx *ctx = l->ctx;
-	struct ha_pending *p = ha_pending_new(ctx, HA_PENDING_HELLO_IN, STRANGER_MS);
-
-	if (!p) {
-		ctx->oob->close(conn);
-		return;
-	}
-	ctx->oob->peer(conn, p->who);
-	if (ha_stream_new(ctx, conn, false, ha_pending_ready, p, &p->stream)) {
-		ha_pending_free(p);
-		return;
-	}
-	p->listen = l;
-	p->stranger = true;
-	if (++l->strangers > STRANGERS_MAX)
-		push_out(l);
-	pthread_mutex_lock(&ctx->lock);
-	ha_pending_link(&l->accepts, p);
-	pthread_mutex_unlock(&ctx->lock);
-	p->next_driven = ctx->driven;
-	ctx->driven = p;
-}
-
-static void listen_ready(struct ha_watch *watch, uint32_t events)
-{
-	struct ha_listen *l = (struct ha_listen *)watch;
-	struct ha_ctx *ctx = l->ctx;
-	struct ha_oob_conn *conn;
-	int err = 0;
-
-	for (int i = 0; i < KNOCKS_PER_ROUND && !err; i++) {
-		err = ctx->oob->accept(l->oob, &conn);
-		if (!err)
-			knock(l, conn);
-	}
-	if (err && err != -EAGAIN) {
-		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
-			strerror(-err));
-		ha_service_mute_listeners(ctx);
-	}
-	(void)events;
-}
-
-static struct ha_listen *first_listen(struct ha_ctx *ctx)
-{
-	struct ha_listen *l;
-
-	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked
-	 * unlocked. */
-	pthread_mutex_lock(&ctx->lock);
-	l = ctx->listens;
-	pthread_mutex_unlock(&ctx->lock);
-	return l;
-}
-
-void ha_listens_poll(struct ha_ctx *ctx)
-{
-	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
-		listen_ready(&l->watch, 0);
-}
-
-void ha_listens_watch(struct ha_ctx *ctx, bool on)
-{
-	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
-		(void)ha_loop_change(&ctx->loop, &l->watch, on ? EPOLLIN : 0);
-}
-
-void ha_accept_drop(struct ha_pending *p)
+/* It has failed: out of its list, free. */
+static void drop(struct ha_pending *p)
 {
 	if (p->stranger)
 		p->listen->strangers--;
@@ -127,7 +40,7 @@ void ha_accept_drop(struct ha_pending *p)
 	ha_pending_free(p);
 }
 
-void ha_accept_count(struct ha_listen *listen)
+static void count(struct ha_listen *listen)
 {
 	atomic_fetch_add_explicit(&listen->ready, 1, memory_order_release);
 }
@@ -169,7 +82,7 @@ static int take_bundle(struct ha_pending *p, unsigned nrails)
 	return p->bundle ? 0 : ha_bundle_new(l->ctx, false, l->dev, &l->opts, &p->bundle);
 }
 
-int ha_accept_hello_in(struct ha_pending *p)
+static int step_hello_in(struct ha_pending *p)
 {
 	const union ha_message *m;
 	int err = ha_stream_get(p->stream, &m);
@@ -202,7 +115,7 @@ int ha_accept_hello_in(struct ha_pending *p)
 	return HA_PENDING_THEIRS;
 }
 
-int ha_accept_theirs(struct ha_pending *p)
+static int step_theirs(struct ha_pending *p)
 {
 	struct ha_msg_hello welcome;
 	int err = ha_bundle_connected(p->bundle);
@@ -219,14 +132,14 @@ int ha_accept_theirs(struct ha_pending *p)
 	return err && err != -EAGAIN ? err : HA_PENDING_WELCOME_OUT;
 }
 
-int ha_accept_welcome_out(struct ha_pending *p)
+static int step_welcome_out(struct ha_pending *p)
 {
 	int err = ha_stream_flush(p->stream);
 
 	return err ? err : HA_PENDING_READY_IN;
 }
 
-int ha_accept_ready_in(struct ha_pending *p)
+static int step_ready_in(struct ha_pending *p)
 {
 	const union ha_message *m;
 	int err = ha_stream_get(p->stream, &m);
@@ -238,11 +151,127 @@ int ha_accept_ready_in(struct ha_pending *p)
 	return HA_PENDING_UP;
 }
 
-int ha_accept_refuse_out(struct ha_pending *p)
+static int step_refuse_out(struct ha_pending *p)
 {
 	int err = ha_stream_flush(p->stream);
 
 	return err ? err : p->error;
+}
+
+static const struct ha_pending_side listening = {
+	.state = {
+		[HA_PENDING_HELLO_IN] = { step_hello_in, "waiting for HELLO" },
+		[HA_PENDING_THEIRS] = { step_theirs, "connecting the queue pairs" },
+		[HA_PENDING_WELCOME_OUT] = { step_welcome_out, "sending WELCOME" },
+		[HA_PENDING_READY_IN] = { step_ready_in, "waiting for READY" },
+		[HA_PENDING_REFUSE_OUT] = { step_refuse_out, "refusing it" },
+	},
+	.up = count,
+	.failed = drop,
+};
+
+/* ---- knocks ---- */
+
+/* The oldest stranger goes: the last of the list that is still one. */
+static void push_out(struct ha_listen *l)
+{
+	struct ha_pending *oldest = NULL;
+
+	pthread_mutex_lock(&l->ctx->lock);
+	for (struct ha_pending *p = l->accepts; p; p = p->next)
+		if (p->stranger && p->deadline)
+			oldest = p;
+	pthread_mutex_unlock(&l->ctx->lock);
+	if (!oldest)
+		return;
+	/* Its next step times out, and this round takes the step. */
+	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", STRANGERS_MAX);
+	oldest->deadline = 0;
+	oldest->runnable = true;
+}
+
+static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
+{
+	struct ha_ctx *ctx = l->ctx;
+	struct ha_pending *p = ha_pending_new(ctx, &listening, HA_PENDING_HELLO_IN, STRANGER_MS);
+
+	if (!p) {
+		ctx->oob->close(conn);
+		return;
+	}
+	ctx->oob->peer(conn, p->who);
+	if (ha_stream_new(ctx, conn, false, ha_pending_ready, p, &p->stream)) {
+		ha_pending_free(p);
+		return;
+	}
+	p->listen = l;
+	p->stranger = true;
+	if (++l->strangers > STRANGERS_MAX)
+		push_out(l);
+	pthread_mutex_lock(&ctx->lock);
+	ha_pending_link(&l->accepts, p);
+	pthread_mutex_unlock(&ctx->lock);
+	p->next_driven = ctx->driven;
+	ctx->driven = p;
+}
+
+static struct ha_listen *first_listen(struct ha_ctx *ctx)
+{
+	struct ha_listen *l;
+
+	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked
+	 * unlocked. */
+	pthread_mutex_lock(&ctx->lock);
+	l = ctx->listens;
+	pthread_mutex_unlock(&ctx->lock);
+	return l;
+}
+
+static void watch_all(struct ha_ctx *ctx, bool on)
+{
+	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+		(void)ha_loop_change(&ctx->loop, &l->watch, on ? EPOLLIN : 0);
+}
+
+void ha_listens_mute(struct ha_ctx *ctx)
+{
+	ctx->service.muted_until = ha_clock_now(ctx->clock) + MUTE_MS * HA_NS_PER_MS;
+	watch_all(ctx, false);
+}
+
+uint64_t ha_listens_round(struct ha_ctx *ctx, uint64_t now)
+{
+	if (ctx->service.muted_until && now >= ctx->service.muted_until) {
+		ctx->service.muted_until = 0;
+		watch_all(ctx, true);
+	}
+	return ctx->service.muted_until ? ctx->service.muted_until : UINT64_MAX;
+}
+
+static void listen_ready(struct ha_watch *watch, uint32_t events)
+{
+	struct ha_listen *l = (struct ha_listen *)watch;
+	struct ha_ctx *ctx = l->ctx;
+	struct ha_oob_conn *conn;
+	int err = 0;
+
+	for (int i = 0; i < KNOCKS_PER_ROUND && !err; i++) {
+		err = ctx->oob->accept(l->oob, &conn);
+		if (!err)
+			knock(l, conn);
+	}
+	if (err && err != -EAGAIN) {
+		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
+			strerror(-err));
+		ha_listens_mute(ctx);
+	}
+	(void)events;
+}
+
+void ha_listens_poll(struct ha_ctx *ctx)
+{
+	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+		listen_ready(&l->watch, 0);
 }
 
 /* ---- what NCCL calls ---- */
@@ -331,7 +360,7 @@ int ha_accept(struct ha_listen *listen, struct ha_recv **out)
 	struct ha_pending *p;
 
 	*out = NULL;
-	ha_ctx_progress(ctx);
+	ctx->progress(ctx);
 	/* Acquire: pairs with ha_accept_count; one of the list is in its final state then. */
 	if (!atomic_load_explicit(&listen->ready, memory_order_acquire))
 		return 0;

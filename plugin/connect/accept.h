@@ -20,12 +20,11 @@ struct ha_listen {
 	struct ha_comm_opts opts;
 };
 
-/* All under ctx->drive. Look for knocks on every listener; look at listeners or let them be. */
+/* All under ctx->drive. Look for knocks on every listener. */
 void ha_listens_poll(struct ha_ctx *ctx);
-void ha_listens_watch(struct ha_ctx *ctx, bool on);
-/* A connection in the making at this end has failed: out of its list, free. */
-void ha_accept_drop(struct ha_pending *p);
-/* One more is ready. */
-void ha_accept_count(struct ha_listen *listen);
+/* For loops that run out of descriptors: look at no listener for a while. */
+void ha_listens_mute(struct ha_ctx *ctx);
+/* Part of a round: that while may be over. Returns when it is; UINT64_MAX: no listener is muted. */
+uint64_t ha_listens_round(struct ha_ctx *ctx, uint64_t now);
 
 #endif

@@ -60,7 +60,7 @@ static int redial(struct ha_pending *p, int err)
 	return HA_PENDING_DIAL;
 }
 
-int ha_connect_start(struct ha_pending *p)
+static int step_start(struct ha_pending *p)
 {
 	int err = ha_bundle_new(p->ctx, true, p->dev, &p->opts, &p->bundle);
 
@@ -73,7 +73,7 @@ int ha_connect_start(struct ha_pending *p)
 	return HA_PENDING_DIAL;
 }
 
-int ha_connect_dial(struct ha_pending *p)
+static int step_dial(struct ha_pending *p)
 {
 	struct ha_ctx *ctx = p->ctx;
 	struct ha_oob_conn *conn;
@@ -87,7 +87,7 @@ int ha_connect_dial(struct ha_pending *p)
 	return err ? redial(p, err) : HA_PENDING_DIALLING;
 }
 
-int ha_connect_dialling(struct ha_pending *p)
+static int step_dialling(struct ha_pending *p)
 {
 	struct ha_msg_hello hello;
 	int err = ha_stream_connected(p->stream);
@@ -103,7 +103,7 @@ int ha_connect_dialling(struct ha_pending *p)
 	return err && err != -EAGAIN ? err : HA_PENDING_HELLO_OUT;
 }
 
-int ha_connect_hello_out(struct ha_pending *p)
+static int step_hello_out(struct ha_pending *p)
 {
 	int err = ha_stream_flush(p->stream);
 
@@ -125,7 +125,7 @@ static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
 	return HA_PENDING_OURS;
 }
 
-int ha_connect_ours(struct ha_pending *p)
+static int step_ours(struct ha_pending *p)
 {
 	struct ha_msg_ready ready = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
@@ -141,7 +141,7 @@ int ha_connect_ours(struct ha_pending *p)
 	return err && err != -EAGAIN ? err : HA_PENDING_READY_OUT;
 }
 
-int ha_connect_welcome_in(struct ha_pending *p)
+static int step_welcome_in(struct ha_pending *p)
 {
 	const union ha_message *m;
 	int err = ha_stream_get(p->stream, &m);
@@ -158,12 +158,24 @@ int ha_connect_welcome_in(struct ha_pending *p)
 	}
 }
 
-int ha_connect_ready_out(struct ha_pending *p)
+static int step_ready_out(struct ha_pending *p)
 {
 	int err = ha_stream_flush(p->stream);
 
 	return err ? err : HA_PENDING_UP;
 }
+
+static const struct ha_pending_side connecting = {
+	.state = {
+		[HA_PENDING_START] = { step_start, "making the queue pairs" },
+		[HA_PENDING_DIAL] = { step_dial, "reaching its out-of-band port" },
+		[HA_PENDING_DIALLING] = { step_dialling, "reaching its out-of-band port" },
+		[HA_PENDING_HELLO_OUT] = { step_hello_out, "sending HELLO" },
+		[HA_PENDING_WELCOME_IN] = { step_welcome_in, "waiting for WELCOME" },
+		[HA_PENDING_OURS] = { step_ours, "connecting the queue pairs" },
+		[HA_PENDING_READY_OUT] = { step_ready_out, "sending READY" },
+	},
+};
 
 /* ---- what NCCL calls ---- */
 
@@ -202,7 +214,7 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 	err = ha_fused_resolve(ctx, &dev, &h.oob, &all);
 	if (err)
 		return err;
-	p = ha_pending_new(ctx, HA_PENDING_START, (uint64_t)ctx->config.connect_timeout_ms);
+	p = ha_pending_new(ctx, &connecting, HA_PENDING_START, (uint64_t)ctx->config.connect_timeout_ms);
 	if (!p)
 		return -ENOMEM;
 	p->handle = h;
@@ -230,7 +242,7 @@ int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, con
 	p = find(ctx, handle, h.nonce);
 	if (!p)
 		return begin(ctx, dev, opts, handle);
-	ha_ctx_progress(ctx);
+	ctx->progress(ctx);
 	/* Acquire: pairs with the driver's release; the bundle and everything in it are ours after it. */
 	state = atomic_load_explicit(&p->state, memory_order_acquire);
 	if (state < HA_PENDING_UP)

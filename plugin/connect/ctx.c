@@ -97,6 +97,18 @@ static int watch_devices(struct ha_ctx *ctx)
 	return err;
 }
 
+static int open_mpib(struct ha_ctx *ctx)
+{
+	int dev, err = ha_mpib_find(ctx);
+
+	if (err <= 0)
+		return err;
+	err = ha_ctx_fuse(ctx, (int[]){ ctx->mpib.sout, ctx->mpib.sup }, 2, &dev);
+	if (!err)
+		ha_mpib_enable(ctx);
+	return err;
+}
+
 int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 {
 	struct ha_ctx *ctx = calloc(1, sizeof(*ctx));
@@ -117,7 +129,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	if (!err)
 		err = discover(ctx);
 	if (!err)
-		err = ha_mpib_open(ctx);
+		err = open_mpib(ctx);
 	if (!err) {
 		ha_advice_open(ctx, params->hints);
 		ha_journal_open(ctx);

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/connect/accept.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/life.h"
 #include "plugin/channel/stream.h"
@@ -22,31 +21,15 @@
  * should not wait for hundreds of them. */
 #define STEPS_PER_ROUND 16
 
-static const struct {
-	int (*handle)(struct ha_pending *p);
-	const char *doing; /* for the line that says why it failed */
-} states[] = {
-	[HA_PENDING_START] = { ha_connect_start, "making the queue pairs" },
-	[HA_PENDING_DIAL] = { ha_connect_dial, "reaching its out-of-band port" },
-	[HA_PENDING_DIALLING] = { ha_connect_dialling, "reaching its out-of-band port" },
-	[HA_PENDING_HELLO_OUT] = { ha_connect_hello_out, "sending HELLO" },
-	[HA_PENDING_WELCOME_IN] = { ha_connect_welcome_in, "waiting for WELCOME" },
-	[HA_PENDING_OURS] = { ha_connect_ours, "connecting the queue pairs" },
-	[HA_PENDING_READY_OUT] = { ha_connect_ready_out, "sending READY" },
-	[HA_PENDING_HELLO_IN] = { ha_accept_hello_in, "waiting for HELLO" },
-	[HA_PENDING_THEIRS] = { ha_accept_theirs, "connecting the queue pairs" },
-	[HA_PENDING_WELCOME_OUT] = { ha_accept_welcome_out, "sending WELCOME" },
-	[HA_PENDING_READY_IN] = { ha_accept_ready_in, "waiting for READY" },
-	[HA_PENDING_REFUSE_OUT] = { ha_accept_refuse_out, "refusing it" },
-};
-
-struct ha_pending *ha_pending_new(struct ha_ctx *ctx, enum ha_pending_state state, uint64_t patience_ms)
+struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side, enum ha_pending_state state,
+				  uint64_t patience_ms)
 {
 	struct ha_pending *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->ctx = ctx;
+	p->side = side;
 	p->deadline = ha_clock_now(ctx->clock) + patience_ms * HA_NS_PER_MS;
 	p->runnable = true;
 	atomic_init(&p->state, state);
@@ -148,10 +131,10 @@ static void explain(const struct ha_pending *p, int state, int err)
 		return;
 	if (!p->listen)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who,
-			states[state].doing, reason(p, err));
+			p->side->state[state].doing, reason(p, err));
 	else if (!p->stranger)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
-			states[state].doing, reason(p, err));
+			p->side->state[state].doing, reason(p, err));
 	else if (stranger_line(p->ctx))
 		HA_WARN(NULL, "turned away %s, which is no peer of ours: %s", p->who, reason(p, err));
 }
@@ -161,8 +144,8 @@ static void fail(struct ha_pending *p, int state, int err)
 {
 	explain(p, state, err);
 	release(p);
-	if (p->listen) {
-		ha_accept_drop(p);
+	if (p->side->failed) {
+		p->side->failed(p);
 		return;
 	}
 	p->error = err == -EPIPE ? -ECONNRESET : err;
@@ -171,13 +154,14 @@ static void fail(struct ha_pending *p, int state, int err)
 
 static void succeed(struct ha_pending *p)
 {
+	void (*up)(struct ha_listen *listen) = p->side->up;
 	struct ha_listen *listen = p->listen;
 
 	ha_bundle_launch(p->bundle, p->stream);
 	p->stream = NULL;
 	atomic_store_explicit(&p->state, HA_PENDING_UP, memory_order_release);
-	if (listen)
-		ha_accept_count(listen);
+	if (up)
+		up(listen); /* p is ha_connect's or ha_accept's by now */
 }
 
 /* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the result is 1 or the
@@ -187,7 +171,7 @@ static int step(struct ha_pending *p, int *state)
 	*state = atomic_load_explicit(&p->state, memory_order_relaxed);
 	p->runnable = false;
 	for (;;) {
-		int next = states[*state].handle(p);
+		int next = p->side->state[*state].handle(p);
 
 		if (next == -EAGAIN && ha_clock_now(p->ctx->clock) < p->deadline)
 			return 0;

@@ -38,9 +38,25 @@ enum ha_pending_state {
 	HA_PENDING_FAILED,
 };
 
+struct ha_pending;
+
+/* What each state does, and what becomes of it; one table for each end. */
+struct ha_pending_side {
+	struct {
+		/* Returns the next state, -EAGAIN to stay, or another negative errno to fail. */
+		int (*handle)(struct ha_pending *p);
+		const char *doing; /* for the line that says why it failed */
+	} state[HA_PENDING_UP];
+	/* It is up, and has been handed over. NULL: nobody needs to be told. */
+	void (*up)(struct ha_listen *listen);
+	/* It has failed, and is to be freed. NULL: ha_connect does that. */
+	void (*failed)(struct ha_pending *p);
+};
+
 struct ha_pending {
 	_Atomic int state; /* enum ha_pending_state */
 	int error;	   /* FAILED: the negative errno for the caller */
+	const struct ha_pending_side *side;
 	struct ha_ctx *ctx;
 	struct ha_listen *listen; /* NULL at the connecting end */
 	struct ha_stream *stream;
@@ -64,7 +80,8 @@ struct ha_pending {
 };
 
 /* A new one in its first state; the caller puts it into ctx->incoming or ctx->driven. NULL: no memory. */
-struct ha_pending *ha_pending_new(struct ha_ctx *ctx, enum ha_pending_state state, uint64_t patience_ms);
+struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side, enum ha_pending_state state,
+				  uint64_t patience_ms);
 /* With what it has; in no list any more. */
 void ha_pending_free(struct ha_pending *p);
 /* Remember the reason for the line that a failure writes; returns err. */
@@ -83,19 +100,5 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx);
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);
 /* tell() of its queue pairs. */
 void ha_pending_connected(void *pending);
-
-/* The handlers. Return the next state, -EAGAIN to stay, or another negative errno to fail. */
-int ha_connect_start(struct ha_pending *p);
-int ha_connect_dial(struct ha_pending *p);
-int ha_connect_dialling(struct ha_pending *p);
-int ha_connect_hello_out(struct ha_pending *p);
-int ha_connect_welcome_in(struct ha_pending *p);
-int ha_connect_ours(struct ha_pending *p);
-int ha_connect_ready_out(struct ha_pending *p);
-int ha_accept_hello_in(struct ha_pending *p);
-int ha_accept_theirs(struct ha_pending *p);
-int ha_accept_welcome_out(struct ha_pending *p);
-int ha_accept_ready_in(struct ha_pending *p);
-int ha_accept_refuse_out(struct ha_pending *p);
 
 #endif

@@ -18,14 +18,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
 #define SOFT_POLL_MS 1 /* how often streams without descriptors are looked at */
-
-void ha_service_mute_listeners(struct ha_ctx *ctx)
-{
-	ctx->service.muted_until = ha_clock_now(ctx->clock) + MUTE_MS * HA_NS_PER_MS;
-	ha_listens_watch(ctx, false);
-}
 
 /* For out-of-band streams and devices without descriptors. */
 static void ask_everybody(struct ha_ctx *ctx)
@@ -52,24 +45,20 @@ static int to_timeout(uint64_t now, uint64_t next)
 /* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
 static int round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
+	uint64_t next, listens, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
 	int timeout;
 
 	ctx->service.rounds++;
 	/* The watches that epoll hands out are good: they are removed under ctx->drive, which we hold, before their owners are freed. */
 	ha_loop_dispatch(&ctx->loop);
 	ask_everybody(ctx);
-	if (ctx->service.muted_until && now >= ctx->service.muted_until) {
-		ctx->service.muted_until = 0;
-		ha_listens_watch(ctx, true);
-	}
+	listens = ha_listens_round(ctx, now);
 	hookups = ha_hookups_round(ctx);
 	next = ha_pending_drive(ctx);
-	if (ctx->service.muted_until && ctx->service.muted_until < next)
-		next = ctx->service.muted_until;
 	drive = ha_failover_round(ctx);
 	leave = ha_streams_leaving(ctx, now);
 	advice = ha_advice_round(ctx, now);
+	next = listens < next ? listens : next;
 	next = drive < next ? drive : next;
 	next = hookups < next ? hookups : next;
 	next = leave < next ? leave : next;

@@ -34,7 +34,4 @@ void ha_service_close(struct ha_ctx *ctx);
 int ha_service_start(struct ha_ctx *ctx);
 /* Joins the thread, if there is one. */
 void ha_service_stop(struct ha_ctx *ctx);
-/* For loops that run out of descriptors: look at no listener for a while. Inside a round. */
-void ha_service_mute_listeners(struct ha_ctx *ctx);
-
 #endif

@@ -37,11 +37,10 @@ static void count_rails(struct ha_mpib *m, const struct ha_config *config)
 			config->mpib_sup_qp, HA_MAX_RAILS, m->sout_qp, m->sup_qp);
 }
 
-int ha_mpib_open(struct ha_ctx *ctx)
+int ha_mpib_find(struct ha_ctx *ctx)
 {
 	const struct ha_config *config = &ctx->config;
 	struct ha_mpib *m = &ctx->mpib;
-	int err;
 
 	if (!ha_mpib_wanted(config)) {
 		if (config->mpib_hca_sout[0] || config->mpib_hca_sup[0])
@@ -50,11 +49,14 @@ int ha_mpib_open(struct ha_ctx *ctx)
 	}
 	m->sout = find_port(ctx, config->mpib_hca_sout);
 	m->sup = find_port(ctx, config->mpib_hca_sup);
-	if (m->sout < 0 || m->sup < 0)
-		return -ENODEV;
-	err = ha_ctx_fuse(ctx, (int[]){ m->sout, m->sup }, 2, &(int){ 0 });
-	if (err)
-		return err;
+	return m->sout < 0 || m->sup < 0 ? -ENODEV : 1;
+}
+
+void ha_mpib_enable(struct ha_ctx *ctx)
+{
+	const struct ha_config *config = &ctx->config;
+	struct ha_mpib *m = &ctx->mpib;
+
 	count_rails(m, config);
 	if (ctx->oob->local)
 		ctx->oob->local(ctx->oob_net, &m->local);
@@ -62,7 +64,6 @@ int ha_mpib_open(struct ha_ctx *ctx)
 	HA_INFO(NULL, "MPIB: SOUT %s with %d queue pairs, SUP %s with %d, MPIB_MODE=%d, islands of /%d",
 		ha_device_name(&ctx->devices[m->sout]), m->sout_qp, ha_device_name(&ctx->devices[m->sup]), m->sup_qp,
 		config->mpib_mode, config->mpib_island_prefix_len);
-	return 0;
 }
 
 bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix)

@@ -27,8 +27,10 @@ struct ha_mpib {
 
 /* Both variables are set. For what must be known before the devices are. */
 bool ha_mpib_wanted(const struct ha_config *config);
-/* Finds the two ports. 0 also when it is not wanted; -ENODEV or -EINVAL with a line. */
-int ha_mpib_open(struct ha_ctx *ctx);
+/* Finds the two ports. 1: there they are; 0: it is not wanted; -ENODEV with a line. */
+int ha_mpib_find(struct ha_ctx *ctx);
+/* They have been fused (fused.h): from here on they are the one device. */
+void ha_mpib_enable(struct ha_ctx *ctx);
 /* Two hosts of one island? */
 bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix);
 

@@ -133,10 +133,6 @@ void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t interval = heartbeat_ns(b);
 	bool still;
 
-	if (!b->is_send)
-		ha_life_pings(b, r, now);
-	if (r->state != HA_RAIL_UP)
-		return;
 	still = look(b, r, now);
 	if (k->beat_sent_at && (int32_t)(r->sq_retired - k->beat_mark) >= 0)
 		k->beat_sent_at = 0;

@@ -39,7 +39,10 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	switch (r->state) {
 	case HA_RAIL_UP:
-		ha_beat_step(b, r, now);
+		if (!b->is_send)
+			ha_life_pings(b, r, now);
+		if (r->state == HA_RAIL_UP)
+			ha_beat_step(b, r, now);
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:

@@ -127,7 +127,7 @@ void ha_failover_launch(struct ha_bundle *b)
 		b->ctl[r->index].acked = true;
 	}
 	ha_roles_update(b);
-	ha_gate_join(b);
+	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->ndata) - 1));
 	if (b->nrails == b->ndata && ha_policy_one_device(b, b->active))
 		say_unprotected(b);
 	ha_due_now(b);

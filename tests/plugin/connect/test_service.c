@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The service thread stays awake for a number of rounds after work, then sleeps; due times alone keep nobody awake. */
 #include "base/clock.h"
+#include "plugin/connect/accept.h"
 #include "plugin/connect/ctx.h"
 #include "base/check.h"
 #include "tests/base/lines.h"
@@ -53,7 +54,7 @@ static uint64_t wake(struct ha_ctx *ctx, bool mute)
 
 	pthread_mutex_lock(&ctx->drive);
 	if (mute)
-		ha_service_mute_listeners(ctx);
+		ha_listens_mute(ctx);
 	ha_loop_wake(&ctx->loop);
 	n = ctx->service.rounds;
 	pthread_mutex_unlock(&ctx->drive);
