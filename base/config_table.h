@@ -50,6 +50,10 @@ X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, 
   "Rounds without work after which the service thread sleeps; 0 = at once.")
 X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", NOW, PROGRESS,
   "Fruitless polls of the paths that carry data per poll of the others.")
+X(INT, poll_always, "HA_NCCL_POLL_ALWAYS", -1, -1, 1, "", NOW, PROGRESS,
+  "1 = poll the NIC also where memory tells that something has come: for data of the protocols LL and LL128, whose receives "
+  "NCCL lets be complete at once, and for the peer's next receive; 0 = not there; -1 = on software NICs only, because they "
+  "move their packets inside the polls of the program.")
 
 /* Queue pairs. */
 X(INT, force_ib_timeout, "HA_NCCL_FORCE_IB_TIMEOUT", 14, 1, 31, "", NOW, QUEUE_PAIR,

@@ -74,6 +74,14 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS | HA_FLAG_MOVES;
 }
 
+/* A software NIC stands still, or needs a thread to be woken, while nobody polls it. */
+static bool polls_always(const struct ha_bundle *b)
+{
+	int wanted = b->ctx->config.poll_always;
+
+	return wanted < 0 ? b->rail[0].dev->topo->is_soft : wanted;
+}
+
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
 {
 	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
@@ -101,6 +109,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 		ha_bundle_free(b);
 		return err;
 	}
+	b->keeps_polling = polls_always(b);
 	b->offers = what_it_offers(b);
 	*bundle = b;
 	return 0;

@@ -104,6 +104,7 @@ struct ha_bundle {
 	uint8_t polled; /* of them, those that every poll asks; the others are asked now and then. policy.c keeps it */
 	uint8_t first;	/* the rail for what stays on one: the heaviest of the active; policy.c keeps it */
 	bool is_send;
+	bool keeps_polling; /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
 	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
 	uint16_t idle_polls; /* fruitless polls since the last look around */
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */

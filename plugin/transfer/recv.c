@@ -3,7 +3,8 @@
  * recv.c - the receiving half of the data path
  *
  * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What arrives is told by
- * immediates alone (complete.c). The slot remembers what was posted until it is used again, so that the entries can be written
+ * immediates alone (complete.c). A receive whose completion NCCL leaves open is complete at once, unless its owner must
+ * keep polling for the NIC's sake (b->keeps_polling). The slot remembers what was posted until it is used again, so that the entries can be written
  * a second time after a fault, with the keys of that time.
  */
 #include "plugin/connect/ctx.h"
@@ -192,7 +193,7 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
 		err = c->b.error;
 	else
-		err = irecv(c, n, data, sizes, tags, mrs, optional, req);
+		err = irecv(c, n, data, sizes, tags, mrs, optional && !c->b.keeps_polling, req);
 	ha_bundle_leave(&c->b);
 	return err;
 }

@@ -444,6 +444,8 @@ static __attribute__((noinline)) int not_now(struct ha_send *s)
 /* No receive is there: without a service thread nobody but this call may be left to look why. */
 static __attribute__((noinline)) int not_yet(struct ha_send *s)
 {
+	if (s->b.keeps_polling)
+		ha_bundle_poll(&s->b);
 	if (++s->b.idle_polls >= s->b.idle_limit && ha_bundle_look_around(&s->b))
 		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
 	return 0;

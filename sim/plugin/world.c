@@ -295,6 +295,7 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->qp_retry_cnt = sc->retry;
 	config->poll_batch = sc->poll_batch;
 	config->test_max_poll = sc->poll_max;
+	config->poll_always = 0; /* receives may be complete before their data is there */
 	config->wr_per_conn = sc->wr_per_conn;
 	config->connect_timeout_ms = sc->connect_timeout_ms;
 	config->max_retries = host->max_retries;

@@ -115,6 +115,7 @@ static void set_environment(const struct duel *d, enum duel_end end)
 	setenv("HA_NCCL_EVENTS", text, 1);
 	snprintf(text, sizeof(text), "%s/pages.%s", d->dir, end_name[end]);
 	setenv("HA_NCCL_STATUS_DIR", text, 1);
+	setenv("HA_NCCL_POLL_ALWAYS", "0", 1); /* receives complete before their data, as on hardware */
 	for (int i = 0; i < DUEL_ENV && d->setup.env[i]; i++)
 		putenv((char *)d->setup.env[i]);
 	for (int i = 0; i < DUEL_ENV && d->setup.env_of[end][i]; i++)

@@ -35,6 +35,12 @@ static void no_thread(void)
 	cuts(&(const struct duel_setup){ .env = { "HA_NCCL_USE_PROGRESS_THREAD=0" } });
 }
 
+/* As on a software NIC: receives are complete when their data is there, and whoever waits polls. */
+static void always_polls(void)
+{
+	cuts(&(const struct duel_setup){ .env = { "HA_NCCL_POLL_ALWAYS=1" } });
+}
+
 /* An interface without optional receives. */
 static void old_interface(void)
 {
@@ -61,6 +67,7 @@ static void many_kill(void)
 
 static const struct duel_test tests[] = {
 	{ "ack_memory", ack_memory },	    { "eager", eager }, { "no_thread", no_thread },
+	{ "always_polls", always_polls },
 	{ "old_interface", old_interface }, { "many", many },	{ "many_kill", many_kill },
 };
 
