@@ -17,11 +17,9 @@
 #include "base/clock.h"
 #include "base/config_entry.h"
 #include "base/log.h"
+#include "base/names.h"
 
-#define NAME_MAX_BYTES 64 /* longest variable name that is worth comparing */
-#define NEAR_ENOUGH 3	  /* edits between a misspelt name and the one that was meant */
-
-extern char **environ;
+#define ELSEWHERE_MAX 64 /* variables of the other programs */
 
 void ha_config_defaults(struct ha_config *config)
 {
@@ -198,78 +196,34 @@ static const char *environment_get(void *user, const char *name)
 	return getenv(name);
 }
 
-static int min3(int a, int b, int c)
-{
-	int ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/* Levenshtein's distance of two names; names longer than NAME_MAX_BYTES are far from everything. */
-static int edit_distance(const char *a, const char *b)
-{
-	int row[NAME_MAX_BYTES + 1];
-	int na = (int)strlen(a), nb = (int)strlen(b);
-
-	if (na > NAME_MAX_BYTES || nb > NAME_MAX_BYTES)
-		return NAME_MAX_BYTES;
-	for (int j = 0; j <= nb; j++)
-		row[j] = j;
-	for (int i = 1; i <= na; i++) {
-		int diagonal = row[0];
-
-		row[0] = i;
-		for (int j = 1; j <= nb; j++) {
-			int above = row[j];
-
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[nb];
-}
-
 const char *ha_config_nearest(const char *name)
 {
-	const char *nearest = NULL;
-	int best = NEAR_ENOUGH + 1;
+	const char *known[HA_CONFIG_COUNT];
 
-	for (int i = 0; i < HA_CONFIG_COUNT; i++) {
-		int distance = edit_distance(name, ha_config_entries[i].name);
-
-		if (distance < best) {
-			best = distance;
-			nearest = ha_config_entries[i].name;
-		}
-	}
-	return nearest;
+	for (int i = 0; i < HA_CONFIG_COUNT; i++)
+		known[i] = ha_config_entries[i].name;
+	return ha_name_nearest(name, known, HA_CONFIG_COUNT);
 }
 
-static bool name_known(const char *name)
+static void unknown_name_log(const char *name, const char *nearest)
 {
-	for (int i = 0; i < HA_CONFIG_COUNT; i++)
-		if (!strcmp(ha_config_entries[i].name, name))
-			return true;
-	return false;
+	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; `ha config` lists them", name,
+		nearest ? "; did you mean " : "", nearest ? nearest : "");
 }
 
 /* A misspelt variable would otherwise do nothing, silently. */
 static void unknown_names_log(void)
 {
-	for (char **env = environ; env && *env; env++) {
-		char name[NAME_MAX_BYTES + 1];
-		size_t len = strcspn(*env, "=");
-		const char *nearest;
+	static const char *const prefixes[] = { "HA_NCCL_", "MPIB_", "NETCCL_" };
+	const char *known[HA_CONFIG_COUNT + ELSEWHERE_MAX];
+	size_t n = 0;
 
-		if (strncmp(*env, "HA_NCCL_", 8) && strncmp(*env, "MPIB_", 5))
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name) - 1), *env);
-		if (name_known(name))
-			continue;
-		nearest = ha_config_nearest(name);
-		HA_WARN(NULL, "%s is set, but there is no such variable%s%s; `ha config` lists them", name,
-			nearest ? "; did you mean " : "", nearest ? nearest : "");
-	}
+	for (int i = 0; i < HA_CONFIG_COUNT; i++)
+		known[n++] = ha_config_entries[i].name;
+	for (int i = 0; i < ha_config_elsewhere_count && i < ELSEWHERE_MAX; i++)
+		known[n++] = ha_config_elsewhere[i].name;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		ha_names_check(prefixes[i], known, n, unknown_name_log);
 }
 
 /* So that nobody tunes what is not there. */

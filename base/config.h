@@ -59,8 +59,8 @@ typedef const char *(*ha_config_get_fn)(void *user, const char *name);
 void ha_config_defaults(struct ha_config *config);
 /* Defaults, then what `get` knows. A nonsense value is one warning and the default. Returns how many were rejected. */
 int ha_config_load(struct ha_config *config, ha_config_get_fn get, void *user);
-/* From the environment of the process; then HA_LOG follows NCCL_DEBUG and HA_NCCL_DEBUG, and unknown HA_NCCL_ and MPIB_
- * variables are named once each, with the nearest known one. Returns as ha_config_load. */
+/* From the environment of the process; then HA_LOG follows NCCL_DEBUG and HA_NCCL_DEBUG, and unknown HA_NCCL_, MPIB_ and
+ * NETCCL_ variables are named once each, with the nearest known one. Returns as ha_config_load. */
 int ha_config_load_env(struct ha_config *config);
 
 static inline bool ha_config_is_set(const struct ha_config *config, enum ha_config_id id)

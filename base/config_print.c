@@ -116,7 +116,7 @@ void ha_config_print_markdown(FILE *out)
 	      "hawser reads environment variables when NCCL initialises it; NCCL puts the lines of `/etc/nccl.conf`\n"
 	      "and `~/.nccl.conf` there too. `ha config` shows what is in force and where it comes from. A value that\n"
 	      "makes no sense or is out of range is one line in the log, and the default is used. A misspelt\n"
-	      "`HA_NCCL_` or `MPIB_` name is one line too. An empty value counts as not set.\n"
+	      "`HA_NCCL_`, `MPIB_` or `NETCCL_` name is one line too. An empty value counts as not set.\n"
 	      "Variables that ha-backend, libhawser-ina.so and netccl read by themselves have a table of their own, below.\n",
 	      out);
 	for (int g = 0; g < HA_CONFIG_GROUPS; g++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softroce/adapter.h"
+#include "base/names.h"
 #include "softroce/limit.h"
 #include "softroce/settings.h"
 #include "softroce/udp.h"
@@ -104,12 +105,19 @@ __attribute__((destructor)) static void process_end(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
+static void unknown_name_say(const char *name, const char *nearest)
+{
+	sr_say("%s is set, but there is no such variable%s%s; `softroce-run --help` lists them", name,
+	       nearest ? "; did you mean " : "", nearest ? nearest : "");
+}
+
 static void table_read(void)
 {
 	struct sr_device_spec specs[SR_DEVICES_MAX];
 
 	if (adapter_count >= 0)
 		return;
+	ha_names_check("SOFTROCE_", sr_settings_names, sr_settings_names_count, unknown_name_say);
 	adapter_count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_print, NULL);
 	for (int i = 0; i < adapter_count; i++)
 		adapter_init(&adapters[i], &specs[i]);
@@ -278,6 +286,18 @@ static uint32_t inflight_choose(const struct sr_adapter *adapter)
 	return n < INFLIGHT_MIN ? INFLIGHT_MIN : n > INFLIGHT_MAX ? INFLIGHT_MAX : n;
 }
 
+static void control_complain(const char *device, int err)
+{
+	const char *folder = sr_settings()->control_dir;
+
+	if (folder && err == -ENOENT)
+		sr_say("%s works, but `ha cut` and its like cannot reach it: SOFTROCE_CONTROL=%.200s is no directory; make it "
+		       "(mkdir -m 700), or unset the variable",
+		       device, folder);
+	else
+		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)", device, strerror(-err));
+}
+
 static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *events)
 {
 	struct sr_nic_config config = {
@@ -304,8 +324,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 		sr_nic_set_link(adapter->nic, false);
 	err = sr_control_open(&adapter->control, adapter->spec.name);
 	if (err)
-		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)", adapter->spec.name,
-		       strerror(-err));
+		control_complain(adapter->spec.name, err);
 	sr_adapter_follow_control(adapter);
 	err = sr_worker_start(adapter);
 	if (err) {

@@ -2,6 +2,7 @@
 /* control_tool.c - the tools' side of the control page; see control.h */
 #include "softroce/control.h"
 #include "softroce/folder.h"
+#include "softroce/settings.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -127,7 +128,7 @@ struct sr_control_entry *sr_control_list(const char *selector, int *n)
 
 	*n = 0;
 	if (!dir) {
-		*n = errno == ENOENT ? 0 : -errno;
+		*n = errno == ENOENT && !sr_settings()->control_dir ? 0 : -errno;
 		return NULL;
 	}
 	for (struct dirent *de = readdir(dir); de; de = readdir(dir)) {

@@ -64,6 +64,12 @@ static const char *rates_read(const char *name)
 	return "";
 }
 
+const char *const sr_settings_names[] = {
+	"SOFTROCE_DEVICES", "SOFTROCE_CONTROL", "SOFTROCE_RATE", "SOFTROCE_UPSTREAM", "SOFTROCE_GSO", "SOFTROCE_INFLIGHT",
+	"SOFTROCE_CARD_PORTS",
+};
+const int sr_settings_names_count = sizeof(sr_settings_names) / sizeof(sr_settings_names[0]);
+
 void sr_settings_reload(void)
 {
 	settings.devices = text_read("SOFTROCE_DEVICES", SR_DEVICES_DEFAULT);

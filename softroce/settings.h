@@ -19,6 +19,10 @@ const struct sr_settings *sr_settings(void);
 /* Read the environment again: for tests, and for a child after fork(). Not while a device is open. */
 void sr_settings_reload(void);
 
+/* The names of all variables of softroce. */
+extern const char *const sr_settings_names[];
+extern const int sr_settings_names_count;
+
 /* One line for the user on stderr: "softroce: ...". */
 void sr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

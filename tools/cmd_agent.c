@@ -42,7 +42,8 @@ static int hints_read(const char *path, struct mpib_hint_shm *shm)
 	ssize_t n;
 
 	if (fd < 0) {
-		fprintf(stderr, "ha agent: %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_HINTS where its file is\n", path,
+			strerror(errno));
 		return 1;
 	}
 	n = pread(fd, shm, sizeof(*shm), 0);
@@ -162,7 +163,7 @@ static int ask(const char *socket_path, int argc, char **argv)
 		return usage(stderr);
 	fd = dial(socket_path, path, sizeof(path));
 	if (fd < 0) {
-		fprintf(stderr, "ha agent: %s: %s; is ha-agent running?\n", path, strerror(errno));
+		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it listens\n", path, strerror(errno));
 		return 1;
 	}
 	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? hear(fd) : 1;

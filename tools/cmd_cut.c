@@ -4,6 +4,7 @@
  * process; ha soft: list the software NICs of all processes of this user
  */
 #include "softroce/control.h"
+#include "softroce/folder.h"
 #include "softroce/limit.h"
 #include "tools/ha.h"
 
@@ -152,34 +153,84 @@ static bool time_parse(const char *text, uint64_t *ns)
 	return !*end && value == 0;
 }
 
-/* What follows the device; false when it makes no sense. */
+/* The line about an argument that makes no sense; false. `text` NULL: it is missing. */
+static bool refuse(const struct fault_command *command, const char *takes, const char *text)
+{
+	if (text)
+		fprintf(stderr, "ha %s: %s, not '%s'; `ha %s --help` explains\n", command->name, takes, text, command->name);
+	else
+		fprintf(stderr, "ha %s: %s is missing; `ha %s --help` explains\n", command->name, takes, command->name);
+	return false;
+}
+
+static bool take_rate(const struct fault_command *command, const char *text, uint32_t *ppm)
+{
+	if (!text)
+		return refuse(command, "PERCENT", NULL);
+	return rate_parse(text, ppm) || refuse(command, "PERCENT is a number from 0 to 100, as in 1 or 0.5%", text);
+}
+
+static bool take_time(const struct fault_command *command, const char *what, const char *text, uint64_t *ns)
+{
+	char takes[64];
+
+	if (!text)
+		return refuse(command, what, NULL);
+	snprintf(takes, sizeof(takes), "%s is from 0 to 10s with its unit, as in 20us, 5ms or 1s", what);
+	return time_parse(text, ns) || refuse(command, takes, text);
+}
+
+static bool take_speed(const struct fault_command *command, const char *text, uint64_t *bytes_per_ms)
+{
+	int64_t rate;
+
+	if (!text)
+		return refuse(command, "MB/S", NULL);
+	rate = *text && !strchr(text, ',') ? sr_limit_parse(text, 0) : -1;
+	*bytes_per_ms = (uint64_t)rate;
+	return rate >= 0 || refuse(command, "MB/S is a number from 0 to 1000000", text);
+}
+
+/* A direction at the end of the arguments, taken off them. */
+static void direction_take(struct request *request, int *argc, char **argv)
+{
+	const char *last = *argc > 0 ? argv[*argc - 1] : "";
+
+	request->tx = !strcmp(last, "tx");
+	request->rx = !strcmp(last, "rx");
+	*argc -= request->tx || request->rx;
+}
+
+/* What follows the device; false after a line that says what makes no sense. argv ends with NULL. */
 static bool request_parse(const struct fault_command *command, int argc, char **argv, struct request *request)
 {
-	int i = 0;
+	const bool directed = command->shape != WHOLE && command->shape != SPEED;
+	const int given = argc;
+	char *argument[3] = { NULL };
+	int used = 0;
 
-	if (command->shape == SPEED) {
-		int64_t rate = argc == 1 && *argv[0] && !strchr(argv[0], ',') ? sr_limit_parse(argv[0], 0) : -1;
-
-		request->bytes_per_ms = (uint64_t)rate;
-		return rate >= 0;
-	}
-	if (argc > 0 && (!strcmp(argv[argc - 1], "tx") || !strcmp(argv[argc - 1], "rx"))) {
-		request->tx = argv[argc - 1][0] == 't';
-		request->rx = !request->tx;
-		argc--;
-	} else if (command->shape == DIRECTION) {
+	if (directed)
+		direction_take(request, &argc, argv);
+	for (int i = 0; i < argc && i < 3; i++)
+		argument[i] = argv[i];
+	if (command->shape == DIRECTION && argc == given)
+		return refuse(command, "the direction is tx or rx", argument[0] ? argument[0] : "");
+	if (command->shape == SPEED && !take_speed(command, argument[used++], &request->bytes_per_ms))
 		return false;
-	}
-	if (command->shape == RATE || command->shape == RATE_TIME)
-		if (i >= argc || !rate_parse(argv[i++], &request->ppm))
-			return false;
-	if (command->shape == TIME && (i >= argc || !time_parse(argv[i++], &request->time_ns)))
+	if ((command->shape == RATE || command->shape == RATE_TIME) &&
+	    !take_rate(command, argument[used++], &request->ppm))
 		return false;
-	if (command->shape == RATE_TIME && i < argc && !time_parse(argv[i++], &request->time_ns))
+	if (command->shape == TIME && !take_time(command, "TIME", argument[used++], &request->time_ns))
 		return false;
-	if (command->shape == TIME && i < argc && !time_parse(argv[i++], &request->jitter_ns))
+	if (command->shape == RATE_TIME && argument[used] &&
+	    !take_time(command, "TIME", argument[used++], &request->time_ns))
 		return false;
-	return i == argc;
+	if (command->shape == TIME && argument[used] &&
+	    !take_time(command, "JITTER", argument[used++], &request->jitter_ns))
+		return false;
+	if (used < argc)
+		return refuse(command, directed ? "after that comes tx, rx or nothing" : "nothing follows", argv[used]);
+	return true;
 }
 
 static void request_apply(struct sr_faults *faults, void *arg)
@@ -200,6 +251,16 @@ static void entry_name(const struct sr_control_entry *entry, char *buf, size_t l
 		 entry->page.pid);
 }
 
+/* The folder of the control pages cannot be read; the exit status. */
+static int folder_complain(const char *command, int err)
+{
+	char folder[256];
+
+	fprintf(stderr, "ha %s: SOFTROCE_CONTROL=%s: %s; name the directory that the processes have\n", command,
+		sr_folder_path(folder, sizeof(folder)), strerror(-err));
+	return 1;
+}
+
 /* Apply to every device the selector means; the exit status. */
 static int command_apply(const struct fault_command *command, const char *selector, struct request *request)
 {
@@ -208,9 +269,10 @@ static int command_apply(const struct fault_command *command, const char *select
 	int n, status = 0;
 
 	list = sr_control_list(selector, &n);
-	if (n <= 0) {
-		fprintf(stderr, "ha %s: no process has a device '%s' open%s%s; `ha soft` lists them\n", command->name,
-			selector, n ? ": " : "", n ? strerror(-n) : "");
+	if (n < 0)
+		return folder_complain(command->name, n);
+	if (!n) {
+		fprintf(stderr, "ha %s: no process has a device '%s' open; `ha soft` lists them\n", command->name, selector);
 		return 1;
 	}
 	for (int i = 0; i < n; i++) {
@@ -238,8 +300,10 @@ static int fault_run(int argc, char **argv)
 
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return usage(command, stdout, 0);
-	if (argc < 2 || !request_parse(command, argc - 2, argv + 2, &request))
+	if (argc < 2)
 		return usage(command, stderr, 2);
+	if (!request_parse(command, argc - 2, argv + 2, &request))
+		return 2;
 	return command_apply(command, argv[1], &request);
 }
 
@@ -328,10 +392,8 @@ int ha_cmd_soft(int argc, char **argv)
 	if (argc > 2)
 		return soft_usage(stderr, 2);
 	list = sr_control_list(argc == 2 ? argv[1] : NULL, &n);
-	if (n < 0) {
-		fprintf(stderr, "ha soft: the folder of the control pages cannot be read: %s\n", strerror(-n));
-		return 1;
-	}
+	if (n < 0)
+		return folder_complain("soft", n);
 	if (!n)
 		printf("no process has a software NIC open\n");
 	for (int i = 0; i < n; i++) {

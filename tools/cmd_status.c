@@ -108,6 +108,11 @@ int ha_cmd_status(int argc, char **argv)
 		fprintf(stderr, "ha status: the name of the directory is too long\n");
 		return 1;
 	}
+	if (o.dir && access(dir, F_OK)) {
+		fprintf(stderr, "ha status: %s: %s; give the directory that HA_NCCL_STATUS_DIR says to the processes\n", dir,
+			strerror(errno));
+		return 1;
+	}
 	while (!(rc = look(&o, dir)) && o.watch)
 		sleep(o.watch);
 	return rc;

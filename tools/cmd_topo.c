@@ -169,6 +169,8 @@ int ha_cmd_topo(int argc, char **argv)
 	if (!options_parse(argc, argv, &options, &status))
 		return status;
 	ha_config_load_env(&config);
+	if (config.ib_disable)
+		fprintf(stderr, "ha topo: NCCL_IB_DISABLE=1 hides every RDMA device; unset it to see them\n");
 	if (ha_verbs_open_library(config.verbs, &verbs))
 		return 1;
 	status = show(verbs, &config, &options);

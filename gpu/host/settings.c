@@ -2,6 +2,7 @@
 #include "gpu/host/settings.h"
 
 #include "base/log.h"
+#include "base/names.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -127,8 +128,19 @@ static const char *from_env(void *user, const char *name)
 	return getenv(name);
 }
 
+static void say_unknown(const char *name, const char *nearest)
+{
+	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; gpu/host/README.md lists them", name,
+		nearest ? "; did you mean " : "", nearest ? nearest : "");
+}
+
 int ha_gpu_settings_load_env(struct ha_gpu_settings *s)
 {
+	const char *known[NROWS];
+
+	for (size_t i = 0; i < NROWS; i++)
+		known[i] = rows[i].name;
+	ha_names_check("HA_GPU_", known, NROWS, say_unknown);
 	return ha_gpu_settings_load(s, from_env, NULL);
 }
 

@@ -62,6 +62,20 @@ static void grpc_line(gpr_log_func_args *args)
 	HA_TRACE("grpc", "%s", args->message);
 }
 
+/* SQLite says the same of a directory that is missing and of a file that may not be opened. */
+static bool folder_missing(const char *file)
+{
+	char folder[4096];
+	char *slash;
+
+	snprintf(folder, sizeof(folder), "%s", file);
+	slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return false;
+	*slash = 0;
+	return access(folder, F_OK) != 0;
+}
+
 static int state_open(struct ha_controller *c, const struct ha_controller_options *o)
 {
 	char why[256] = "";
@@ -70,8 +84,12 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 	if (o->settings && ha_settings_load(&c->settings, o->settings, why, sizeof(why)))
 		return complain(o->settings, why), 2;
 	c->store = ha_store_open(o->database, why, sizeof(why));
-	if (!c->store)
+	if (!c->store) {
+		if (folder_missing(o->database))
+			snprintf(why, sizeof(why), "its directory does not exist; make it (it holds what outlives a restart), "
+				 "or name another file: --database=FILE");
 		return complain(o->database, why);
+	}
 	if (ha_service_open(&c->service, &c->settings, c->store, ha_clock_now(&ha_clock_live), why, sizeof(why)))
 		return complain(o->database, *why ? why : "no memory");
 	c->serving = true;

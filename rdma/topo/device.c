@@ -266,10 +266,28 @@ static void card_ports_count(struct ha_topo *topo)
 	}
 }
 
+/* "mlx5_0, mlx5_1, ...": the devices that the library lists, as many as fit. Returns buf. */
+static const char *names_list(const struct discovery *d, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	*buf = 0;
+	for (int i = 0; i < d->listed; i++) {
+		const char *name = d->topo->list[i]->name;
+
+		if (used + strlen(name) + sizeof(", ...") > len - 2) {
+			snprintf(buf + used, len - used, ", ...");
+			break;
+		}
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? ", " : "", name);
+	}
+	return buf;
+}
+
 static void result_log(const struct discovery *d)
 {
 	const struct ha_topo *topo = d->topo;
-	char gid[HA_GID_TEXT_MAX];
+	char gid[HA_GID_TEXT_MAX], names[256];
 
 	for (int i = 0; i < topo->ndevices; i++) {
 		const struct ha_topo_device *dev = &topo->devices[i];
@@ -288,8 +306,8 @@ static void result_log(const struct discovery *d)
 		HA_WARN(NULL, "no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) and install "
 			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC", d->verbs->name);
 	else if (d->filtered && !topo->down)
-		HA_WARN(NULL, "NCCL_IB_HCA=%s leaves none of the %d devices; correct it, `ha topo` lists them",
-			d->config->ib_hca, d->listed);
+		HA_WARN(NULL, "NCCL_IB_HCA=%s leaves none of the %d devices (%s); correct or unset it",
+			d->config->ib_hca, d->listed, names_list(d, names, sizeof(names)));
 	else
 		HA_WARN(NULL, "%d RDMA devices, none with a usable port (%d down); check cables and `ibstat`, or set "
 			"HA_NCCL_VERBS=soft for the software NIC", d->listed, topo->down);

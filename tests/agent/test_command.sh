@@ -49,9 +49,9 @@ export TMP
 
 # no agent
 agent show
-[ $STATUS -eq 1 ] && grep -q 'No such file' "$TMP/err" || fail "show without a file"
+[ $STATUS -eq 1 ] && grep -q 'No such file or directory; start ha-agent, or say in HA_NCCL_AGENT_HINTS' "$TMP/err" || fail "show without a file"
 agent dump
-[ $STATUS -eq 1 ] && grep -q 'is ha-agent running' "$TMP/err" || fail "dump without an agent"
+[ $STATUS -eq 1 ] && grep -q 'start ha-agent, or say in HA_NCCL_AGENT_SOCKET' "$TMP/err" || fail "dump without an agent"
 for wrong in "" "nonsense" "set" "set 1.2.3.4 5" "unset 1.2.3.4" "show me" "dump it"; do
 	agent $wrong
 	[ $STATUS -eq 2 ] && grep -q '^usage: ha agent' "$TMP/err" || fail "called with '$wrong'"

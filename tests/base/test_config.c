@@ -221,6 +221,8 @@ static void misspelt_names_are_told(void)
 	setenv("HA_NCCL_POL_BATCH", "8", 1);
 	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
 	setenv("MPIB_MODUS", "1", 1);
+	setenv("NETCCL_BAKEND", "/run/x", 1);
+	setenv("NETCCL_BIND_ADDR", "10.0.0.1", 1);
 	setenv("HA_NCCL_QP_RETRY_CNT", "5", 1);
 	setenv("NCCL_IB_TIMEOUT", "20", 1);
 	lines_catch();
@@ -231,6 +233,8 @@ static void misspelt_names_are_told(void)
 			    "HA_NCCL_POLL_BATCH"));
 	CHECK(lines_contain("HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
 	CHECK(lines_contain("MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
+	CHECK(lines_contain("NETCCL_BAKEND is set, but there is no such variable; did you mean NETCCL_BACKEND"));
+	CHECK(!lines_contain("NETCCL_BIND_ADDR is set"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
 	CHECK(lines_contain("NCCL_IB_TIMEOUT is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
 

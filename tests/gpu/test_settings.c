@@ -136,6 +136,27 @@ static void documented(void)
 	CHECK(strstr(page, table));
 }
 
+/* A misspelt name did nothing, silently. */
+static void unknown_names(void)
+{
+	char path[] = "/tmp/hawser-said-XXXXXX";
+	int fd = mkstemp(path), old = dup(2);
+	struct ha_gpu_settings s;
+	ssize_t n;
+
+	setenv("HA_GPU_QP_DEPHT", "128", 1);
+	setenv("HA_GPU_QP_TIMEOUT", "13", 1);
+	CHECK(fd >= 0 && old >= 0 && dup2(fd, 2) == 2);
+	ha_gpu_settings_load_env(&s);
+	dup2(old, 2);
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	close(fd);
+	unlink(path);
+	CHECK(strstr(said, "HA_GPU_QP_DEPHT is set, but there is no such variable; did you mean HA_GPU_QP_DEPTH"));
+	CHECK(!strstr(said, "HA_GPU_QP_TIMEOUT is set"));
+}
+
 static const struct named_test tests[] = {
 	{ "defaults", defaults },
 	{ "taken", taken },
@@ -143,6 +164,7 @@ static const struct named_test tests[] = {
 	{ "between_settings", between_settings },
 	{ "short_windows", short_windows },
 	{ "documented", documented },
+	{ "unknown_names", unknown_names },
 };
 
 int main(int argc, char **argv)

@@ -95,11 +95,31 @@ heard 2 PORT_ERR
 
 expect 1 "no process has a device 'soft9'" "$ha" cut soft9
 expect 1 "no process has a device" "$ha" cut soft0@127.64.0.99
-for wrong in "cut" "drop soft0" "drop soft0 101" "drop soft0 x" "delay soft0 5" "delay soft0 11s" "blackhole soft0" \
-	"cut soft0 now" "reorder soft0 1 2 3" "soft a b"; do
+for wrong in "cut" "soft a b"; do
 	# shellcheck disable=SC2086
 	expect 2 '^usage: ha' "$ha" $wrong
 done
+# One line that says what the argument takes.
+while IFS='|' read -r wrong says; do
+	# shellcheck disable=SC2086
+	expect 2 "^ha [a-z]+: $says.*; .ha [a-z]+ --help. explains$" "$ha" $wrong
+	[ "$(wc -l <<<"$out")" = 1 ] || fail "more than one line: $wrong"
+done <<'END'
+drop soft0|PERCENT is missing
+drop soft0 101|PERCENT is a number from 0 to 100, as in 1 or 0.5%, not '101'
+drop soft0 200|PERCENT is a number from 0 to 100, as in 1 or 0.5%, not '200'
+drop soft0 x|PERCENT is a number from 0 to 100, as in 1 or 0.5%, not 'x'
+drop soft0 1 up|after that comes tx, rx or nothing, not 'up'
+delay soft0 5|TIME is from 0 to 10s with its unit, as in 20us, 5ms or 1s, not '5'
+delay soft0 11s|TIME is from 0 to 10s with its unit, as in 20us, 5ms or 1s, not '11s'
+delay soft0 1ms x|JITTER is from 0 to 10s
+blackhole soft0|the direction is tx or rx, not ''
+blackhole soft0 up|the direction is tx or rx, not 'up'
+cut soft0 now|nothing follows, not 'now'
+reorder soft0 1 2 3|TIME is from 0 to 10s
+rate soft0|MB/S is missing
+rate soft0 abc|MB/S is a number from 0 to 1000000, not 'abc'
+END
 for command in cut heal kill drop delay duplicate reorder blackhole soft; do
 	expect 0 '^usage: ha' "$ha" $command --help
 done
@@ -108,4 +128,12 @@ done
 chmod 777 "$SOFTROCE_CONTROL"
 expect 0 'cannot reach it: no control page' "$build/softroce-run" ibv_devinfo -d soft0
 chmod 700 "$SOFTROCE_CONTROL"
+
+# A SOFTROCE_CONTROL that is not there is not made; the device works, and every command says what to do.
+SOFTROCE_CONTROL=$SOFTROCE_CONTROL/none expect 0 'SOFTROCE_CONTROL=.*/none is no directory; make it' "$build/softroce-run" ibv_devinfo -d soft0
+[ -e "$SOFTROCE_CONTROL/none" ] && fail "SOFTROCE_CONTROL was made"
+SOFTROCE_CONTROL=$SOFTROCE_CONTROL/none expect 1 'SOFTROCE_CONTROL=.*/none: No such file or directory' "$ha" cut soft0
+SOFTROCE_CONTROL=$SOFTROCE_CONTROL/none expect 1 'No such file or directory' "$ha" soft
+SOFTROCE_DEVISES=127.64.0.0/24 expect 0 'SOFTROCE_DEVISES is set, but there is no such variable; did you mean SOFTROCE_DEVICES' \
+	"$build/softroce-run" ibv_devinfo -d soft0
 echo "faults set, listed and undone from outside"

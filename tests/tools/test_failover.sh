@@ -8,6 +8,7 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 # NICs and faults of its own: other tests may run at the same time
 export HA_NCCL_VERBS=soft SOFTROCE_CONTROL=$TMP/control
+mkdir -m 700 "$SOFTROCE_CONTROL"
 export SOFTROCE_DEVICES="127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24"
 FAILED=0
 

@@ -4,7 +4,7 @@
 # Arguments: ha, the testsock plugin (unused), then the other programs, by path; those that are not built are left out.
 . "$(dirname "$0")/lib.sh"
 shift 2
-export SOFTROCE_CONTROL=$TMP/control
+export SOFTROCE_CONTROL=$TMP
 
 # refused_number OPTION RANGE TEXT PROGRAM ARGUMENTS: status 2 and one line with all three
 refused_number() {

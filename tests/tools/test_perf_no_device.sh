@@ -6,7 +6,7 @@
 
 # None of its name.
 export HA_NCCL_VERBS=soft
-NCCL_IB_HCA==none refused 1 'NCCL_IB_HCA==none leaves none of the 2 devices; correct it' allreduce --ranks 2
+NCCL_IB_HCA==none refused 1 'NCCL_IB_HCA==none leaves none of the 2 devices (soft0, soft1); correct or unset it' allreduce --ranks 2
 NCCL_IB_HCA==none refused 1 'NCCL_IB_HCA==none leaves none' allreduce
 # No library.
 HA_NCCL_VERBS=$TMP/libibverbs.so.1 refused 1 "HA_NCCL_VERBS=$TMP/libibverbs.so.1: .*Use system, soft, or the path" allreduce --ranks 2

@@ -20,6 +20,13 @@ refused 2 '--rank needs' allreduce --rank 1
 refused 2 'HOST:PORT' allreduce --ranks 2 --rank 1 --rendezvous nowhere
 refused 1 'there is no device 7' allreduce --dev 7
 refused 1 'No such file' allreduce --input /nonexistent/file
+refused 1 '--input /etc: not a regular file; give a raw, .npy or .safetensors file' allreduce --input /etc
+# before anything is measured: the table has not begun
+refused 1 '--json /nonexistent/x: /nonexistent: No such file or directory; name a file' allreduce --json=/nonexistent/x
+[ -s "$TMP/out" ] && fail "measured before --json was looked at"
+refused 1 "--json $TMP: it is a directory" allreduce --json="$TMP"
+refused 1 '--timeline /nonexistent/x: /nonexistent: No such' allreduce -b 8 -e 8 --duration 1s --timeline /nonexistent/x
+[ -s "$TMP/out" ] && fail "measured before --timeline was looked at"
 refused 1 '/nonexistent/plugin.so' allreduce --plugin /nonexistent/plugin.so
 refused 1 'libnccl-net-nonesuch.so' allreduce --plugin nonesuch
 refused 1 'exports no net table' allreduce --plugin libm.so.6

@@ -7,6 +7,7 @@ RUN=$3
 unset HA_NCCL_VERBS
 export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24}"
 export SOFTROCE_CONTROL=$TMP/control
+mkdir -m 700 "$SOFTROCE_CONTROL"
 
 for how in "" --replace; do
 	timeout 280 "$RUN" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how ha topo finds nothing"

@@ -24,6 +24,8 @@ status --json
 [ $STATUS -eq 0 ] && json 's == {"processes": [], "refused": []}' || fail "nothing, as JSON"
 HA_NCCL_STATUS_DIR=none status
 [ $STATUS -eq 0 ] && grep -q 'is none' "$TMP/out" || fail "none"
+status -d "$TMP/nowhere"
+[ $STATUS -eq 1 ] && grep -q 'nowhere: No such file or directory; give the directory' "$TMP/err" || fail "--dir that is not there"
 status nonsense
 [ $STATUS -eq 2 ] || fail "an argument"
 status --watch=x

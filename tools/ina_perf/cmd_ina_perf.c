@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha ina-perf: collectives through libhawser-ina, every element verified; see tools/ina_perf/README.md */
+#include "base/config.h"
 #include "tools/ha.h"
 #include "tools/ina_perf/rank.h"
 
@@ -274,9 +275,11 @@ int ha_cmd_ina_perf(int argc, char **argv)
 {
 	struct ina_perf p = { .iterations = 11, .ranks = 2, .rank = HA_INA_RANKS, .timeout_s = 60 };
 	struct choice c = { "all_reduce", HA_INA_FLOAT32, 4096, 16u << 20, 4, 0 };
+	struct ha_config config;
 	const char *what;
 	int o, status;
 
+	ha_config_load_env(&config); /* for what it says about names that nobody knows */
 	while ((o = getopt_long(argc, argv, "b:e:f:n:t:", options, NULL)) >= 0) {
 		if (o == OPT_HELP) {
 			fputs(usage, stdout);

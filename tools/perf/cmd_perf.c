@@ -11,6 +11,7 @@
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
 #include "tools/job/launch.h"
+#include "tools/job/output.h"
 #include "tools/job/rendezvous.h"
 #include "tools/job/table.h"
 #include "tools/perf/bench.h"
@@ -118,8 +119,12 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 	uint64_t *wrongs = calloc((size_t)bench->place->ranks, sizeof(*wrongs));
 	bool table = !bench->place->rank && (!o->run.json || o->run.json_file);
 	struct ha_rows rows = { 0 };
-	int err = ranks && wrongs ? bench_open(bench) : -ENOMEM;
+	int err = ranks && wrongs ? 0 : -ENOMEM;
 
+	if (!err && !bench->place->rank)
+		err = ha_outputs_check(&o->run);
+	if (!err)
+		err = bench_open(bench);
 	if (!err)
 		err = ranks_gather(bench, ranks);
 	if (!err && table)

@@ -45,6 +45,10 @@ int ha_input_open(struct ha_input *input, const char *name)
 		err = ha_fault(-errno, "--input %s: %s", name, strerror(errno));
 		goto out;
 	}
+	if (!S_ISREG(st.st_mode)) {
+		err = ha_fault(-EINVAL, "--input %s: not a regular file; give a raw, .npy or .safetensors file", name);
+		goto out;
+	}
 	if (st.st_size < LARGEST_ELEMENT) {
 		err = ha_fault(-EINVAL, "--input %s: needs at least %d bytes", name, LARGEST_ELEMENT);
 		goto out;

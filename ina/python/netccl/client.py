@@ -9,9 +9,11 @@ events and nothing else.
 import contextlib
 import ctypes
 import ctypes.util
+import difflib
 import errno
 import os
 import threading
+import warnings
 
 from . import capi
 
@@ -20,6 +22,21 @@ NAME = "libhawser-ina.so.0"  # with the release of its interface that capi.py ha
 
 
 GONE = "the backend has gone, and none was there since"  # another thread found it so and has let go of the connection
+
+
+# Every variable that begins with NETCCL_, whichever program reads it (base/config_entry.c has the same).
+VARIABLES = ["NETCCL_" + name for name in (
+    "BACKEND", "BIND_ADDR", "CONTROLLER_ADDR", "CONTROLLER_CA", "CONTROLLER_CERT", "CONTROLLER_KEY", "COPY_BUFFER", "FRONTEND_LOOPBACK",
+    "LB_LOOPBACK", "LIBRARY", "PACKET_LOOPBACK", "QUANT", "RETRY_OPS", "WORKER_LOOPBACK")]
+
+
+def check_names(environ=os.environ):
+    """Warns once of each NETCCL_ variable that is set and that nobody reads."""
+    for name in sorted(environ):
+        if name.startswith("NETCCL_") and name not in VARIABLES:
+            near = difflib.get_close_matches(name, VARIABLES, 1, 0.8)
+            warnings.warn("%s is set, but there is no such variable%s; docs/configuration.md lists them" %
+                          (name, "; did you mean " + near[0] if near else ""), stacklevel=2)
 
 
 class Unavailable(Exception):
@@ -39,6 +56,7 @@ def candidates():
 
 def find():
     """The library. Unavailable: with each place and what was wrong there."""
+    check_names()
     wrong = []
     for path in candidates():
         try:

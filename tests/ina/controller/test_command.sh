@@ -50,13 +50,14 @@ ina groups
 [ $STATUS -eq 1 ] && grep -q 'is ha-controller running' "$TMP/err" && [ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "nobody there"
 "$CONTROLLER" --help | grep -q '^usage: ha-controller' || fail "ha-controller --help"
 cannot 2 usage --nonsense
-cannot 2 usage --calls=0
+cannot 2 'from 1 to 1000000' --calls=0
 cannot 2 'none: No such file' --settings="$TMP/none"
 printf 'switch x address 10.0.0.1 slots 4096 serves 10.0.0.0/24\nquota me\n' >"$TMP/wrong"
 cannot 2 'wrong: line 2: it is: quota' --settings="$TMP/wrong"
 cannot 1 'nobody can listen' --listen=1.2.3.4:1
 cannot 1 'a certificate and its key come together' --listen=127.0.0.1:0 --cert="$TMP/none"
-cannot 1 'unable to open' --database="$TMP/none/db"
+cannot 1 'its directory does not exist; make it' --database="$TMP/none/db"
+cannot 1 'unable to open' --database="$TMP"
 
 start
 cannot 1 'another controller has it open' --database="$TMP/db" --listen=127.0.0.1:0

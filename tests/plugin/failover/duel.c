@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,6 +150,7 @@ static void isolate(const struct duel *d)
 	int n;
 
 	snprintf(text, sizeof(text), "%s/control", d->dir);
+	CHECK(!mkdir(text, 0700), "%s: %s", text, strerror(errno));
 	setenv("SOFTROCE_CONTROL", text, 1);
 	n = snprintf(text, sizeof(text), "127.170.%u.0/24,127.171.%u.0/24", net, net);
 	if (d->setup.nics > 2)

@@ -33,3 +33,14 @@ for bad in --nonsense more; do
 done
 rc=0; NCCL_IB_HCA=none "$ha" topo >/dev/null 2>&1 || rc=$?
 [ "$rc" = 1 ] || fail "no device: ends with $rc"
+
+# What is not shown, and what to do: NCCL_IB_HCA fits none, NCCL_IB_DISABLE hides all, SOFTROCE_DEVICES names nothing.
+says() { # WORDS SETTING
+	rc=0
+	out=$(env "$2" "$ha" topo 2>&1) || rc=$?
+	[ "$rc" = 1 ] || fail "$2: ends with $rc"
+	has "$out" "$1"
+}
+says 'NCCL_IB_HCA=mlx5 leaves none of the 2 devices (soft0, soft1); correct or unset it' NCCL_IB_HCA=mlx5
+says 'NCCL_IB_DISABLE=1 hides every RDMA device; unset it' NCCL_IB_DISABLE=1
+says 'SOFTROCE_DEVICES must name a loopback subnet, or an address or an interface' SOFTROCE_DEVICES=foo
