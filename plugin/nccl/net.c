@@ -2,6 +2,7 @@
 #include "plugin/nccl/net.h"
 
 #include "plugin/nccl/plugin.h"
+#include "plugin/nccl/resident.h"
 #include "plugin/nccl/result.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ ncclResult_t ha_net_make_vdevice_kept(enum ha_vdevice_table table, int *dev, int
 	ncclResult_t result = ha_net_make_vdevice(table, dev, n, max, devs);
 
 	if (result == ncclSuccess && n > 1)
-		ha_plugin_stay();
+		ha_resident_stay();
 	return result;
 }
 

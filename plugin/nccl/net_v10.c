@@ -5,6 +5,7 @@
 #include "plugin/nccl/net.h"
 #include "plugin/nccl/plugin.h"
 #include "plugin/nccl/properties.h"
+#include "plugin/nccl/resident.h"
 #include "plugin/nccl/result.h"
 
 ncclResult_t ha_net_properties_v10(int dev, ncclNetProperties_v10_t *props)
@@ -36,7 +37,11 @@ ncclResult_t ha_net_properties_v10(int dev, ncclNetProperties_v10_t *props)
 
 static ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler)
 {
-	return ha_result(ha_plugin_init(logger));
+	int err = ha_plugin_init(logger);
+
+	if (!err)
+		ha_resident_stay_by_default_name();
+	return ha_result(err);
 }
 
 static ncclResult_t listen_v10(int dev, void *handle, void **listen_comm)

@@ -16,9 +16,9 @@
 #include "base/log.h"
 #include "plugin/nccl/abi/net_v12.h"
 #include "plugin/nccl/collnet.h"
+#include "plugin/nccl/resident.h"
 #include "plugin/nccl/vdevice.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -139,6 +139,7 @@ int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class
 		free(c);
 		return err;
 	}
+	ha_resident_stay_by_default_name();
 	c->core = ha_plugin_core();
 	c->opts.traffic_class = traffic_class == NCCL_NET_TRAFFIC_CLASS_UNDEF ? -1 : traffic_class;
 	c->id = id;
@@ -166,15 +167,6 @@ struct ha_ctx *ha_plugin_core(void)
 const struct ha_config *ha_plugin_config(void)
 {
 	return &plugin.config;
-}
-
-void ha_plugin_stay(void)
-{
-	Dl_info self;
-
-	if (!dladdr(&plugin, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
-		HA_WARN(NULL, "the plugin cannot stay loaded (%s): communicators after the last one may miss its fused devices; keep one, "
-			"or set NCCL_NET_MERGE_LEVEL=LOC", dlerror());
 }
 
 void ha_plugin_count_comm(int change)

@@ -41,9 +41,6 @@ int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class
 /* Ends a communicator and, with the last one, the context. comm may be NULL. */
 int ha_plugin_comm_finalize(struct ha_plugin_comm *comm);
 
-/* The library stays in memory when NCCL closes it, with everything that it is. */
-void ha_plugin_stay(void);
-
 /* Count the listeners and connections that NCCL holds: +1 for one handed out, -1 for one given back. */
 void ha_plugin_count_comm(int change);
 
