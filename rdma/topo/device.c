@@ -26,7 +26,8 @@ struct discovery {
 	const struct ha_config *config;
 	struct ha_topo *topo;
 	struct ha_namelist hcas; /* NCCL_IB_HCA */
-	bool peer_memory;
+	bool peer_memory; /* a kernel module translates GPU addresses */
+	bool soft_gpu;	  /* the GPUs are softcuda's */
 	int listed;   /* devices that the library knows */
 	int filtered; /* ports that NCCL_IB_HCA keeps out */
 	int waiting;  /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
@@ -87,7 +88,7 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 	dev->adaptive_routing = routing < 0 ? !dev->is_ethernet : routing;
 	dev->relaxed_ordering = !dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
 	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
-	dev->peer_memory = d->peer_memory && !dev->is_soft;
+	dev->peer_memory = dev->is_soft ? d->soft_gpu : d->peer_memory;
 	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0, "/sys/class/infiniband/%s/ports/%d/apm_enable",
 					   dev->name, dev->port) != 0;
 	if (dev->apm_enabled && d->config->enable_backup)
@@ -329,6 +330,7 @@ static void config_read(struct discovery *d)
 		HA_WARN(NULL, "NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core 28)",
 			d->verbs->name);
 	d->peer_memory = ha_gdr_peer_memory(config->sysfs_root);
+	d->soft_gpu = ha_gdr_soft_gpu();
 }
 
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo)

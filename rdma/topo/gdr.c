@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdma/topo/gdr.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 
@@ -18,6 +19,18 @@ bool ha_gdr_peer_memory(const char *sysfs_root)
 		if (ha_sysfs_exists(sysfs_root, "%s", signs[i]))
 			return true;
 	return false;
+}
+
+bool ha_gdr_soft_gpu(void)
+{
+	void *runtime = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD);
+	bool soft;
+
+	if (!runtime)
+		return false;
+	soft = dlsym(runtime, "softcuda_add_resolver") != NULL;
+	dlclose(runtime);
+	return soft;
 }
 
 bool ha_gdr_dma_buf(const struct ha_verbs_ops *verbs, struct ibv_context *context)

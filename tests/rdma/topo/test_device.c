@@ -5,7 +5,9 @@
  */
 #include "rdma/topo/device.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -236,6 +238,22 @@ static void a_software_nic(void)
 	machine_end();
 }
 
+/* softcuda's GPU memory is host memory: a software NIC registers it, a real one would need nvidia_peermem. */
+static void a_software_nic_beside_softcuda(const char *runtime)
+{
+	void *library = dlopen(runtime, RTLD_LAZY | RTLD_LOCAL);
+
+	CHECK(library);
+	machine_begin();
+	nic("soft0", NULL, 0, 0, fake_roce_port("127.1.0.1"));
+	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
+	discover(2);
+	for (int i = 0; i < topo.ndevices; i++)
+		CHECK_INT(topo.devices[i].peer_memory, !strcmp(topo.devices[i].name, "soft0"));
+	machine_end();
+	dlclose(library);
+}
+
 /* rxe on NICs of this machine: NCCL is told where those sit. Its own folders say nothing of a PCI function. */
 static void kernel_software_nics(void)
 {
@@ -389,14 +407,16 @@ static void more_ports_than_fit(void)
 	machine_end();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	CHECK_INT(argc, 2); /* softcuda's libcudart.so.12 */
 	eight_nics_by_rail();
 	a_dual_port_card();
 	two_nics_per_switch();
 	virtual_functions();
 	an_infiniband_fabric();
 	a_software_nic();
+	a_software_nic_beside_softcuda(argv[1]);
 	kernel_software_nics();
 	user_space_software_nics();
 	filters();
