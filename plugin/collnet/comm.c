@@ -1,73 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* comm.c - operations go in and come out; what moves them; how a communicator ends */
+/* comm.c - operations go in and come out; what moves them */
 #include "plugin/collnet/comm.h"
 
-#include "base/clock.h"
-#include "base/log.h"
-
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define FAREWELL_NS (2 * HA_NS_PER_S)
-
-uint64_t ha_collnet_now(const struct ha_collnet *c)
-{
-	return ha_clock_now(c->clock);
-}
-
-static void hang_up(struct ha_collnet *c)
-{
-	for (unsigned i = 0; i < HA_COLLNET_LANES; i++) {
-		ha_lane_out_close(&c->out[i]);
-		ha_lane_in_close(&c->in[i]);
-	}
-}
-
-int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	if (c->error)
-		return c->error;
-	c->error = err;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	HA_WARN(c->name, "%s: this communicator's operations end with an error", text);
-	if (c->group) /* what the switch still has is the caller's memory: nothing is written there from here on */
-		c->ops->group_leave(c->group);
-	c->group = NULL;
-	hang_up(c);
-	return err;
-}
-
-/* ---- operations ---- */
-
-struct ha_collnet_op *ha_collnet_op_find(struct ha_collnet *c, uint64_t seq)
-{
-	struct ha_collnet_op *op = &c->op[seq % HA_COLLNET_DEPTH];
-
-	return op->used && op->seq == seq ? op : NULL;
-}
-
-size_t ha_collnet_segment_bytes(const struct ha_collnet_op *op, unsigned segment)
-{
-	size_t rest = op->bytes - ha_collnet_segment_at(segment);
-
-	return rest < HA_INA_SEGMENT ? rest : HA_INA_SEGMENT;
-}
-
-void ha_collnet_op_done(struct ha_collnet_op *op)
-{
-	op->done = true;
-	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
-		op->mark[i] = op->comm->out[i].head;
-}
 
 /* What the others need from here has been handed to the NIC. */
 static bool nothing_owed(const struct ha_collnet_op *op)
@@ -217,7 +153,7 @@ static void controls(struct ha_collnet *c)
 	}
 }
 
-static void outs(struct ha_collnet *c)
+void ha_collnet_send_out(struct ha_collnet *c)
 {
 	for (unsigned i = 0; i < c->rounds; i++)
 		ha_lane_out_step(&c->out[i]);
@@ -229,7 +165,7 @@ int ha_collnet_step(struct ha_collnet *c)
 {
 	if (c->error || c->ranks == 1)
 		return c->error;
-	outs(c);
+	ha_collnet_send_out(c);
 	controls(c);
 	if (!c->error)
 		ha_collnet_group_step(c);
@@ -248,73 +184,4 @@ void ha_collnet_stats(const struct ha_collnet *c, struct ha_collnet_stats *stats
 {
 	*stats = c->stats;
 	stats->on_switch = c->mode == HA_COLLNET_SWITCH;
-}
-
-/* ---- the end ---- */
-
-static uint64_t last_done(struct ha_collnet *c)
-{
-	uint64_t seq = c->oldest;
-	struct ha_collnet_op *op;
-
-	while (seq <= c->posted && (!(op = ha_collnet_op_find(c, seq)) || op->done))
-		seq++;
-	return seq - 1;
-}
-
-static bool outs_idle(const struct ha_collnet *c)
-{
-	for (unsigned i = 0; i < c->rounds; i++)
-		if (!ha_lane_out_idle(&c->out[i]))
-			return false;
-	return ha_lane_out_idle(&c->out[HA_COLLNET_DATA]);
-}
-
-/* What the others still need has arrived, and they know that no more comes. */
-static void farewell(struct ha_collnet *c)
-{
-	uint64_t until = ha_collnet_now(c) + FAREWELL_NS, done = last_done(c);
-	bool said[HA_COLLNET_ROUNDS] = { false }, all = false;
-
-	while (ha_collnet_now(c) < until && !(all && outs_idle(c))) {
-		all = true;
-		for (unsigned i = 0; i < c->rounds; i++) {
-			struct ha_collnet_msg *m = said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
-
-			if (m) {
-				m->from = (uint32_t)c->rank;
-				m->a = done;
-				ha_lane_send(&c->out[i], 0);
-				said[i] = true;
-			}
-			all &= said[i];
-		}
-		outs(c);
-		if (!(all && outs_idle(c)))
-			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
-	}
-}
-
-void ha_collnet_close(struct ha_collnet *c)
-{
-	if (!c)
-		return;
-	ha_collnet_connecting_free(c);
-	if (c->connected && !c->error && c->ranks > 1)
-		farewell(c);
-	ha_pilot_recall(&c->pilot);
-	if (c->pilot.ina) { /* it was still under way */
-		c->ina = c->pilot.ina;
-		c->group = c->pilot.group;
-	}
-	if (c->group)
-		c->ops->group_leave(c->group);
-	for (unsigned i = 0; i < HA_COLLNET_DEPTH; i++)
-		if (c->op[i].used && c->op[i].ina)
-			c->ops->op_free(c->op[i].ina);
-	if (c->ina)
-		c->ops->close(c->ina);
-	free(c->give_up);
-	hang_up(c);
-	free(c);
 }

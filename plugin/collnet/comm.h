@@ -153,6 +153,9 @@ struct ha_collnet {
 uint64_t ha_collnet_now(const struct ha_collnet *c);
 /* The communicator ends with an error: lanes are hung up, so that all ranks hear of it. Returns err. */
 int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ha_collnet_hang_up(struct ha_collnet *c);
+/* What waits in the lanes goes out, as far as the NIC takes it. */
+void ha_collnet_send_out(struct ha_collnet *c);
 /* Everything that can move, moves. 0 or what ended the communicator. */
 int ha_collnet_step(struct ha_collnet *c);
 /* NULL: it is not in flight here. */
@@ -180,6 +183,8 @@ void ha_collnet_agree_heard(struct ha_collnet *c, unsigned lane, const struct ha
 bool ha_collnet_agree_step(struct ha_collnet *c, enum ha_collnet_topic topic);
 
 /* group.c */
+/* The next attempt is later than the last was: the switch could not be had, or its group has just broken. */
+void ha_collnet_group_pause(struct ha_collnet *c);
 void ha_collnet_group_begin(struct ha_collnet *c, uint64_t epoch, uint64_t from);
 /* 0: the switch has it, or the group is broken and the operation stays here; -EAGAIN: later. */
 int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op);
@@ -187,8 +192,6 @@ void ha_collnet_group_step(struct ha_collnet *c);
 void ha_collnet_group_heard(struct ha_collnet *c, const struct ha_collnet_msg *m);
 
 /* join.c */
-/* The next attempt is later than the last was: the switch could not be had, or its group has just broken. */
-void ha_collnet_join_pause(struct ha_collnet *c);
 void ha_collnet_join_step(struct ha_collnet *c);
 void ha_collnet_join_heard(struct ha_collnet *c, const struct ha_collnet_msg *m);
 

@@ -8,10 +8,28 @@
  */
 #include "plugin/collnet/comm.h"
 
+#include "base/clock.h"
+
 #include "base/log.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define PAUSE_FIRST (200 * HA_NS_PER_MS)
+#define PAUSE_LAST (3 * HA_NS_PER_S)
+#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one */
+
+void ha_collnet_group_pause(struct ha_collnet *c)
+{
+	if (c->mode == HA_COLLNET_RAILS && c->since && ha_collnet_now(c) - c->since > STEADY)
+		c->pause_ns = 0;
+	c->since = 0;
+	c->pause_ns = c->pause_ns ? c->pause_ns * 2 : PAUSE_FIRST;
+	if (c->pause_ns > PAUSE_LAST)
+		c->pause_ns = PAUSE_LAST;
+	c->next_try = ha_collnet_now(c) + c->pause_ns;
+	c->joining = HA_COLLNET_WAITING;
+}
 
 static void leave(struct ha_collnet *c, int err)
 {
@@ -148,7 +166,7 @@ static void counted(struct ha_collnet *c)
 	c->own_last = g->a;
 	c->mode = HA_COLLNET_RAILS;
 	c->switch_from = UINT64_MAX;
-	ha_collnet_join_pause(c);
+	ha_collnet_group_pause(c);
 	if (c->own_next <= c->own_last)
 		HA_INFO(c->name, "operations %llu to %llu are finished over the rails", (unsigned long long)c->own_next,
 			(unsigned long long)c->own_last);

@@ -15,22 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAUSE_FIRST (200 * HA_NS_PER_MS)
-#define PAUSE_LAST (3 * HA_NS_PER_S)
 #define JOIN_LIMIT HA_NS_PER_S /* on the way back: others post few operations more until this rank says whether it could join */
-#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one */
-
-void ha_collnet_join_pause(struct ha_collnet *c)
-{
-	if (c->mode == HA_COLLNET_RAILS && c->since && ha_collnet_now(c) - c->since > STEADY)
-		c->pause_ns = 0;
-	c->since = 0;
-	c->pause_ns = c->pause_ns ? c->pause_ns * 2 : PAUSE_FIRST;
-	if (c->pause_ns > PAUSE_LAST)
-		c->pause_ns = PAUSE_LAST;
-	c->next_try = ha_collnet_now(c) + c->pause_ns;
-	c->joining = HA_COLLNET_WAITING;
-}
 
 static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 {
@@ -98,7 +83,7 @@ static void created(struct ha_collnet *c)
 		say_why(c, "no group");
 		if (c->connected) {
 			c->stats.attempts++;
-			ha_collnet_join_pause(c);
+			ha_collnet_group_pause(c);
 			return;
 		}
 	}
@@ -168,7 +153,7 @@ static void agreed(struct ha_collnet *c)
 	if (c->group)
 		c->ops->group_leave(c->group);
 	c->group = NULL;
-	ha_collnet_join_pause(c);
+	ha_collnet_group_pause(c);
 }
 
 void ha_collnet_join_step(struct ha_collnet *c)

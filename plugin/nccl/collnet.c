@@ -100,20 +100,6 @@ static void give_back_references(void)
 	}
 }
 
-static struct held *hold(void)
-{
-	struct held *h = calloc(1, sizeof(*h));
-
-	if (!h)
-		return NULL;
-	pthread_mutex_lock(&collnet.lock);
-	h->next = collnet.held;
-	collnet.held = h;
-	pthread_mutex_unlock(&collnet.lock);
-	ha_plugin_count_comm(1);
-	return h;
-}
-
 /* True once. */
 static bool let_go(struct held *h)
 {
@@ -140,12 +126,28 @@ static void end(struct held *h)
 	free(h);
 }
 
-void ha_nccl_collnet_teardown(void)
+/* Closes what NCCL has left open; the core is about to go. */
+static void teardown(void)
 {
 	struct held *h;
 
 	while ((h = collnet.held) && let_go(h))
 		end(h);
+}
+
+static struct held *hold(void)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	ha_plugin_on_teardown(teardown);
+	pthread_mutex_lock(&collnet.lock);
+	h->next = collnet.held;
+	collnet.held = h;
+	pthread_mutex_unlock(&collnet.lock);
+	ha_plugin_count_comm(1);
+	return h;
 }
 
 __attribute__((destructor)) static void forget_contexts(void)

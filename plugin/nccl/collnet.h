@@ -19,9 +19,6 @@ struct ha_collnet_context;
 int ha_collnet_context_new(ncclDebugLogger_t logger, uint64_t comm_id, struct ha_collnet_context **context);
 void ha_collnet_context_end(struct ha_collnet_context *context);
 
-/* Closes what NCCL has left open; the core is about to go. */
-void ha_nccl_collnet_teardown(void);
-
 ncclResult_t ha_nccl_collnet_devices(int *ndev);
 ncclResult_t ha_nccl_collnet_listen(int dev, void *handle, void **listen_comm);
 /* Waits for all ranks: NCCL calls it from a thread that may, and takes NULL for "no". */

@@ -15,7 +15,6 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "plugin/nccl/abi/net_v12.h"
-#include "plugin/nccl/collnet.h"
 #include "plugin/nccl/resident.h"
 #include "plugin/nccl/vdevice.h"
 
@@ -36,6 +35,7 @@ static struct {
 	bool library;		 /* a version without finalize holds a reference until dlclose */
 	pid_t owner;		 /* a forked child has core's memory but none of its threads */
 	atomic_int comms;	 /* that NCCL holds */
+	_Atomic(void (*)(void)) teardown; /* of what stands on core and NCCL has not given back */
 	sem_t *exiting;		 /* posted by exit(); a page of its own, for good */
 } plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -91,7 +91,10 @@ static void drop_reference(void)
 	if (--plugin.users)
 		return;
 	if (plugin.owner == getpid()) {
-		ha_nccl_collnet_teardown();
+		void (*teardown)(void) = atomic_load_explicit(&plugin.teardown, memory_order_acquire);
+
+		if (teardown)
+			teardown();
 		ha_ctx_destroy(atomic_load_explicit(&plugin.core, memory_order_relaxed));
 	}
 	atomic_store_explicit(&plugin.core, NULL, memory_order_relaxed);
@@ -167,6 +170,11 @@ struct ha_ctx *ha_plugin_core(void)
 const struct ha_config *ha_plugin_config(void)
 {
 	return &plugin.config;
+}
+
+void ha_plugin_on_teardown(void (*teardown)(void))
+{
+	atomic_store_explicit(&plugin.teardown, teardown, memory_order_release);
 }
 
 void ha_plugin_count_comm(int change)

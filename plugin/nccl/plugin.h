@@ -41,6 +41,9 @@ int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class
 /* Ends a communicator and, with the last one, the context. comm may be NULL. */
 int ha_plugin_comm_finalize(struct ha_plugin_comm *comm);
 
+/* Called before the context ends, with whatever else is left of it. */
+void ha_plugin_on_teardown(void (*teardown)(void));
+
 /* Count the listeners and connections that NCCL holds: +1 for one handed out, -1 for one given back. */
 void ha_plugin_count_comm(int change);
 

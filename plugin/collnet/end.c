@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* end.c - how a communicator ends */
+#include "plugin/collnet/comm.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define FAREWELL_NS (2 * HA_NS_PER_S)
+
+static uint64_t last_done(struct ha_collnet *c)
+{
+	uint64_t seq = c->oldest;
+	struct ha_collnet_op *op;
+
+	while (seq <= c->posted && (!(op = ha_collnet_op_find(c, seq)) || op->done))
+		seq++;
+	return seq - 1;
+}
+
+static bool outs_idle(const struct ha_collnet *c)
+{
+	for (unsigned i = 0; i < c->rounds; i++)
+		if (!ha_lane_out_idle(&c->out[i]))
+			return false;
+	return ha_lane_out_idle(&c->out[HA_COLLNET_DATA]);
+}
+
+/* What the others still need has arrived, and they know that no more comes. */
+static void farewell(struct ha_collnet *c)
+{
+	uint64_t until = ha_collnet_now(c) + FAREWELL_NS, done = last_done(c);
+	bool said[HA_COLLNET_ROUNDS] = { false }, all = false;
+
+	while (ha_collnet_now(c) < until && !(all && outs_idle(c))) {
+		all = true;
+		for (unsigned i = 0; i < c->rounds; i++) {
+			struct ha_collnet_msg *m = said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
+
+			if (m) {
+				m->from = (uint32_t)c->rank;
+				m->a = done;
+				ha_lane_send(&c->out[i], 0);
+				said[i] = true;
+			}
+			all &= said[i];
+		}
+		ha_collnet_send_out(c);
+		if (!(all && outs_idle(c)))
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	}
+}
+
+void ha_collnet_close(struct ha_collnet *c)
+{
+	if (!c)
+		return;
+	ha_collnet_connecting_free(c);
+	if (c->connected && !c->error && c->ranks > 1)
+		farewell(c);
+	ha_pilot_recall(&c->pilot);
+	if (c->pilot.ina) { /* it was still under way */
+		c->ina = c->pilot.ina;
+		c->group = c->pilot.group;
+	}
+	if (c->group)
+		c->ops->group_leave(c->group);
+	for (unsigned i = 0; i < HA_COLLNET_DEPTH; i++)
+		if (c->op[i].used && c->op[i].ina)
+			c->ops->op_free(c->op[i].ina);
+	if (c->ina)
+		c->ops->close(c->ina);
+	free(c->give_up);
+	ha_collnet_hang_up(c);
+	free(c);
+}
