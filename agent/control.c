@@ -3,6 +3,7 @@
 
 #include "agent/daemon.h"
 #include "agent/dump.h"
+#include "agent/rule_file.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static const char *rule_command(struct ha_daemon *d, char **word, int n)
 	if (n != (set ? 4 : 3))
 		return set ? "set SOURCE DESTINATION SHARE" : "unset SOURCE DESTINATION";
 	why = ha_rule_parse(word[1], word[2], set ? word[3] : "0", &rule);
-	return why ? why : ha_daemon_rule(d, &rule, set);
+	return why ? why : ha_rule_file_change(d, &rule, set);
 }
 
 char *ha_control_answer(struct ha_daemon *d, char *line, size_t *len)

@@ -2,6 +2,7 @@
 #include "agent/daemon.h"
 
 #include "agent/dump.h"
+#include "agent/rule_file.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -33,55 +34,6 @@ static const char *folder_error(int err)
 	if (err == -EBUSY)
 		return "another agent runs there";
 	return strerror(-err);
-}
-
-/* ---- rules by hand ---- */
-
-static int rules_save(struct ha_daemon *d)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-	int err;
-
-	if (!out)
-		return -ENOMEM;
-	fputs("# Written by ha-agent; change it with `ha agent set` and `ha agent unset`.\n", out);
-	ha_rules_print(&d->advisor.manual, out);
-	err = fclose(out) ? -ENOMEM : ha_folder_write(&d->folder, HA_AGENT_RULES, 0644, text, len);
-	free(text);
-	return err;
-}
-
-const char *ha_daemon_rule(struct ha_daemon *d, const struct ha_rule *rule, bool set)
-{
-	int err = 0;
-
-	if (set)
-		err = ha_rules_set(&d->advisor.manual, rule);
-	else if (!ha_rules_unset(&d->advisor.manual, rule))
-		return "there is no such rule";
-	if (err)
-		return err == -ENOSPC ? "there are too many rules" : strerror(-err);
-	ha_advisor_rules_changed(&d->advisor);
-	err = rules_save(d);
-	if (err)
-		HA_WARN("agent", "the rules cannot be kept in %s/%s: %s; they are in force until the agent ends",
-			d->folder.path, HA_AGENT_RULES, strerror(-err));
-	return NULL;
-}
-
-static void rules_load(struct ha_daemon *d)
-{
-	char path[300], why[128];
-
-	snprintf(path, sizeof(path), "%s/%s", d->folder.path, HA_AGENT_RULES);
-	if (!ha_folder_inode(&d->folder, HA_AGENT_RULES))
-		return;
-	if (ha_rules_load(&d->advisor.manual, path, why, sizeof(why)))
-		HA_WARN("agent", "%s: %s; no rule by hand is in force", path, why);
-	else
-		HA_INFO("agent", "%s: %zu rules by hand", path, d->advisor.manual.n);
 }
 
 /* ---- files and sockets ---- */
@@ -175,7 +127,7 @@ static void restore(struct ha_daemon *d)
 	if (!err && !control && (fd = listen_control(d)) >= 0)
 		err = ha_control_relisten(&d->control, fd);
 	if (!err)
-		err = rules_save(d);
+		err = ha_rule_file_save(d);
 	if (err) {
 		/* Hints that nobody can find any more are no use; whoever starts us again gets a clear line. */
 		complain(d->folder.path, folder_error(err));
@@ -254,7 +206,7 @@ static int parts_open(struct ha_daemon *d)
 	wrong = ha_advisor_open(&d->advisor, &d->slots, d->options.policy, d->options.sysfs, d->started);
 	if (wrong)
 		return complain("--policy", wrong), 2;
-	rules_load(d);
+	ha_rule_file_load(d);
 	err = ha_loop_open(&d->loop);
 	if (err)
 		return complain("epoll", strerror(-err));

@@ -49,7 +49,4 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 void ha_daemon_run(struct ha_daemon *d);
 void ha_daemon_close(struct ha_daemon *d);
 
-/* A rule by hand: share < 0 takes it away. NULL, or what is wrong. They are kept in a file for the next agent. */
-const char *ha_daemon_rule(struct ha_daemon *d, const struct ha_rule *rule, bool set);
-
 #endif

@@ -6,16 +6,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v, const char *format, ...)
-{
-	va_list a;
-
-	va_start(a, format);
-	vsnprintf(k->text, sizeof(k->text), format, a);
-	va_end(a);
-	return v;
-}
-
 struct said {
 	int32_t verdict;
 	char text[HA_GPU_CHECK_TEXT];

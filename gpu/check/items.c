@@ -8,6 +8,7 @@
 #include "gpu/check/check.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,6 +18,16 @@
 #define SIGNAL 1
 
 #define say ha_gpu_check_say
+
+enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v, const char *format, ...)
+{
+	va_list a;
+
+	va_start(a, format);
+	vsnprintf(k->text, sizeof(k->text), format, a);
+	va_end(a);
+	return v;
+}
 
 /* ---- both ranks ---- */
 

@@ -2,7 +2,7 @@
 #include "ina/controller/answers.h"
 
 #include "base/clock.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "netccl.pb-c.h"
 
 #include <stdlib.h>

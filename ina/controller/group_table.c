@@ -2,7 +2,7 @@
 #include "ina/controller/group_table.h"
 
 #include "base/utf8.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/controller/groups.h"
 #include "netccl.pb-c.h"
 

@@ -9,6 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name)
+{
+	for (unsigned i = 0; i < g->nsw; i++)
+		if (!strcmp(g->sw[i]->info.name, name))
+			return g->sw[i];
+	return NULL;
+}
+
+bool ha_groups_switch_empty(const struct ha_switch *s)
+{
+	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
+		if (s->group[id])
+			return false;
+	return true;
+}
+
+bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
+{
+	if (s->gone)
+		return false;
+	if (!s->info.registers)
+		return true;
+	return s->ever_heard && now - s->heard < g->limits.silence_ns;
+}
+
 /* ---- refusals ---- */
 
 static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)

@@ -19,6 +19,7 @@
 
 #include "ina/controller/buddy.h"
 #include "ina/controller/quota.h"
+#include "ina/frame/address.h"
 
 #include <stddef.h>
 
@@ -31,12 +32,6 @@
 #define HA_SWITCH_NAME 32u
 #define HA_SWITCH_PREFIXES 16u
 #define HA_GROUPS_SWITCHES 64u
-
-/* IPv4 addresses are in host byte order: 10.0.0.1 is 0x0a000001, as NetCCL's messages have it. */
-struct ha_prefix {
-	uint32_t addr;
-	uint8_t len;
-};
 
 struct ha_switch_info {
 	char name[HA_SWITCH_NAME];

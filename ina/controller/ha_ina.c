@@ -3,7 +3,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/controller/client.h"
 #include "ina/controller/group_table.h"
 

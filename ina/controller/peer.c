@@ -2,7 +2,7 @@
 #include "ina/controller/peer.h"
 
 #include "base/utf8.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/controller/answers.h"
 #include "netccl.pb-c.h"
 

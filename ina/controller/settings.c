@@ -2,7 +2,7 @@
 #include "ina/controller/settings.h"
 
 #include "base/clock.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <stdlib.h>

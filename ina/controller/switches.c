@@ -5,22 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name)
-{
-	for (unsigned i = 0; i < g->nsw; i++)
-		if (!strcmp(g->sw[i]->info.name, name))
-			return g->sw[i];
-	return NULL;
-}
-
-bool ha_groups_switch_empty(const struct ha_switch *s)
-{
-	for (unsigned id = 0; id < HA_GROUP_IDS; id++)
-		if (s->group[id])
-			return false;
-	return true;
-}
-
 static bool forgettable(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
 {
 	return ha_groups_switch_empty(s) && (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)));
@@ -150,13 +134,4 @@ bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t i
 			s->group[id]->r.epoch = ++s->epoch[id];
 	s->version = ++g->versions;
 	return true;
-}
-
-bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
-{
-	if (s->gone)
-		return false;
-	if (!s->info.registers)
-		return true;
-	return s->ever_heard && now - s->heard < g->limits.silence_ns;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ina/controller/address.h"
-
-#include "ina/controller/groups.h"
+#include "ina/frame/address.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

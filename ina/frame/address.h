@@ -6,7 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ha_prefix;
+/* IPv4 addresses are in host byte order: 10.0.0.1 is 0x0a000001, as NetCCL's messages have it. */
+struct ha_prefix {
+	uint32_t addr;
+	uint8_t len;
+};
 
 #define HA_ADDRESS_TEXT 16 /* with the final 0 */
 #define HA_PREFIX_TEXT 20

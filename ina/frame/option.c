@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/frame/option.h"
 
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <stdio.h>

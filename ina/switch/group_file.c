@@ -2,7 +2,7 @@
 #include "ina/switch/group_file.h"
 
 #include "base/clock.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <stdio.h>

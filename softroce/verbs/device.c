@@ -9,19 +9,6 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-__be64 sr_guid_of(const uint8_t gid[16])
-{
-	uint8_t raw[8] = { 0x02, 'S', 'R' }; /* 0x02: locally administered */
-	__be64 guid;
-
-	if (sr_gid_ipv4(gid))
-		memcpy(raw + 4, gid + 12, 4);
-	else
-		memcpy(raw, gid + 8, 8);
-	memcpy(&guid, raw, sizeof(guid));
-	return guid;
-}
-
 static void device_ref(struct sr_vdevice *device)
 {
 	pthread_mutex_lock(&device->adapter->lock);

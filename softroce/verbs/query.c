@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+__be64 sr_guid_of(const uint8_t gid[16])
+{
+	uint8_t raw[8] = { 0x02, 'S', 'R' }; /* 0x02: locally administered */
+	__be64 guid;
+
+	if (sr_gid_ipv4(gid))
+		memcpy(raw + 4, gid + 12, 4);
+	else
+		memcpy(raw, gid + 8, 8);
+	memcpy(&guid, raw, sizeof(guid));
+	return guid;
+}
+
 #undef ibv_query_port /* the header's macro; here the function of that name is defined */
 
 #define PORT 1

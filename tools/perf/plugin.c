@@ -41,11 +41,6 @@ int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const c
 			warning);
 }
 
-ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t plugin_id, void *data)
-{
-	return ncclSuccess;
-}
-
 /* libnccl-net-<name>.so where it lies in relation to the running program: beside it in a build folder, in ../lib when
  * installed. Beside it when it is nowhere. */
 static void path_beside(char *path, size_t size, const char *name)

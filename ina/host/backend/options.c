@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/frame/option.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "ina/frame/neighbour.h"
 #include "ina/host/rank/job.h"
 #include "ina/host/rank/packet.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,7 +2,7 @@
 #include "ina/switch/switchd/metrics.h"
 
 #include "base/clock.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/switch/switchd/switchd.h"
 
 #include <inttypes.h>

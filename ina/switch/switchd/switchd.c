@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ina/controller/address.h"
+#include "ina/frame/address.h"
 #include "ina/switch/switchd/metrics.h"
 
 #include <errno.h>

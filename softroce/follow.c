@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* follow.c - what moves a NIC: packets and timers, its interface, its control page */
+#include "softroce/adapter.h"
+#include "softroce/settings.h"
+#include "softroce/udp.h"
+
+#include <string.h>
+
+#define TURN_BUDGET 256 /* packets sent before the next look at what has arrived */
+
+int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
+{
+	int work = sr_udp_receive(adapter->udp, adapter->nic, now);
+
+	adapter->deferred = 0;
+	work += sr_udp_run(adapter->udp, adapter->nic, now);
+	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
+}
+
+static void link_tell(struct sr_adapter *adapter)
+{
+	bool up = adapter->link.up && !adapter->faults.cut;
+
+	if (up == adapter->link_told)
+		return;
+	adapter->link_told = up;
+	sr_nic_set_link(adapter->nic, up);
+}
+
+void sr_adapter_follow_link(struct sr_adapter *adapter)
+{
+	struct sr_netif link;
+
+	/* An interface that is gone, or has lost the address, is a port without a carrier. */
+	if (adapter->dead)
+		return;
+	if (sr_netif_read(&link, &adapter->spec, adapter->taken))
+		link.up = false;
+	for (int i = 0; adapter->spec.kind == SR_DEVICE_INTERFACE && i < SR_NETIF_GIDS; i++) {
+		union ibv_gid gid;
+
+		if (!memcmp(link.gid[i], adapter->link.gid[i], 16))
+			continue;
+		if (sr_udp_bind(adapter->udp, i, link.gid[i], link.ifindex))
+			memset(link.gid[i], 0, 16); /* tried again at the next change */
+		memcpy(gid.raw, link.gid[i], 16);
+		sr_nic_set_gid(adapter->nic, i, &gid);
+	}
+	adapter->link = link;
+	link_tell(adapter);
+}
+
+static void status_publish(struct sr_adapter *adapter)
+{
+	struct sr_control_page page = {
+		.link_up = adapter->link_told,
+		.dead = adapter->dead,
+		.counters = *sr_nic_counters(adapter->nic),
+		.wire = *sr_udp_counters(adapter->udp),
+	};
+
+	memcpy(page.gid, adapter->link.gid, sizeof(page.gid));
+	sr_control_publish(&adapter->control, &page);
+}
+
+void sr_adapter_follow_control(struct sr_adapter *adapter)
+{
+	if (adapter->control.bell < 0)
+		return;
+	if (sr_control_read(&adapter->control, &adapter->faults)) {
+		sr_say("%s: the control page makes no sense; the faults in force stay", adapter->spec.name);
+		return;
+	}
+	if (adapter->faults.kill && !adapter->dead) {
+		adapter->dead = true;
+		sr_nic_kill(adapter->nic);
+	}
+	if (!adapter->dead)
+		link_tell(adapter);
+	status_publish(adapter);
+}
