@@ -2,7 +2,6 @@
 #include "plugin/nccl/resident.h"
 
 #include "base/log.h"
-#include "plugin/nccl/abi/net_v12.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,15 +14,13 @@
 
 #define DEFAULT_NAME "libnccl-net.so"
 
-extern const ncclNet_v12_t ncclNetPlugin_v12;
-
 static pthread_once_t stay_once = PTHREAD_ONCE_INIT, name_once = PTHREAD_ONCE_INIT;
 
 static void stay(void)
 {
 	Dl_info self;
 
-	if (!dladdr(&ncclNetPlugin_v12, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
+	if (!dladdr(&stay_once, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
 		HA_WARN(NULL, "the plugin cannot stay loaded (%s): keep one communicator, or set NCCL_NET_PLUGIN_REF_COUNT=1", dlerror());
 }
 
@@ -45,6 +42,14 @@ static bool is_in_library_path(char *found, size_t len)
 	return false;
 }
 
+static bool is_this_plugin(void *library)
+{
+	void *table = dlsym(library, "ncclNetPlugin_v12");
+	Dl_info ours, theirs;
+
+	return table && dladdr(&stay_once, &ours) && dladdr(table, &theirs) && ours.dli_fbase == theirs.dli_fbase;
+}
+
 static void take_default_name(void)
 {
 	const char *kept = getenv("NCCL_NET_PLUGIN_REF_COUNT");
@@ -57,7 +62,7 @@ static void take_default_name(void)
 		snprintf(why, sizeof(why), "that is %s here", other);
 	} else {
 		library = dlopen(DEFAULT_NAME, RTLD_NOW | RTLD_LOCAL);
-		if (library && dlsym(library, "ncclNetPlugin_v12") == &ncclNetPlugin_v12) {
+		if (library && is_this_plugin(library)) {
 			ha_resident_stay();
 			return;
 		}

@@ -19,12 +19,6 @@ static const uint32_t rnr_time[32] = {
 #define RNR_FOREVER 7
 #define RETRY_FOREVER 7
 
-void sr_completer_start_timer(struct sr_qp *qp)
-{
-	if (qp->attr.timeout)
-		sr_timer_arm(&qp->nic->timers, &qp->timer, qp->nic->now + (4096ull << qp->attr.timeout));
-}
-
 /* Something new was acknowledged: the peer lives. */
 static void progressed(struct sr_qp *qp)
 {
@@ -46,7 +40,7 @@ static void progressed(struct sr_qp *qp)
 		if (req->una_psn == req->next_psn)
 			sr_timer_stop(&qp->timer);
 		else
-			sr_completer_start_timer(qp);
+			sr_requester_start_timer(qp);
 	}
 	if (qp->sq.cur != qp->sq.head)
 		sr_qp_activate(qp);
@@ -57,14 +51,7 @@ static void complete_tail(struct sr_qp *qp)
 {
 	qp->req.place_pos = (struct sr_sge_pos){ 0 };
 	sr_complete_send(qp, IBV_WC_SUCCESS);
-	sr_completer_locals(qp);
-}
-
-void sr_completer_locals(struct sr_qp *qp)
-{
-	/* Up to the head: after a rewind the tail may have passed what is being sent. */
-	while (qp->sq.tail != qp->sq.head && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
-		sr_complete_send(qp, IBV_WC_SUCCESS);
+	sr_requester_complete_locals(qp);
 }
 
 /*

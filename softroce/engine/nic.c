@@ -85,57 +85,6 @@ void sr_nic_destroy(struct sr_nic *nic)
 	free(nic);
 }
 
-bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame)
-{
-	if (nic->link_up) {
-		if (nic->config.wire_ops->send(nic->config.wire, frame)) {
-			nic->wire_full = true;
-			return false;
-		}
-	} else {
-		nic->counters.dropped_link_down++;
-	}
-	nic->counters.sent_pkts++;
-	nic->counters.sent_bytes += frame->payload_len;
-	return true;
-}
-
-void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object)
-{
-	if (!nic->dead)
-		nic->events.async(nic->config.user, type, object);
-}
-
-/*
- * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that reports to it is of
- * no use any more. This is done when the call that caused it is through, so that no work queue changes under its
- * walker.
- */
-void sr_nic_stop_overrun(struct sr_nic *nic)
-{
-	while (nic->cq_overrun) {
-		nic->cq_overrun = false;
-		for (struct sr_link *l = nic->cqs.next; l != &nic->cqs; l = l->next) {
-			struct sr_cq *cq = sr_container(l, struct sr_cq, link);
-
-			if (!cq->overrun || cq->overrun_reported)
-				continue;
-			cq->overrun_reported = true;
-			sr_nic_async(nic, IBV_EVENT_CQ_ERR, cq->user);
-		}
-		for (struct sr_link *l = nic->all_qps.next; l != &nic->all_qps; l = l->next) {
-			struct sr_qp *qp = sr_container(l, struct sr_qp, all_link);
-
-			if (!qp->send_cq->overrun && !qp->recv_cq->overrun)
-				continue;
-			if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
-				continue;
-			sr_nic_async(nic, IBV_EVENT_QP_FATAL, qp->user);
-			sr_qp_enter_error(qp);
-		}
-	}
-}
-
 static bool from_peer(const struct sr_qp *qp, const struct sr_path *path)
 {
 	return !memcmp(path->dst, qp->path.dst, 16) && !memcmp(path->src, qp->path.src, 16);

@@ -147,6 +147,36 @@ void sr_qp_enter_error(struct sr_qp *qp)
 		sr_nic_async(qp->nic, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user);
 }
 
+/*
+ * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that reports to it is of
+ * no use any more. This is done when the call that caused it is through, so that no work queue changes under its
+ * walker.
+ */
+void sr_nic_stop_overrun(struct sr_nic *nic)
+{
+	while (nic->cq_overrun) {
+		nic->cq_overrun = false;
+		for (struct sr_link *l = nic->cqs.next; l != &nic->cqs; l = l->next) {
+			struct sr_cq *cq = sr_container(l, struct sr_cq, link);
+
+			if (!cq->overrun || cq->overrun_reported)
+				continue;
+			cq->overrun_reported = true;
+			sr_nic_async(nic, IBV_EVENT_CQ_ERR, cq->user);
+		}
+		for (struct sr_link *l = nic->all_qps.next; l != &nic->all_qps; l = l->next) {
+			struct sr_qp *qp = sr_container(l, struct sr_qp, all_link);
+
+			if (!qp->send_cq->overrun && !qp->recv_cq->overrun)
+				continue;
+			if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+				continue;
+			sr_nic_async(nic, IBV_EVENT_QP_FATAL, qp->user);
+			sr_qp_enter_error(qp);
+		}
+	}
+}
+
 void sr_qp_reset(struct sr_qp *qp)
 {
 	bool lost = qp->srq && qp->resp.rwqe;

@@ -22,6 +22,10 @@ void sr_requester_drain(struct sr_qp *qp);
 void sr_requester_fail(struct sr_qp *qp, enum ibv_wc_status status);
 /* Reports a drained send queue once per SQD state. */
 void sr_requester_check_drained(struct sr_qp *qp);
+/* Completes the work without packets that is done and has become the oldest. */
+void sr_requester_complete_locals(struct sr_qp *qp);
+/* Whether the timer should run, and until when. */
+void sr_requester_start_timer(struct sr_qp *qp);
 
 static inline bool sr_wr_is_read(const struct sr_swqe *wqe)
 {
@@ -48,10 +52,6 @@ static inline struct sr_sge_list sr_swqe_list(const struct sr_swqe *wqe)
 /* ---- completer.c ---- */
 void sr_completer_receive(struct sr_qp *qp, const struct sr_packet *packet);
 void sr_completer_expired(struct sr_qp *qp);
-/* Completes the work without packets that is done and has become the oldest. */
-void sr_completer_locals(struct sr_qp *qp);
-/* Whether the timer should run, and until when. */
-void sr_completer_start_timer(struct sr_qp *qp);
 
 /* ---- responder.c ---- */
 void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet);

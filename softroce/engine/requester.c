@@ -83,6 +83,19 @@ int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_
 	return 0;
 }
 
+void sr_requester_complete_locals(struct sr_qp *qp)
+{
+	/* Up to the head: after a rewind the tail may have passed what is being sent. */
+	while (qp->sq.tail != qp->sq.head && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
+		sr_complete_send(qp, IBV_WC_SUCCESS);
+}
+
+void sr_requester_start_timer(struct sr_qp *qp)
+{
+	if (qp->attr.timeout)
+		sr_timer_arm(&qp->nic->timers, &qp->timer, qp->nic->now + (4096ull << qp->attr.timeout));
+}
+
 void sr_requester_rewind(struct sr_qp *qp)
 {
 	qp->sq.cur = qp->sq.tail;
@@ -315,7 +328,7 @@ static bool do_local(struct sr_qp *qp, struct sr_swqe *wqe)
 	}
 	wqe->flags |= SR_SEND_DONE;
 	qp->sq.cur++;
-	sr_completer_locals(qp);
+	sr_requester_complete_locals(qp);
 	return true;
 }
 
@@ -334,7 +347,7 @@ static void sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
 	if (sr_psn_diff(req->next_psn, req->max_psn) > 0)
 		req->max_psn = req->next_psn;
 	if (qp->timer.due == SR_NEVER)
-		sr_completer_start_timer(qp);
+		sr_requester_start_timer(qp);
 }
 
 unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
