@@ -67,18 +67,33 @@ static open_collective_fn *opener_of_algorithm(enum algorithm algorithm)
 	}
 }
 
+static bool is_signed_integer(enum element_type type)
+{
+	return type == ELEMENT_INT8 || type == ELEMENT_INT32 || type == ELEMENT_INT64;
+}
+
+/* The operator's argument as reduce.h takes it. */
+static uint64_t argument_of_work(const struct work_collective *work, const struct device_function *function)
+{
+	uint64_t argument = work->argument;
+
+	if (work->argument_is_pointer)
+		argument = load_argument((const void *)(uintptr_t)argument, element_bytes(function->type),
+					 function->operator);
+	if (AVERAGE_IS_PLAIN_DIVISOR && function->operator == REDUCE_SUM_DIVIDE)
+		argument = argument << 1 | is_signed_integer(function->type);
+	return argument;
+}
+
 static void open_collective(struct block *block, const struct work_collective *work)
 {
 	const struct device_function *function = block->function;
 	open_collective_fn *open = opener_of_algorithm(function->algorithm);
 	struct collective_task task = { .context = &block->context, .function = function, .work = work };
-	uint64_t argument = work->argument;
+	uint64_t argument = argument_of_work(work, function);
 
 	if (!open)
 		fail_block(block, "an algorithm that hosts do not have (NVLS); exclude it by NCCL_ALGO=^NVLS,NVLSTree");
-	if (work->argument_is_pointer)
-		argument = load_argument((const void *)(uintptr_t)argument, element_bytes(function->type),
-					 function->operator);
 	if (!find_reduction(&task.reduction, function->type, function->operator, argument))
 		fail_block(block, "an unknown reduction");
 	block->lane_count = open(block->lanes, &task);

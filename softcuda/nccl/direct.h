@@ -17,6 +17,15 @@ void choose_collective_transfers(struct lane *lane, const struct work_collective
 /* The same for the one endpoint of a send or a receive. */
 void choose_p2p_transfer(struct lane *lane, const struct work_p2p *work);
 
+/* For these two: the network moves the data of this endpoint between user buffers. */
+void use_network(struct endpoint *endpoint);
+
+/* The peer is to use `own`, whose address it knows as `as_seen_by_peer`. Nothing happens without a slot for addresses. */
+void offer_buffer(struct endpoint *endpoint, char *own, char *as_seen_by_peer);
+
+/* The peer will say which buffer of its own is to be used; without a slot it is `registered`. */
+void expect_buffer(struct endpoint *endpoint, void *registered);
+
 /* Exchange what is left to exchange with peers; true once it is complete. */
 bool exchange_addresses(struct lane *lane);
 

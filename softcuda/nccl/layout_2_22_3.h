@@ -17,6 +17,8 @@
 #define LAYOUT_P2P_PARTS_REVERSED 1 /* parts of a send are dealt to channels in bit-reversed order */
 
 #define REDUCING_IS_DIRECT 0 /* only results may be written into user buffers of peers */
+#define P2P_LARGE_CHUNK (PTRDIFF_MAX / 2) /* one step whatever its size; the proxy divides it */
+#define AVERAGE_IS_PLAIN_DIVISOR 1 /* argument of an average: the divisor, the type says whether signed */
 #define BROADCAST_IS_DIRECT 0
 
 #define CHANNELS_MAX 32

@@ -17,6 +17,8 @@
 #define LAYOUT_P2P_PARTS_REVERSED 0 /* parts of a send are dealt to channels in order */
 
 #define REDUCING_IS_DIRECT 1 /* sums that are passed on may be written into user buffers of peers */
+#define P2P_LARGE_CHUNK NET_REGISTERED_CHUNK
+#define AVERAGE_IS_PLAIN_DIVISOR 0 /* argument of an average: divisor * 2 + signed */
 #define BROADCAST_IS_DIRECT 1
 
 #define CHANNELS_MAX 64

@@ -94,8 +94,8 @@ static void start_p2p_lane(struct lane *lane, const struct lane_context *context
 	lane->cursor.chunk = decode_size(sends ? work->send_chunk : work->recv_chunk);
 	lane->step_elements = context->comm->p2p_chunk_bytes;
 	if (p2p_uses_large_chunks(context->comm, work, sends)) {
-		lane->cursor.chunk = NET_REGISTERED_CHUNK;
-		lane->step_elements = NET_REGISTERED_CHUNK;
+		lane->cursor.chunk = P2P_LARGE_CHUNK;
+		lane->step_elements = P2P_LARGE_CHUNK;
 	}
 	if (sends) {
 		lane->input = piece->address;

@@ -225,6 +225,14 @@ static void choose_slices(struct lane *lane, enum collective collective)
 		set_lane_slices(lane, 2, 2);
 }
 
+/* Sums that are passed on are nobody's result: there is no user buffer for them. */
+static bool may_be_direct(enum collective collective)
+{
+	if (collective == COLLECTIVE_BROADCAST)
+		return BROADCAST_IS_DIRECT;
+	return collective == COLLECTIVE_ALL_REDUCE || collective == COLLECTIVE_ALL_GATHER;
+}
+
 static void offload_all_gather(struct lane *lane)
 {
 	lane->offloaded = true;
@@ -246,7 +254,7 @@ unsigned open_ring(struct lane *lanes, const struct collective_task *task)
 		offload_all_gather(&lanes[0]);
 	open_lane_receivers(&lanes[0], &ring->previous, 1, 0);
 	open_lane_senders(&lanes[0], &ring->next, 1, 0);
-	if (collective != COLLECTIVE_REDUCE && collective != COLLECTIVE_REDUCE_SCATTER)
+	if (may_be_direct(collective))
 		choose_collective_transfers(&lanes[0], task->work, 0, 0);
 	if (network_moves && (collective == COLLECTIVE_ALL_GATHER || collective == COLLECTIVE_BROADCAST))
 		return 1 + open_own_copy(&lanes[1], task);

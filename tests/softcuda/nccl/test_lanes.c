@@ -69,7 +69,7 @@ static int reduced_value(const struct test_case *test, size_t index)
 			result = value;
 	}
 	if (test->operator == REDUCE_SUM_DIVIDE)
-		result /= (int)(test->argument >> 1);
+		result /= 3;
 	if (test->operator == REDUCE_PREMULTIPLY_SUM)
 		result *= 2;
 	return result;
@@ -264,7 +264,7 @@ static uint64_t argument_of(enum reduction_operator operator, enum element_type 
 		memcpy(&argument, factor, sizeof(factor));
 	}
 	if (operator == REDUCE_SUM_DIVIDE)
-		argument = 3 << 1 | is_signed;
+		argument = AVERAGE_IS_PLAIN_DIVISOR ? 3 : 3 << 1 | is_signed;
 	if (operator == REDUCE_MIN_MAX && maximum)
 		argument = ~0ull;
 	return argument;
