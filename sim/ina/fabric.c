@@ -71,7 +71,7 @@ static void arrive(void *arg)
 		if (p->to == TO_SWITCH)
 			switch_receive(w, &f);
 		else
-			ina_sim_rank_receive(&w->rank[p->to], &f);
+			w->receive(&w->rank[p->to], &f);
 	}
 	free_packet(p);
 }

@@ -8,45 +8,6 @@
 #define WATCH_NS UINT64_C(1000000)
 #define STEPS_MAX 20000000u
 
-const char *ina_sim_finding_name(enum ina_sim_finding f)
-{
-	static const char *const names[INA_SIM_FINDINGS] = { "nothing", "wrong", "differs", "twice", "error", "late", "hang", "unsteady" };
-
-	return (unsigned)f < INA_SIM_FINDINGS ? names[f] : "?";
-}
-
-static double micros(const struct ina_sim_world *w)
-{
-	return (double)(ina_sim_now(w) - INA_SIM_START_NS) / 1e3;
-}
-
-void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...)
-{
-	va_list args;
-
-	if (ina_sim_over(w))
-		return;
-	w->result.finding = f;
-	w->result.at = ina_sim_now(w) - INA_SIM_START_NS;
-	va_start(args, fmt);
-	vsnprintf(w->result.text, sizeof(w->result.text), fmt, args);
-	va_end(args);
-	ina_sim_say(w, "FOUND %s: %s", ina_sim_finding_name(f), w->result.text);
-}
-
-void ina_sim_say(const struct ina_sim_world *w, const char *fmt, ...)
-{
-	va_list args;
-
-	if (!w->verbose)
-		return;
-	printf("%12.3f us  ", micros(w));
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	putchar('\n');
-}
-
 static uint64_t clock_now(const struct ha_clock *clock)
 {
 	return ina_sim_now((const struct ina_sim_world *)clock);
@@ -202,6 +163,7 @@ static void world_open(struct ina_sim_world *w)
 	static const uint8_t mac[6];
 
 	w->clock.now_ns = clock_now;
+	w->receive = ina_sim_rank_receive;
 	w->rng.state = w->sc.seed * 13 + 5;
 	ina_switch_init(&w->sw, INA_SIM_SWITCH_ADDR, mac, w->slot, INA_SIM_SLOTS);
 	for (unsigned i = 0; i < w->sc.ranks; i++) {

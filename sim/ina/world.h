@@ -86,6 +86,7 @@ struct ina_sim_world {
 	uint64_t cut_until;  /* rank 1's cable upwards */
 	uint32_t epoch;
 	struct ina_sim_rank rank[INA_RANKS_MAX];
+	void (*receive)(struct ina_sim_rank *r, const struct ina_frame *f); /* a frame has come to a rank */
 	/* The bytes that the first rank to get them got: hashes. */
 	uint64_t bytes[INA_SIM_OPS_MAX][INA_SIM_PACKETS_MAX];
 	struct ina_sim_packet *free, *made;
@@ -99,6 +100,7 @@ void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim
 const char *ina_sim_finding_name(enum ina_sim_finding f);
 
 /* ---- for the parts ---- */
+/* report.c */
 void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ina_sim_say(const struct ina_sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline uint64_t ina_sim_now(const struct ina_sim_world *w)

@@ -145,6 +145,8 @@ void ina_front_begin(struct ha_ina *ctx);
 /* With the lock. */
 void ina_front_kick(struct ha_ina *ctx);
 void ina_front_put(struct ha_ina *ctx); /* lets go of the lock, too */
+/* Nobody has it any more. */
+void ina_front_free(struct ha_ina *ctx);
 /* With the lock: what ended this group; the first word counts. own: the backend is to be told. */
 void ina_front_group_fail(struct ha_ina_group *group, int err, bool own, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* With the lock, which is let go of while waiting: the answer to a question; 0 or an error that has been said. group: JOIN's, else NULL. */

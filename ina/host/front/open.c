@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,63 +98,6 @@ static void forget(struct ha_ina *ctx)
 			break;
 		}
 	pthread_mutex_unlock(&all_lock);
-}
-
-/* ---- small things ---- */
-
-/* What this thread's last call had to say: another thread's call, which may wait for a controller, says its own. */
-static _Thread_local struct {
-	const struct ha_ina *ctx;
-	char text[INA_SHM_TEXT + 64];
-} said;
-
-int ina_front_fail(struct ha_ina *ctx, int err, const char *fmt, ...)
-{
-	va_list args;
-
-	said.ctx = ctx;
-	va_start(args, fmt);
-	vsnprintf(said.text, sizeof(said.text), fmt, args);
-	va_end(args);
-	return err;
-}
-
-void ina_front_begin(struct ha_ina *ctx)
-{
-	said.ctx = ctx;
-	*said.text = 0;
-}
-
-void ina_front_kick(struct ha_ina *ctx)
-{
-	uint64_t one = 1;
-
-	if (!ctx->sleeping || ctx->forked)
-		return;
-	ctx->sleeping = false;
-	while (write(ctx->kick, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-static void free_context(struct ha_ina *ctx)
-{
-	for (struct ha_ina_group *g; (g = ctx->leaving);) {
-		ctx->leaving = g->next;
-		free(g);
-	}
-	pthread_mutex_destroy(&ctx->lock);
-	pthread_cond_destroy(&ctx->changed);
-	free(ctx->segment);
-	free(ctx);
-}
-
-void ina_front_put(struct ha_ina *ctx)
-{
-	bool last = --ctx->refs == 0;
-
-	pthread_mutex_unlock(&ctx->lock);
-	if (last)
-		free_context(ctx);
 }
 
 /* ---- open ---- */
@@ -277,7 +219,7 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 		ina_shm_client_close(&ctx->client);
 		if (ctx->kick >= 0)
 			close(ctx->kick);
-		free_context(ctx);
+		ina_front_free(ctx);
 		return err;
 	}
 	ina_front_begin(ctx); /* one that was at this address has said its last */
@@ -311,11 +253,6 @@ void ha_ina_close(struct ha_ina *ctx)
 		snprintf(ctx->error_why, sizeof(ctx->error_why), "the context was closed");
 	}
 	ina_front_put(ctx);
-}
-
-const char *ha_ina_error(const struct ha_ina *ctx)
-{
-	return said.ctx == ctx ? said.text : "";
 }
 
 uint32_t ha_ina_address(const struct ha_ina *ctx)
