@@ -6,7 +6,9 @@
 #include "softroce/control.h"
 #include "softroce/folder.h"
 #include "softroce/limit.h"
+#include "base/number.h"
 #include "tools/ha.h"
+#include "tools/soft_job.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -109,10 +111,11 @@ static const struct fault_command *command_find(const char *name)
 static int usage(const struct fault_command *command, FILE *out, int status)
 {
 	fprintf(out,
-		"usage: ha %s DEVICE%s\n"
+		"usage: ha %s [--job JOB | --pid PID | --all] DEVICE%s\n"
 		"%s.\n\n"
-		"DEVICE: soft0 (in every process of this user), soft0@127.1.0.3 or soft0:PID (one); `ha soft` lists "
-		"them.\n",
+		"DEVICE: soft0, in every process of the newest job of this user; soft0@127.1.0.3 or soft0:PID, in one.\n"
+		"--job JOB: of this job, by its number or that of one of its processes; `ha soft` lists them.\n"
+		"--pid PID: in this process; --all: in every process of this user.\n",
 		command->name, command->arguments, command->help);
 	if (command->shape != WHOLE && command->shape != SPEED)
 		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; "
@@ -247,8 +250,8 @@ static void entry_name(const struct sr_control_entry *entry, char *buf, size_t l
 {
 	char address[INET6_ADDRSTRLEN];
 
-	snprintf(buf, len, "%s@%s (pid %u)", entry->page.device, sr_gid_text(entry->page.gid[0], address),
-		 entry->page.pid);
+	snprintf(buf, len, "%s@%s (pid %u, job %d)", entry->page.device, sr_gid_text(entry->page.gid[0], address),
+		 entry->page.pid, (int)ha_soft_job_of((pid_t)entry->page.pid));
 }
 
 /* The folder of the control pages cannot be read; the exit status. */
@@ -261,8 +264,80 @@ static int folder_complain(const char *command, int err)
 	return 1;
 }
 
+/* Whom a command reaches among the processes that have the device. */
+struct reach {
+	uint64_t job, pid; /* 0: not named */
+	bool all;
+};
+
+/* Takes the options of reach off the arguments; the new argc, or -1 after a line. */
+static int reach_take(int argc, char **argv, struct reach *reach)
+{
+	char program[32];
+	int kept = 1;
+
+	snprintf(program, sizeof(program), "ha %s", argv[0]);
+	for (int i = 1; i < argc; i++) {
+		bool job = !strcmp(argv[i], "--job"), pid = !strcmp(argv[i], "--pid");
+
+		if (!strcmp(argv[i], "--all")) {
+			reach->all = true;
+			continue;
+		}
+		if (!job && !pid) {
+			argv[kept++] = argv[i];
+			continue;
+		}
+		i++;
+		if (!ha_number_take(program, job ? "--job" : "--pid", i < argc ? argv[i] : "", 1, INT32_MAX,
+				    job ? &reach->job : &reach->pid))
+			return -1;
+	}
+	argv[kept] = NULL;
+	if (reach->all + (reach->job != 0) + (reach->pid != 0) <= 1)
+		return kept;
+	fprintf(stderr, "%s: --job, --pid and --all exclude each other\n", program);
+	return -1;
+}
+
+/* Keeps the devices of one process; returns how many are left. */
+static int pid_keep(struct sr_control_entry *list, int n, uint64_t pid)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (list[i].page.pid == pid)
+			list[kept++] = list[i];
+	return kept;
+}
+
+/* Leaves in the list what the command reaches and says which jobs it does not; returns how many are left. */
+static int reach_apply(const char *command, const char *selector, const struct reach *reach,
+		       struct sr_control_entry *list, int n)
+{
+	pid_t job = reach->job ? (pid_t)reach->job : ha_soft_job_choose(list, n);
+	struct sr_control_entry *all;
+	int kept;
+
+	if (reach->all || selector[strcspn(selector, "@:")])
+		return n;
+	if (reach->pid)
+		return pid_keep(list, n, reach->pid);
+	all = malloc((size_t)n * sizeof(*all));
+	if (all)
+		memcpy(all, list, (size_t)n * sizeof(*all));
+	kept = ha_soft_job_keep(list, n, job);
+	if (all && kept && kept < n) {
+		printf("ha %s: reaches ", command);
+		ha_soft_job_print(all, n, ha_soft_job_of((pid_t)list[0].page.pid), stdout);
+	}
+	free(all);
+	return kept;
+}
+
 /* Apply to every device the selector means; the exit status. */
-static int command_apply(const struct fault_command *command, const char *selector, struct request *request)
+static int command_apply(const struct fault_command *command, const char *selector, const struct reach *reach,
+			 struct request *request)
 {
 	void (*change)(struct sr_faults *, void *) = command->whole ? command->whole : request_apply;
 	struct sr_control_entry *list;
@@ -271,8 +346,11 @@ static int command_apply(const struct fault_command *command, const char *select
 	list = sr_control_list(selector, &n);
 	if (n < 0)
 		return folder_complain(command->name, n);
+	n = n ? reach_apply(command->name, selector, reach, list, n) : 0;
 	if (!n) {
-		fprintf(stderr, "ha %s: no process has a device '%s' open; `ha soft` lists them\n", command->name, selector);
+		fprintf(stderr, "ha %s: no process%s has a device '%s' open; `ha soft` lists them\n", command->name,
+			reach->job ? " of that job" : reach->pid ? " of that number" : "", selector);
+		free(list);
 		return 1;
 	}
 	for (int i = 0; i < n; i++) {
@@ -297,14 +375,18 @@ static int fault_run(int argc, char **argv)
 {
 	const struct fault_command *command = command_find(argv[0]);
 	struct request request = { .apply = command->apply };
+	struct reach reach = { 0 };
 
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return usage(command, stdout, 0);
+	argc = reach_take(argc, argv, &reach);
+	if (argc < 0)
+		return 2;
 	if (argc < 2)
 		return usage(command, stderr, 2);
 	if (!request_parse(command, argc - 2, argv + 2, &request))
 		return 2;
-	return command_apply(command, argv[1], &request);
+	return command_apply(command, argv[1], &reach, &request);
 }
 
 int ha_cmd_cut(int argc, char **argv)
@@ -378,7 +460,8 @@ static int soft_usage(FILE *out, int status)
 {
 	fprintf(out,
 		"usage: ha soft [DEVICE]\n"
-		"Lists the software NICs that processes of this user have open: address, state, faults, counters.\n");
+		"Lists the software NICs that processes of this user have open: address, process, job, state, faults, counters.\n"
+		"A job is what one process has started: its number is that process's.\n");
 	return status;
 }
 

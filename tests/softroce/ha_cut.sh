@@ -48,8 +48,8 @@ expect 0 'no process has a software NIC open' "$ha" soft
 watch 1 soft0
 watch 2 soft0
 watch 3 soft1
-expect 0 "soft0@127.64.0.[0-9]+ \(pid ${pids[1]}\): up" "$ha" soft
-two=$(sed -n "s/^soft0@\([0-9.]*\) (pid ${pids[1]}).*/\1/p" <<<"$out")
+expect 0 "soft0@127.64.0.[0-9]+ \(pid ${pids[1]}, job $$\): up" "$ha" soft
+two=$(sed -n "s/^soft0@\([0-9.]*\) (pid ${pids[1]},.*/\1/p" <<<"$out")
 [ "$(grep -c ': up' <<<"$out")" = 3 ] || fail "three devices"
 
 expect 0 "$two.*: cut" "$ha" cut "soft0@$two"
@@ -75,6 +75,33 @@ expect 0 ': killed' "$ha" kill soft1
 heard 3 DEVICE_FATAL
 expect 0 ': healed' "$ha" heal soft1
 expect 0 'soft1@.*: dead' "$ha" soft
+
+# Only the newest job is reached: a second one, whose launcher is a shell of its own, and then the first again.
+mkfifo "$SOFTROCE_CONTROL/wait"
+bash -c '"$1/softroce-run" ibv_asyncwatch -d soft0 >"$2" 2>&1 & echo $! >"$3.pid"; read -r _ <"$3"; kill $!; wait $!' \
+	launcher "$build" "$SOFTROCE_CONTROL/log4" "$SOFTROCE_CONTROL/wait" 2>/dev/null &
+launcher=$!
+for _ in $(seq 600); do
+	grep -q 'async event FD' "$SOFTROCE_CONTROL/log4" 2>/dev/null && break
+	sleep 0.05
+done
+other=$(cat "$SOFTROCE_CONTROL/wait.pid")
+expect 0 "^ha cut: reaches job $launcher \\(ibv_asyncwatch $other\\); not job $$ \\(ibv_asyncwatch ${pids[0]}, ibv_asyncwatch ${pids[1]}\\)$" \
+	"$ha" cut soft0
+[ "$(grep -c ': cut$' <<<"$out")" = 1 ] || fail "only the newest job's device is cut"
+expect 0 "pid $other, job $launcher.*down, cut" "$ha" soft soft0
+[ "$(grep -c ': up' <<<"$out")" = 2 ] || fail "the other job's devices stay up"
+expect 0 ': healed' "$ha" heal --pid "$other" soft0
+expect 0 "reaches job $$ " "$ha" drop --job "${pids[0]}" soft0 1
+[ "$(grep -c ': dropping$' <<<"$out")" = 2 ] || fail "--job by one of its processes reaches both"
+expect 0 ': healed' "$ha" heal --all soft0
+[ "$(grep -c ': healed$' <<<"$out")" = 3 ] || fail "--all reaches every process"
+HA_RANK_PID_0=${pids[0]} expect 0 "reaches job $$ " "$ha" heal soft0
+expect 1 'no process of that job has a device' "$ha" cut --job 1 soft0
+expect 2 'exclude each other' "$ha" cut --all --pid 3 soft0
+expect 2 "ha cut: --pid takes a whole number from 1 to 2147483647, not 'x'" "$ha" cut soft0 --pid x
+echo >"$SOFTROCE_CONTROL/wait"
+wait $launcher
 
 # A process that dies by a signal leaves its files; the next look removes them.
 kill -9 "${pids[0]}"
