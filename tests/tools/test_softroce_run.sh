@@ -16,6 +16,23 @@ for how in "" --replace; do
 		fail "softroce-run $how ha perf"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "softroce-run $how ha perf: no clean footer"
 done
+# In a path with spaces; one with a colon is refused, for the loader cannot take it.
+for name in 'a path with  spaces' 'a:colon'; do
+	mkdir -p "$TMP/$name/softroce/dlopen"
+	cp "$RUN" "$TMP/$name/"
+	cp -a "$(dirname "$RUN")"/softroce/lib*.so* "$TMP/$name/softroce/"
+	cp -a "$(dirname "$RUN")"/softroce/dlopen/* "$TMP/$name/softroce/dlopen/"
+	[ ! -e "$(dirname "$RUN")/softroce/sanitizer" ] || cp "$(dirname "$RUN")/softroce/sanitizer" "$TMP/$name/softroce/"
+done
+for how in "" --replace; do
+	"$TMP/a path with  spaces/softroce-run" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how in a path with spaces"
+	grep -q 'soft0:1  active' "$TMP/out" || fail "softroce-run $how in a path with spaces does not list soft0"
+	"$TMP/a path with  spaces/softroce-run" $how grep -c 'spaces/softroce/lib' /proc/self/maps >"$TMP/out" 2>"$TMP/err"
+	[ "$how" ] || [ "$(cat "$TMP/out")" -gt 0 ] || fail "the libraries beside it are not the ones loaded"
+	grep -q 'cannot be preloaded' "$TMP/err" && fail "the loader refuses the path"
+done
+"$TMP/a:colon/softroce-run" true >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 1 ] && grep -q "cannot stand in LD_LIBRARY_PATH" "$TMP/err" || fail "a path with a colon"
 # Where NCCL's own transport looks for the NICs' cards.
 "$RUN" python3 -c '
 import ctypes, os
