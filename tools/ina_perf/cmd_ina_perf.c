@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,6 +222,9 @@ static int fork_ranks(struct ina_perf *p)
 	}
 	snprintf(ticket, sizeof(ticket), "%s/ticket", folder);
 	p->ticket = ticket;
+	p->joined = mmap(NULL, sizeof(*p->joined), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->joined == MAP_FAILED)
+		p->joined = NULL;
 	fflush(NULL);
 	for (unsigned r = 0; r < p->ranks; r++) {
 		pid[r] = fork();
@@ -251,6 +255,8 @@ static int fork_ranks(struct ina_perf *p)
 		unlink(path);
 	}
 	rmdir(folder);
+	if (p->joined)
+		munmap(p->joined, sizeof(*p->joined));
 	return worst;
 }
 

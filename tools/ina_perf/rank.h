@@ -5,6 +5,8 @@
 
 #include "tools/ina_perf/values.h"
 
+#include <stdatomic.h>
+
 struct ina_perf {
 	struct ina_step *step;
 	size_t steps;
@@ -19,6 +21,7 @@ struct ina_perf {
 	bool each;	      /* a line for every step, of every rank */
 	unsigned timeout_s;  /* for the other ranks, each operation, and a backend that is away */
 	bool loopback;
+	atomic_uint *joined; /* ranks of the first group so far, shared by those on this host; NULL: nobody counts */
 };
 
 /*

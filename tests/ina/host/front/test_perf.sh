@@ -33,7 +33,7 @@ perf() { # status, text that must be there, arguments
 	timeout 200 "$ha" ina-perf "$@" >"$folder/out" 2>"$folder/err"
 	local is=$?
 	[ $is = "$want" ] || fail "ha ina-perf $*: status $is, expected $want"
-	grep -q "$text" "$folder/out" "$folder/err" || fail "ha ina-perf $*: does not say '$text'"
+	grep -q -- "$text" "$folder/out" "$folder/err" || fail "ha ina-perf $*: does not say '$text'"
 }
 
 start
@@ -47,7 +47,7 @@ perf 0 'wrong: 0 elements on all ranks; groups: 3$' all_reduce --ranks 3 -b 4K -
 perf 3 'as the test wants it' all_reduce --ranks 3 -b 4K -e 64K -n 10
 stop
 for type in float32 int32; do
-	start --spoil-at 9
+	start --spoil-at 10
 	perf 1 'elements are wrong' all_reduce --ranks 2 -b 4K -e 64K -n 3 -t $type
 	stop
 done
@@ -95,7 +95,7 @@ stop
 perf 3 'start ha-backend' all_reduce
 perf 2 'for one rank' --life 1
 perf 2 'none of the steps' --rank 0 --ticket x --members 10.0.0.1,10.0.0.2 -n 3 -b 4K -e 4K --first 4
-perf 2 'is no number' -b 3x
+perf 2 '-b takes a whole number from 4 to 1073741824' -b 3x
 perf 2 'one COLLECTIVE' all all
 perf 2 'none of those' sum
 perf 2 'as many addresses' --rank 0 --ticket x --members 10.0.0.1
