@@ -15,6 +15,7 @@
 
 #include "tools/job/cues.h"
 #include "tools/job/launch.h"
+#include "tools/job/self.h"
 
 struct ha_cues {
 	const struct ha_launch_options *options;
@@ -59,7 +60,6 @@ fail:
 static void environment_set(const pid_t *pids, int ranks)
 {
 	char name[32], text[32], self[PATH_MAX], *path = getenv("PATH"), *both;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	for (int i = 0; i < ranks; i++) {
 		snprintf(text, sizeof(text), "%d", (int)pids[i]);
@@ -68,11 +68,7 @@ static void environment_set(const pid_t *pids, int ranks)
 		snprintf(name, sizeof(name), "HA_PERF_PID_%d", i); /* its name before there was `ha nccl` */
 		setenv(name, text, 1);
 	}
-	if (n <= 0)
-		return;
-	self[n] = 0;
-	*strrchr(self, '/') = 0;
-	if (asprintf(&both, "%s%s%s", self, path ? ":" : "", path ? path : "") < 0)
+	if (asprintf(&both, "%s%s%s", ha_self_folder(self, sizeof(self)), path ? ":" : "", path ? path : "") < 0)
 		return;
 	setenv("PATH", both, 1);
 	free(both);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/job/fault.h"
+#include "tools/job/self.h"
 #include "tools/perf/logger.h"
 #include "tools/perf/plugin.h"
 
@@ -41,22 +42,13 @@ int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const c
 			warning);
 }
 
-/* libnccl-net-<name>.so where it lies in relation to the running program: beside it in a build folder, in ../lib when
- * installed. Beside it when it is nowhere. */
+/* libnccl-net-<name>.so where it lies in relation to the running program. */
 static void path_beside(char *path, size_t size, const char *name)
 {
-	static const char *const folders[] = { "../lib/", "" };
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char file[PATH_MAX];
 
-	self[n > 0 ? n : 0] = 0;
-	slash = strrchr(self, '/');
-	for (unsigned i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, size, "%.*s%slibnccl-net-%s.so", slash ? (int)(slash - self) + 1 : 0, self, folders[i], name);
-		if (!access(path, F_OK))
-			return;
-	}
+	snprintf(file, sizeof(file), "libnccl-net-%s.so", name);
+	ha_self_library(path, size, file);
 }
 
 /* Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for lib*.so. */
