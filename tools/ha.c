@@ -18,6 +18,7 @@ static int help_run(int argc, char **argv);
 static int version_run(int argc, char **argv);
 
 static const struct ha_command commands[] = {
+	{ "nccl", "run NCCL's collectives by its own interface: verify every element, measure, say which network it took", ha_cmd_nccl },
 	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
 	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
 	{ "ina-sim", "reduction in the network: switch and ranks under random faults; replay a seed", ha_cmd_ina_sim },

@@ -10,6 +10,7 @@ int ha_cmd_agent(int argc, char **argv);
 int ha_cmd_config(int argc, char **argv);
 int ha_cmd_gpu_check(int argc, char **argv);
 int ha_cmd_topo(int argc, char **argv);
+int ha_cmd_nccl(int argc, char **argv);
 int ha_cmd_perf(int argc, char **argv);
 int ha_cmd_sim(int argc, char **argv);
 int ha_cmd_gpu_moe(int argc, char **argv);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HAWSER_TOOL_NCCL_LOG_H
+#define HAWSER_TOOL_NCCL_LOG_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* log - what NCCL has written into the log of this process, where that goes to a file */
+
+/* The file by NCCL_DEBUG_FILE; "": none that is known. Returns path. */
+const char *nccl_log_path(char path[PATH_MAX]);
+
+/* Calls `take` for each line, without what comes before the message; false when there is no log. */
+bool nccl_log_read(void (*take)(void *context, const char *message), void *context);
+
+/* The last warning, "" when there was none. */
+void nccl_log_warning(char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HAWSER_TOOL_NCCL_ROUNDS_H
+#define HAWSER_TOOL_NCCL_ROUNDS_H
+
+#include <jansson.h>
+
+#include "tools/job/figures.h"
+#include "tools/nccl/options.h"
+
+struct ha_rendezvous;
+struct ha_place;
+
+/*
+ * rounds - two transports that take turns (--vs), round by round
+ *
+ * What a machine does besides changes from minute to minute, and hits both sides of a round alike: the ratio of each
+ * round is taken, and of these the median.
+ */
+
+/* One process's iterations of one side and round. */
+struct nccl_round {
+	uint64_t elapsed_ns, cpu_ns, iterations;
+};
+
+/* All processes' together; at rank 0. */
+struct nccl_rounds {
+	int count;
+	double time_us[HA_SIDES][NCCL_ROUNDS_MOST]; /* of an iteration, mean over the processes */
+	double cpu_us[HA_SIDES][NCCL_ROUNDS_MOST]; /* of an iteration, sum over the processes */
+};
+
+/* mine: count of the first side, then of the second. Collective. 0 or a negative errno with the fault recorded. */
+int nccl_rounds_gather(struct nccl_rounds *all, const struct nccl_round mine[HA_SIDES][NCCL_ROUNDS_MOST], int count,
+		       struct ha_rendezvous *rendezvous, const struct ha_place *place);
+
+/* The median over the rounds of second side / first side: of times, or of processor times. 0: none. */
+double nccl_rounds_ratio(const struct nccl_rounds *all, bool cpu);
+
+/* {"time_us": [[...], [...]], "cpu_us": ..., "ratio_time": ..., "ratio_cpu": ...} */
+json_t *nccl_rounds_object(const struct nccl_rounds *all);
+
+#endif
