@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/copy.h"
 #include "softcuda/runtime/cuda_api.h"
 #include "softcuda/runtime/memory.h"
@@ -73,6 +74,8 @@ static cudaError_t submit_copy(const struct request *request)
 	bool staged = !wait && from == SIDE_PAGEABLE && to == SIDE_DEVICE;
 	cudaError_t error;
 
+	if (query_capture(request->stream).status != cudaStreamCaptureStatusNone)
+		return submit_direct(request); /* a node of a graph reads and writes when it is launched */
 	if (staged && request->shape.width <= STAGING_MAX / request->shape.height)
 		return submit_staged(request);
 	wait = wait || staged || to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE);
@@ -111,7 +114,10 @@ static struct shape make_row(size_t size)
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
 	ENTER_RUNTIME();
-	return record_error(request_copy(to, from, make_row(size), kind, NULL, true));
+	cudaError_t error = refuse_unsafe_call();
+	if (error == cudaSuccess)
+		error = request_copy(to, from, make_row(size), kind, NULL, true);
+	return record_error(error);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)

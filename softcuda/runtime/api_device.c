@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "softcuda/runtime/attributes.h"
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/cuda_api.h"
 #include "softcuda/runtime/device.h"
 #include "softcuda/runtime/process.h"
@@ -150,7 +151,10 @@ cudaError_t cudaDeviceSynchronize(void)
 	ENTER_RUNTIME();
 	if (is_worker_thread())
 		return record_error(cudaErrorNotPermitted);
-	return record_error(synchronize_device(this_device()));
+	cudaError_t error = refuse_unsafe_call();
+	if (error == cudaSuccess)
+		error = synchronize_device(this_device());
+	return record_error(error);
 }
 
 /* Every object that the program did not destroy stays valid; otherwise a library's would vanish under it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory: allocation, registration, attributes of pointers. */
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/cuda_api.h"
 #include "softcuda/runtime/memory.h"
 #include "softcuda/runtime/pool.h"
@@ -9,12 +10,20 @@
 
 /* ---- device memory ---- */
 
+static cudaError_t allocate_device(size_t size, void **pointer)
+{
+	cudaError_t error = refuse_unsafe_call();
+	if (error != cudaSuccess)
+		return error;
+	return allocate_device_memory(this_device(), size, NULL, pointer);
+}
+
 cudaError_t cudaMalloc(void **pointer, size_t size)
 {
 	ENTER_RUNTIME();
 	if (pointer == NULL)
 		return record_error(cudaErrorInvalidValue);
-	return record_error(allocate_device_memory(this_device(), size, NULL, pointer));
+	return record_error(allocate_device(size, pointer));
 }
 
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
@@ -26,7 +35,7 @@ cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t 
 	if (height != 0 && rounded > SIZE_MAX / height)
 		return record_error(cudaErrorMemoryAllocation);
 	*pitch = rounded;
-	return record_error(allocate_device_memory(this_device(), rounded * height, NULL, pointer));
+	return record_error(allocate_device(rounded * height, pointer));
 }
 
 /* Whatever may still use the memory has been asked for before, in some stream of its device. */
@@ -35,7 +44,9 @@ static cudaError_t free_device(void *pointer)
 	struct range range;
 	if (!find_range(pointer, &range) || range.kind != RANGE_DEVICE || range.start != (uintptr_t)pointer)
 		return cudaErrorInvalidValue;
-	cudaError_t error = synchronize_device(find_device(range.device));
+	cudaError_t error = refuse_unsafe_call();
+	if (error == cudaSuccess)
+		error = synchronize_device(find_device(range.device));
 	if (error != cudaSuccess)
 		return error;
 	if (!remove_range(pointer, RANGE_DEVICE, &range))
@@ -78,7 +89,10 @@ cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags)
 	unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 	if (pointer == NULL || (flags & ~known) != 0)
 		return record_error(cudaErrorInvalidValue);
-	return record_error(allocate_host_memory(size, pointer));
+	cudaError_t error = refuse_unsafe_call();
+	if (error == cudaSuccess)
+		error = allocate_host_memory(size, pointer);
+	return record_error(error);
 }
 
 cudaError_t cudaMallocHost(void **pointer, size_t size)
@@ -91,7 +105,9 @@ static cudaError_t free_host(void *pointer)
 	struct range range;
 	if (!find_range(pointer, &range) || range.kind != RANGE_HOST || range.start != (uintptr_t)pointer)
 		return cudaErrorInvalidValue;
-	cudaError_t error = synchronize_device(find_device(range.device));
+	cudaError_t error = refuse_unsafe_call();
+	if (error == cudaSuccess)
+		error = synchronize_device(find_device(range.device));
 	if (error != cudaSuccess)
 		return error;
 	if (!remove_range(pointer, RANGE_HOST, &range))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory pools and allocation in the order of a stream. */
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/cuda_api_more.h"
 #include "softcuda/runtime/handles.h"
 #include "softcuda/runtime/pool.h"
@@ -126,6 +127,8 @@ static cudaError_t request_memory(void **pointer, size_t size, struct memory_poo
 	cudaError_t error = find_stream(handle, &stream);
 	if (error == cudaSuccess && pool == NULL)
 		error = find_current_pool(stream->device, &pool);
+	if (error == cudaSuccess)
+		error = refuse_in_capture(stream);
 	if (error != cudaSuccess)
 		return error;
 	return allocate_from_pool(pool, size, pointer);
@@ -156,6 +159,8 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t handle)
 	if (pointer == NULL)
 		return cudaSuccess;
 	cudaError_t error = find_stream(handle, &stream);
+	if (error == cudaSuccess)
+		error = refuse_in_capture(stream);
 	if (error == cudaSuccess)
 		error = free_in_order(pointer, stream);
 	return record_error(error);

@@ -2,6 +2,7 @@
 /* Streams, events and host functions. */
 #include <stdlib.h>
 
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/cuda_api.h"
 #include "softcuda/runtime/device.h"
 #include "softcuda/runtime/event.h"
@@ -53,6 +54,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 	ENTER_RUNTIME();
 	if (!remove_handle(stream, HANDLE_STREAM))
 		return record_error(cudaErrorInvalidResourceHandle);
+	leave_capture(stream);
 	close_stream(stream);
 	return cudaSuccess;
 }
@@ -73,6 +75,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
 	struct stream *stream;
 	struct point point;
 	cudaError_t error = find_stream(handle, &stream);
+	if (error == cudaSuccess)
+		error = refuse_in_capture(stream);
 	if (error == cudaSuccess)
 		error = mark_point(stream, &point);
 	if (error != cudaSuccess)
@@ -219,7 +223,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 	ENTER_RUNTIME();
 	if (!is_handle(event, HANDLE_EVENT))
 		return record_error(cudaErrorInvalidResourceHandle);
-	return record_error(is_event_complete(event) ? cudaSuccess : cudaErrorNotReady);
+	cudaError_t error = refuse_captured_event(event);
+	if (error == cudaSuccess && !is_event_complete(event))
+		error = cudaErrorNotReady;
+	return record_error(error);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -229,8 +236,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 		return record_error(cudaErrorInvalidResourceHandle);
 	if (is_worker_thread())
 		return record_error(cudaErrorNotPermitted);
-	synchronize_event(event);
-	return cudaSuccess;
+	cudaError_t error = refuse_captured_event(event);
+	if (error == cudaSuccess)
+		synchronize_event(event);
+	return record_error(error);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)

@@ -75,6 +75,7 @@ void release_event(struct event *event)
 		return;
 	release_timeline(event->point.timeline);
 	release_stamp(event->stamp);
+	free_captured_point(event->captured);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
 }
@@ -87,6 +88,8 @@ static void set_record(struct event *event, struct point point, struct stamp *st
 	struct stamp *old_stamp = event->stamp;
 	event->point = point;
 	event->stamp = stamp;
+	free_captured_point(event->captured);
+	event->captured = NULL;
 	pthread_mutex_unlock(&event->lock);
 	release_timeline(old_point.timeline);
 	release_stamp(old_stamp);
@@ -116,6 +119,22 @@ cudaError_t record_event(struct event *event, struct stream *stream)
 	}
 	set_record(event, point, stamp);
 	return cudaSuccess;
+}
+
+void set_captured_point(struct event *event, struct captured_point *captured)
+{
+	pthread_mutex_lock(&event->lock);
+	free_captured_point(event->captured);
+	event->captured = captured;
+	pthread_mutex_unlock(&event->lock);
+}
+
+bool has_captured_point(struct event *event)
+{
+	pthread_mutex_lock(&event->lock);
+	bool captured = event->captured != NULL;
+	pthread_mutex_unlock(&event->lock);
+	return captured;
 }
 
 struct point find_event_point(struct event *event)

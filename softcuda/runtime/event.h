@@ -11,10 +11,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "softcuda/runtime/node_set.h"
 #include "softcuda/runtime/stream.h"
 
 struct stamp;
-struct captured_point;
 
 struct event {
 	_Atomic unsigned references; /* the program's, and one of each node of a graph that names it */
@@ -22,8 +22,8 @@ struct event {
 	int device; /* that was current when it was created */
 	pthread_mutex_t lock; /* protects what follows */
 	struct point point;
-	struct stamp *stamp;              /* NULL: not recorded, or no timing */
-	struct captured_point *captured;  /* recorded last in a capture, see capture.h */
+	struct stamp *stamp;             /* NULL: not recorded, or no timing */
+	struct captured_point *captured; /* not NULL: it was recorded last in a capture */
 };
 
 cudaError_t create_event(unsigned flags, struct event **event);
@@ -32,6 +32,9 @@ void release_event(struct event *event);
 
 /* Record it in `stream`, after all that was asked for. */
 cudaError_t record_event(struct event *event, struct stream *stream);
+/* Remember that it was recorded last in a capture. Takes over `captured`. */
+void set_captured_point(struct event *event, struct captured_point *captured);
+bool has_captured_point(struct event *event);
 /* Where it was recorded last; the caller gets a reference to the timeline. */
 struct point find_event_point(struct event *event);
 bool is_event_complete(struct event *event);

@@ -22,7 +22,7 @@
 
 struct device;
 struct task;
-struct capture;
+struct capture_member;
 
 /* How a stream and the legacy stream of its device order each other. */
 enum stream_kind { STREAM_BLOCKING, STREAM_NONBLOCKING, STREAM_LEGACY };
@@ -51,7 +51,7 @@ struct stream {
 	bool has_thread;
 	bool closing;
 
-	struct capture *capture; /* see capture.h; protected by the lock of captures */
+	struct capture_member *capture; /* see capture.h; protected by the lock of captures */
 };
 
 cudaError_t create_stream(struct device *device, enum stream_kind kind, int priority, struct stream **stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softcuda/runtime/submit.h"
 
+#include "softcuda/runtime/capture.h"
 #include "softcuda/runtime/device.h"
 #include "softcuda/runtime/event.h"
 #include "softcuda/runtime/handles.h"
@@ -10,7 +11,10 @@ cudaError_t submit_operation(struct stream *stream, struct operation *operation)
 {
 	if (operation == NULL)
 		return cudaErrorMemoryAllocation;
-	cudaError_t error = append_operation(stream, operation);
+	bool captured;
+	cudaError_t error = capture_operation(stream, operation, &captured);
+	if (!captured)
+		error = append_operation(stream, operation);
 	release_operation(operation);
 	return error;
 }
@@ -21,7 +25,9 @@ cudaError_t synchronize_stream(struct stream *stream)
 
 	if (is_worker_thread())
 		return cudaErrorNotPermitted;
-	cudaError_t error = mark_point(stream, &point);
+	cudaError_t error = refuse_in_capture(stream);
+	if (error == cudaSuccess)
+		error = mark_point(stream, &point);
 	if (error != cudaSuccess)
 		return error;
 	wait_for_point(point);
@@ -37,7 +43,10 @@ cudaError_t request_record(cudaEvent_t event, cudaStream_t handle, unsigned flag
 	if (!is_handle(event, HANDLE_EVENT))
 		return cudaErrorInvalidResourceHandle;
 	cudaError_t error = find_stream(handle, &stream);
-	if (error != cudaSuccess)
+	bool captured;
+	if (error == cudaSuccess)
+		error = capture_record(stream, event, flags, &captured);
+	if (error != cudaSuccess || captured)
 		return error;
 	return record_event(event, stream);
 }
@@ -50,7 +59,10 @@ cudaError_t request_wait(cudaStream_t handle, cudaEvent_t event, unsigned flags)
 	if (!is_handle(event, HANDLE_EVENT))
 		return cudaErrorInvalidResourceHandle;
 	cudaError_t error = find_stream(handle, &stream);
-	if (error != cudaSuccess)
+	bool captured;
+	if (error == cudaSuccess)
+		error = capture_wait(stream, event, flags, &captured);
+	if (error != cudaSuccess || captured)
 		return error;
 	struct point point = find_event_point(event);
 	error = append_wait(stream, point);
