@@ -73,6 +73,13 @@ static void write_value(const CUstreamBatchMemOpParams *one)
 		__atomic_store_n((uint32_t *)address, (uint32_t)one->value.value, __ATOMIC_RELEASE);
 }
 
+/* Every store before it is visible before every one after it. An operation, as ThreadSanitizer knows no plain fences. */
+static void order_stores(void)
+{
+	static _Atomic unsigned word;
+	atomic_fetch_add_explicit(&word, 0, memory_order_seq_cst);
+}
+
 static void run_one(const CUstreamBatchMemOpParams *one)
 {
 	switch (one->operation) {
@@ -85,7 +92,7 @@ static void run_one(const CUstreamBatchMemOpParams *one)
 		write_value(one);
 		break;
 	default: /* flushes and barriers */
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		order_stores();
 		break;
 	}
 }
