@@ -2,8 +2,10 @@
 /* memory.c - protection domains and memory regions */
 #include "softroce/verbs/objects.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -152,19 +154,60 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 }
 
 /*
- * Works where the exporter lets the CPU map the buffer (host memory, udmabuf). GPU memory cannot be mapped: EOPNOTSUPP.
- * A probe with an impossible descriptor is answered EOPNOTSUPP too: NCCL asks in that way whether GPU memory can be
- * registered.
+ * GPU memory, as far as this NIC can reach it: softcuda's, which is host memory. Its runtime is found by name among the
+ * libraries of the process, however they were loaded.
+ */
+static bool has_soft_gpu(void)
+{
+	void *runtime = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD);
+	bool soft;
+
+	if (!runtime)
+		return false;
+	soft = dlsym(runtime, "softcuda_add_resolver") != NULL;
+	dlclose(runtime);
+	return soft;
+}
+
+/*
+ * Where in the file the buffer begins. A DMA-BUF begins at 0 and has no position (SEEK_CUR fails). What softcuda exports
+ * in the place of one is an anonymous file that holds other allocations, too: its position is the buffer's first byte
+ * (softcuda/runtime/dmabuf.h).
+ */
+static int find_buffer(int fd, uint64_t offset, size_t length, uint64_t *start)
+{
+	off_t position = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	*start = offset + (position > 0 ? (uint64_t)position : 0);
+	if (*start < offset)
+		return EINVAL;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	/* Beyond its end a file can be mapped, but not touched. */
+	return *start > (uint64_t)st.st_size || length > (uint64_t)st.st_size - *start ? EINVAL : 0;
+}
+
+/*
+ * Works where the exporter lets the CPU map the buffer (host memory, udmabuf, softcuda). Memory of real GPUs cannot be
+ * mapped: EOPNOTSUPP. NCCL and other programs ask with an impossible descriptor whether GPU memory can be registered;
+ * EBADF means yes.
  */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	size_t page = sysconf(_SC_PAGESIZE), lead = offset & (page - 1);
+	size_t page = sysconf(_SC_PAGESIZE), lead;
 	struct sr_vmr *mr;
+	uint64_t start;
 	void *map;
+	int err;
 
 	if (fd < 0 || !length)
-		return sr_fail(EOPNOTSUPP);
-	map = mmap(NULL, length + lead, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset - lead);
+		return sr_fail(fd < 0 && has_soft_gpu() ? EBADF : EOPNOTSUPP);
+	err = find_buffer(fd, offset, length, &start);
+	if (err)
+		return sr_fail(err);
+	lead = start & (page - 1);
+	map = mmap(NULL, length + lead, PROT_READ | PROT_WRITE, MAP_SHARED, fd, start - lead);
 	if (map == MAP_FAILED)
 		return sr_fail(errno == EBADF || errno == ENOMEM ? errno : EOPNOTSUPP);
 	mr = region_create(pd, (char *)map + lead, length, iova, access & ~(int)IBV_ACCESS_OPTIONAL_RANGE);

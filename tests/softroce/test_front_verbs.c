@@ -21,6 +21,13 @@ static void memory(struct side *side)
 	mr = ibv_reg_dmabuf_mr(side->pd, 5000, 1000, 0x777000, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	CHECK(mr && mr->length == 1000);
 	CHECK(!ibv_dereg_mr(mr));
+	/* Nothing of a file beyond its end, where touching it would be fatal. */
+	CHECK(!ibv_reg_dmabuf_mr(side->pd, 16384 - 4096, 4097, 0, fd, 0) && errno == EINVAL);
+	/* A position says where in the file the buffer begins. */
+	CHECK(lseek(fd, 12288, SEEK_SET) == 12288);
+	CHECK(!ibv_reg_dmabuf_mr(side->pd, 1, 4096, 0, fd, 0) && errno == EINVAL);
+	mr = ibv_reg_dmabuf_mr(side->pd, 0, 4096, 0, fd, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr && !ibv_dereg_mr(mr));
 	CHECK(!ibv_reg_dmabuf_mr(side->pd, 0, 4096, 0, 9999, 0) && errno == EBADF);
 	CHECK(!ibv_reg_dmabuf_mr(side->pd, 0, 4096, 0, side->context->async_fd, 0) &&
 	      errno == EOPNOTSUPP); /* not to be mapped */
