@@ -245,3 +245,22 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 		return record_error(cudaErrorInvalidDevice);
 	return record_error(change_peer(peer, false));
 }
+
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int device, int peer)
+{
+	ENTER_RUNTIME();
+	if (!is_device(device) || !is_device(peer) || device == peer)
+		return record_error(cudaErrorInvalidDevice);
+	if (value == NULL || attribute < cudaDevP2PAttrPerformanceRank ||
+	    attribute > cudaDevP2PAttrCudaArrayAccessSupported)
+		return record_error(cudaErrorInvalidValue);
+	*value = attribute == cudaDevP2PAttrAccessSupported || attribute == cudaDevP2PAttrNativeAtomicSupported;
+	return cudaSuccess;
+}
+
+/* What a NIC has written is in the memory that everybody reads. */
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(int target, int scope)
+{
+	ENTER_RUNTIME();
+	return cudaSuccess;
+}

@@ -143,6 +143,11 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
 	return record_error(find_kernel(function) == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
 
+cudaError_t cudaFuncSetCacheConfig(const void *function, int preference)
+{
+	return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout, preference);
+}
+
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_memory,
 			     cudaStream_t stream)
 {
@@ -152,4 +157,23 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 		return record_error(cudaErrorInvalidDeviceFunction);
 	struct launch_shape shape = {.grid = grid, .block = block, .shared_memory = (unsigned)shared_memory};
 	return record_error(launch_kernel(entry, &shape, parameters, NULL, stream));
+}
+
+/* All blocks of a kernel are there at the same time: its body is one function. */
+cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **parameters,
+					size_t shared_memory, cudaStream_t stream)
+{
+	return cudaLaunchKernel(function, grid, block, parameters, shared_memory, stream);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters)
+{
+	ENTER_RUNTIME();
+	if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
+		return record_error(cudaErrorInvalidValue);
+	cudaError_t error = cudaLaunchKernel(function, config->gridDim, config->blockDim, parameters,
+					     config->dynamicSmemBytes, config->stream);
+	if (error == cudaSuccess)
+		error = record_launch_events(config->attrs, config->numAttrs, config->stream);
+	return record_error(error);
 }

@@ -87,6 +87,13 @@ struct cudaDeviceProp {
 	int reserved[63];
 };
 
+enum cudaDeviceP2PAttr {
+	cudaDevP2PAttrPerformanceRank = 1,
+	cudaDevP2PAttrAccessSupported = 2,
+	cudaDevP2PAttrNativeAtomicSupported = 3,
+	cudaDevP2PAttrCudaArrayAccessSupported = 4,
+};
+
 /* Attributes by number, as cudaDeviceGetAttribute and cuDeviceGetAttribute take them. */
 enum cudaDeviceAttr {
 	cudaDevAttrMaxThreadsPerBlock = 1,

@@ -53,6 +53,17 @@ typedef struct CUlaunchConfig {
 	unsigned numAttrs;
 } CUlaunchConfig;
 
+/* The runtime's form of the same. */
+typedef CUlaunchAttribute cudaLaunchAttribute;
+typedef struct cudaLaunchConfig {
+	dim3 gridDim;
+	dim3 blockDim;
+	size_t dynamicSmemBytes;
+	cudaStream_t stream;
+	cudaLaunchAttribute *attrs;
+	unsigned numAttrs;
+} cudaLaunchConfig_t;
+
 enum { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1, CU_MEM_HANDLE_TYPE_FABRIC = 8 };
 enum { CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_LOCATION_TYPE_HOST = 2, CU_MEM_LOCATION_TYPE_HOST_NUMA = 3 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };

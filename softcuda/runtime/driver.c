@@ -150,20 +150,6 @@ static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
 	return launch_kernel(function, &shape, parameters, extra, stream);
 }
 
-/* A launch is complete, at the earliest, when its blocks run; here, when they have run. */
-static CUresult record_completion(const CUlaunchConfig *config)
-{
-	for (unsigned i = 0; i < config->numAttrs; i++) {
-		const CUlaunchAttribute *attribute = &config->attrs[i];
-		if (attribute->id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-			continue;
-		cudaError_t error = request_record(attribute->value.launchCompletionEvent.event, config->hStream, 0);
-		if (error != cudaSuccess)
-			return error;
-	}
-	return cudaSuccess;
-}
-
 static CUresult launch_extended(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {
 	ENTER_DRIVER();
@@ -174,7 +160,7 @@ static CUresult launch_extended(const CUlaunchConfig *config, CUfunction functio
 				extra);
 	if (error != cudaSuccess)
 		return error;
-	return record_completion(config);
+	return record_launch_events(config->attrs, config->numAttrs, config->hStream);
 }
 
 /* ---- values in memory ---- */

@@ -18,3 +18,16 @@ cudaError_t launch_kernel(struct kernel_entry *entry, struct launch_shape *shape
 		return error;
 	return submit_operation(stream, operation);
 }
+
+/* A launch is complete, at the earliest, when its blocks run; here, when they have run. Other attributes are hints. */
+cudaError_t record_launch_events(const CUlaunchAttribute *attributes, unsigned count, cudaStream_t handle)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (attributes[i].id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			continue;
+		cudaError_t error = request_record(attributes[i].value.launchCompletionEvent.event, handle, 0);
+		if (error != cudaSuccess)
+			return error;
+	}
+	return cudaSuccess;
+}

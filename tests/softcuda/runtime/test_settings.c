@@ -111,6 +111,27 @@ static int check_order(void)
 	return strstr(first, fifth) != NULL ? 0 : 1;
 }
 
+/* ---- what is not there ---- */
+
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags);
+
+static int use_missing(void)
+{
+	void *pointer;
+	for (int i = 0; i < 3; i++)
+		FAILS(cudaMallocManaged(&pointer, 100, 1), cudaErrorNotSupported);
+	return 0;
+}
+
+static void missing(void)
+{
+	char said[1000];
+
+	CHECK_INT(run_child(NULL, NULL, use_missing, said, sizeof(said)), 0);
+	CHECK_INT(count_lines(said), 1);
+	CHECK(strstr(said, "cudaMallocManaged is not there") != NULL);
+}
+
 /* ---- fork ---- */
 
 static int use_after_fork(void)
@@ -141,6 +162,7 @@ int main(void)
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	values();
 	CHECK_INT(run_child("CUDA_VISIBLE_DEVICES", "5,1", check_order, said, sizeof(said)), 0);
+	missing();
 	forked();
 	return 0;
 }

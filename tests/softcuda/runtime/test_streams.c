@@ -5,6 +5,12 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+/* As programs call them that were compiled with --default-stream per-thread. */
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void *data);
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
+cudaError_t cudaMemset_ptds(void *pointer, int value, size_t size);
+
 static _Atomic int next_place;
 
 static void take_place(void *data)
@@ -202,6 +208,9 @@ static void *use_thread_stream(void *data)
 	CHECK_INT(id, 2);
 	OK(cudaLaunchHostFunc(cudaStreamPerThread, set_flag, data));
 	OK(cudaStreamSynchronize(cudaStreamPerThread));
+	*(_Atomic int *)data = 0;
+	OK(cudaLaunchHostFunc_ptsz(NULL, set_flag, data));
+	OK(cudaStreamSynchronize_ptsz(NULL));
 	return NULL;
 }
 
@@ -218,9 +227,15 @@ static void per_thread_streams(void)
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK_INT(done, 1);
 	FAILS(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+	FAILS(cudaStreamQuery_ptsz(NULL), cudaErrorNotReady);
 	FAILS(cudaStreamQuery(NULL), cudaErrorNotReady); /* it is a blocking stream */
 	open_gate(&gate);
 	OK(cudaStreamSynchronize(cudaStreamPerThread));
+	void *pointer;
+	OK(cudaMalloc(&pointer, 1 << 20));
+	OK(cudaMemset_ptds(pointer, 5, 1 << 20));
+	CHECK(((char *)pointer)[(1 << 20) - 1] == 5);
+	OK(cudaFree(pointer));
 }
 
 static void identities(void)
