@@ -81,21 +81,23 @@ static int restart_on_software_nic(char **argv)
 
 /* --- all ranks ----------------------------------------------------------------------------------------------------- */
 
-/* Of a transport that the run uses; `side` NULL: none. */
-static int prepare_net(struct nccl_environment *e, const struct nccl_net *side, char **argv)
+static bool uses_verbs(const struct nccl_options *o)
+{
+	return o->net->verbs || (o->versus && o->versus->verbs);
+}
+
+static bool uses_plugin(const struct nccl_options *o)
+{
+	return o->net->plugin || (o->versus && o->versus->plugin);
+}
+
+static void prepare_plugin(struct nccl_environment *e)
 {
 	char plugin[PATH_MAX];
 
-	if (!side)
-		return 0;
-	if (side->verbs && !software_nic_preloaded() && !rdma_devices_exist())
-		return restart_on_software_nic(argv);
-	if (!side->plugin)
-		return 0;
 	if (software_nic_preloaded() || !rdma_devices_exist())
 		set(e, "HA_NCCL_VERBS", "soft");
 	set(e, "NCCL_NET_PLUGIN", "%s", ha_self_library(plugin, sizeof(plugin), "libnccl-net-ha.so"));
-	return 0;
 }
 
 static int prepare_log(struct nccl_environment *e)
@@ -131,7 +133,7 @@ static int prepare_port_failover(struct nccl_environment *e, const struct ha_pro
 int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_options *o, const struct ha_probe *probe,
 			     char **argv)
 {
-	int err;
+	int err = 0;
 
 	*e = (struct nccl_environment){ 0 };
 	if (!probe->soft) {
@@ -139,16 +141,19 @@ int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_optio
 			return ha_fault(-EINVAL, "--hosts emulates hosts, which only softcuda can: --nccl softcuda");
 		return o->port_failover ? prepare_port_failover(e, probe) : 0;
 	}
-	err = prepare_net(e, o->net, argv);
-	if (!err)
-		err = prepare_net(e, o->versus, argv);
-	if (!err && o->port_failover)
+	if (uses_verbs(o) && !software_nic_preloaded() && !rdma_devices_exist())
+		return restart_on_software_nic(argv);
+	if (uses_verbs(o) && software_nic_preloaded())
+		strcpy(e->set, "(under softroce-run)");
+	if (o->port_failover)
 		err = prepare_port_failover(e, probe);
 	if (err)
 		return err;
-	set(e, "NCCL_SOCKET_IFNAME", "lo");
-	if (!o->net->plugin && !(o->versus && o->versus->plugin))
+	if (uses_plugin(o))
+		prepare_plugin(e);
+	else
 		set(e, "NCCL_NET_PLUGIN", "none");
+	set(e, "NCCL_SOCKET_IFNAME", "lo");
 	return prepare_log(e);
 }
 
