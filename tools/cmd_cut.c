@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, kill: hurt a software NIC from outside its
- * process; ha soft: list the software NICs of all processes of this user
+ * process
  */
 #include "softroce/control.h"
 #include "softroce/folder.h"
@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "tools/ha.h"
 #include "tools/soft_job.h"
+#include "tools/soft_name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -246,24 +247,6 @@ static void request_apply(struct sr_faults *faults, void *arg)
 		request->apply(&faults->rx, request);
 }
 
-static void entry_name(const struct sr_control_entry *entry, char *buf, size_t len)
-{
-	char address[INET6_ADDRSTRLEN];
-
-	snprintf(buf, len, "%s@%s (pid %u, job %d)", entry->page.device, sr_gid_text(entry->page.gid[0], address),
-		 entry->page.pid, (int)ha_soft_job_of((pid_t)entry->page.pid));
-}
-
-/* The folder of the control pages cannot be read; the exit status. */
-static int folder_complain(const char *command, int err)
-{
-	char folder[256];
-
-	fprintf(stderr, "ha %s: SOFTROCE_CONTROL=%s: %s; name the directory that the processes have\n", command,
-		sr_folder_path(folder, sizeof(folder)), strerror(-err));
-	return 1;
-}
-
 /* Whom a command reaches among the processes that have the device. */
 struct reach {
 	uint64_t job, pid; /* 0: not named */
@@ -345,7 +328,7 @@ static int command_apply(const struct fault_command *command, const char *select
 
 	list = sr_control_list(selector, &n);
 	if (n < 0)
-		return folder_complain(command->name, n);
+		return ha_soft_complain(command->name, n);
 	n = n ? reach_apply(command->name, selector, reach, list, n) : 0;
 	if (!n) {
 		fprintf(stderr, "ha %s: no process%s has a device '%s' open; `ha soft` lists them\n", command->name,
@@ -357,7 +340,7 @@ static int command_apply(const struct fault_command *command, const char *select
 		int err = sr_control_change(&list[i], change, request);
 		char name[128];
 
-		entry_name(&list[i], name, sizeof(name));
+		ha_soft_name(&list[i], name, sizeof(name));
 		if (err == -ESRCH)
 			printf("%s: gone\n", name);
 		else if (err)
@@ -392,107 +375,4 @@ static int fault_run(int argc, char **argv)
 int ha_cmd_cut(int argc, char **argv)
 {
 	return fault_run(argc, argv);
-}
-
-/* ---- ha soft ---- */
-
-static void direction_print(const char *name, const struct sr_fault_dir *dir)
-{
-	if (dir->blackhole)
-		printf("  %s: black hole\n", name);
-	if (dir->drop_ppm)
-		printf("  %s: drops %g %%\n", name, dir->drop_ppm / 1e4);
-	if (dir->dup_ppm)
-		printf("  %s: duplicates %g %%\n", name, dir->dup_ppm / 1e4);
-	if (dir->reorder_ppm)
-		printf("  %s: reorders %g %%\n", name, dir->reorder_ppm / 1e4);
-	if (dir->delay_ns || dir->jitter_ns)
-		printf("  %s: delays %g us, jitter %g us\n", name, dir->delay_ns / 1e3, dir->jitter_ns / 1e3);
-}
-
-static void counters_print(const struct sr_control_page *page)
-{
-	const struct sr_counters *c = &page->counters;
-	const struct sr_wire_counters *w = &page->wire;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} all[] = {
-		{ "sent_pkts", c->sent_pkts },
-		{ "rcvd_pkts", c->rcvd_pkts },
-		{ "sent_bytes", c->sent_bytes },
-		{ "rcvd_bytes", c->rcvd_bytes },
-		{ "duplicate_request", c->duplicate_request },
-		{ "out_of_seq_request", c->out_of_seq_request },
-		{ "rcvd_rnr_err", c->rcvd_rnr_err },
-		{ "send_rnr_err", c->send_rnr_err },
-		{ "rcvd_seq_err", c->rcvd_seq_err },
-		{ "ack_deferred", c->ack_deferred },
-		{ "retry_exceeded_err", c->retry_exceeded_err },
-		{ "retry_rnr_exceeded_err", c->retry_rnr_exceeded_err },
-		{ "completer_retry_err", c->completer_retry_err },
-		{ "send_err", c->send_err },
-		{ "dropped_no_qp", c->dropped_no_qp },
-		{ "dropped_bad_header", c->dropped_bad_header },
-		{ "dropped_bad_key", c->dropped_bad_key },
-		{ "dropped_link_down", c->dropped_link_down },
-		{ "dropped_wrong_peer", c->dropped_wrong_peer },
-		{ "dropped_answer", c->dropped_answer },
-		{ "dropped_bad_qkey", c->dropped_bad_qkey },
-		{ "dropped_no_receive", c->dropped_no_receive },
-		{ "dropped_message", c->dropped_message },
-		{ "refused_request", c->refused_request },
-		{ "bad_icrc", w->bad_icrc },
-		{ "runt", w->runt },
-		{ "lost_by_fault", w->lost_by_fault },
-		{ "delayed_by_fault", w->delayed_by_fault },
-		{ "send_errors", w->send_errors },
-		{ "syscalls_sent", w->syscalls_sent },
-		{ "syscalls_received", w->syscalls_received },
-	};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].value)
-			printf("  %-24s %llu\n", all[i].name, (unsigned long long)all[i].value);
-}
-
-static int soft_usage(FILE *out, int status)
-{
-	fprintf(out,
-		"usage: ha soft [DEVICE]\n"
-		"Lists the software NICs that processes of this user have open: address, process, job, state, faults, counters.\n"
-		"A job is what one process has started: its number is that process's.\n");
-	return status;
-}
-
-int ha_cmd_soft(int argc, char **argv)
-{
-	struct sr_control_entry *list;
-	int n;
-
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return soft_usage(stdout, 0);
-	if (argc > 2)
-		return soft_usage(stderr, 2);
-	list = sr_control_list(argc == 2 ? argv[1] : NULL, &n);
-	if (n < 0)
-		return folder_complain("soft", n);
-	if (!n)
-		printf("no process has a software NIC open\n");
-	for (int i = 0; i < n; i++) {
-		struct sr_control_entry *entry = &list[i];
-		int err = sr_control_refresh(entry);
-		char name[128];
-
-		if (err == -ESRCH)
-			continue;
-		entry_name(entry, name, sizeof(name));
-		printf("%s: %s%s\n", name, entry->page.dead ? "dead" : entry->page.link_up ? "up" : "down",
-		       err ? ", does not answer: old numbers" : entry->page.faults.cut ? ", cut" : "");
-		direction_print("tx", &entry->page.faults.tx);
-		direction_print("rx", &entry->page.faults.rx);
-		counters_print(&entry->page);
-	}
-	free(list);
-	return 0;
 }

@@ -55,6 +55,11 @@ two=$(sed -n "s/^soft0@\([0-9.]*\) (pid ${pids[1]},.*/\1/p" <<<"$out")
 expect 0 "$two.*: cut" "$ha" cut "soft0@$two"
 heard 2 PORT_ERR
 expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
+expect 0 '"device":"soft0".*"state":"down","cut":true,"answers":true,"counters":' "$ha" soft --json soft0
+line='^{"monotonic_ns":[0-9]*,"nics":\[{.*}]}$'
+[ "$("$ha" soft --json --every 10ms | head -n 3 | grep -c "$line")" = 3 ] || fail "three looks in a row"
+expect 2 "every takes a time from 1ms to 86400s, as in 500ms, not '1us'" "$ha" soft --every 1us
+expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
 [ "$(grep -c ': up' <<<"$out")" = 1 ] || fail "the other one stays up, soft1 is not asked for"
 expect 0 ': healed' "$ha" heal soft0
 [ "$(grep -c healed <<<"$out")" = 2 ] || fail "heal reaches both"
