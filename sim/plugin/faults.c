@@ -193,7 +193,7 @@ static void stall(struct sim_world *w, struct sim_fault *f)
 
 static void forget(struct sim_world *w, struct sim_fault *f)
 {
-	sim_host_forget(&w->host[f->host], device(w, f));
+	w->hosts->forget(&w->host[f->host], device(w, f));
 }
 
 static void doorbell(struct sim_world *w, struct sim_fault *f)
@@ -243,17 +243,17 @@ static void sick(struct sim_world *w, struct sim_fault *f)
 
 static void process_exit(struct sim_world *w, struct sim_fault *f)
 {
-	sim_host_die(&w->host[f->host], false);
+	w->hosts->die(&w->host[f->host], false);
 }
 
 static void power_off(struct sim_world *w, struct sim_fault *f)
 {
-	sim_host_die(&w->host[f->host], true);
+	w->hosts->die(&w->host[f->host], true);
 }
 
 static void quit(struct sim_world *w, struct sim_fault *f)
 {
-	sim_host_quit(&w->host[f->host]);
+	w->hosts->quit(&w->host[f->host]);
 }
 
 /* Down, up, down, ... until its time is over. */

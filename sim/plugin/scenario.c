@@ -144,11 +144,6 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
 }
 
-uint64_t sim_scenario_window(const struct sim_scenario *sc)
-{
-	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
-}
-
 /* The back-offs of the protocol: 100 ms, then twice as long each time, 30 s at most. */
 uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host)
 {

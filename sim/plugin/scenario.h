@@ -100,7 +100,10 @@ struct sim_scenario {
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed);
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out);
 /* The time in which a queue pair gives up, ns. */
-uint64_t sim_scenario_window(const struct sim_scenario *sc);
+static inline uint64_t sim_scenario_window(const struct sim_scenario *sc)
+{
+	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
+}
 /* For how long a host's connections try without any path, ns: HA_NCCL_MAX_RETRIES. */
 uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host);
 

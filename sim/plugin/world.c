@@ -17,32 +17,11 @@
 
 #define STEPS_MAX 20000000u  /* of the wire; the longest scenarios need a tenth */
 #define WATCH_NS 10000000u   /* how often a hang is looked for */
-#define START_NS 1000000000u /* the wire's clock at its creation */
 
 /* The core's log and its random numbers are a process's, not a context's; one run at a time has them. */
 static struct sim_world *current;
 static char last_lines[16][256];
 static unsigned n_last_lines;
-
-uint64_t sim_now(const struct sim_world *w)
-{
-	return sr_memwire_now(w->wire);
-}
-
-uint64_t sim_elapsed(const struct sim_world *w)
-{
-	return sim_now(w) - START_NS;
-}
-
-const char *sim_finding_name(enum sim_finding f)
-{
-	static const char *const names[SIM_FINDINGS] = {
-		"nothing", "wrong byte", "stray write", "wrong size", "hang",
-		"error",   "unprotected", "leak",	"endless",    "crash", "unsteady",
-	};
-
-	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";
-}
 
 const char *sim_mutation_name(enum sim_mutation m, const char **help)
 {
@@ -62,33 +41,6 @@ const char *sim_mutation_name(enum sim_mutation m, const char **help)
 	if ((unsigned)m < SIM_MUTATIONS)
 		return names[m];
 	return i < HA_MUTATE_COUNT ? protocol[i][0] : NULL;
-}
-
-void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
-{
-	va_list args;
-
-	if (sim_over(w))
-		return;
-	w->result.finding = finding;
-	w->result.at = sim_elapsed(w);
-	va_start(args, fmt);
-	vsnprintf(w->result.text, sizeof(w->result.text), fmt, args);
-	va_end(args);
-	sim_say(w, "FOUND %s: %s", sim_finding_name(finding), w->result.text);
-}
-
-void sim_say(const struct sim_world *w, const char *fmt, ...)
-{
-	va_list args;
-
-	if (!w->verbose)
-		return;
-	printf("%12.3f us  ", (double)sim_elapsed(w) / 1e3);
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	putchar('\n');
 }
 
 __attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned long flags, const char *file, int line,
@@ -169,7 +121,7 @@ static void on_registered(void *user)
 		h->stalled_until = (h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
 }
 
-void sim_host_forget(struct sim_host *h, struct sim_device *dev)
+static void host_forget(struct sim_host *h, struct sim_device *dev)
 {
 	while (!h->dead && h->nundo) {
 		struct sim_undo *u = &h->undo[--h->nundo];
@@ -356,7 +308,7 @@ static int host_open(struct sim_world *w, unsigned i)
 	return sr_memwire_at(w->wire, sim_now(w) + sr_rng_below(&h->rng, 10000), host_turn, h);
 }
 
-void sim_host_die(struct sim_host *h, bool power)
+static void host_die(struct sim_host *h, bool power)
 {
 	if (h->dead)
 		return;
@@ -381,7 +333,7 @@ static void context_end(struct sim_host *h)
 	h->ctx = NULL;
 }
 
-void sim_host_quit(struct sim_host *h)
+static void host_quit(struct sim_host *h)
 {
 	if (h->dead)
 		return;
@@ -482,12 +434,14 @@ static int lowest_fd(void)
 void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose, struct sim_result *result)
 {
 	int fd = lowest_fd(), err;
+	static const struct sim_host_ops hosts = { host_die, host_quit, host_forget };
 	struct sim_world *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		abort();
 	current = w;
 	n_last_lines = 0;
+	w->hosts = &hosts;
 	w->sc = *sc;
 	w->verbose = verbose;
 	w->mutation = mutation;

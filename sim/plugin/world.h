@@ -81,12 +81,23 @@ struct sim_host {
 	unsigned nundo;
 };
 
+/* What faults do to hosts. */
+struct sim_host_ops {
+	/* The process, or the machine (power), dies. */
+	void (*die)(struct sim_host *h, bool power);
+	/* It ends its context in good order, with everything still open. */
+	void (*quit)(struct sim_host *h);
+	/* A device dies and takes with it what the host has not seen. */
+	void (*forget)(struct sim_host *h, struct sim_device *dev);
+};
+
 struct sim_world {
 	struct ha_clock clock; /* first: what the cores ask for the time */
 	struct sim_scenario sc;
 	struct sr_memwire *wire;
 	struct sim_oob oob;
 	struct sim_host host[SIM_HOSTS];
+	const struct sim_host_ops *hosts;
 	struct sim_conn *conn[SIM_CONNS_MAX];
 	struct sr_rng tap_rng, random; /* random: what the core gets for nonces and sequence numbers */
 	struct sim_pool pool;
@@ -107,7 +118,7 @@ const char *sim_finding_name(enum sim_finding f);
 /* NULL behind the last; *help is NULL for the simulator's own. */
 const char *sim_mutation_name(enum sim_mutation m, const char **help);
 
-/* ---- for the parts of the simulation ---- */
+/* ---- for the parts of the simulation: report.c ---- */
 uint64_t sim_now(const struct sim_world *w);
 /* ns since the start */
 uint64_t sim_elapsed(const struct sim_world *w);
@@ -126,12 +137,5 @@ static inline void sim_mix(struct sim_world *w, uint64_t what)
 }
 /* A line of the trace (-v). */
 void sim_say(const struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* world.c: the process, or the machine, of a host dies. */
-void sim_host_die(struct sim_host *h, bool power);
-/* It ends its context in good order, with everything still open. */
-void sim_host_quit(struct sim_host *h);
-/* A device dies and takes with it what the host has not seen. */
-void sim_host_forget(struct sim_host *h, struct sim_device *dev);
 
 #endif

@@ -80,7 +80,7 @@ static bool known_family(const struct sockaddr_in6 *address)
 
 static bool port_taken(const struct sr_cm_id *id, uint16_t number)
 {
-	for (struct sr_cm_id *other = sr_cm_ids(); other; other = other->next)
+	for (struct sr_cm_id *other = sr_cm_ids; other; other = other->next)
 		if (other != id && other->chosen && other->ps == id->ps && sr_cm_portnum(&other->src) == number &&
 		    (!other->port || !id->port || other->port == id->port))
 			return true;

@@ -259,7 +259,7 @@ static uint64_t repeats_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next) {
+	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next) {
 		if (id->due && id->due <= now && !--id->tries) {
 			gave_up(id);
 		} else if (id->due && id->due <= now) {
@@ -290,7 +290,7 @@ static void answer_stranger(struct sr_cm_port *port, const uint8_t gid[16], cons
 
 static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t service)
 {
-	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
 		if (id->state == SR_CM_LISTENING && service == service_of(id, sr_cm_portnum(&id->src)) &&
 		    (!id->port || id->port == port))
 			return id;
@@ -300,7 +300,7 @@ static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t serv
 /* Whose request came before, by the peer's name for it. */
 static struct sr_cm_id *known_request(const uint8_t gid[16], const struct sr_mad *mad)
 {
-	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
 		if (id->state >= SR_CM_ASKED && id->remote_id == mad->local_id && id->tid == mad->tid &&
 		    sr_cm_is_datagram(id) == (mad->type == SR_MAD_SIDR_REQ) && !memcmp(id->gid, gid, 16))
 			return id;
@@ -436,7 +436,7 @@ static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct
 /* The id that a message is for, by our name for it and the peer's address. */
 static struct sr_cm_id *addressee(const uint8_t gid[16], uint64_t local_id)
 {
-	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
 		if (id->local_id == local_id && id->state >= SR_CM_ASKING && !memcmp(id->gid, gid, 16))
 			return id;
 	return NULL;

@@ -104,9 +104,22 @@ void sr_cm_id_free(struct sr_cm_id *id);
 void sr_cm_id_migrate(struct sr_cm_id *id, struct sr_cm_channel *to);
 bool sr_cm_is_datagram(const struct sr_cm_id *id);
 /* The ids one after another. */
-struct sr_cm_id *sr_cm_ids(void);
+extern struct sr_cm_id *sr_cm_ids;
 /* The ports, opened when first asked for. How many, or -errno. */
 int sr_cm_ports(struct sr_cm_port **ports);
+/* The last channel is closed. Without the lock: the thread takes it. */
+void sr_cm_ports_end(void);
+/* In the child of a fork: they are the parent's. */
+void sr_cm_ports_forget(void);
+
+/* What the ports' thread calls, under the lock; set before the first port is opened. */
+struct sr_cm_handlers {
+	void (*message)(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad);
+	uint64_t (*timers)(uint64_t now);
+	void (*ports_gone)(void); /* not under the lock: the thread has ended */
+	void (*follow_forks)(void);
+};
+void sr_cm_handle(const struct sr_cm_handlers *handlers);
 
 /* An event for the id's program; fill it in and push it. NULL: no memory, or nobody to hear it. */
 struct sr_cm_note *sr_cm_note(struct sr_cm_id *id, enum sr_cm_event event, int status);
@@ -114,6 +127,8 @@ void sr_cm_push(struct sr_cm_note *note);
 /* The channel's first event, the caller's to free; NULL: there is none. */
 struct sr_cm_note *sr_cm_take(struct sr_cm_channel *channel);
 void sr_cm_tell(struct sr_cm_id *id, enum sr_cm_event event, int status);
+/* Out of its channel's events, where `link` points at it. */
+void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note **link);
 
 /* ---- messages ---- */
 int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param);

@@ -38,7 +38,7 @@ hawser_fuzzer(devices softroce_front)
 hawser_fuzzer(cm softroce_front)
 if(TARGET fuzz_cm) # the manager without its ports
   target_sources(fuzz_cm PRIVATE ${CMAKE_SOURCE_DIR}/softroce/cm/connect.c ${CMAKE_SOURCE_DIR}/softroce/cm/mad.c
-    ${CMAKE_SOURCE_DIR}/softroce/cm/manager.c)
+    ${CMAKE_SOURCE_DIR}/softroce/cm/manager.c ${CMAKE_SOURCE_DIR}/softroce/cm/ids.c ${CMAKE_SOURCE_DIR}/softroce/cm/ports.c)
 endif()
 
 # Programs that nobody here wrote. The label `foreign` keeps them out of sanitizer builds: their own objects are not

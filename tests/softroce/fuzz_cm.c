@@ -97,7 +97,7 @@ static unsigned ids_count(void)
 {
 	unsigned n = 0;
 
-	for (struct sr_cm_id *id = sr_cm_ids(); id; id = id->next)
+	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
 		n++;
 	return n;
 }
@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (ids_count() > CONNECTIONS + 2 + MESSAGES)
 			abort();
 	}
-	if (!sr_cm_close(fd) || sr_cm_ids())
+	if (!sr_cm_close(fd) || sr_cm_ids)
 		abort();
 	sr_cm_early_forget();
 	return 0;

@@ -74,5 +74,5 @@ refused 2 'a time and a command' allreduce -b 8 -e 8 --duration 1s --at 1s
 refused 2 'needs --duration' allreduce -b 8 -e 8 --at 1s true
 refused 2 'needs --duration' allreduce -b 8 -e 8 --timeline "$T"
 RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 refused 2 'forked here' allreduce -b 8 -e 8 --duration 1s --at 0s true
-refused 1 'cannot write' allreduce -b 8 -e 8 --duration 50ms --timeline /nonexistent/x.json
+refused 1 'name a file in a directory that you may write to' allreduce -b 8 -e 8 --duration 50ms --timeline /nonexistent/x.json
 finish
