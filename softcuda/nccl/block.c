@@ -55,13 +55,30 @@ static void start_batch(struct block *block)
 
 typedef unsigned open_collective_fn(struct lane *lanes, const struct collective_task *task);
 
-static open_collective_fn *opener_of_algorithm(enum algorithm algorithm)
+static open_collective_fn *collnet_direct_opener(enum collective collective)
 {
-	switch (algorithm) {
+	switch (collective) {
+	case COLLECTIVE_ALL_GATHER:
+		return open_collnet_all_gather;
+	case COLLECTIVE_REDUCE_SCATTER:
+		return open_collnet_reduce_scatter;
+	default:
+		return open_collnet_all_reduce;
+	}
+}
+
+/* NULL: hosts do not have what the algorithm needs. */
+static open_collective_fn *find_opener(const struct device_function *function)
+{
+	switch (function->algorithm) {
 	case ALGORITHM_RING:
 		return open_ring;
 	case ALGORITHM_TREE:
 		return open_tree;
+	case ALGORITHM_COLLNET_CHAIN:
+		return open_collnet_chain;
+	case ALGORITHM_COLLNET_DIRECT:
+		return collnet_direct_opener(function->collective);
 	default:
 		return NULL;
 	}
@@ -88,7 +105,7 @@ static uint64_t argument_of_work(const struct work_collective *work, const struc
 static void open_collective(struct block *block, const struct work_collective *work)
 {
 	const struct device_function *function = block->function;
-	open_collective_fn *open = opener_of_algorithm(function->algorithm);
+	open_collective_fn *open = find_opener(function);
 	struct collective_task task = { .context = &block->context, .function = function, .work = work };
 	uint64_t argument = argument_of_work(work, function);
 

@@ -22,6 +22,10 @@ struct collective_task {
 
 unsigned open_ring(struct lane *lanes, const struct collective_task *task);
 unsigned open_tree(struct lane *lanes, const struct collective_task *task);
+unsigned open_collnet_chain(struct lane *lanes, const struct collective_task *task);
+unsigned open_collnet_all_reduce(struct lane *lanes, const struct collective_task *task);
+unsigned open_collnet_all_gather(struct lane *lanes, const struct collective_task *task);
+unsigned open_collnet_reduce_scatter(struct lane *lanes, const struct collective_task *task);
 
 /* The elements of the task's channel. */
 void divide_work(struct cursor *cursor, const struct collective_task *task);

@@ -16,6 +16,7 @@ void init_lane(struct lane *lane, const struct lane_context *context, enum proto
 	lane->context = context;
 	lane->protocol = protocols[protocol];
 	lane->next = next;
+	lane->move_pieces = NULL;
 	lane->work = NULL;
 	lane->broadcasts = NULL;
 	lane->input = NULL;

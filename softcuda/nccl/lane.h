@@ -31,6 +31,9 @@ enum lane_state { LANE_OPENING, LANE_RUNNING, LANE_CLOSING, LANE_DONE };
 /* The next operation of a lane; false: there is none. */
 typedef bool next_operation_fn(struct lane *lane, struct operation *operation);
 
+/* Moves the data of the current operation where it is cut into pieces; the peers are ready. */
+typedef void move_pieces_fn(struct lane *lane);
+
 /* What a channel's lanes share. */
 struct lane_context {
 	const struct kernel_comm *comm;
@@ -51,6 +54,7 @@ struct lane {
 	const struct lane_context *context;
 	const struct protocol_functions *protocol;
 	next_operation_fn *next;
+	move_pieces_fn *move_pieces;
 	const void *work; /* the work_collective or work_p2p that the lane belongs to */
 	struct work_broadcast *broadcasts;
 	struct reduction reduction;
@@ -79,6 +83,10 @@ struct protocol_functions {
 };
 
 extern const struct protocol_functions protocol_simple, protocol_ll, protocol_ll128;
+/* Slices of the Simple protocol that the lane's move_pieces fills. */
+extern const struct protocol_functions protocol_pieces;
+/* No data: the operation's count is the number of steps by which the network is told to go on. */
+extern const struct protocol_functions protocol_notify;
 
 /* Peers of a lane: `count` at most; -1 ends the list. */
 void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count, unsigned connection);

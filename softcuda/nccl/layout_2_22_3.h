@@ -19,6 +19,8 @@
 #define REDUCING_IS_DIRECT 0 /* only results may be written into user buffers of peers */
 #define P2P_LARGE_CHUNK (PTRDIFF_MAX / 2) /* one step whatever its size; the proxy divides it */
 #define AVERAGE_IS_PLAIN_DIVISOR 1 /* argument of an average: the divisor, the type says whether signed */
+#define NETWORK_STEPS(bytes) (((bytes) + (1 << 29) - 1) / (1 << 29)) /* of a CollNet that works on user buffers */
+#define NETWORK_STEPS_ARE_ROUNDS 0
 #define BROADCAST_IS_DIRECT 0
 
 #define CHANNELS_MAX 32
@@ -123,5 +125,11 @@ static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm, const s
 
 /* This version has no batches of broadcasts. */
 struct work_broadcast;
+
+/* Does a CollNet work on user buffers? */
+static inline bool network_uses_buffers(const struct work_collective *work)
+{
+	return work->registered == REGISTERED_COLLNET;
+}
 
 #endif

@@ -19,6 +19,8 @@
 #define REDUCING_IS_DIRECT 1 /* sums that are passed on may be written into user buffers of peers */
 #define P2P_LARGE_CHUNK NET_REGISTERED_CHUNK
 #define AVERAGE_IS_PLAIN_DIVISOR 0 /* argument of an average: divisor * 2 + signed */
+#define NETWORK_STEPS(bytes) ((void)(bytes), 1) /* of a CollNet that works on user buffers */
+#define NETWORK_STEPS_ARE_ROUNDS 1    /* unless ranks of a host exchange data, then a step for each round */
 #define BROADCAST_IS_DIRECT 1
 
 #define CHANNELS_MAX 64
@@ -140,6 +142,12 @@ static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm, const s
 	bool by_network = sends ? work->send_net_registered : work->recv_net_registered;
 
 	return by_network || (by_ipc && comm->is_all_nvlink);
+}
+
+/* Does a CollNet work on user buffers? */
+static inline bool network_uses_buffers(const struct work_collective *work)
+{
+	return work->net_registered;
 }
 
 #endif

@@ -30,6 +30,7 @@ struct operation {
 	ptrdiff_t source;
 	ptrdiff_t destination;
 	ptrdiff_t count; /* elements; may be 0: the counters move all the same */
+	ptrdiff_t limit; /* of a scatter or gather: elements of all peers together */
 };
 
 /* Where an algorithm stands. Counts and offsets in elements. */

@@ -5,7 +5,7 @@
  * A chunk is moved in slices; each takes `steps_per_slice` steps of every connection that takes part, also where the
  * slice is empty, for peers and proxies count steps.
  */
-#include "softcuda/nccl/lane.h"
+#include "softcuda/nccl/simple.h"
 #include "softcuda/nccl/move.h"
 #include "softcuda/nccl/shared_memory.h"
 
@@ -22,7 +22,7 @@ static void begin_simple(struct lane *lane)
 	lane->slice.size = even > smallest ? even : smallest;
 }
 
-static bool peers_are_ready(struct lane *lane)
+bool peers_are_ready(struct lane *lane)
 {
 	unsigned steps = lane->steps_per_slice;
 
@@ -37,7 +37,7 @@ static bool peers_are_ready(struct lane *lane)
 	return true;
 }
 
-static char *slot_address(const struct endpoint *endpoint)
+char *slot_address(const struct endpoint *endpoint)
 {
 	struct fifo_slot *slot;
 
@@ -116,7 +116,7 @@ static void move_slice(struct lane *lane, size_t count)
 	move_elements(&lane->reduction, &movement, count);
 }
 
-static void post_slice(struct lane *lane, size_t count)
+void post_slice(struct lane *lane, size_t count)
 {
 	unsigned steps = lane->steps_per_slice;
 

@@ -51,15 +51,40 @@ static void connect_fake_ranks(struct fake_ranks *ranks, int channel, int from, 
 	*receiver = *sender;
 }
 
+/* One direction: the two ends share nothing but the record, which the network reads and writes, too. */
+static void make_network_end(struct connection_info *info)
+{
+	uint64_t *counters = calloc(2, sizeof(*counters));
+
+	CHECK(counters != NULL);
+	info->head = &counters[0];
+	info->tail = &counters[1];
+	info->buffers[PROTOCOL_SIMPLE] = calloc(1, (size_t)buffer_bytes[PROTOCOL_SIMPLE]);
+	info->fifo = calloc(FIFO_STEPS, sizeof(*info->fifo));
+	CHECK(info->buffers[PROTOCOL_SIMPLE] && info->fifo);
+	for (unsigned i = 0; i < FIFO_STEPS; i++)
+		info->fifo[i].size = -1;
+	info->step_bytes = buffer_bytes[PROTOCOL_SIMPLE] / (int)FIFO_STEPS;
+	info->flags = CONNECTION_DIRECT_NIC;
+}
+
+void connect_fake_network(struct fake_ranks *ranks, int channel, int rank)
+{
+	struct channel_peer *peer = ranks->comms[rank]->channels[channel].peers[ranks->count];
+
+	make_network_end(&peer->send[1]);
+	make_network_end(&peer->recv[0]);
+}
+
 static void make_fake_channel(struct fake_ranks *ranks, int rank, int id)
 {
 	struct channel *channel = &ranks->comms[rank]->channels[id];
 	int n = ranks->count;
 
-	channel->peers = calloc((size_t)n, sizeof(*channel->peers));
+	channel->peers = calloc((size_t)n + 1, sizeof(*channel->peers));
 	channel->ring.user_ranks = calloc((size_t)n, sizeof(int32_t));
 	CHECK(channel->peers && channel->ring.user_ranks);
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i <= n; i++) {
 		channel->peers[i] = calloc(1, sizeof(**channel->peers));
 		CHECK(channel->peers[i] != NULL);
 	}
@@ -103,6 +128,13 @@ void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t
 	}
 }
 
+static void free_network_end(struct connection_info *info)
+{
+	free(info->head); /* with the tail */
+	free(info->buffers[PROTOCOL_SIMPLE]);
+	free(info->fifo);
+}
+
 static void free_fake_channel(struct fake_ranks *ranks, struct channel *channel)
 {
 	for (int i = 0; i < ranks->count; i++) {
@@ -115,6 +147,9 @@ static void free_fake_channel(struct fake_ranks *ranks, struct channel *channel)
 		}
 		free(channel->peers[i]);
 	}
+	free_network_end(&channel->peers[ranks->count]->send[1]);
+	free_network_end(&channel->peers[ranks->count]->recv[0]);
+	free(channel->peers[ranks->count]);
 	free(channel->peers);
 	free(channel->ring.user_ranks);
 }
@@ -197,6 +232,8 @@ void run_fake_ranks(struct fake_ranks *ranks)
 		start_block(&ranks->blocks[i / ranks->channels][i % ranks->channels],
 			    &ranks->launches[i / ranks->channels].arguments, (unsigned)(i % ranks->channels));
 	while (advance_one_round(ranks, &moved)) {
+		if (ranks->network)
+			moved |= ranks->network(ranks, ranks->network_context);
 		quiet_rounds = moved ? 0 : quiet_rounds + 1;
 		CHECK(quiet_rounds < 200); /* each block was tried hundreds of times, and none moved */
 	}

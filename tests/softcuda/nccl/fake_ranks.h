@@ -23,6 +23,9 @@ struct fake_launch {
 
 struct fake_ranks {
 	int count;
+	/* Called in each round, for what stands for a network; true: something moved. NULL: there is none. */
+	bool (*network)(struct fake_ranks *ranks, void *context);
+	void *network_context;
 	int channels;
 	uint64_t random;
 	uint32_t abort_flag;
@@ -34,6 +37,8 @@ struct fake_ranks {
 
 /* first_step: the position at which all connections start. */
 void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t first_step, uint64_t seed);
+/* Give a rank a connection to the network, to peer number `count`, in both directions. Freed with the ranks. */
+void connect_fake_network(struct fake_ranks *ranks, int channel, int rank);
 void free_fake_ranks(struct fake_ranks *ranks);
 
 /* `works` of `bytes` each, the same for all channels of the rank. */

@@ -321,6 +321,119 @@ static void test_flags_come_round(void)
 	}
 }
 
+/* Every line of every slot looks as if it had been written 2^32 steps before it will be. */
+static void age_lines(struct connection_info *info, uint64_t next_round)
+{
+	uint32_t *words = (uint32_t *)info->buffers[PROTOCOL_LL];
+	int lines_of_slot = 2048 / 16;
+
+	for (int line = 0; line < 8 * lines_of_slot; line++) {
+		uint32_t flag = (uint32_t)(next_round + (uint64_t)(line / lines_of_slot) + 1);
+
+		words[4 * line] = 0x7f000000; /* 1.7e38 */
+		words[4 * line + 1] = flag;
+		words[4 * line + 2] = 0x7f000000; /* 1.7e38 */
+		words[4 * line + 3] = flag;
+	}
+}
+
+/* Lines of old data whose flags fit again are not taken for new ones, because whole slots were cleaned in between. */
+static void run_with_old_lines(uint64_t seed)
+{
+	struct test_case small = {
+		.collective = COLLECTIVE_ALL_REDUCE,
+		.algorithm = ALGORITHM_RING,
+		.protocol = PROTOCOL_LL,
+		.type = ELEMENT_FLOAT,
+		.ranks = 2,
+		.channels = 1,
+		.first_step = 0x7ffffff0,
+		.counts = { 4 }, /* one chunk, and one without a line */
+	};
+	struct test_case large = small;
+	struct buffers of_small[2], of_large[2];
+	static struct fake_ranks ranks;
+	struct work_collective works[11];
+
+	large.counts[0] = 5000;
+	make_fake_ranks(&ranks, 2, 1, small.first_step, seed);
+	ranks.function = (struct device_function){ small.collective, small.algorithm, small.protocol, 0, small.type };
+	for (int r = 0; r < 2; r++) {
+		age_lines(&ranks.comms[r]->channels[0].peers[!r]->send[0], 0x80000000);
+		make_buffers(&small, &of_small[r], r);
+		make_buffers(&large, &of_large[r], r);
+		/* Two steps each, through those in which slots are cleaned. */
+		for (int i = 0; i < 10; i++)
+			fill_work(&small, &works[i], of_small[r].input, of_small[r].output);
+		fill_work(&large, &works[10], of_large[r].input, of_large[r].output);
+		set_fake_works(&ranks, r, WORK_COLLECTIVE, works, 11, sizeof(works[0]));
+	}
+	run_fake_ranks(&ranks);
+	for (int r = 0; r < 2; r++) {
+		check_output(&small, &of_small[r], r);
+		check_output(&large, &of_large[r], r);
+		free(of_small[r].allocated);
+		free(of_large[r].allocated);
+	}
+	free_fake_ranks(&ranks);
+}
+
+/* The order in which ranks come decides whether a receiver looks before its sender has written. */
+static void test_old_lines_are_cleaned(void)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		run_with_old_lines(seed);
+}
+
+/* What a proxy thread is told of a message of 5 bytes. */
+static void check_announcement(enum protocol protocol, int64_t bytes, uint64_t tail)
+{
+	struct test_case test = {
+		.collective = COLLECTIVE_BROADCAST,
+		.algorithm = ALGORITHM_RING,
+		.protocol = protocol,
+		.type = ELEMENT_INT8,
+		.ranks = 2,
+		.channels = 1,
+		.counts = { 5 },
+	};
+	struct fifo_slot fifo[FIFO_STEPS];
+	static struct fake_ranks ranks;
+	struct connection_info *sender;
+	struct work_collective work;
+	struct buffers buffers[2];
+
+	make_fake_ranks(&ranks, 2, 1, 0, 3);
+	ranks.function = (struct device_function){ test.collective, test.algorithm, protocol, 0, test.type };
+	sender = &ranks.comms[ROOT]->channels[0].peers[!ROOT]->send[0];
+	memset(fifo, 0, sizeof(fifo));
+	sender->fifo = fifo;
+	for (int r = 0; r < 2; r++) {
+		make_buffers(&test, &buffers[r], r);
+		fill_work(&test, &work, buffers[r].input, buffers[r].output);
+		set_fake_works(&ranks, r, WORK_COLLECTIVE, &work, 1, sizeof(work));
+	}
+	run_fake_ranks(&ranks);
+	CHECK_INT(fifo[0].size, bytes);
+	CHECK_INT(*sender->tail, tail);
+	if (protocol == PROTOCOL_LL128) { /* all lines of the group carry the flag */
+		for (int line = 0; line < 16; line++)
+			CHECK_INT(((uint64_t *)sender->buffers[protocol])[line * 16 + 15], 1);
+	}
+	for (int r = 0; r < 2; r++) {
+		check_output(&test, &buffers[r], r);
+		free(buffers[r].allocated);
+	}
+	free_fake_ranks(&ranks);
+}
+
+static void test_announcements(void)
+{
+	check_announcement(PROTOCOL_SIMPLE, 5, 1);
+	check_announcement(PROTOCOL_LL, 16, 0); /* one line; its flags tell, not the tail */
+	check_announcement(PROTOCOL_LL128, 16 * 128, 1);
+}
+
 #define P2P_MAX 40000
 
 static char p2p_byte(int from, int to, size_t index)
@@ -452,6 +565,8 @@ int main(void)
 	test_trees();
 	test_types_and_operators();
 	test_flags_come_round();
+	test_old_lines_are_cleaned();
+	test_announcements();
 	test_p2p();
 	test_broadcasts();
 	return 0;
