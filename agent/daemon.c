@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/daemon.h"
 
+#include "agent/alias.h"
 #include "agent/dump.h"
 #include "agent/rule_file.h"
 #include "base/clock.h"
@@ -30,7 +31,7 @@ static int complain(const char *what, const char *why)
 static const char *folder_error(int err)
 {
 	if (err == -EPERM)
-		return "the directory is another user's, or others may write to it; remove it or name another";
+		return "the directory is another user's, or others may write to it; remove it, or name another with --socket and --hints and in the jobs' HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS";
 	if (err == -EBUSY)
 		return "another agent runs there";
 	return strerror(-err);
@@ -95,6 +96,23 @@ static int sockets_open(struct ha_daemon *d)
 	return err ? complain("the control socket", strerror(-err)) : 0;
 }
 
+/* Without the link our own plugins find us all the same: no reason to end. */
+static void alias_ensure(struct ha_daemon *d)
+{
+	const char *alias = d->options.alias;
+	int err;
+
+	if (!alias || d->alias_refused)
+		return;
+	err = ha_alias_ensure(alias, d->folder.path);
+	if (!err)
+		return;
+	d->alias_refused = true;
+	HA_WARN("agent", "%s cannot lead to %s: %s. Programs that look only there do not find this agent, hawser's plugin does; "
+		"remove what is there and start the agent again",
+		alias, d->folder.path, err == -EEXIST ? "something else has that name" : strerror(-err));
+}
+
 /* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find it. */
 static void restore(struct ha_daemon *d)
 {
@@ -104,6 +122,7 @@ static void restore(struct ha_daemon *d)
 	const char *name;
 	int fd, err = 0;
 
+	alias_ensure(d);
 	if (hints && registration && control)
 		return;
 	d->restored++;
@@ -240,6 +259,7 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 		ha_daemon_close(d);
 		return err;
 	}
+	alias_ensure(d);
 	HA_INFO("agent", "registration at %s, hints at %s (%s, %u flows), policy %s, metrics on port %u",
 		options->socket,
 		options->hints, d->page.inherited ? "taken over" : "new", d->slots.used,

@@ -16,6 +16,7 @@ struct ha_daemon_options {
 	const char *policy;  /* ha_advisor_open */
 	const char *users;   /* ha_users_parse */
 	const char *metrics; /* ADDRESS:PORT, or "none" */
+	const char *alias;   /* a link to the socket's directory (alias.h); NULL = none */
 	const char *sysfs;   /* root; "" = the live system */
 	unsigned look_ms;    /* between two looks at counters or the file */
 	unsigned most;	     /* registration sockets at once */
@@ -38,6 +39,7 @@ struct ha_daemon {
 	uint64_t started, next_look, next_sweep; /* ns of CLOCK_MONOTONIC */
 	uint64_t beats, restored; /* restored: how often removed files were made again */
 	int stop;
+	bool alias_refused; /* said once */
 };
 
 #define HA_AGENT_CONTROL "control" /* beside the registration socket */

@@ -13,11 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/config_entry.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "include/mpib_agent_iface.h"
 
 #define ELSEWHERE_MAX 64 /* variables of the other programs */
 
@@ -144,10 +147,32 @@ int ha_config_timeout(const struct ha_config *config)
 	return config->qp_timeout;
 }
 
+bool ha_config_folder_trusted(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	return st.st_uid == 0 || st.st_uid == geteuid();
+}
+
+/* Anybody can make /tmp/mpib, and only root /run/mpib: the second is where a host's agent is, when there is one. */
+static void agent_paths_choose(struct ha_config *config)
+{
+	if (ha_config_folder_trusted(HA_CONFIG_AGENT_FOLDER))
+		return;
+	if (!ha_config_is_set(config, HA_CFG_agent_socket))
+		strcpy(config->agent_socket, MPIB_AGENT_SOCK_PATH);
+	if (!ha_config_is_set(config, HA_CFG_agent_hints))
+		strcpy(config->agent_hints, MPIB_HINT_SHM_PATH);
+}
+
 /* Rules between variables. */
 static void rules_apply(struct ha_config *config)
 {
 	int least = rto_least_ms(config);
+
+	agent_paths_choose(config);
 
 	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) && ha_config_is_set(config, HA_CFG_qp_timeout) &&
 	    config->force_ib_timeout != config->qp_timeout)

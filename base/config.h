@@ -55,6 +55,11 @@ enum ha_socket_family { HA_SOCKET_ANY, HA_SOCKET_INET, HA_SOCKET_INET6 };
 /* Returns the text of a variable, or NULL when it is not set. The text must live until the next call. */
 typedef const char *(*ha_config_get_fn)(void *user, const char *name);
 
+/* Where root's agent puts its socket and its hints. */
+#define HA_CONFIG_AGENT_FOLDER "/run/mpib"
+/* A directory, no link, that is root's or ours and that nobody else may write to. */
+bool ha_config_folder_trusted(const char *path);
+
 /* Every default. */
 void ha_config_defaults(struct ha_config *config);
 /* Defaults, then what `get` knows. A nonsense value is one warning and the default. Returns how many were rejected. */

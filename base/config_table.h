@@ -120,10 +120,12 @@ X(INT, mpib_island_prefix_len, "MPIB_ISLAND_PREFIX_LEN", 24, 0, 128, "", NOW, RA
 X(STR, mpib_oob_if, "MPIB_OOB_IF", 0, 0, 0, "", NOW, RAILS,
   "The control interface in fused mode. Wins over NCCL_SOCKET_IFNAME.")
 
-X(STR, agent_socket, "HA_NCCL_AGENT_SOCKET", 0, 0, 0, "/tmp/mpib/agent.sock", NOW, RAILS,
-  "Where ha-agent listens for registrations; its control socket for `ha agent` lies beside it.")
-X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/tmp/mpib/hints", NOW, RAILS,
-  "The file of 4112 bytes in which ha-agent gives its hints.")
+X(STR, agent_socket, "HA_NCCL_AGENT_SOCKET", 0, 0, 0, "/run/mpib/agent.sock", NOW, RAILS,
+  "Where ha-agent listens for registrations; its control socket for `ha agent` lies beside it. Not set, and no directory /run/mpib of "
+  "root's or this user's: /tmp/mpib/agent.sock, MPIB's own place.")
+X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/run/mpib/hints", NOW, RAILS,
+  "The file of 4112 bytes in which ha-agent gives its hints; root's or this user's, else it is not read. Not set, and no directory "
+  "/run/mpib of root's or this user's: /tmp/mpib/hints.")
 X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", NOW, RAILS,
   "Milliseconds that the agent's heart, which beats every 100 ms, may stand still before its hints are no longer believed.")
 

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where MPIB's document puts them. */
 #define MPIB_AGENT_SOCK_PATH "/tmp/mpib/agent.sock"
 #define MPIB_HINT_SHM_PATH "/tmp/mpib/hints"
 

@@ -39,11 +39,18 @@ static int usage(FILE *out)
 static int hints_read(const char *path, struct mpib_hint_shm *shm)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
 	ssize_t n;
 
 	if (fd < 0) {
 		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_HINTS where its file is\n", path,
 			strerror(errno));
+		return 1;
+	}
+	if (!fstat(fd, &st) && st.st_uid != 0 && st.st_uid != geteuid()) {
+		fprintf(stderr, "ha agent: %s: it is another user's (%u): no plugin reads it; remove it, or name another in "
+			"HA_NCCL_AGENT_HINTS\n", path, (unsigned)st.st_uid);
+		close(fd);
 		return 1;
 	}
 	n = pread(fd, shm, sizeof(*shm), 0);

@@ -165,6 +165,14 @@ agent dump
 [ $STATUS -eq 1 ] && grep -q 'does not answer' "$TMP/err" || fail "dump of a hanging agent"
 kill -CONT $PID
 
+# a file of another owner is shown to nobody, as plugins do not read it
+if [ "$(id -u)" = 0 ]; then
+	cp "$HA_NCCL_AGENT_HINTS" "$TMP/foreign"
+	chown 12345 "$TMP/foreign"
+	HA_NCCL_AGENT_HINTS=$TMP/foreign agent show
+	[ $STATUS -eq 1 ] && grep -q "foreign: it is another user's (12345): no plugin reads it" "$TMP/err" || fail "hints of another owner"
+fi
+
 # a restart keeps the rules by hand, the slot and its share
 kill -9 $PID
 wait $PID 2>/dev/null

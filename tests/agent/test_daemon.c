@@ -217,6 +217,72 @@ static void users(struct rig *r)
 	CHECK_INT(rig_fail(r, "--users", "no-such-user-here", NULL), 2);
 }
 
+static void wait_for_link(const char *path, const char *target)
+{
+	char at[128];
+	ssize_t n = -1;
+
+	for (int i = 0; i < 600; i++) {
+		n = readlink(path, at, sizeof(at) - 1);
+		if (n > 0)
+			break;
+		rig_sleep(100);
+	}
+	CHECK(n > 0);
+	at[n] = 0;
+	CHECK_TEXT(at, target);
+}
+
+static bool log_has(const struct rig *r, const char *words)
+{
+	static char text[65536];
+	int fd = open(r->log, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, words);
+}
+
+/*
+ * The path of MPIB's document leads to the agent's directory, wherever that is; who has squatted it keeps it, and the
+ * agent serves all the same.
+ */
+static void alias(struct rig *r)
+{
+	char dir[128], link[128], file[160];
+	struct stat st;
+
+	snprintf(dir, sizeof(dir), "%s/mpib", r->top);
+	snprintf(link, sizeof(link), "%s/alias", r->top);
+	snprintf(file, sizeof(file), "%s/hints", link);
+	rig_start(r, "--alias", link, NULL);
+	wait_for_link(link, dir);
+	CHECK(!stat(file, &st) && st.st_size == 4112);
+	/* a cleaner of /tmp */
+	CHECK(!unlink(link));
+	wait_for_link(link, dir);
+	rig_stop(r, SIGTERM);
+	rig_start(r, "--alias", link, NULL);
+	wait_for_link(link, dir);
+	CHECK(!log_has(r, "something else has that name"));
+	rig_stop(r, SIGTERM);
+	CHECK(!unlink(link));
+	CHECK(!mkdir(link, 0777));
+	rig_start(r, "--alias", link, NULL);
+	CHECK_INT(rig_number(r, "slots_used"), 0);
+	CHECK(log_has(r, "something else has that name"));
+	CHECK(!lstat(link, &st) && S_ISDIR(st.st_mode));
+	rig_stop(r, SIGTERM);
+	CHECK(!rmdir(link));
+	/* a link somewhere else is not ours */
+	CHECK(!symlink("/nonexistent", link));
+	rig_start(r, "--alias", link, NULL);
+	wait_for_link(link, "/nonexistent");
+	rig_stop(r, SIGTERM);
+}
+
 static void directories_that_are_not_ours(struct rig *r)
 {
 	char dir[128], other[128], hints[128];
@@ -332,6 +398,7 @@ int main(int argc, char **argv)
 	sockets_of_one_process_are_bounded(&r);
 	CHECK_INT(rig_stop(&r, SIGTERM), 0);
 	directories_that_are_not_ours(&r);
+	alias(&r);
 	one_agent_at_a_time(&r);
 	removed_files_come_back(&r);
 	called_wrongly(&r);

@@ -3,6 +3,7 @@
 #include "base/config.h"
 
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -271,6 +272,40 @@ static void the_page_is_current(const char *path)
 	fclose(out);
 }
 
+/* Anybody can make /tmp/mpib: the agent is looked for in a directory that only root can have made, when there is one. */
+static void the_agents_directory_is_not_squatted(void)
+{
+	char folder[] = "/tmp/hawser-config-XXXXXX", link[64];
+	struct ha_config c;
+	bool run = ha_config_folder_trusted("/run/mpib");
+
+	unsetenv("HA_NCCL_AGENT_SOCKET");
+	unsetenv("HA_NCCL_AGENT_HINTS");
+	ha_config_load_env(&c);
+	CHECK_TEXT(c.agent_socket, run ? "/run/mpib/agent.sock" : "/tmp/mpib/agent.sock");
+	CHECK_TEXT(c.agent_hints, run ? "/run/mpib/hints" : "/tmp/mpib/hints");
+	setenv("HA_NCCL_AGENT_HINTS", "/elsewhere/hints", 1);
+	ha_config_load_env(&c);
+	CHECK_TEXT(c.agent_hints, "/elsewhere/hints");
+	CHECK_TEXT(c.agent_socket, run ? "/run/mpib/agent.sock" : "/tmp/mpib/agent.sock");
+
+	CHECK(mkdtemp(folder));
+	snprintf(link, sizeof(link), "%s.link", folder);
+	CHECK(ha_config_folder_trusted(folder));
+	CHECK(!symlink(folder, link));
+	CHECK(!ha_config_folder_trusted(link));
+	CHECK(!unlink(link));
+	CHECK(!chmod(folder, 0777));
+	CHECK(!ha_config_folder_trusted(folder));
+	CHECK(!chmod(folder, 0700));
+	if (!geteuid()) {
+		CHECK(!chown(folder, 12345, 0));
+		CHECK(!ha_config_folder_trusted(folder));
+	}
+	CHECK(!rmdir(folder));
+	CHECK(!ha_config_folder_trusted(folder));
+}
+
 int main(int argc, char **argv)
 {
 	CHECK_INT(argc, 2);
@@ -284,5 +319,6 @@ int main(int argc, char **argv)
 	the_forced_timeout_wins();
 	misspelt_names_are_told();
 	the_page_is_current(argv[1]);
+	the_agents_directory_is_not_squatted();
 	return 0;
 }
