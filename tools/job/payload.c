@@ -41,6 +41,8 @@ static int common_exponent(const struct ha_payload *p, uint64_t index)
 {
 	int limit = scale_limit(p->type);
 
+	if (p->one_scale)
+		return 0;
 	return (int)(hash(p->seed, COMMON_RANK, index) & (uint64_t)(2 * limit - 1)) - limit;
 }
 

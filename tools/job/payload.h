@@ -29,6 +29,7 @@ struct ha_payload {
 	enum ha_redop redop;
 	int ranks;
 	bool divides_first; /* avg multiplies a contribution by 1/ranks before it adds, as NCCL does with floating types */
+	bool one_scale; /* all elements of a sum have one exponent: it is exact with block exponents, too */
 	const void *file; /* NULL: pseudo-random */
 	size_t file_count; /* elements of the file */
 };

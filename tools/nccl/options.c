@@ -17,6 +17,7 @@ enum {
 	OPT_VERSUS,
 	OPT_ROUNDS,
 	OPT_PORT_FAILOVER,
+	OPT_ONE_SCALE,
 };
 
 static const struct ha_option table[] = {
@@ -30,6 +31,8 @@ static const struct ha_option table[] = {
 	{ "net", OPT_NET, "NAME", "hawser, ib (NCCL's own), socket (on softcuda hawser, else what NCCL takes)" },
 	{ "vs", OPT_VERSUS, "NAME", "take turns with this transport, in the same processes; both and their ratios" },
 	{ "rounds", OPT_ROUNDS, "N", "how often the two take turns in the measured iterations (5)" },
+	{ "one-scale", OPT_ONE_SCALE, NULL,
+	  "data whose sums are exact in a switch that adds with block exponents, too (CollNet)" },
 	{ "port-failover", OPT_PORT_FAILOVER, NULL, "with --net ib: NCCL's failover between the ports of a fused NIC" },
 };
 
@@ -93,6 +96,9 @@ static bool option_take(void *context, int value, const char *text)
 		return ha_parse_check(o->versus != NULL, "hawser, ib or socket");
 	case OPT_ROUNDS:
 		return ha_int_parse(text, 1, NCCL_ROUNDS_MOST, &o->rounds);
+	case OPT_ONE_SCALE:
+		o->one_scale = true;
+		return true;
 	case OPT_PORT_FAILOVER:
 		o->port_failover = true;
 		return true;

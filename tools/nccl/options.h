@@ -30,6 +30,7 @@ struct nccl_options {
 	int rounds; /* how often two transports take turns */
 	enum nccl_registration registration;
 	bool blocking; /* each iteration is waited for */
+	bool one_scale; /* of the payload (tools/job/payload.h) */
 	bool port_failover; /* of NCCL's IB transport */
 };
 

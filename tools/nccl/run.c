@@ -64,6 +64,7 @@ struct ha_payload nccl_run_payload(const struct nccl_run *run, uint64_t seed)
 		.redop = run->redop,
 		.ranks = run->bench->gpus.ranks,
 		.divides_first = true,
+		.one_scale = run->bench->options->one_scale,
 	};
 }
 

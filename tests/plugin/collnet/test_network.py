@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""CollNet over the daemons themselves: `ha perf collnet` drives the plugin as NCCL's proxy does, its ranks are clients of living ha-backends.
+"""CollNet over the daemons themselves: `ha perf collnet` drives the plugin as NCCL's proxy does, or NCCL itself drives it (`ha nccl`); the ranks are
+clients of real ha-backends.
 
 Sums follow each other, and every element of every one is verified; the rails are the software NIC's. In the middle something is killed. Nobody may hang, the
 ranks must go on over their rails, and return to the switch when it is back.
 
-Usage: test_network.py BUILD memif|packet|xdp SCENARIO     scenarios are the functions below; as root, but for memif
+Usage: test_network.py BUILD memif|packet|xdp SCENARIO [NCCL-VERSION]     scenarios are the functions below; as root, but for memif
 """
+import json
 import os
 import re
 import signal
@@ -23,20 +25,41 @@ FINISHED = "are finished over the rails"
 
 
 class Ranks:
-    """`ha perf collnet`, each rank a process of its own, spread over the hosts."""
+    """`ha perf collnet`, or `ha nccl all_reduce` by NCCL's chain over CollNet; each rank a process of its own, spread over the hosts."""
+
+    version = None  # of NCCL; None: `ha perf`
 
     def __init__(self, network, n, size="3M", silence_ms=15000):
         self.network, self.n = network, n
         one, two = divmod(os.getpid() % 62500, 250)  # an address and subnets that no other test can choose
         for r in range(n):
-            network.start("rank%d" % r, network.build + "/ha", "perf", "collnet", "--ranks", str(n), "--rank", str(r), "--rendezvous", "127.177.%d.%d:20000" % (one, two + 1),
-                          "-b", size, "-e", size, "--buffsize", "40M", "--duration", "600s",
+            network.start("rank%d" % r, network.build + "/ha", *self.command(), "--ranks", str(n), "--rank", str(r), "--rendezvous", "127.177.%d.%d:20000" % (one, two + 1),
+                          "-b", size, "-e", size, "--duration", "600s", "--json=" + self.report(r),
                           env={"HA_NCCL_VERBS": "soft", "SOFTROCE_DEVICES": "127.175.%d.0/24,127.176.%d.0/24" % (two, two), "NCCL_DEBUG": "INFO", "HA_NCCL_DEBUG": "",
-                               "NCCL_COLLNET_ENABLE": "1", "NETCCL_BACKEND": network.socket(r % network.hosts), "HA_NCCL_COLLNET_TIMEOUT_MS": str(silence_ms)})
+                               "NCCL_COLLNET_ENABLE": "1", "NETCCL_BACKEND": network.socket(r % network.hosts), "HA_NCCL_COLLNET_TIMEOUT_MS": str(silence_ms),
+                               **self.environment(r)})
+
+    def command(self):
+        return ["nccl", "all_reduce", "--nccl", self.version, "--net", "hawser", "--one-scale", "-T", "120"] if self.version else ["perf", "collnet", "--buffsize", "40M"]
+
+    def environment(self, r):
+        # One GPU on each emulated host, so that every sum goes over CollNet; NCCL's own log comes to where the rank's other lines are.
+        return {"NCCL_ALGO": "CollnetChain", "NCCL_PROTO": "Simple", "NCCL_HOSTID": "%s-%d" % (self.network.top, r), "NCCL_DEBUG_SUBSYS": "INIT,NET,TUNING",
+                "NCCL_DEBUG_FILE": self.network.path("rank%d.log" % r) + ".nccl"} if self.version else {}
+
+    def report(self, r):
+        return self.network.path("rank%d.json" % r)
 
     def said(self, r):
-        with open(self.network.path("rank%d.log" % r), errors="replace") as f:
-            return f.read()
+        text = ""
+        for name in ("rank%d.log" % r, "rank%d.log.nccl" % r):
+            if os.path.exists(self.network.path(name)):
+                with open(self.network.path(name), errors="replace") as f:
+                    text += f.read()
+        return text
+
+    def essence(self, r):
+        return "\n".join(line for line in self.said(r).splitlines() if "Bytes -> Algo" not in line)[-6000:]
 
     def count(self, text):
         return [self.said(r).count(text) for r in range(self.n)]
@@ -46,7 +69,7 @@ class Ranks:
         end = time.monotonic() + PATIENCE
         while min(self.count(text)) < times:
             for r in range(self.n):
-                assert self.network.processes["rank%d" % r].poll() is None, "rank %d has ended:\n%s" % (r, self.said(r)[-2000:])
+                assert self.network.processes["rank%d" % r].poll() is None, "rank %d has ended:\n%s" % (r, self.essence(r))
             assert time.monotonic() < end, "'%s' %s times, not %d" % (text, self.count(text), times)
             time.sleep(0.02)
 
@@ -73,16 +96,22 @@ class Ranks:
         assert (self.count(LEFT), self.count(MADE)) == before, "the switch was left"
 
     def end(self):
-        """In order: rank 0 tells the others."""
+        """In order: rank 0 tells the others. Before the measured time begins, ^C would end it at once."""
+        limit = time.monotonic() + PATIENCE
+        while self.version and self.said(0).count("Bytes -> Algo") < 20:
+            assert time.monotonic() < limit, "the ranks do not begin"
+            time.sleep(0.02)
         self.network.processes["rank0"].send_signal(signal.SIGINT)
         for r in range(self.n):
             p = self.network.processes.pop("rank%d" % r)
-            assert p.wait(timeout=PATIENCE) == 0, "rank %d ended with %d:\n%s" % (r, p.returncode, self.said(r)[-2000:])
-        text = self.said(0)
-        assert "# Out of bounds values : 0 OK" in text, text[-2000:]
-        row = re.search(r"^ +\d+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+) +(\d+) +0$", text, re.M)
-        assert row and int(row[3]) >= self.n, text[-2000:]
-        return "%s sums verified by all ranks together, none wrong; the longest took %s ms; on the switch %d times" % (row[3], row[1], self.count(MADE)[0])
+            assert p.wait(timeout=PATIENCE) == 0, "rank %d ended with %d:\n%s" % (r, p.returncode, self.essence(r))
+        with open(self.report(0)) as f:
+            row = json.load(f)["results"][0]
+        assert row["wrong"] == 0 and row["verified_iters"] >= self.n, row
+        if self.version:
+            assert re.search(r"Algo (COLLNET_CHAIN|3) ", self.said(0)), "NCCL did not use CollNet"
+        return "%d sums verified by all ranks together, none wrong; the longest took %.1f ms; on the switch %d times" % (
+            row["verified_iters"], row["max_us"] / 1e3, self.count(MADE)[0])
 
 
 def loss(network):
@@ -148,7 +177,12 @@ def controller(network):
 
 
 def main():
-    build, kind, name = os.path.abspath(sys.argv[1]), *sys.argv[2:]
+    build, kind, name = os.path.abspath(sys.argv[1]), *sys.argv[2:4]
+    if len(sys.argv) > 4:
+        Ranks.version = sys.argv[4]
+        if not os.path.exists("%s/softcuda/nccl-%s/libnccl.so.2" % (build, Ranks.version)):
+            print("skipped: NCCL %s is not there; `scripts/install-deps nccl-all` fetches it" % Ranks.version)
+            return 77
     fault = {"loss": "loss=0.01" if kind == "xdp" else "loss=0.01,duplicate=0.01,reorder=0.01,seed=7"}.get(name, "")
     with daemons.Network(build, kind, 4 if kind == "xdp" else 2, fault) as network:
         begin = time.monotonic()
