@@ -20,8 +20,7 @@ install: all ## what was built into PREFIX (/usr/local): plugin, ha, software NI
 deb: all ## the software NIC alone as a Debian package, in build/
 	@scripts/deb build build
 
-demo: all ## the main job: four ranks all-reduce over the software NIC through the plugin; a cable is cut
-	@scripts/install-deps demo
+demo: ## the main job: NCCL's own all-reduce over the plugin and the software NIC; a cable is cut, also under NCCL's own IB transport
 	@scripts/demo
 
 demo-ina: ## reduction in the network: controller, switch and four hosts in network namespaces; packets are lost, switch, rank and backend are killed (root)
