@@ -58,24 +58,24 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 /* The NIC, which may send it again and again, reads a slot until its write is complete. */
 static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 {
-	return k->mails_out < HA_MAILS || (int32_t)(r->sq_retired - k->mail_mark[k->mails_out % HA_MAILS]) >= 0;
+	return k->mail.out < HA_MAILS || (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_MAILS]) >= 0;
 }
 
 int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	unsigned slot = k->mails_out % HA_MAILS;
+	unsigned slot = k->mail.out % HA_MAILS;
 	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
 	int err;
 
 	if (!ha_rail_room(r) || !slot_free(k, r))
 		return -EAGAIN;
-	mail->number = ++k->mails_out;
+	mail->number = ++k->mail.out;
 	mail->length = m->header.length;
 	memcpy(mail->body, m, m->header.length);
 	mail->check = ha_wire_mail_sum(mail);
 	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
-	k->mail_mark[slot] = r->sq_posted;
+	k->mail.mark[slot] = r->sq_posted;
 	return err;
 }
 
@@ -92,7 +92,7 @@ bool ha_mail_waiting(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_MAILS; n++)
-			if (number_of(&board->mail[i][n]) > b->ctl[i].mails_in)
+			if (number_of(&board->mail[i][n]) > b->ctl[i].mail.in)
 				return true;
 	return false;
 }
@@ -116,9 +116,9 @@ static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from
 	union ha_message m;
 	struct ha_mail mail;
 
-	if (number_of(from) <= k->mails_in || !copy_mail(from, &mail) || mail.number <= k->mails_in)
+	if (number_of(from) <= k->mail.in || !copy_mail(from, &mail) || mail.number <= k->mail.in)
 		return;
-	k->mails_in = mail.number;
+	k->mail.in = mail.number;
 	memcpy(&m, mail.body, mail.length);
 	if (mail.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
 	    !ha_wire_check_message(&m, mail.length))
@@ -131,5 +131,5 @@ void ha_mail_read(struct ha_bundle *b, ha_message_taker take)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_MAILS; n++) /* the older first */
-			read_one(b, i, &board->mail[i][(b->ctl[i].mails_in + n) % HA_MAILS], take);
+			read_one(b, i, &board->mail[i][(b->ctl[i].mail.in + n) % HA_MAILS], take);
 }

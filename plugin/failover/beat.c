@@ -44,8 +44,8 @@ static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
-	k->beat_mark = err ? r->sq_posted - (b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal) : r->sq_posted;
-	k->beat_sent_at = now;
+	k->beat.mark = err ? r->sq_posted - (b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal) : r->sq_posted;
+	k->beat.sent_at = now;
 }
 
 /* The same two ports. */
@@ -62,8 +62,8 @@ void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r)
 
 			if (o == r || o->state != HA_RAIL_UP || !same_path(o, r))
 				continue;
-			other->ctl[i].doubted = true;
-			other->ctl[i].look_at = 0;
+			other->ctl[i].beat.doubted = true;
+			other->ctl[i].beat.look_at = 0;
 			ha_due_now(other);
 		}
 }
@@ -76,20 +76,20 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	bool data = b->weight[r->index] || (b->moves && r->index < b->ndata);
 	uint64_t patience = data ? b->rto.rto_ns : MISSES * heartbeat_ns(b), doubted = b->rto.rto_ns / DOUBTED_PART;
 	/* A sender's data asks for its end by itself. */
-	uint64_t asked = b->is_send && data ? 0 : k->beat_sent_at;
-	uint64_t still = now - (k->still_since > asked ? k->still_since : asked);
+	uint64_t asked = b->is_send && data ? 0 : k->beat.sent_at;
+	uint64_t still = now - (k->beat.still_since > asked ? k->beat.still_since : asked);
 
 	if (!(b->flags & HA_FLAG_LIVES))
 		return; /* without failover the queue pair alone decides */
-	if (!k->beat_sent_at)
+	if (!k->beat.sent_at)
 		return;
-	if (still >= patience && k->misses >= MISSES) { /* looks count, not time alone: who was stopped has not looked */
+	if (still >= patience && k->beat.misses >= MISSES) { /* looks count, not time alone: who was stopped has not looked */
 		ha_rail_suspect(b, r, data ? HA_CAUSE_TIMEOUT : HA_CAUSE_HEARTBEAT,
 				"nothing moves for %.0f ms; %u work requests are outstanding", (double)still / 1e6,
 				r->sq_posted - r->sq_retired);
 		if (data)
 			ha_beat_silence(b, r);
-	} else if (k->doubted && still >= doubted && k->misses >= DOUBTED_MISSES) {
+	} else if (k->beat.doubted && still >= doubted && k->beat.misses >= DOUBTED_MISSES) {
 		ha_rail_suspect(b, r, HA_CAUSE_SIBLING, "another connection has proved its path silent, and nothing moves here for %.0f ms; "
 				"%u work requests are outstanding", (double)still / 1e6, r->sq_posted - r->sq_retired);
 	}
@@ -100,8 +100,8 @@ bool ha_beat_missing(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->ctl[i];
 
-		if (b->rail[i].state == HA_RAIL_UP && b->weight[i] && k->beat_sent_at && k->misses >= MISSING &&
-		    k->looked_at - k->still_since >= b->rto.rto_ns / MISSING_PART)
+		if (b->rail[i].state == HA_RAIL_UP && b->weight[i] && k->beat.sent_at && k->beat.misses >= MISSING &&
+		    k->beat.looked_at - k->beat.still_since >= b->rto.rto_ns / MISSING_PART)
 			return true;
 	}
 	return false;
@@ -113,17 +113,17 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t soon = b->rto.rto_ns / LOOKS;
-	bool moved = r->sq_retired != k->retired_seen, idle = r->sq_posted == r->sq_retired;
+	bool moved = r->sq_retired != k->beat.retired_seen, idle = r->sq_posted == r->sq_retired;
 
 	/* A path on which something was answered a moment ago is sound, whatever others say. */
 	if (moved || idle)
-		k->doubted = false;
-	if (moved || idle || (k->idle_seen && now - k->looked_at > 2 * soon))
-		k->still_since = now;
-	k->retired_seen = r->sq_retired;
-	k->idle_seen = idle;
-	k->looked_at = now;
-	k->look_at = moved || !idle ? now + soon : UINT64_MAX;
+		k->beat.doubted = false;
+	if (moved || idle || (k->beat.idle_seen && now - k->beat.looked_at > 2 * soon))
+		k->beat.still_since = now;
+	k->beat.retired_seen = r->sq_retired;
+	k->beat.idle_seen = idle;
+	k->beat.looked_at = now;
+	k->beat.look_at = moved || !idle ? now + soon : UINT64_MAX;
 	return !moved && !idle;
 }
 
@@ -134,26 +134,26 @@ void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	bool still;
 
 	still = look(b, r, now);
-	if (k->beat_sent_at && (int32_t)(r->sq_retired - k->beat_mark) >= 0)
-		k->beat_sent_at = 0;
+	if (k->beat.sent_at && (int32_t)(r->sq_retired - k->beat.mark) >= 0)
+		k->beat.sent_at = 0;
 	if (interval > b->rto.rto_ns / 4)
 		interval = b->rto.rto_ns / 4;
-	if (now >= k->beat_at || (still && !k->beat_sent_at)) {
-		if (!k->beat_sent_at) {
-			k->misses = 0;
+	if (now >= k->beat.at || (still && !k->beat.sent_at)) {
+		if (!k->beat.sent_at) {
+			k->beat.misses = 0;
 			beat(b, r, now);
-			k->idle_seen = false; /* its own word is outstanding since now */
+			k->beat.idle_seen = false; /* its own word is outstanding since now */
 			if (r->index == b->first)
 				ha_gate_arm(b);
 		} else {
-			k->misses++;
+			k->beat.misses++;
 		}
-		k->beat_at = now + interval;
+		k->beat.at = now + interval;
 	}
-	if (k->look_at > k->beat_at)
-		k->look_at = k->beat_at;
-	if (k->look_at > k->still_since + b->rto.rto_ns && now < k->still_since + b->rto.rto_ns)
-		k->look_at = k->still_since + b->rto.rto_ns;
+	if (k->beat.look_at > k->beat.at)
+		k->beat.look_at = k->beat.at;
+	if (k->beat.look_at > k->beat.still_since + b->rto.rto_ns && now < k->beat.still_since + b->rto.rto_ns)
+		k->beat.look_at = k->beat.still_since + b->rto.rto_ns;
 	judge(b, r, now);
-	ha_due(b, k->look_at);
+	ha_due(b, k->beat.look_at);
 }

@@ -22,8 +22,8 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	if (!b->is_send && !(b->flags & HA_FLAG_MOVES))
 		return true;
 	if (ha_device_usable(r->dev))
-		return k->attempts < (b->active ? STAY_TRIES : 1) || HA_MUTATION(STAY_PUT);
-	return (b->active && now - k->lost_at < STAY_NS) || HA_MUTATION(STAY_PUT);
+		return k->join.attempts < (b->active ? STAY_TRIES : 1) || HA_MUTATION(STAY_PUT);
+	return (b->active && now - k->join.lost_at < STAY_NS) || HA_MUTATION(STAY_PUT);
 }
 
 /* The standby's candidates that are up, in their order from the one behind `after` on, which comes last; NULL: from the first. */
@@ -90,9 +90,9 @@ static struct ha_device *nearest(struct ha_device *const *dev, unsigned n, const
 static struct ha_meeting *meeting(struct ha_control *k, uint64_t mark)
 {
 	for (unsigned i = 0; i < HA_MEETINGS; i++)
-		if (k->met[i].sender == mark)
-			return &k->met[i];
-	return &k->met[k->meetings++ % HA_MEETINGS];
+		if (k->join.met[i].sender == mark)
+			return &k->join.met[i];
+	return &k->join.met[k->join.meetings++ % HA_MEETINGS];
 }
 
 /*
@@ -103,21 +103,21 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 {
 	struct ha_control *k = &b->ctl[r->index];
 	struct ha_device *next[HA_TOPO_PORTS_MAX], *dev = r->dev;
-	uint64_t mark = end_mark(&k->offered);
+	uint64_t mark = end_mark(&k->join.offer);
 	struct ha_meeting *met;
 	unsigned n;
 
-	if (!k->attempts)
-		memset(k->met, 0, sizeof(k->met)); /* it was up, and all that is long ago */
+	if (!k->join.attempts)
+		memset(k->join.met, 0, sizeof(k->join.met)); /* it was up, and all that is long ago */
 	met = meeting(k, mark);
-	if (!dev || !waits_for_device(b, r, now) || (!k->attempts && mark != end_mark(&r->peer) && b->flags & HA_FLAG_MOVES)) {
+	if (!dev || !waits_for_device(b, r, now) || (!k->join.attempts && mark != end_mark(&r->peer) && b->flags & HA_FLAG_MOVES)) {
 		n = candidates(b, met->sender == mark ? met->ours : dev, next);
 		if (!n)
 			dev = NULL;
 		else if (!dev || met->sender == mark)
 			dev = next[0];
 		else
-			dev = nearest(next, n, dev, &k->offered);
+			dev = nearest(next, n, dev, &k->join.offer);
 	}
 	*met = (struct ha_meeting){ mark, dev };
 	return dev;

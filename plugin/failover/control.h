@@ -15,14 +15,24 @@
 #include <stdint.h>
 
 struct ha_device;
+struct ha_rail;
 
+/*
+ * A rail's states, in the order in which it passes through them. ha_rail_enter() knows which may follow which.
+ *
+ *   NONE ──► UP ──► FENCING ──► FENCED ──► DOWN ──► JOIN ──► PROBE (sender) ──► UP
+ *     └──► DOWN        ▲                    │         │        │
+ *                      ├────────────────────┘         │        │   DOWN ──► FENCING: the peer names an incarnation whose
+ *                      └──────────────────────────────┴────────┘   offer was lost; it is over before it began here
+ *
+ * FENCING goes on by fence.stage, DOWN and JOIN by `slow`.
+ */
 enum ha_rail_state {
 	HA_RAIL_NONE,	 /* not there */
-	HA_RAIL_INIT,	 /* queue pair made, peer unknown */
 	HA_RAIL_UP,	 /* carries data */
 	HA_RAIL_DOWN,	 /* this epoch is closed here */
 	HA_RAIL_FENCING, /* nothing new is posted; what was posted is accounted for */
-	HA_RAIL_FENCED,	 /* our memory is safe from this life; what the peer has is awaited */
+	HA_RAIL_FENCED,	 /* our memory is safe from this incarnation; what the peer has is awaited */
 	HA_RAIL_JOIN,	 /* sender: offered; receiver: answered, its queue pair takes data */
 	HA_RAIL_PROBE,	 /* sender: pings are out */
 };
@@ -53,72 +63,102 @@ struct ha_meeting {
 	struct ha_device *ours; /* the last of ours that was tried with it */
 };
 
-struct ha_control {
-	uint8_t cause; /* enum ha_event_cause: why this life ends */
+/* fence.c: the end of an incarnation, at this end. */
+struct ha_fence {
 	uint8_t stage; /* enum ha_fence_stage */
-	uint8_t slow;  /* enum ha_slow */
-	uint8_t wish;  /* enum ha_event_cause: somebody wants the rail fenced (events, siblings). Under ctx->drive alone */
-	int slow_result;
-	bool told;	  /* the peer fences too, or was the first to */
-	bool marked;	  /* the drain's marker is posted */
-	bool drained;	  /* and has come back */
-	bool fenced;	  /* our state of this epoch is in `state` */
-	bool local;	  /* the fault is at our own NIC */
-	bool acked;	  /* the peer has acted on our RAIL_FENCED of this epoch */
-	bool peer_fenced; /* its RAIL_FENCED of this epoch is in peer_state */
-	bool by_timeout;  /* silence took it down, its own time-out's or a sibling's */
-	bool proven;	  /* it has been up in some life */
-	bool working;	  /* up once in this life */
-	bool owed;	  /* its failure is not told as survived yet */
+	bool peer_knows;    /* the peer fences too, or was the first to */
+	bool marker_posted; /* behind all that was posted; */
+	bool drained;	    /* and it has come back */
+	bool local;	    /* the fault is at our own NIC */
+	bool by_timeout;    /* silence took the rail down, its own time-out's or a sibling's */
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
+	uint64_t suspected_at, quiet_until, deadline;
+	uint64_t tidy_at; /* the queue pair, in error and drained, is still there; destroyed then. 0 = there is none */
+};
 
-	uint32_t say;	    /* messages due now, HA_SAY() */
-	uint32_t said;	    /* of this life, at least once */
-	uint64_t repeat_at; /* RAIL_FENCED or RAIL_OFFER once more; 0 = nothing to repeat */
-	uint32_t repeats;
-	uint32_t mails_out; /* mails posted on this rail in this life */
-	uint32_t mail_mark[HA_MAILS]; /* the send queue's count with the last one of each slot */
-	uint32_t mails_in;  /* number of the last mail read from it */
-
-	uint64_t suspected_at;
-	uint64_t quiet_until, fence_until;
+/* reconcile.c: what either end had of the incarnation, and what was posted again. */
+struct ha_compare {
+	bool has_state;	     /* ours is in `state` */
+	bool has_peer_state; /* the peer's RAIL_FENCED of this epoch is in peer_state */
+	bool acked;	     /* the peer has acted on our RAIL_FENCED of this epoch */
+	bool unreported;     /* that the failure was survived is not reported yet */
 	struct ha_fence_state state, peer_state;
 	uint64_t replayed_requests, replayed_bytes;
 	uint64_t registration_ns; /* spent for this rail's failure */
+};
 
-	uint64_t tidy_at; /* its queue pair, in error and drained, is still there; destroyed then. 0 = there is none */
-	uint64_t retry_at; /* sender: not before */
-	unsigned attempts; /* lives that were offered and did not come up */
-	unsigned flaps;	   /* short lives in a row */
+/* talk.c: messages, by type (HA_SAY). */
+struct ha_outgoing {
+	uint32_t due;
+	uint32_t sent;	    /* in this incarnation, at least once */
+	uint64_t repeat_at; /* RAIL_FENCED or RAIL_OFFER once more; 0 = nothing to repeat */
+	uint32_t repeats;
+};
+
+/* channel/board.c: mails over this rail. */
+struct ha_mails {
+	uint32_t out;		 /* posted in this incarnation */
+	uint32_t mark[HA_MAILS]; /* the send queue's count with the last one of each slot */
+	uint32_t in;		 /* number of the last one read */
+};
+
+/* lives.c: how the next incarnation comes about, and how long the last ones lasted. */
+struct ha_join {
+	bool has_offer;		   /* `offer` is that of the next epoch (receiver), of this one (sender) */
+	struct ha_wire_rail offer; /* the peer's end of the coming incarnation */
+	uint64_t retry_at;	   /* sender: not before */
+	uint64_t deadline;	   /* of JOIN and PROBE */
+	unsigned attempts;	   /* that were offered and did not come up */
+	unsigned flaps;		   /* short incarnations in a row */
 	uint64_t up_since;
 	uint64_t lost_at; /* when it was up for the last time */
-	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
-	unsigned meetings;		    /* entries made in it */
-	uint64_t limit;	   /* of JOIN and PROBE */
 	uint32_t pings, pongs;
-	struct ha_wire_rail offered; /* the peer's end of the coming life */
-	bool has_offer;	   /* it is that of the next epoch (receiver), of this one (sender) */
 	uint64_t ping_answered; /* receiver: the last ping that has its pong */
-
-	/* Heartbeat. */
-	uint64_t beat_at;	/* the next beat */
-	uint64_t beat_sent_at;	/* when the word that is on its way was written; 0 = none is */
-	unsigned misses;	/* beats at which it was missing */
-	uint32_t beat_mark;	/* the send queue's count with it */
-	uint32_t retired_seen;	/* at the last look, */
-	bool idle_seen;		/* and that nothing was outstanding, */
-	bool doubted;		/* another connection has proved its path silent, and it has not moved since */
-	uint64_t looked_at;	/* the last look was then; */
-	uint64_t look_at;	/* the next one */
-	uint64_t still_since;	/* work is outstanding and nothing moves since */
-
-	/* Keys of this rail's device for receives that were announced without: [keys_next, keys_end) must be told. Sender:
-	 * keys_next is what it acknowledges. */
-	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
-	uint8_t keys; /* enum ha_keys_stage */
-	unsigned keyless; /* buffers that the device refused */
-	bool keys_lost;	  /* it is gone: none of its answers count */
-	uint64_t keys_next, keys_end;
+	unsigned meetings;	/* entries made in `met` */
+	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
 };
+
+/* beat.c: heartbeats. */
+struct ha_beat_watch {
+	uint64_t at;	       /* the next beat */
+	uint64_t sent_at;      /* when the word that is on its way was written; 0 = none is */
+	unsigned misses;       /* beats at which it was missing */
+	uint32_t mark;	       /* the send queue's count with it */
+	uint32_t retired_seen; /* at the last look, */
+	bool idle_seen;	       /* and that nothing was outstanding, */
+	bool doubted;	       /* another connection has proved its path silent, and it has not moved since */
+	uint64_t looked_at;    /* the last look was then; */
+	uint64_t look_at;      /* the next one */
+	uint64_t still_since;  /* work is outstanding and nothing moves since */
+};
+
+/* keys.c: keys of this rail's device for receives that were announced without: [next, end) must be sent. Sender: `next` is what it
+ * acknowledges. */
+struct ha_late_keys {
+	uint8_t stage;	    /* enum ha_keys_stage */
+	bool lost;	    /* the device is gone: none of its answers count */
+	unsigned refused;   /* buffers that the device refused */
+	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
+	uint64_t next, end;
+};
+
+struct ha_control {
+	uint8_t cause;	      /* enum ha_event_cause: why this incarnation ends */
+	uint8_t fence_wanted; /* enum ha_event_cause: somebody wants the rail fenced (events, siblings). Under ctx->drive alone */
+	uint8_t slow;	      /* enum ha_slow */
+	int slow_result;
+	bool proven;  /* it has been up in some incarnation, */
+	bool working; /* and in this one */
+	struct ha_fence fence;
+	struct ha_compare compare;
+	struct ha_outgoing out;
+	struct ha_mails mail;
+	struct ha_join join;
+	struct ha_beat_watch beat;
+	struct ha_late_keys keys;
+};
+
+/* suspect.c: the one way from a state to another. */
+void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state);
 
 #endif

@@ -25,13 +25,13 @@ static void tell_failed_over(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
 
-		if (!k->owed || b->parked || !b->active)
+		if (!k->compare.unreported || b->parked || !b->active)
 			continue;
-		k->owed = false;
+		k->compare.unreported = false;
 		ha_journal_event(b->ctx, &(struct ha_event){
 			.kind = HA_EVENT_FAILED_OVER, .cause = k->cause, .bundle = b, .rail = &b->rail[i],
-			.requests = k->replayed_requests, .bytes = k->replayed_bytes,
-			.stall_ns = ha_clock_now(b->ctx->clock) - k->suspected_at, .registration_ns = k->registration_ns });
+			.requests = k->compare.replayed_requests, .bytes = k->compare.replayed_bytes,
+			.stall_ns = ha_clock_now(b->ctx->clock) - k->fence.suspected_at, .registration_ns = k->compare.registration_ns });
 	}
 }
 
@@ -64,7 +64,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].look_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
+	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
 					  b->doomed || ha_ctx_self_driven(b->ctx));
 }
 
@@ -76,9 +76,9 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->ctl[i];
 
-		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED || k->owed) && k->working &&
-		    k->suspected_at + URGENT_NS > until)
-			until = k->suspected_at + URGENT_NS;
+		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED || k->compare.unreported) && k->working &&
+		    k->fence.suspected_at + URGENT_NS > until)
+			until = k->fence.suspected_at + URGENT_NS;
 	}
 	return until;
 }
@@ -133,7 +133,7 @@ static void slow_steps(struct ha_bundle *b)
 
 		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_life_slow(b, &b->rail[i]))
 			b->due = 0;
-		if (k->keys == HA_KEYS_WANTED) {
+		if (k->keys.stage == HA_KEYS_WANTED) {
 			ha_keys_register(b, &b->rail[i]);
 			b->due = 0;
 		}
@@ -190,12 +190,12 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 		for (unsigned i = 0; i < b->nrails; i++) {
 			struct ha_control *k = &b->ctl[i];
 
-			if (!k->tidy_at || k->slow != HA_SLOW_NONE)
+			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
-			if (now >= k->tidy_at && n++ < TIDIED_MAX)
+			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX)
 				ha_life_tidy(b, &b->rail[i]);
-			else if (k->tidy_at < next)
-				next = k->tidy_at;
+			else if (k->fence.tidy_at < next)
+				next = k->fence.tidy_at;
 		}
 	return next;
 }

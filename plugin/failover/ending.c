@@ -67,7 +67,7 @@ void ha_doom_step(struct ha_bundle *b)
 
 		ha_rail_suspect(b, r, b->doom_cause, "the connection ends");
 		if (r->state == HA_RAIL_FENCED)
-			r->state = HA_RAIL_DOWN;
+			ha_rail_enter(r, HA_RAIL_DOWN);
 		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
 	}
 	if ((!over && !HA_MUTATION(EARLY_ERROR)) || b->error)

@@ -28,7 +28,7 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev && concerns(b, cause)) {
-				b->ctl[i].wish = (uint8_t)cause;
+				b->ctl[i].fence_wanted = (uint8_t)cause;
 				ha_due_now(b);
 			}
 }
@@ -38,7 +38,7 @@ static void say_back(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->is_send || r->state != HA_RAIL_DOWN)
 		return;
-	b->ctl[r->index].say |= HA_SAY(RAIL_BACK);
+	b->ctl[r->index].out.due |= HA_SAY(RAIL_BACK);
 	ha_due_now(b);
 }
 
@@ -75,10 +75,10 @@ void ha_wishes_take(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
 
-		if (!k->wish)
+		if (!k->fence_wanted)
 			continue;
-		ha_rail_suspect(b, &b->rail[i], k->wish, "%s", wish_text(k->wish));
-		k->wish = HA_CAUSE_NONE;
+		ha_rail_suspect(b, &b->rail[i], k->fence_wanted, "%s", wish_text(k->fence_wanted));
+		k->fence_wanted = HA_CAUSE_NONE;
 	}
 }
 
@@ -123,8 +123,8 @@ void ha_failover_launch(struct ha_bundle *b)
 		struct ha_rail *r = &b->rail[b->nrails++];
 
 		r->index = b->ndata;
-		r->state = HA_RAIL_DOWN;
-		b->ctl[r->index].acked = true;
+		ha_rail_enter(r, HA_RAIL_DOWN);
+		b->ctl[r->index].compare.acked = true;
 	}
 	ha_roles_update(b);
 	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->ndata) - 1));

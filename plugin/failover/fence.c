@@ -51,9 +51,9 @@ static void doubt_receives(struct ha_recv *c)
 /* The same fault, seen by one connection, is everybody's who uses the same port. */
 static void tell_siblings(struct ha_bundle *b, struct ha_rail *r)
 {
-	if (!b->ctl[r->index].local)
+	if (!b->ctl[r->index].fence.local)
 		return;
-	b->ctl[r->index].local = false;
+	b->ctl[r->index].fence.local = false;
 	ha_device_refresh(r->dev);
 	if (!ha_device_usable(r->dev))
 		ha_failover_device(r->dev, HA_CAUSE_SIBLING);
@@ -63,16 +63,16 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	k->stage = HA_FENCE_QUIET;
-	k->quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
-	k->fence_until = now + FENCE_NS;
-	k->marked = k->drained = false;
+	k->fence.stage = HA_FENCE_QUIET;
+	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
+	k->fence.deadline = now + FENCE_NS;
+	k->fence.marker_posted = k->fence.drained = false;
 	if (HA_MUTATION(STATE_EARLY))
-		ha_reconcile_state(b, &k->state);
-	k->repeat_at = 0;
-	k->say = 0;
-	if (!b->doomed && !b->farewell && b->flags & HA_FLAG_LIVES && !k->told)
-		k->say |= HA_SAY(RAIL_DOWN);
+		ha_reconcile_state(b, &k->compare.state);
+	k->out.repeat_at = 0;
+	k->out.due = 0;
+	if (!b->doomed && !b->farewell && b->flags & HA_FLAG_LIVES && !k->fence.peer_knows)
+		k->out.due |= HA_SAY(RAIL_DOWN);
 	if (!b->is_send)
 		doubt_receives((struct ha_recv *)b);
 	tell_siblings(b, r);
@@ -85,7 +85,7 @@ static void to_error(struct ha_bundle *b, struct ha_rail *r)
 
 	if (r->qp && !r->hookup)
 		(void)b->ctx->verbs->modify_qp(b->ctx->verbs, r->qp, &attr, IBV_QP_STATE);
-	b->ctl[r->index].stage = HA_FENCE_DRAIN;
+	b->ctl[r->index].fence.stage = HA_FENCE_DRAIN;
 }
 
 /* Behind all that was posted; in error it comes back at once, and last. */
@@ -98,21 +98,21 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 		.wr.rdma = { .remote_addr = b->peer_ring, .rkey = r->ring_rkey },
 	};
 
-	if (k->marked || !ha_rail_room(r))
+	if (k->fence.marker_posted || !ha_rail_room(r))
 		return;
 	wr.wr_id = ha_wr_id(HA_WR_MARKER, 0, r->sq_posted + 1);
 	if (r->hot->post_send(r->qp, &wr, &bad))
 		return;
 	r->sq_posted++;
-	k->marked = true;
+	k->fence.marker_posted = true;
 }
 
 /* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
 static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	bool receives_over = b->is_send || atomic_load_explicit(&k->last_receive, memory_order_acquire) ||
-			     now >= k->fence_until - FENCE_NS + EVENT_NS;
+	bool receives_over = b->is_send || atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
+			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
 
 	/* A life that never carried anything, and a device that is gone, have nothing to account for. */
 	if (HA_MUTATION(SKIP_DRAIN))
@@ -123,11 +123,11 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 	}
 	post_marker(b, r);
 	/* The marker is in error, so the queue pair is. */
-	if (ha_rail_poll(b, r) < b->poll_max && k->drained && receives_over) {
-		k->tidy_at = now + TIDY_NS;
+	if (ha_rail_poll(b, r) < b->poll_max && k->fence.drained && receives_over) {
+		k->fence.tidy_at = now + TIDY_NS;
 		return HA_FENCE_OVER;
 	}
-	return now >= k->fence_until ? HA_FENCE_CLOSE : HA_FENCE_DRAIN;
+	return now >= k->fence.deadline ? HA_FENCE_CLOSE : HA_FENCE_DRAIN;
 }
 
 static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
@@ -177,61 +177,61 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		end_flushes((struct ha_recv *)b, r);
 		supersede((struct ha_recv *)b);
 	}
-	r->state = HA_RAIL_FENCED;
+	ha_rail_enter(r, HA_RAIL_FENCED);
 	if (b->doomed || b->farewell || !(b->flags & HA_FLAG_LIVES)) {
-		r->state = HA_RAIL_DOWN; /* nobody to compare with */
+		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}
 	if (k->working)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FENCED, .cause = k->cause, .bundle = b,
 							      .rail = r },
-				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->suspected_at) / 1000));
+				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
 	if (!HA_MUTATION(STATE_EARLY))
-		ha_reconcile_state(b, &k->state);
-	k->fenced = true;
+		ha_reconcile_state(b, &k->compare.state);
+	k->compare.has_state = true;
 	/* Which says all but the cause; a silence is news for others. */
 	if (k->cause != HA_CAUSE_TIMEOUT)
-		k->say &= ~HA_SAY(RAIL_DOWN);
-	k->say |= HA_SAY(RAIL_FENCED);
-	k->repeats = 0;
-	k->acked = false;
+		k->out.due &= ~HA_SAY(RAIL_DOWN);
+	k->out.due |= HA_SAY(RAIL_FENCED);
+	k->out.repeats = 0;
+	k->compare.acked = false;
 }
 
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (k->stage == HA_FENCE_START) {
+	if (k->fence.stage == HA_FENCE_START) {
 		begin(b, r, now);
 		if (HA_MUTATION(SKIP_FENCE))
-			k->stage = HA_FENCE_OVER;
+			k->fence.stage = HA_FENCE_OVER;
 	}
-	if (k->stage == HA_FENCE_QUIET) {
-		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence_until)
-			k->quiet_until = now + QUIET_NS;
-		if (now >= k->quiet_until || device_gone(r))
+	if (k->fence.stage == HA_FENCE_QUIET) {
+		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence.deadline)
+			k->fence.quiet_until = now + QUIET_NS;
+		if (now >= k->fence.quiet_until || device_gone(r))
 			to_error(b, r);
 	}
-	if (k->stage == HA_FENCE_DRAIN) {
-		k->stage = drain(b, r, now);
-		if (k->stage == HA_FENCE_CLOSE)
+	if (k->fence.stage == HA_FENCE_DRAIN) {
+		k->fence.stage = drain(b, r, now);
+		if (k->fence.stage == HA_FENCE_CLOSE)
 			k->slow = HA_SLOW_CLOSE;
 	}
-	if (k->stage == HA_FENCE_CLOSE && k->slow == HA_SLOW_DONE) {
+	if (k->fence.stage == HA_FENCE_CLOSE && k->slow == HA_SLOW_DONE) {
 		k->slow = HA_SLOW_NONE;
-		k->stage = HA_FENCE_OVER;
+		k->fence.stage = HA_FENCE_OVER;
 	}
-	if (r->state == HA_RAIL_FENCING && k->stage == HA_FENCE_OVER)
+	if (r->state == HA_RAIL_FENCING && k->fence.stage == HA_FENCE_OVER)
 		over(b, r, now);
-	if (r->state == HA_RAIL_FENCED && k->peer_fenced) {
+	if (r->state == HA_RAIL_FENCED && k->compare.has_peer_state) {
 		ha_reconcile(b, r);
-		k->say |= HA_SAY(RAIL_ACK);
-		k->owed = k->working;
-		r->state = HA_RAIL_DOWN;
+		k->out.due |= HA_SAY(RAIL_ACK);
+		k->compare.unreported = k->working;
+		ha_rail_enter(r, HA_RAIL_DOWN);
 		ha_life_over(b, r, now);
 	}
-	if (k->stage == HA_FENCE_QUIET)
-		ha_due(b, k->quiet_until);
-	else if (k->stage == HA_FENCE_DRAIN)
+	if (k->fence.stage == HA_FENCE_QUIET)
+		ha_due(b, k->fence.quiet_until);
+	else if (k->fence.stage == HA_FENCE_DRAIN)
 		ha_due(b, now + LOOK_NS);
 }

@@ -40,16 +40,16 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	uint64_t start = ha_clock_now(b->ctx->clock);
 	int err = 0, failed = 0;
 
-	k->keys_lost = false;
+	k->keys.lost = false;
 	pthread_mutex_lock(&b->mr_lock);
-	for (struct ha_mr *mr = b->mrs; mr && !k->keys_lost; mr = mr->next) {
+	for (struct ha_mr *mr = b->mrs; mr && !k->keys.lost; mr = mr->next) {
 		if (mr->entry[r->index])
 			continue;
 		err = ha_mr_cache_get(r->dev->mr_cache, &mr->want, &mr->entry[r->index]);
 		if (err)
 			mr->entry[r->index] = NULL;
-		k->keys_lost = err && device_lost(r, err);
-		if (err && !k->keys_lost) {
+		k->keys.lost = err && device_lost(r, err);
+		if (err && !k->keys.lost) {
 			HA_WARN(b->name, "cannot register %zu bytes at %p on %s: %s; this buffer cannot use that rail "
 				"(ulimit -l?)", mr->size, mr->addr, ha_device_name(r->dev), strerror(-err));
 			failed++;
@@ -57,24 +57,24 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	}
 	if (b->flushable && !b->is_send && r->connected)
 		(void)ha_rail_prepare_flush(b, r);
-	if (!k->keys_lost)
+	if (!k->keys.lost)
 		b->keyed |= (uint8_t)(1u << r->index);
 	pthread_mutex_unlock(&b->mr_lock);
-	k->registration_ns = ha_clock_now(b->ctx->clock) - start;
-	k->keys = HA_KEYS_REGISTERED;
-	k->keyless = (unsigned)failed;
+	k->compare.registration_ns = ha_clock_now(b->ctx->clock) - start;
+	k->keys.stage = HA_KEYS_REGISTERED;
+	k->keys.refused = (unsigned)failed;
 	HA_TRACE(b->name, "rail %u: buffers registered on %s in %.3f ms, %d could not be", r->index, ha_device_name(r->dev),
-		 (double)k->registration_ns / 1e6, failed);
+		 (double)k->compare.registration_ns / 1e6, failed);
 }
 
 /* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
 static void account(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t *spent = &b->ctl[r->index].registration_ns;
+	uint64_t *spent = &b->ctl[r->index].compare.registration_ns;
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (i != r->index && (b->ctl[i].owed || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
-			b->ctl[i].registration_ns += *spent;
+		if (i != r->index && (b->ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
+			b->ctl[i].compare.registration_ns += *spent;
 	*spent = 0;
 }
 
@@ -93,29 +93,29 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 	pthread_mutex_unlock(&b->mr_lock);
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
-	if (k->keyless && !(b->active & b->keyed & ~(1u << r->index)))
+	if (k->keys.refused && !(b->active & b->keyed & ~(1u << r->index)))
 		ha_bundle_doom(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; "
-			       "raise the limit of locked memory (ulimit -l)", k->keyless, ha_device_name(r->dev));
+			       "raise the limit of locked memory (ulimit -l)", k->keys.refused, ha_device_name(r->dev));
 	if (b->is_send)
 		return;
-	k->keys_next = c->done;
-	k->keys_end = c->head;
-	if (k->keys_next < k->keys_end)
-		k->say |= HA_SAY(RAIL_KEYS);
+	k->keys.next = c->done;
+	k->keys.end = c->head;
+	if (k->keys.next < k->keys.end)
+		k->out.due |= HA_SAY(RAIL_KEYS);
 }
 
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (k->keys == HA_KEYS_REGISTERED) {
-		k->keys = HA_KEYS_IDLE;
-		if (k->keys_lost)
+	if (k->keys.stage == HA_KEYS_REGISTERED) {
+		k->keys.stage = HA_KEYS_IDLE;
+		if (k->keys.lost)
 			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "its device registers no memory any more");
 		else
 			publish(b, r);
 	} else if (needed(b, r)) {
-		k->keys = HA_KEYS_WANTED;
+		k->keys.stage = HA_KEYS_WANTED;
 	}
 }
 
@@ -130,8 +130,8 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 	}
 	b->keyed &= (uint8_t)~(1u << r->index);
 	pthread_mutex_unlock(&b->mr_lock);
-	b->ctl[r->index].keys = HA_KEYS_IDLE;
-	b->ctl[r->index].forgotten++;
+	b->ctl[r->index].keys.stage = HA_KEYS_IDLE;
+	b->ctl[r->index].keys.forgotten++;
 }
 
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
@@ -150,10 +150,10 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 {
 	const struct ha_control *k = &b->ctl[r->index];
 	const struct ha_recv *c = (const struct ha_recv *)b;
-	uint64_t idx = k->keys_next > c->done ? k->keys_next : c->done;
+	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 
 	pthread_mutex_lock(&b->mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
-	for (; idx < k->keys_end && m->n < HA_KEYS_MAX; idx++) {
+	for (; idx < k->keys.end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
 

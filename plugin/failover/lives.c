@@ -110,19 +110,19 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_send_prepare_rail((struct ha_send *)b, r);
 	else
 		ha_recv_prepare_rail((struct ha_recv *)b, r);
-	r->state = HA_RAIL_UP;
+	ha_rail_enter(r, HA_RAIL_UP);
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
-	k->up_since = now;
+	k->join.up_since = now;
 	ha_adaptive_new_life(b, r);
-	k->attempts = 0;
-	k->repeat_at = 0;
-	k->retired_seen = r->sq_retired;
-	k->idle_seen = true;
-	k->still_since = k->looked_at = now;
-	k->beat_sent_at = 0;
-	k->doubted = false;
-	k->beat_at = k->look_at = now;
+	k->join.attempts = 0;
+	k->out.repeat_at = 0;
+	k->beat.retired_seen = r->sq_retired;
+	k->beat.idle_seen = true;
+	k->beat.still_since = k->beat.looked_at = now;
+	k->beat.sent_at = 0;
+	k->beat.doubted = false;
+	k->beat.at = k->beat.look_at = now;
 	ha_due(b, now);
 }
 
@@ -131,16 +131,16 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 	bool first = !k->proven;
 
-	if (k->by_timeout && ha_rto_recovered(&b->rto, now))
+	if (k->fence.by_timeout && ha_rto_recovered(&b->rto, now))
 		HA_WARN(b->name, "the soft time-out was wrong three times in a row; it is %.0f ms from now on (HA_NCCL_RTO_MS)",
 			(double)b->rto.rto_ns / 1e6);
-	k->by_timeout = false;
+	k->fence.by_timeout = false;
 	ha_life_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
 	if (!first || r->index < b->ndata)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
-				  "it was down for %.3f s", (double)(now - k->suspected_at) / 1e9);
+				  "it was down for %.3f s", (double)(now - k->fence.suspected_at) / 1e9);
 	ha_roles_update(b);
 	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */
@@ -152,16 +152,16 @@ void ha_life_reset(struct ha_control *k)
 {
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
-	k->told = k->marked = k->drained = k->fenced = k->acked = k->peer_fenced = k->working = k->local = false;
-	k->has_offer = false;
-	atomic_store_explicit(&k->last_receive, false, memory_order_relaxed);
-	k->say = k->said = 0;
-	k->repeat_at = 0;
-	k->repeats = 0;
-	k->mails_out = k->mails_in = 0;
-	k->pings = k->pongs = 0;
-	k->ping_answered = 0;
-	k->replayed_requests = k->replayed_bytes = k->registration_ns = 0;
+	k->fence.peer_knows = k->fence.marker_posted = k->fence.drained = k->compare.has_state = k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local = false;
+	k->join.has_offer = false;
+	atomic_store_explicit(&k->fence.last_receive, false, memory_order_relaxed);
+	k->out.due = k->out.sent = 0;
+	k->out.repeat_at = 0;
+	k->out.repeats = 0;
+	k->mail.out = k->mail.in = 0;
+	k->join.pings = k->join.pongs = 0;
+	k->join.ping_answered = 0;
+	k->compare.replayed_requests = k->compare.replayed_bytes = k->compare.registration_ns = 0;
 }
 
 /* The first try of a standby that has never been up: the log says so once, and the tries go on. */
@@ -169,7 +169,7 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (k->proven || r->index < b->ndata || k->attempts != 1)
+	if (k->proven || r->index < b->ndata || k->join.attempts != 1)
 		return;
 	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_STANDBY_FAILED,
 						      .bundle = b, .rail = r }, "%s; it is tried again and again", why);
@@ -181,41 +181,41 @@ void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t pause;
 
 	if (k->working)
-		k->flaps = now - k->up_since < FLAP_NS ? k->flaps + (k->flaps < FLAPS_MAX) : 0;
+		k->join.flaps = now - k->join.up_since < FLAP_NS ? k->join.flaps + (k->join.flaps < FLAPS_MAX) : 0;
 	else
-		k->attempts++;
+		k->join.attempts++;
 	if (!k->working)
 		tell_standby_failed(b, r, "the standby did not come up");
 	if (k->cause == HA_CAUSE_TIMEOUT && k->working) {
-		k->by_timeout = true;
-		ha_rto_failed(&b->rto, k->suspected_at);
+		k->fence.by_timeout = true;
+		ha_rto_failed(&b->rto, k->fence.suspected_at);
 	}
-	if (k->doubted && k->cause == HA_CAUSE_SIBLING)
-		k->by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
-	pause = backoff(k->attempts + (k->flaps ? k->flaps - 1 : 0));
-	if (k->by_timeout && k->working && k->flaps <= HA_RTO_FALSE_ALARMS)
+	if (k->beat.doubted && k->cause == HA_CAUSE_SIBLING)
+		k->fence.by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
+	pause = backoff(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
+	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
 		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
 	if (!b->active)
-		pause = k->attempts ? (pause < BACKOFF_DARK_NS ? pause : BACKOFF_DARK_NS) : 0;
-	k->retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
-	k->has_offer = false;
-	ha_due(b, k->retry_at);
+		pause = k->join.attempts ? (pause < BACKOFF_DARK_NS ? pause : BACKOFF_DARK_NS) : 0;
+	k->join.retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
+	k->join.has_offer = false;
+	ha_due(b, k->join.retry_at);
 }
 
 void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (b->is_send && r->state == HA_RAIL_JOIN && !k->has_offer) {
-		k->say |= HA_SAY(RAIL_OFFER);
-		k->repeat_at = 0;
-		k->repeats = 0;
+	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer) {
+		k->out.due |= HA_SAY(RAIL_OFFER);
+		k->out.repeat_at = 0;
+		k->out.repeats = 0;
 		ha_due_now(b);
 		return;
 	}
 	/* A rail that keeps flapping waits as long as it has been told to. */
-	if (k->flaps < 3 || !b->active) {
-		k->retry_at = 0;
+	if (k->join.flaps < 3 || !b->active) {
+		k->join.retry_at = 0;
 		ha_due_now(b);
 	}
 }
@@ -266,7 +266,7 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 {
 	ha_rail_bury(b, r);
-	b->ctl[r->index].tidy_at = 0;
+	b->ctl[r->index].fence.tidy_at = 0;
 }
 
 void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
@@ -317,7 +317,7 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 	}
 	if (k->slow == HA_SLOW_CONNECT) {
 		k->slow = HA_SLOW_CONNECTING;
-		err = ha_rail_connect(b, r, &k->offered, connecting_told, b);
+		err = ha_rail_connect(b, r, &k->join.offer, connecting_told, b);
 	}
 	if (k->slow == HA_SLOW_CONNECTING)
 		return err ? err : connected(b, r);
@@ -360,9 +360,9 @@ static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	r->epoch++;
 	ha_life_reset(k);
-	r->state = HA_RAIL_JOIN;
-	k->limit = now + JOIN_NS;
-	k->say = b->is_send ? HA_SAY(RAIL_OFFER) : HA_SAY(RAIL_ANSWER);
+	ha_rail_enter(r, HA_RAIL_JOIN);
+	k->join.deadline = now + JOIN_NS;
+	k->out.due = b->is_send ? HA_SAY(RAIL_OFFER) : HA_SAY(RAIL_ANSWER);
 	ha_due(b, now);
 }
 
@@ -372,15 +372,15 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t pause;
 
-	if (k->attempts < 30)
-		k->attempts++;
+	if (k->join.attempts < 30)
+		k->join.attempts++;
 	tell_standby_failed(b, r, "no device for the standby is up");
-	pause = b->is_send ? backoff(k->attempts + k->flaps) : BACKOFF_MIN_NS;
+	pause = b->is_send ? backoff(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
 	if (!b->active && pause > BACKOFF_DARK_NS)
 		pause = BACKOFF_DARK_NS;
-	k->retry_at = now + pause;
-	k->has_offer = false;
-	ha_due(b, k->retry_at);
+	k->join.retry_at = now + pause;
+	k->join.has_offer = false;
+	ha_due(b, k->join.retry_at);
 }
 
 static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -397,15 +397,15 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			begin_life(b, r, now);
 		return;
 	}
-	wanted = b->is_send ? k->acked && now >= k->retry_at : k->has_offer;
-	if (wanted && k->tidy_at) {
+	wanted = b->is_send ? k->compare.acked && now >= k->join.retry_at : k->join.has_offer;
+	if (wanted && k->fence.tidy_at) {
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
 	}
 	if (wanted && k->slow == HA_SLOW_NONE && !prepare_open(b, r, now))
 		not_opened(b, r, now);
-	else if (b->is_send && k->acked)
-		ha_due(b, k->retry_at);
+	else if (b->is_send && k->compare.acked)
+		ha_due(b, k->join.retry_at);
 }
 
 void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
@@ -416,29 +416,29 @@ void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wir
 		return;
 	if (epoch == r->epoch) {
 		if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_UP)
-			k->say |= HA_SAY(RAIL_ANSWER);
+			k->out.due |= HA_SAY(RAIL_ANSWER);
 		return;
 	}
 	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
 		return; /* it is repeated */
-	k->acked = true; /* who offers the next life has our state of the last */
-	if (ha_clock_now(b->ctx->clock) < k->retry_at && k->attempts)
+	k->compare.acked = true; /* who offers the next life has our state of the last */
+	if (ha_clock_now(b->ctx->clock) < k->join.retry_at && k->join.attempts)
 		return; /* the port is not usable here; look again later */
-	k->offered = *end;
-	k->has_offer = true;
+	k->join.offer = *end;
+	k->join.has_offer = true;
 }
 
 void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->has_offer)
+	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
 	/* It may have been elsewhere meanwhile, and we have heard nothing of it. */
 	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 || end->keys != r->peer.keys)
 		ha_keys_void(b, r);
-	k->offered = *end;
-	k->has_offer = true;
+	k->join.offer = *end;
+	k->join.has_offer = true;
 	k->slow = HA_SLOW_CONNECT;
 }
 
@@ -451,7 +451,7 @@ static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
 
 static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t now)
 {
-	bool early = now < k->limit - JOIN_NS + 5 * HA_NS_PER_MS;
+	bool early = now < k->join.deadline - JOIN_NS + 5 * HA_NS_PER_MS;
 
 	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
 }
@@ -459,7 +459,7 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 static void ping(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
-	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping, beat_word(r, ++k->pings));
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping, beat_word(r, ++k->join.pings));
 
 	if (err)
 		ha_rail_failed(b, r, NULL, err);
@@ -471,8 +471,8 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	const uint64_t *pong = &ha_bundle_board(b)->beat[r->index].pong;
 
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
-	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == beat_word(r, k->pings)) {
-		if (++k->pongs == HA_PONGS) {
+	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == beat_word(r, k->join.pings)) {
+		if (++k->join.pongs == HA_PONGS) {
 			up(b, r, now);
 			return;
 		}
@@ -488,14 +488,14 @@ void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	int err;
 
 	/* Until the sender has its three. */
-	if ((uint32_t)k->ping_answered < HA_PONGS && now < k->limit)
+	if ((uint32_t)k->join.ping_answered < HA_PONGS && now < k->join.deadline)
 		look_again(b, k, now);
-	if (word == k->ping_answered || word >> 32 != r->epoch)
+	if (word == k->join.ping_answered || word >> 32 != r->epoch)
 		return;
 	err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].pong, word);
 	if (err == -EAGAIN)
 		return; /* no room; it stands there still */
-	k->ping_answered = word;
+	k->join.ping_answered = word;
 	if (err)
 		ha_rail_failed(b, r, NULL, err);
 }
@@ -511,15 +511,15 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "the queue pair could not be connected");
 			return;
 		}
-		r->state = HA_RAIL_PROBE;
-		k->repeat_at = 0;
+		ha_rail_enter(r, HA_RAIL_PROBE);
+		k->out.repeat_at = 0;
 		ping(b, r);
 		look_again(b, k, now);
 		return;
 	}
 	ha_life_pings(b, r, now);
 	/* Each ping but the first says that the pong before it has arrived. */
-	if ((uint32_t)k->ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
+	if ((uint32_t)k->join.ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
 		up(b, r, now);
 	else
 		look_again(b, k, now);
@@ -539,8 +539,8 @@ void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		probe_step(b, r, now);
 	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return;
-	if (now >= k->limit && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
+	if (now >= k->join.deadline && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
 		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)JOIN_NS / 1e9);
 	else
-		ha_due(b, k->limit);
+		ha_due(b, k->join.deadline);
 }

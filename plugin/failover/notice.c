@@ -24,16 +24,16 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	r->epoch++;
 	ha_life_reset(k);
 	k->cause = HA_CAUSE_PEER_NOTICE;
-	k->suspected_at = now;
-	k->stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
+	k->fence.suspected_at = now;
+	k->fence.stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
 	k->slow = HA_SLOW_CLOSE;
-	r->state = HA_RAIL_FENCING;
+	ha_rail_enter(r, HA_RAIL_FENCING);
 }
 
 static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_cause *m, uint64_t now)
 {
 	if (m->rail.epoch == r->epoch) {
-		b->ctl[r->index].told = true;
+		b->ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
 			ha_beat_silence(b, r);
 		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
@@ -52,13 +52,13 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 		enter_fenced(b, r, now);
 	}
 	if (r->state == HA_RAIL_DOWN) {
-		k->say |= HA_SAY(RAIL_ACK);
+		k->out.due |= HA_SAY(RAIL_ACK);
 		return;
 	}
-	k->told = true;
-	if (!k->peer_fenced)
-		k->peer_state = m->state;
-	k->peer_fenced = true;
+	k->fence.peer_knows = true;
+	if (!k->compare.has_peer_state)
+		k->compare.peer_state = m->state;
+	k->compare.has_peer_state = true;
 	if (b->is_send && b->await && !HA_MUTATION(FORGET_WORD))
 		ha_words_take((struct ha_send *)b, m->state.base);
 	ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has fenced it");
@@ -70,19 +70,19 @@ static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 
 	if (!b->is_send || m->rail.epoch != r->epoch)
 		return;
-	k->keys_next = ha_keys_take(b, r, m);
-	k->say |= HA_SAY(RAIL_KEYS_ACK);
+	k->keys.next = ha_keys_take(b, r, m);
+	k->out.due |= HA_SAY(RAIL_KEYS_ACK);
 }
 
 static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys_ack *m)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
-	if (b->is_send || m->rail.epoch != r->epoch || m->next <= k->keys_next)
+	if (b->is_send || m->rail.epoch != r->epoch || m->next <= k->keys.next)
 		return;
-	k->keys_next = m->next;
-	if (k->keys_next < k->keys_end)
-		k->say |= HA_SAY(RAIL_KEYS);
+	k->keys.next = m->next;
+	if (k->keys.next < k->keys.end)
+		k->out.due |= HA_SAY(RAIL_KEYS);
 }
 
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
@@ -135,7 +135,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		on_fenced(b, r, &m->fenced, now);
 		break;
 	case HA_MSG_RAIL_ACK:
-		b->ctl[r->index].acked = true;
+		b->ctl[r->index].compare.acked = true;
 		break;
 	case HA_MSG_RAIL_OFFER:
 		ha_life_offered(b, r, &m->life.end, about->epoch);

@@ -112,7 +112,7 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 
 static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &s->b.ctl[r->index].peer_state;
+	const struct ha_fence_state *peer = &s->b.ctl[r->index].compare.peer_state;
 
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
 		struct ha_send_slot *slot = &s->slot[e];
@@ -139,7 +139,7 @@ static bool held(const struct ha_fence_state *peer, uint64_t idx)
 
 static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &c->b.ctl[r->index].peer_state;
+	const struct ha_fence_state *peer = &c->b.ctl[r->index].compare.peer_state;
 
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
@@ -168,7 +168,7 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
 static struct ha_control *owing(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->ctl[i].owed)
+		if (b->ctl[i].compare.unreported)
 			return &b->ctl[i];
 	return &b->ctl[0];
 }
@@ -188,8 +188,8 @@ static void replay_sends(struct ha_send *s)
 				return;
 			s->b.parked--;
 		}
-		k->replayed_requests++;
-		k->replayed_bytes += bytes;
+		k->compare.replayed_requests++;
+		k->compare.replayed_bytes += bytes;
 	}
 }
 
@@ -204,7 +204,7 @@ static void replay_receives(struct ha_recv *c)
 		if (ha_recv_replay(c, slot))
 			return;
 		c->b.parked--;
-		owing(&c->b)->replayed_requests++;
+		owing(&c->b)->compare.replayed_requests++;
 	}
 }
 

@@ -44,7 +44,7 @@ static void stream_ended(struct ha_bundle *b, int err)
 		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
 		b->reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
-			b->ctl[i].beat_at = 0;
+			b->ctl[i].beat.at = 0;
 	}
 	ha_stream_close(b->stream);
 	b->stream = NULL;

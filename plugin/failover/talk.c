@@ -51,13 +51,13 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		break;
 	case HA_MSG_RAIL_FENCED:
 		begin_message(b, r, type, sizeof(m->fenced), m);
-		m->fenced.state = k->state;
+		m->fenced.state = k->compare.state;
 		break;
 	case HA_MSG_RAIL_OFFER:
 	case HA_MSG_RAIL_ANSWER:
 		begin_message(b, r, type, sizeof(m->life), m);
 		ha_rail_describe_whole(r, &m->life.end);
-		m->life.end.keys = b->ctl[r->index].forgotten;
+		m->life.end.keys = b->ctl[r->index].keys.forgotten;
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);
@@ -65,7 +65,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		break;
 	case HA_MSG_RAIL_KEYS_ACK:
 		begin_message(b, r, type, sizeof(m->keys_ack), m);
-		m->keys_ack.next = k->keys_next;
+		m->keys_ack.next = k->keys.next;
 		break;
 	default:
 		begin_message(b, r, type, sizeof(m->rail), m);
@@ -93,7 +93,7 @@ static bool goes_by_train(const struct ha_control *k, enum ha_msg_type type)
 	const uint32_t types = HA_SAY(RAIL_DOWN) | HA_SAY(RAIL_FENCED) | HA_SAY(RAIL_ACK) | HA_SAY(RAIL_KEYS) |
 			       HA_SAY(RAIL_KEYS_ACK);
 
-	return types & ~k->said & 1u << type;
+	return types & ~k->out.sent & 1u << type;
 }
 
 /* Over a rail and over the socket, whichever are there. False: nobody took it. */
@@ -123,11 +123,11 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 	const struct ha_control *k = &b->ctl[r->index];
 	uint32_t say = 0;
 
-	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->fenced && !k->acked)
+	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state && !k->compare.acked)
 		say |= HA_SAY(RAIL_FENCED);
-	if (b->is_send && r->state == HA_RAIL_JOIN && !k->has_offer)
+	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer)
 		say |= HA_SAY(RAIL_OFFER);
-	if (!b->is_send && k->keys_next < k->keys_end)
+	if (!b->is_send && k->keys.next < k->keys.end)
 		say |= HA_SAY(RAIL_KEYS);
 	return say;
 }
@@ -139,18 +139,18 @@ static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t pause;
 
 	if (!say) {
-		k->repeat_at = 0;
-		k->repeats = 0;
+		k->out.repeat_at = 0;
+		k->out.repeats = 0;
 		return;
 	}
-	if (!k->repeat_at) {
-		k->repeat_at = now + REPEAT_FIRST_NS;
-	} else if (now >= k->repeat_at) {
-		k->say |= say;
-		pause = REPEAT_NS << (k->repeats < 10 ? k->repeats++ : 10);
-		k->repeat_at = now + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
+	if (!k->out.repeat_at) {
+		k->out.repeat_at = now + REPEAT_FIRST_NS;
+	} else if (now >= k->out.repeat_at) {
+		k->out.due |= say;
+		pause = REPEAT_NS << (k->out.repeats < 10 ? k->out.repeats++ : 10);
+		k->out.repeat_at = now + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
 	}
-	ha_due(b, k->repeat_at);
+	ha_due(b, k->out.repeat_at);
 }
 
 static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -159,16 +159,16 @@ static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	bool on_socket;
 
-	for (uint32_t left = k->say; left; left &= left - 1) {
+	for (uint32_t left = k->out.due; left; left &= left - 1) {
 		enum ha_msg_type type = (enum ha_msg_type)__builtin_ctz(left);
 		union ha_message m;
 
 		make_message(b, r, type, &m);
 		if (HA_MUTATION(FORGET_KEYS) && type == HA_MSG_RAIL_KEYS)
-			k->say &= ~(1u << type);
+			k->out.due &= ~(1u << type);
 		else if ((goes_by_train(k, type) && ha_peer_say(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
-			k->said |= 1u << type;
-			k->say &= ~(1u << type);
+			k->out.sent |= 1u << type;
+			k->out.due &= ~(1u << type);
 		} else {
 			ha_due(b, now + BLOCKED_NS);
 		}

@@ -30,7 +30,6 @@ static uint32_t rail_state(unsigned state)
 	switch (state) {
 	case HA_RAIL_NONE:
 		return HA_STATUS_RAIL_NONE;
-	case HA_RAIL_INIT:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
 		return HA_STATUS_RAIL_INIT;

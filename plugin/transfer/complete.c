@@ -133,7 +133,7 @@ static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, stru
 	if (kind) {
 		r->sq_retired = (uint32_t)(wc->wr_id >> 32);
 		if (kind == HA_WR_MARKER)
-			b->ctl[r->index].drained = true;
+			b->ctl[r->index].fence.drained = true;
 	}
 	ha_rail_failed(b, r, wc, -EIO);
 }

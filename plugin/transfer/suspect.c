@@ -6,13 +6,39 @@
 #include "plugin/balance/policy.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/mutation.h"
 #include "plugin/report/journal.h"
 #include "rdma/verbs/status.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* By state: those that may follow. */
+static const uint8_t followers[] = {
+	[HA_RAIL_NONE] = 1 << HA_RAIL_UP | 1 << HA_RAIL_DOWN,
+	[HA_RAIL_UP] = 1 << HA_RAIL_FENCING,
+	[HA_RAIL_DOWN] = 1 << HA_RAIL_JOIN | 1 << HA_RAIL_FENCING,
+	[HA_RAIL_FENCING] = 1 << HA_RAIL_FENCED,
+	[HA_RAIL_FENCED] = 1 << HA_RAIL_DOWN,
+	[HA_RAIL_JOIN] = 1 << HA_RAIL_PROBE | 1 << HA_RAIL_UP | 1 << HA_RAIL_FENCING,
+	[HA_RAIL_PROBE] = 1 << HA_RAIL_UP | 1 << HA_RAIL_FENCING,
+};
+
+/* Anything else is a defect; the simulator stops at it, a job goes on and says so. */
+void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
+{
+	if (!(followers[r->state] >> state & 1)) {
+		HA_WARN(NULL, "rail %u, epoch %u: state %u does not lead to state %u; please report this", r->index, r->epoch, r->state, state);
+#ifdef HA_MUTATIONS
+		if (!ha_mutation)
+			abort();
+#endif
+	}
+	r->state = (uint8_t)state;
+}
 
 void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 {
@@ -48,14 +74,14 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	r->state = HA_RAIL_FENCING;
+	ha_rail_enter(r, HA_RAIL_FENCING);
 	b->active &= (uint8_t)~(1u << r->index);
 	ha_policy_update(b);
 	k->cause = (uint8_t)cause;
-	k->stage = HA_FENCE_START;
-	k->suspected_at = ha_clock_now(b->ctx->clock);
+	k->fence.stage = HA_FENCE_START;
+	k->fence.suspected_at = ha_clock_now(b->ctx->clock);
 	if (was_up)
-		k->lost_at = k->suspected_at;
+		k->join.lost_at = k->fence.suspected_at;
 	if (was_up && b->flags & HA_FLAG_LIVES)
 		ha_journal_hold(b->ctx);
 	if (was_up && !quiet(b))
@@ -122,7 +148,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 			doom(b, r, wc);
 		return;
 	}
-	b->ctl[r->index].local = !wc || ha_verbs_status_local(wc->status);
+	b->ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && hopeless(b, r, wc->status))
 		doom(b, r, wc);
 	else if (wc)
