@@ -357,7 +357,7 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 	note(&a->trial.seen, bytes);
 }
 
-void ha_adaptive_new_life(struct ha_bundle *b, const struct ha_rail *r)
+void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_adaptive *a = &b->adaptive;
 	uint64_t lost = a->out[r->index];

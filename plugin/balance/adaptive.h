@@ -97,6 +97,6 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size);
 void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot);
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe);
 /* Driver: the rail begins a new life. */
-void ha_adaptive_new_life(struct ha_bundle *b, const struct ha_rail *r);
+void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r);
 
 #endif

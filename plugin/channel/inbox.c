@@ -11,65 +11,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LETTERS_MAX 64
+#define INBOX_MAX 64
 
-struct ha_letter {
-	struct ha_letter *next;
-	uint64_t message[]; /* aligned as a union ha_message is */
+struct ha_inbox_message {
+	struct ha_inbox_message *next;
+	uint64_t body[]; /* aligned as a union ha_message is */
 };
 
 void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 {
-	struct ha_letter *letter = NULL, **end = &b->inbox;
+	struct ha_inbox_message *message = NULL, **end = &b->inbox;
 
 	/* ABORT is said once. */
-	if (b->letters < LETTERS_MAX || (m->header.type == HA_MSG_ABORT && b->letters == LETTERS_MAX))
-		letter = malloc(sizeof(*letter) + m->header.length);
-	if (!letter)
+	if (b->inbox_count < INBOX_MAX || (m->header.type == HA_MSG_ABORT && b->inbox_count == INBOX_MAX))
+		message = malloc(sizeof(*message) + m->header.length);
+	if (!message)
 		return;
-	letter->next = NULL;
-	memcpy(letter->message, m, m->header.length);
+	message->next = NULL;
+	memcpy(message->body, m, m->header.length);
 	while (*end)
 		end = &(*end)->next;
-	*end = letter;
-	b->letters++;
+	*end = message;
+	b->inbox_count++;
 	ha_due_now(b);
 }
 
-static struct ha_letter *take(struct ha_bundle *b)
+static struct ha_inbox_message *take(struct ha_bundle *b)
 {
-	struct ha_letter *letter = b->inbox;
+	struct ha_inbox_message *message = b->inbox;
 
-	if (letter) {
-		b->inbox = letter->next;
-		b->letters--;
+	if (message) {
+		b->inbox = message->next;
+		b->inbox_count--;
 	}
-	return letter;
+	return message;
 }
 
 void ha_inbox_read(struct ha_bundle *b, ha_message_taker take_message)
 {
-	for (struct ha_letter *letter; (letter = take(b)) != NULL; free(letter)) {
+	for (struct ha_inbox_message *message; (message = take(b)) != NULL; free(message)) {
 		union ha_message m;
 
-		memcpy(&m, letter->message, ((struct ha_msg_header *)letter->message)->length);
+		memcpy(&m, message->body, ((struct ha_msg_header *)message->body)->length);
 		take_message(b, &m);
 	}
 }
 
 void ha_inbox_drop(struct ha_bundle *b)
 {
-	for (struct ha_letter *letter; (letter = take(b)) != NULL;)
-		free(letter);
+	for (struct ha_inbox_message *message; (message = take(b)) != NULL;)
+		free(message);
 }
 
 /* Only notes what there is: the bundle is not taken. */
-static void hear(void *arg, const union ha_message *m)
+static void receive_message(void *arg, const union ha_message *m)
 {
 	struct ha_bundle *b = arg, *whose = b;
 
 	if (b->for_another)
-		whose = b->flags & HA_FLAG_TRAINS ? ha_peer_find(b->ctx, b->for_another) : NULL;
+		whose = b->flags & HA_FLAG_BATCHES ? ha_peer_find(b->ctx, b->for_another) : NULL;
 	b->for_another = 0;
 	if (m->header.type == HA_MSG_FOR) {
 		b->for_another = m->about.ring;
@@ -87,11 +87,11 @@ void ha_inbox_ready(struct ha_watch *watch, uint32_t events)
 	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
 	int err;
 
-	if (b->stream->deaf || b->stream_error)
+	if (b->stream->read_stopped || b->stream_error)
 		return;
 	err = ha_stream_flush(b->stream);
 	if (!err || err == -EAGAIN)
-		err = ha_stream_hear(b->stream, hear, b);
+		err = ha_stream_receive_all(b->stream, receive_message, b);
 	if (err && err != -EAGAIN) {
 		b->stream_error = err;
 		ha_due_now(b);

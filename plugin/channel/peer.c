@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRAIN_MAX 16384
-#define DEPART 8192 /* bytes that are worth a system call: the peer can begin with them */
+#define BATCH_MAX 16384
+#define SEND_BYTES 8192 /* bytes that are worth a system call: the peer can begin with them */
 
 struct ha_peer {
 	struct ha_peer *next;
@@ -17,10 +17,10 @@ struct ha_peer {
 	unsigned connections;
 	struct ha_bundle *carrier; /* whose socket it goes over: of whom spoke first */
 	size_t length;
-	uint8_t train[TRAIN_MAX];
+	uint8_t batch[BATCH_MAX];
 };
 
-static_assert(DEPART + sizeof(struct ha_msg_for) + sizeof(union ha_message) <= TRAIN_MAX, "one more always fits");
+static_assert(SEND_BYTES + sizeof(struct ha_msg_for) + sizeof(union ha_message) <= BATCH_MAX, "one more always fits");
 
 /* ---- who ---- */
 
@@ -47,7 +47,7 @@ void ha_peer_join(struct ha_bundle *b)
 
 	b->next_by_ring = *at;
 	*at = b;
-	if (!(b->flags & HA_FLAG_TRAINS))
+	if (!(b->flags & HA_FLAG_BATCHES))
 		return;
 	while (p && p->context != b->peer_context)
 		p = p->next;
@@ -84,7 +84,7 @@ void ha_peer_leave(struct ha_bundle *b)
 
 static bool can_carry(const struct ha_bundle *b)
 {
-	return b->stream && !b->stream->deaf && !b->stream_error && !ha_stream_busy(b->stream);
+	return b->stream && !b->stream->read_stopped && !b->stream_error && !ha_stream_busy(b->stream);
 }
 
 /* Whom it was meant for may have lost its socket in this very round. */
@@ -98,17 +98,17 @@ static struct ha_bundle *carrier(const struct ha_ctx *ctx, const struct ha_peer 
 	return NULL;
 }
 
-static void depart(const struct ha_ctx *ctx, struct ha_peer *p)
+static void send_batch(const struct ha_ctx *ctx, struct ha_peer *p)
 {
 	struct ha_bundle *b = carrier(ctx, p);
 
 	if (b)
-		(void)ha_stream_put_all(b->stream, p->train, p->length);
+		(void)ha_stream_put_all(b->stream, p->batch, p->length);
 	p->length = 0;
 	p->carrier = NULL;
 }
 
-bool ha_peer_say(struct ha_bundle *b, const union ha_message *m)
+bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
 {
 	struct ha_msg_for about = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_FOR, sizeof(about), 0 },
@@ -120,17 +120,17 @@ bool ha_peer_say(struct ha_bundle *b, const union ha_message *m)
 		return false;
 	if (!p->carrier)
 		p->carrier = b;
-	memcpy(p->train + p->length, &about, sizeof(about));
-	memcpy(p->train + p->length + sizeof(about), m, m->header.length);
+	memcpy(p->batch + p->length, &about, sizeof(about));
+	memcpy(p->batch + p->length + sizeof(about), m, m->header.length);
 	p->length += sizeof(about) + m->header.length;
-	if (p->length >= DEPART)
-		depart(b->ctx, p);
+	if (p->length >= SEND_BYTES)
+		send_batch(b->ctx, p);
 	return true;
 }
 
-void ha_peers_depart(struct ha_ctx *ctx)
+void ha_peers_send(struct ha_ctx *ctx)
 {
 	for (struct ha_peer *p = ctx->peers; p; p = p->next)
 		if (p->length)
-			depart(ctx, p);
+			send_batch(ctx, p);
 }

@@ -4,7 +4,7 @@
  *
  * A lost device has all its connections talk at the same moment. Their messages go as one train over one socket: each behind a
  * HA_MSG_FOR that names the connection it is for. Only what is said for the first time goes this way, and only between ends that
- * both know trains (HA_FLAG_TRAINS); what has to be repeated goes over the connection's own carriers (talk.c), so a train that
+ * both know trains (HA_FLAG_BATCHES); what has to be repeated goes over the connection's own carriers (messages.c), so a train that
  * gets lost costs time, nothing else. Under ctx->drive.
  */
 #ifndef HA_CORE_PEER_H
@@ -21,9 +21,9 @@ union ha_message;
 void ha_peer_join(struct ha_bundle *b);
 void ha_peer_leave(struct ha_bundle *b);
 /* Into the train. False: this connection has none. */
-bool ha_peer_say(struct ha_bundle *b, const union ha_message *m);
+bool ha_peer_add(struct ha_bundle *b, const union ha_message *m);
 /* All trains depart. */
-void ha_peers_depart(struct ha_ctx *ctx);
+void ha_peers_send(struct ha_ctx *ctx);
 /* The connection whose ring memory lies there; NULL: none. */
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring);
 

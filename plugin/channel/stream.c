@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define HEAR_BYTES 16384 /* read at once */
+#define RECEIVE_BYTES 16384 /* read at once */
 
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner, struct ha_stream **stream)
@@ -46,7 +46,7 @@ int ha_stream_connected(struct ha_stream *s)
 
 bool ha_stream_busy(const struct ha_stream *s)
 {
-	return s->out_sent < s->out_len || s->mute;
+	return s->out_sent < s->out_len || s->write_stopped;
 }
 
 /* What does not go at once is kept. */
@@ -68,7 +68,7 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 	free(s->out);
 	s->out_len = s->out_sent = 0;
 	s->out = malloc(size - sent);
-	s->mute = !s->out && sent; /* the rest of a message that has begun cannot be left out */
+	s->write_stopped = !s->out && sent; /* the rest of a message that has begun cannot be left out */
 	if (!s->out)
 		return -ENOMEM;
 	s->out_len = (uint32_t)(size - sent);
@@ -156,9 +156,9 @@ static ssize_t piece(struct ha_stream *s, const uint8_t *bytes, size_t size)
 	return (ssize_t)taken;
 }
 
-int ha_stream_hear(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg)
+int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg)
 {
-	uint8_t bytes[HEAR_BYTES];
+	uint8_t bytes[RECEIVE_BYTES];
 	ssize_t got, n;
 
 	if (s->taken)
@@ -182,7 +182,7 @@ int ha_stream_hear(struct ha_stream *s, void (*take)(void *arg, const union ha_m
 	}
 }
 
-uint32_t ha_stream_heard(const struct ha_stream *s)
+uint32_t ha_stream_received(const struct ha_stream *s)
 {
 	return s->taken ? 0 : s->in_len;
 }
@@ -201,7 +201,7 @@ void ha_stream_close(struct ha_stream *s)
 #define LEAVE_TRIES 100
 
 /* Read and forget. 0: there may be more to come. */
-static int swallow(struct ha_stream *s)
+static int discard_input(struct ha_stream *s)
 {
 	char buf[1024];
 	ssize_t n;
@@ -217,7 +217,7 @@ static void leaving_ready(struct ha_watch *watch, uint32_t events)
 	struct ha_stream *s = (struct ha_stream *)watch;
 	int err = ha_stream_flush(s);
 
-	if ((err && err != -EAGAIN) || swallow(s))
+	if ((err && err != -EAGAIN) || discard_input(s))
 		s->leave_at = 0; /* the next look ends it */
 	(void)events;
 }
@@ -230,7 +230,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 	for (int i = 0; i < LEAVE_TRIES && ha_stream_flush(s) == -EAGAIN; i++)
 		;
 	(void)ha_stream_put(s, message);
-	(void)swallow(s);
+	(void)discard_input(s);
 	s->owner = NULL;
 	s->watch.ready = leaving_ready;
 	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
@@ -249,7 +249,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 
 void ha_stream_part(struct ha_stream *s)
 {
-	(void)swallow(s);
+	(void)discard_input(s);
 	*s->pprev = s->next;
 	if (s->next)
 		s->next->pprev = s->pprev;

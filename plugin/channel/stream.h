@@ -30,8 +30,8 @@ struct ha_stream {
 	void *owner; /* struct ha_pending, later struct ha_bundle */
 	uint32_t in_len;
 	uint32_t out_len, out_sent;
-	bool deaf;  /* nothing more is read from it */
-	bool mute;  /* nothing more can be written to it */
+	bool read_stopped;  /* nothing more is read from it */
+	bool write_stopped;  /* nothing more can be written to it */
 	uint64_t leave_at; /* it only waits for its farewell to arrive, until then */
 	struct ha_stream *next, **pprev; /* in ctx->leaving */
 	bool taken; /* the message in `in` has been handed out */
@@ -56,9 +56,9 @@ bool ha_stream_busy(const struct ha_stream *s);
 int ha_stream_get(struct ha_stream *s, const union ha_message **message);
 /* All that is there, a message at a time, checked; many of them by one call of recv. For streams whose messages are nobody else's to
  * read. -EAGAIN: no more now; other errors as above. */
-int ha_stream_hear(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg);
+int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg);
 /* Bytes of the next message so far; a knock that says nothing has none. */
-uint32_t ha_stream_heard(const struct ha_stream *s);
+uint32_t ha_stream_received(const struct ha_stream *s);
 /* NULL is fine. Under ctx->drive, or when nobody can be in a round. */
 void ha_stream_close(struct ha_stream *s);
 

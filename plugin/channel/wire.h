@@ -23,10 +23,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structur
 #define HA_WIRE_VERSION_MIN 1
 
 #define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
-#define HA_FLAG_LIVES 2u      /* its rails can end and begin again: the epoch protocol */
+#define HA_FLAG_FAILOVER 2u      /* its rails can end and begin again: the epoch protocol */
 #define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's word; one wish is enough */
 #define HA_FLAG_MOVES 16u     /* its standby may leave a device and come back to it: it counts, and heeds, how often keys are forgotten */
-#define HA_FLAG_TRAINS 8u     /* a socket of this end takes control messages for its other connections too */
+#define HA_FLAG_BATCHES 8u     /* a socket of this end takes control messages for its other connections too */
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {

@@ -2,8 +2,8 @@
 /*
  * accept.c - the listening end: a knock, HELLO, WELCOME, READY
  *
- * Anybody can reach the port. Who does not show the nonce within STRANGER_MS, or says anything else, is turned away
- * with a line (few lines when there are many); more than STRANGERS_MAX at once push the oldest out, so that silent
+ * Anybody can reach the port. Who does not show the nonce within HELLO_MS, or says anything else, is turned away
+ * with a line (few lines when there are many); more than UNAUTHENTICATED_MAX at once push the oldest out, so that silent
  * ones cannot keep peers away. A peer that we cannot serve is told why (REFUSE).
  */
 #include "plugin/connect/accept.h"
@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/rail.h"
 #include "plugin/channel/stream.h"
 
@@ -23,17 +23,17 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define STRANGER_MS 10000
-#define STRANGERS_MAX 64
-#define KNOCKS_PER_ROUND 64
+#define HELLO_MS 10000
+#define UNAUTHENTICATED_MAX 64
+#define ACCEPTS_PER_ROUND 64
 #define REFUSE_MS 2000 /* to get the refusal out */
 #define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
 
 /* It has failed: out of its list, free. */
 static void drop(struct ha_pending *p)
 {
-	if (p->stranger)
-		p->listen->strangers--;
+	if (p->unauthenticated)
+		p->listen->unauthenticated--;
 	pthread_mutex_lock(&p->ctx->lock);
 	ha_pending_unlink(p);
 	pthread_mutex_unlock(&p->ctx->lock);
@@ -87,8 +87,8 @@ static int step_hello_in(struct ha_pending *p)
 	const union ha_message *m;
 	int err = ha_stream_get(p->stream, &m);
 
-	if (err == -EAGAIN && !ha_stream_heard(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
-		ha_pending_why(p, 0, "it said nothing for %d s", STRANGER_MS / 1000);
+	if (err == -EAGAIN && !ha_stream_received(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
+		ha_pending_why(p, 0, "it said nothing for %d s", HELLO_MS / 1000);
 	if (err == -EPIPE || err == -ECONNRESET)
 		return ha_pending_why(p, err, "it left before it said who it is");
 	if (err)
@@ -97,8 +97,8 @@ static int step_hello_in(struct ha_pending *p)
 		return ha_pending_why(p, -EPROTO, "its first message is no HELLO");
 	if (m->hello.nonce != p->listen->nonce)
 		return ha_pending_why(p, -EPROTO, "it does not know this listener's nonce");
-	p->stranger = false;
-	p->listen->strangers--;
+	p->unauthenticated = false;
+	p->listen->unauthenticated--;
 	p->deadline = ha_clock_now(p->ctx->clock) + (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
 	err = take_bundle(p, m->hello.nrails);
 	if (err) {
@@ -170,30 +170,30 @@ static const struct ha_pending_side listening = {
 	.failed = drop,
 };
 
-/* ---- knocks ---- */
+/* ---- incoming connections ---- */
 
 /* The oldest stranger goes: the last of the list that is still one. */
-static void push_out(struct ha_listen *l)
+static void evict_oldest(struct ha_listen *l)
 {
 	struct ha_pending *oldest = NULL;
 
 	pthread_mutex_lock(&l->ctx->lock);
 	for (struct ha_pending *p = l->accepts; p; p = p->next)
-		if (p->stranger && p->deadline)
+		if (p->unauthenticated && p->deadline)
 			oldest = p;
 	pthread_mutex_unlock(&l->ctx->lock);
 	if (!oldest)
 		return;
 	/* Its next step times out, and this round takes the step. */
-	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", STRANGERS_MAX);
+	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", UNAUTHENTICATED_MAX);
 	oldest->deadline = 0;
 	oldest->runnable = true;
 }
 
-static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
+static void take_connection(struct ha_listen *l, struct ha_oob_conn *conn)
 {
 	struct ha_ctx *ctx = l->ctx;
-	struct ha_pending *p = ha_pending_new(ctx, &listening, HA_PENDING_HELLO_IN, STRANGER_MS);
+	struct ha_pending *p = ha_pending_new(ctx, &listening, HA_PENDING_HELLO_IN, HELLO_MS);
 
 	if (!p) {
 		ctx->oob->close(conn);
@@ -205,9 +205,9 @@ static void knock(struct ha_listen *l, struct ha_oob_conn *conn)
 		return;
 	}
 	p->listen = l;
-	p->stranger = true;
-	if (++l->strangers > STRANGERS_MAX)
-		push_out(l);
+	p->unauthenticated = true;
+	if (++l->unauthenticated > UNAUTHENTICATED_MAX)
+		evict_oldest(l);
 	pthread_mutex_lock(&ctx->lock);
 	ha_pending_link(&l->accepts, p);
 	pthread_mutex_unlock(&ctx->lock);
@@ -255,10 +255,10 @@ static void listen_ready(struct ha_watch *watch, uint32_t events)
 	struct ha_oob_conn *conn;
 	int err = 0;
 
-	for (int i = 0; i < KNOCKS_PER_ROUND && !err; i++) {
+	for (int i = 0; i < ACCEPTS_PER_ROUND && !err; i++) {
 		err = ctx->oob->accept(l->oob, &conn);
 		if (!err)
-			knock(l, conn);
+			take_connection(l, conn);
 	}
 	if (err && err != -EAGAIN) {
 		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",

@@ -14,7 +14,7 @@ struct ha_listen {
 	struct ha_pending *accepts; /* under ctx->lock */
 	_Atomic unsigned ready;	    /* of them, connections that ha_accept has not collected */
 	struct ha_bundle *spare;    /* whose queue pair the handle names, until a peer takes it; under ctx->drive */
-	unsigned strangers;	    /* knocks that have not shown the nonce; under ctx->drive */
+	unsigned unauthenticated;	    /* knocks that have not shown the nonce; under ctx->drive */
 	uint64_t nonce;
 	int dev;
 	struct ha_comm_opts opts;

@@ -6,7 +6,7 @@
  * was running has ended, and no later one finds it. Then it is the caller's alone: farewell, queue pairs, memory.
  */
 #include "plugin/connect/ctx.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 
 static int close_bundle(struct ha_bundle *b)
 {

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/connect/pending.h"
 #include "plugin/channel/stream.h"
 

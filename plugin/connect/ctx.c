@@ -9,7 +9,7 @@
 #include "plugin/connect/events.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/channel/oob_tcp.h"
 #include "plugin/connect/pending.h"
 #include "plugin/channel/stream.h"

@@ -67,8 +67,8 @@ struct ha_ctx {
 	struct ha_peer *peers;	    /* the processes that they lead to */
 	uint64_t id;		    /* what peers know this context by; random */
 	struct ha_stream *leaving;  /* streams of connections that are closed, until the farewell has arrived */
-	uint64_t strangers_since;   /* start of the interval in which knocks of strangers are counted */
-	unsigned strangers_logged, strangers_silent; /* in it: lines written and left out */
+	uint64_t unauthenticated_since;   /* start of the interval in which knocks of strangers are counted */
+	unsigned unauthenticated_logged, unauthenticated_silent; /* in it: lines written and left out */
 
 	pthread_mutex_t lock;
 	struct ha_pending *incoming; /* new ones, for the next round */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/channel/stream.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* Lines about strangers: so many per interval, then their number. A port scan must not fill a log. */
-#define STRANGER_LINES 10
-#define STRANGER_INTERVAL_NS (10 * HA_NS_PER_S)
+#define UNAUTHENTICATED_LINES 10
+#define UNAUTHENTICATED_INTERVAL_NS (10 * HA_NS_PER_S)
 
 /* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer,
  * should not wait for hundreds of them. */
@@ -89,22 +89,22 @@ void ha_pending_connected(void *pending)
 }
 
 /* May a line about a stranger be written now? */
-static bool stranger_line(struct ha_ctx *ctx)
+static bool may_log_unauthenticated(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock);
 
-	if (now - ctx->strangers_since > STRANGER_INTERVAL_NS) {
-		if (ctx->strangers_silent)
+	if (now - ctx->unauthenticated_since > UNAUTHENTICATED_INTERVAL_NS) {
+		if (ctx->unauthenticated_silent)
 			HA_WARN(NULL, "%u more knocks of strangers were turned away without a line",
-				ctx->strangers_silent);
-		ctx->strangers_since = now;
-		ctx->strangers_logged = ctx->strangers_silent = 0;
+				ctx->unauthenticated_silent);
+		ctx->unauthenticated_since = now;
+		ctx->unauthenticated_logged = ctx->unauthenticated_silent = 0;
 	}
-	if (ctx->strangers_logged < STRANGER_LINES) {
-		ctx->strangers_logged++;
+	if (ctx->unauthenticated_logged < UNAUTHENTICATED_LINES) {
+		ctx->unauthenticated_logged++;
 		return true;
 	}
-	ctx->strangers_silent++;
+	ctx->unauthenticated_silent++;
 	return false;
 }
 
@@ -132,10 +132,10 @@ static void explain(const struct ha_pending *p, int state, int err)
 	if (!p->listen)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who,
 			p->side->state[state].doing, reason(p, err));
-	else if (!p->stranger)
+	else if (!p->unauthenticated)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
 			p->side->state[state].doing, reason(p, err));
-	else if (stranger_line(p->ctx))
+	else if (may_log_unauthenticated(p->ctx))
 		HA_WARN(NULL, "turned away %s, which is no peer of ours: %s", p->who, reason(p, err));
 }
 

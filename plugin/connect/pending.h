@@ -69,7 +69,7 @@ struct ha_pending {
 	int dial_error;			  /* of the last one */
 	uint64_t refused_since;		  /* the first refusal of a row; 0 = none */
 	bool runnable;			  /* its socket has something, or it is new */
-	bool stranger;			  /* has not shown the nonce */
+	bool unauthenticated;			  /* has not shown the nonce */
 	bool explained;			  /* the log has said why already */
 	const void *key;		  /* where the caller keeps the handle */
 	struct ha_wire_handle handle;

@@ -8,7 +8,7 @@
 #include "plugin/connect/events.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/connect/pending.h"
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/stream.h"

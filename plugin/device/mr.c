@@ -5,7 +5,7 @@
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/rail.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static const char *advice(int err, bool dmabuf, int type)
 /* The device is gone, or about to be: failover's business. What is missing on it is registered when the rail is back. */
 static bool device_lost(const struct ha_bundle *b, int err)
 {
-	return b->flags & HA_FLAG_LIVES && (err == -EIO || err == -ENODEV || err == -ENXIO);
+	return b->flags & HA_FLAG_FAILOVER && (err == -EIO || err == -ENODEV || err == -ENXIO);
 }
 
 static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)

@@ -132,7 +132,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
 	if (!b->is_send)
 		ha_device_promise(dev);
-	r->rq_base = r->rq_debt = HA_REFILL - ha_device_portion(dev);
+	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
 		return failed(b, r, "bring the queue pair to INIT", err, "is NCCL_IB_PKEY right?");
@@ -361,11 +361,11 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 	verbs(b)->modify_qp(verbs(b), r->qp, &attr, IBV_QP_STATE);
 	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
 		for (int i = 0; i < n; i++)
-			r->rq_debt += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
+			r->rq_consumed += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
 		total += n;
 	}
-	ha_device_repay(r->dev, r->rq_debt - r->rq_base);
-	r->rq_debt = r->rq_base;
+	ha_device_repay(r->dev, r->rq_consumed - r->rq_base);
+	r->rq_consumed = r->rq_base;
 	if (!b->is_send)
 		ha_device_unpromise(r->dev);
 }

@@ -130,7 +130,7 @@ struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint6
 	return b->is_send ? sender_device(b, r, now) : receiver_device(b, r, now);
 }
 
-bool ha_life_possible(const struct ha_bundle *b)
+bool ha_incarnation_possible(const struct ha_bundle *b)
 {
 	struct ha_ctx *ctx = b->ctx;
 	struct ha_standby_class class;

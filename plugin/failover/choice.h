@@ -12,6 +12,6 @@
 struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 
 /* Is there a device at this end that a rail could ever come up on? */
-bool ha_life_possible(const struct ha_bundle *b);
+bool ha_incarnation_possible(const struct ha_bundle *b);
 
 #endif

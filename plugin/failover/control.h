@@ -54,7 +54,7 @@ enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CONNECTING, 
 enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 
 /* Messages due, by type. */
-#define HA_SAY(type) (1u << (HA_MSG_##type))
+#define HA_SEND(type) (1u << (HA_MSG_##type))
 
 #define HA_MEETINGS 8 /* the sender's devices that are remembered */
 
@@ -87,7 +87,7 @@ struct ha_compare {
 	uint64_t registration_ns; /* spent for this rail's failure */
 };
 
-/* talk.c: messages, by type (HA_SAY). */
+/* messages.c: messages, by type (HA_SEND). */
 struct ha_outgoing {
 	uint32_t due;
 	uint32_t sent;	    /* in this incarnation, at least once */
@@ -102,7 +102,7 @@ struct ha_mails {
 	uint32_t in;		 /* number of the last one read */
 };
 
-/* lives.c: how the next incarnation comes about, and how long the last ones lasted. */
+/* incarnation.c: how the next incarnation comes about, and how long the last ones lasted. */
 struct ha_join {
 	bool has_offer;		   /* `offer` is that of the next epoch (receiver), of this one (sender) */
 	struct ha_wire_rail offer; /* the peer's end of the coming incarnation */
@@ -118,7 +118,7 @@ struct ha_join {
 	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
 };
 
-/* beat.c: heartbeats. */
+/* heartbeat.c: heartbeats. */
 struct ha_beat_watch {
 	uint64_t at;	       /* the next beat */
 	uint64_t sent_at;      /* when the word that is on its way was written; 0 = none is */

@@ -20,7 +20,7 @@
 #define TIDIED_MAX 4 /* rails whose objects one round destroys */
 
 /* Everything that was lost with a rail has found another carrier. */
-static void tell_failed_over(struct ha_bundle *b)
+static void report_failed_over(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
@@ -40,9 +40,9 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	switch (r->state) {
 	case HA_RAIL_UP:
 		if (!b->is_send)
-			ha_life_pings(b, r, now);
+			ha_incarnation_pings(b, r, now);
 		if (r->state == HA_RAIL_UP)
-			ha_beat_step(b, r, now);
+			ha_heartbeat_step(b, r, now);
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:
@@ -51,7 +51,7 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	case HA_RAIL_DOWN:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
-		ha_life_step(b, r, now);
+		ha_incarnation_step(b, r, now);
 		break;
 	}
 }
@@ -64,8 +64,8 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->farewell ||
-					  b->doomed || ha_ctx_self_driven(b->ctx));
+	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->peer_closed ||
+					  b->abort_error || ha_ctx_self_driven(b->ctx));
 }
 
 /* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever. */
@@ -93,32 +93,32 @@ static void drive(struct ha_bundle *b)
 	b->due = UINT64_MAX;
 	ha_socket_take(b);
 	ha_mail_read(b, ha_failover_message);
-	ha_wishes_take(b);
+	ha_fence_requests_take(b);
 	now = ha_clock_now(b->ctx->clock);
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (poll_wanted(b, &b->rail[i], now))
 			ha_rail_poll(b, &b->rail[i]);
 	now = ha_clock_now(b->ctx->clock); /* not before any suspicion */
 	if (b->abort_due)
-		ha_talk(b, now);
-	if (b->doomed)
-		ha_doom_step(b);
+		ha_messages_send(b, now);
+	if (b->abort_error)
+		ha_abort_step(b);
 	for (unsigned i = 0; i < b->nrails; i++)
 		rail_step(b, &b->rail[i], now);
-	if (b->flags & HA_FLAG_LIVES && !b->error) {
+	if (b->flags & HA_FLAG_FAILOVER && !b->error) {
 		for (unsigned i = 0; i < b->nrails; i++)
 			ha_keys_step(b, &b->rail[i]);
 		ha_replay(b);
-		tell_failed_over(b);
-		if (!b->farewell && !b->doomed)
-			ha_dark_step(b, now);
+		report_failed_over(b);
+		if (!b->peer_closed && !b->abort_error)
+			ha_no_path_step(b, now);
 	}
-	if (b->farewell && !b->doomed)
-		ha_farewell_step(b, now);
-	ha_bundle_words(b);
-	if (b->doomed)
-		ha_doom_step(b);
-	ha_talk(b, now);
+	if (b->peer_closed && !b->abort_error)
+		ha_peer_closed_step(b, now);
+	ha_bundle_delivery(b);
+	if (b->abort_error)
+		ha_abort_step(b);
+	ha_messages_send(b, now);
 	b->urgent_until = urgent_until(b);
 	/* What the steps themselves asked for is due at once. */
 	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
@@ -131,7 +131,7 @@ static void slow_steps(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
 
-		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_life_slow(b, &b->rail[i]))
+		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_incarnation_slow(b, &b->rail[i]))
 			b->due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
 			ha_keys_register(b, &b->rail[i]);
@@ -193,7 +193,7 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
 			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX)
-				ha_life_tidy(b, &b->rail[i]);
+				ha_incarnation_tidy(b, &b->rail[i]);
 			else if (k->fence.tidy_at < next)
 				next = k->fence.tidy_at;
 		}
@@ -206,7 +206,7 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
 
 	/* Fences, and what the peers must hear of them, first: all connections of a lost device wait for that. */
-	ha_peers_depart(ctx);
+	ha_peers_send(ctx);
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
 		slow_steps(b);
 	now = ha_clock_now(ctx->clock);

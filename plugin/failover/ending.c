@@ -43,7 +43,7 @@ static bool fencing(const struct ha_bundle *b)
 	return false;
 }
 
-void ha_farewell_step(struct ha_bundle *b, uint64_t now)
+void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 {
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	bool waiting;
@@ -51,59 +51,59 @@ void ha_farewell_step(struct ha_bundle *b, uint64_t now)
 	if (b->is_send)
 		settle_sends((struct ha_send *)b, b->peer_done);
 	waiting = b->is_send ? sends_pending((struct ha_send *)b) : c->done < b->peer_done || c->flush_busy;
-	if (waiting && (now < b->farewell_until || fencing(b))) {
+	if (waiting && (now < b->peer_closed_until || fencing(b))) {
 		ha_due(b, now + HA_NS_PER_MS);
 		return;
 	}
-	ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_NONE, "the peer has closed");
+	ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_NONE, "the peer has closed");
 }
 
-void ha_doom_step(struct ha_bundle *b)
+void ha_abort_step(struct ha_bundle *b)
 {
 	bool over = true;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *r = &b->rail[i];
 
-		ha_rail_suspect(b, r, b->doom_cause, "the connection ends");
+		ha_rail_suspect(b, r, b->abort_cause, "the connection ends");
 		if (r->state == HA_RAIL_FENCED)
 			ha_rail_enter(r, HA_RAIL_DOWN);
 		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
 	}
 	if ((!over && !HA_MUTATION(EARLY_ERROR)) || b->error)
 		return;
-	if (!b->doom_quiet)
-		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->doom_cause, .bundle = b,
-							     .text = b->doom_text });
-	b->error = b->doomed;
+	if (!b->abort_quiet)
+		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->abort_cause, .bundle = b,
+							     .text = b->abort_text });
+	b->error = b->abort_error;
 	/* Release: whoever sees the bit sees the error. */
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
 }
 
-void ha_dark_step(struct ha_bundle *b, uint64_t now)
+void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 {
-	uint64_t patience = ha_patience_ns(b->ctx);
+	uint64_t patience = ha_retry_limit_ns(b->ctx);
 
 	if (b->active) {
-		b->dark_since = 0;
+		b->no_path_since = 0;
 		return;
 	}
-	if (!b->dark_since) {
-		b->dark_since = now;
+	if (!b->no_path_since) {
+		b->no_path_since = now;
 		for (unsigned i = 0; i < b->nrails; i++) /* those that were not needed until now, too */
 			if (b->rail[i].state == HA_RAIL_DOWN)
-				ha_life_hurry(b, &b->rail[i]);
+				ha_incarnation_hurry(b, &b->rail[i]);
 	}
 	if (!b->stream && b->reset)
-		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
+		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
 			       "and no rail answers; look at the log of that rank");
 	else if (!b->stream)
-		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
-	else if (!ha_life_possible(b))
-		ha_bundle_doom(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");
-	else if (now - b->dark_since >= patience)
-		ha_bundle_doom(b, -EIO, HA_CAUSE_RETRIES, "no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
+		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
+	else if (!ha_incarnation_possible(b))
+		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");
+	else if (now - b->no_path_since >= patience)
+		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES, "no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
 			       (double)patience / 1e9);
 	else
-		ha_due(b, b->dark_since + patience);
+		ha_due(b, b->no_path_since + patience);
 }

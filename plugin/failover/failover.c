@@ -9,7 +9,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
 
@@ -20,7 +20,7 @@
 /* A connection without failover ends when its queue pair gives up, not before: the port may be back by then. */
 static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
 {
-	return b->flags & HA_FLAG_LIVES || cause == HA_CAUSE_DEVICE_FAILED;
+	return b->flags & HA_FLAG_FAILOVER || cause == HA_CAUSE_DEVICE_FAILED;
 }
 
 void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
@@ -38,7 +38,7 @@ static void say_back(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->is_send || r->state != HA_RAIL_DOWN)
 		return;
-	b->ctl[r->index].out.due |= HA_SAY(RAIL_BACK);
+	b->ctl[r->index].out.due |= HA_SEND(RAIL_BACK);
 	ha_due_now(b);
 }
 
@@ -47,12 +47,12 @@ void ha_failover_device_back(struct ha_device *dev)
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev || i >= b->ndata) { /* a standby may take any */
-				ha_life_hurry(b, &b->rail[i]);
+				ha_incarnation_hurry(b, &b->rail[i]);
 				say_back(b, &b->rail[i]);
 			}
 }
 
-static const char *wish_text(enum ha_event_cause cause)
+static const char *request_text(enum ha_event_cause cause)
 {
 	switch (cause) {
 	case HA_CAUSE_PORT_DOWN:
@@ -70,14 +70,14 @@ static const char *wish_text(enum ha_event_cause cause)
 	}
 }
 
-void ha_wishes_take(struct ha_bundle *b)
+void ha_fence_requests_take(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->ctl[i];
 
 		if (!k->fence_wanted)
 			continue;
-		ha_rail_suspect(b, &b->rail[i], k->fence_wanted, "%s", wish_text(k->fence_wanted));
+		ha_rail_suspect(b, &b->rail[i], k->fence_wanted, "%s", request_text(k->fence_wanted));
 		k->fence_wanted = HA_CAUSE_NONE;
 	}
 }
@@ -90,7 +90,7 @@ static void say_unprotected(struct ha_bundle *b)
 	if (!b->ctx->config.enable_backup) {
 		e.cause = HA_CAUSE_DISABLED;
 		e.text = "HA_NCCL_ENABLE_BACKUP is 0 here: a broken path ends the connection";
-	} else if (!(b->flags & HA_FLAG_LIVES)) {
+	} else if (!(b->flags & HA_FLAG_FAILOVER)) {
 		e.cause = HA_CAUSE_PEER_WITHOUT;
 		e.text = "the peer has no failover, or has it disabled: a broken path ends the connection";
 	} else if (!(b->offers & HA_FLAG_DUAL_PATH)) {
@@ -108,8 +108,8 @@ void ha_failover_launch(struct ha_bundle *b)
 	uint64_t now = ha_clock_now(b->ctx->clock);
 
 	if (b->flags & HA_FLAG_ACK_MEMORY) {
-		b->await = b->is_send && !HA_MUTATION(ACK_NIC) ? HA_AWAIT_WORD : 0;
-		atomic_fetch_or_explicit(&b->attention, HA_ATTN_WORD, memory_order_relaxed);
+		b->await = b->is_send && !HA_MUTATION(ACK_NIC) ? HA_AWAIT_DELIVERY : 0;
+		atomic_fetch_or_explicit(&b->attention, HA_ATTN_DELIVERY, memory_order_relaxed);
 	}
 	b->ndata = b->nrails;
 	ha_policy_turns(b);
@@ -117,7 +117,7 @@ void ha_failover_launch(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->ndata; i++) {
 		b->weight[i] = b->share[i];
 		b->keyed |= (uint8_t)(1u << i);
-		ha_life_begun(b, &b->rail[i], now);
+		ha_incarnation_begun(b, &b->rail[i], now);
 	}
 	if (b->flags & HA_FLAG_DUAL_PATH) {
 		struct ha_rail *r = &b->rail[b->nrails++];

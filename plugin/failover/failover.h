@@ -30,13 +30,13 @@ void ha_failover_device_back(struct ha_device *dev);
 /* ---- parts ---- */
 
 /* failover.c: what devices and other connections have said of this one's rails since the last step. */
-void ha_wishes_take(struct ha_bundle *b);
+void ha_fence_requests_take(struct ha_bundle *b);
 /* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues. */
-void ha_farewell_step(struct ha_bundle *b, uint64_t now);
+void ha_peer_closed_step(struct ha_bundle *b, uint64_t now);
 /* ending.c: every rail is fenced before the first error reaches the application: nothing may write into what it then reuses. */
-void ha_doom_step(struct ha_bundle *b);
+void ha_abort_step(struct ha_bundle *b);
 /* ending.c: no rail is up: how long may that go on? */
-void ha_dark_step(struct ha_bundle *b, uint64_t now);
+void ha_no_path_step(struct ha_bundle *b, uint64_t now);
 
 /* fence.c: one step of the end of a life. */
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
@@ -46,34 +46,34 @@ void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
-/* lives.c: nothing of the epoch before counts any more. */
-void ha_life_reset(struct ha_control *k);
-/* lives.c: it carries data from here on. */
-void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* lives.c: receiver: pings that came get their pongs. */
-void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* lives.c: whatever it waits for may be over: it is tried now, or offered once more. */
-void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r);
-/* lives.c: one step of a rail that is down or coming up. */
-void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* lives.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
-bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r);
-/* lives.c: destroy what is left of a life that is over, if anything; slow too. */
-void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r);
-void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
-void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
-/* lives.c: the epoch is closed at this end: when may the next begin? */
-void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* lives.c: the mask of up rails has changed: who carries what, is anybody left? */
+/* incarnation.c: nothing of the epoch before counts any more. */
+void ha_incarnation_reset(struct ha_control *k);
+/* incarnation.c: it carries data from here on. */
+void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* incarnation.c: receiver: pings that came get their pongs. */
+void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* incarnation.c: whatever it waits for may be over: it is tried now, or offered once more. */
+void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r);
+/* incarnation.c: one step of a rail that is down or coming up. */
+void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* incarnation.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
+bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r);
+/* incarnation.c: destroy what is left of a life that is over, if anything; slow too. */
+void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r);
+void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
+void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
+/* incarnation.c: the epoch is closed at this end: when may the next begin? */
+void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* incarnation.c: the mask of up rails has changed: who carries what, is anybody left? */
 void ha_roles_update(struct ha_bundle *b);
-/* lives.c: ns for which a connection without any rail goes on trying: HA_NCCL_MAX_RETRIES. */
-uint64_t ha_patience_ns(const struct ha_ctx *ctx);
-/* beat.c: one look at a rail that is up: does it move, does it answer? */
-void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* beat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
-void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r);
-/* beat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */
-bool ha_beat_missing(const struct ha_bundle *b);
+/* incarnation.c: ns for which a connection without any rail goes on trying: HA_NCCL_MAX_RETRIES. */
+uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx);
+/* heartbeat.c: one look at a rail that is up: does it move, does it answer? */
+void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* heartbeat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
+void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
+/* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */
+bool ha_heartbeat_missing(const struct ha_bundle *b);
 /* keys.c: does the rail need keys that it has not, are there new ones to tell? */
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
 /* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. */
@@ -86,8 +86,8 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 /* keys.c: what the peer says; returns up to which receive its keys are known. */
 uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m);
 
-/* talk.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
-void ha_talk(struct ha_bundle *b, uint64_t now);
+/* messages.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
+void ha_messages_send(struct ha_bundle *b, uint64_t now);
 
 /* socket.c: what the socket has brought since the last time: messages, a farewell, its end. The bundle is taken. */
 void ha_socket_take(struct ha_bundle *b);

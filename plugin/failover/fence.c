@@ -7,7 +7,7 @@
  * any more (going to error may flush a receive whose data the NIC has acknowledged), then both ends put the queue pair
  * into error, wait for a marker behind everything that was posted and for the event that no receive will be taken
  * any more. A queue pair that is in error and has accounted for all its work takes and sends nothing, so it is destroyed later,
- * when nothing waits for this thread (lives.c). Never before: drivers remove a destroyed queue pair's entries from its completion
+ * when nothing waits for this thread (incarnation.c). Never before: drivers remove a destroyed queue pair's entries from its completion
  * queue. One that does not account for its work, or whose device is gone, must be destroyed for the fence to be over.
  */
 #include "base/clock.h"
@@ -49,7 +49,7 @@ static void doubt_receives(struct ha_recv *c)
 }
 
 /* The same fault, seen by one connection, is everybody's who uses the same port. */
-static void tell_siblings(struct ha_bundle *b, struct ha_rail *r)
+static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 {
 	if (!b->ctl[r->index].fence.local)
 		return;
@@ -71,11 +71,11 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_reconcile_state(b, &k->compare.state);
 	k->out.repeat_at = 0;
 	k->out.due = 0;
-	if (!b->doomed && !b->farewell && b->flags & HA_FLAG_LIVES && !k->fence.peer_knows)
-		k->out.due |= HA_SAY(RAIL_DOWN);
+	if (!b->abort_error && !b->peer_closed && b->flags & HA_FLAG_FAILOVER && !k->fence.peer_knows)
+		k->out.due |= HA_SEND(RAIL_DOWN);
 	if (!b->is_send)
 		doubt_receives((struct ha_recv *)b);
-	tell_siblings(b, r);
+	notify_siblings(b, r);
 	ha_roles_update(b);
 }
 
@@ -178,7 +178,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		supersede((struct ha_recv *)b);
 	}
 	ha_rail_enter(r, HA_RAIL_FENCED);
-	if (b->doomed || b->farewell || !(b->flags & HA_FLAG_LIVES)) {
+	if (b->abort_error || b->peer_closed || !(b->flags & HA_FLAG_FAILOVER)) {
 		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}
@@ -191,8 +191,8 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->compare.has_state = true;
 	/* Which says all but the cause; a silence is news for others. */
 	if (k->cause != HA_CAUSE_TIMEOUT)
-		k->out.due &= ~HA_SAY(RAIL_DOWN);
-	k->out.due |= HA_SAY(RAIL_FENCED);
+		k->out.due &= ~HA_SEND(RAIL_DOWN);
+	k->out.due |= HA_SEND(RAIL_FENCED);
 	k->out.repeats = 0;
 	k->compare.acked = false;
 }
@@ -225,10 +225,10 @@ void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		over(b, r, now);
 	if (r->state == HA_RAIL_FENCED && k->compare.has_peer_state) {
 		ha_reconcile(b, r);
-		k->out.due |= HA_SAY(RAIL_ACK);
+		k->out.due |= HA_SEND(RAIL_ACK);
 		k->compare.unreported = k->working;
 		ha_rail_enter(r, HA_RAIL_DOWN);
-		ha_life_over(b, r, now);
+		ha_incarnation_over(b, r, now);
 	}
 	if (k->fence.stage == HA_FENCE_QUIET)
 		ha_due(b, k->fence.quiet_until);

@@ -21,8 +21,8 @@
 
 static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	return r->state == HA_RAIL_UP && !(b->keyed >> r->index & 1) && !b->doomed && !b->farewell &&
-	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index] || ha_beat_missing(b));
+	return r->state == HA_RAIL_UP && !(b->keyed >> r->index & 1) && !b->abort_error && !b->peer_closed &&
+	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index] || ha_heartbeat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has heard of its end. */
@@ -94,14 +94,14 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
 	if (k->keys.refused && !(b->active & b->keyed & ~(1u << r->index)))
-		ha_bundle_doom(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; "
+		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; "
 			       "raise the limit of locked memory (ulimit -l)", k->keys.refused, ha_device_name(r->dev));
 	if (b->is_send)
 		return;
 	k->keys.next = c->done;
 	k->keys.end = c->head;
 	if (k->keys.next < k->keys.end)
-		k->out.due |= HA_SAY(RAIL_KEYS);
+		k->out.due |= HA_SEND(RAIL_KEYS);
 }
 
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)

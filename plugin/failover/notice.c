@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/mutation.h"
 #include "plugin/channel/stream.h"
 
@@ -22,7 +22,7 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 
 	r->epoch++;
-	ha_life_reset(k);
+	ha_incarnation_reset(k);
 	k->cause = HA_CAUSE_PEER_NOTICE;
 	k->fence.suspected_at = now;
 	k->fence.stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
@@ -35,7 +35,7 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 	if (m->rail.epoch == r->epoch) {
 		b->ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
-			ha_beat_silence(b, r);
+			ha_heartbeat_silence(b, r);
 		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
 	} else if (r->state == HA_RAIL_DOWN && !b->is_send) {
 		enter_fenced(b, r, now);
@@ -52,7 +52,7 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 		enter_fenced(b, r, now);
 	}
 	if (r->state == HA_RAIL_DOWN) {
-		k->out.due |= HA_SAY(RAIL_ACK);
+		k->out.due |= HA_SEND(RAIL_ACK);
 		return;
 	}
 	k->fence.peer_knows = true;
@@ -60,7 +60,7 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 		k->compare.peer_state = m->state;
 	k->compare.has_peer_state = true;
 	if (b->is_send && b->await && !HA_MUTATION(FORGET_WORD))
-		ha_words_take((struct ha_send *)b, m->state.base);
+		ha_delivery_take((struct ha_send *)b, m->state.base);
 	ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has fenced it");
 }
 
@@ -71,7 +71,7 @@ static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 	if (!b->is_send || m->rail.epoch != r->epoch)
 		return;
 	k->keys.next = ha_keys_take(b, r, m);
-	k->out.due |= HA_SAY(RAIL_KEYS_ACK);
+	k->out.due |= HA_SEND(RAIL_KEYS_ACK);
 }
 
 static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys_ack *m)
@@ -82,7 +82,7 @@ static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_
 		return;
 	k->keys.next = m->next;
 	if (k->keys.next < k->keys.end)
-		k->out.due |= HA_SAY(RAIL_KEYS);
+		k->out.due |= HA_SEND(RAIL_KEYS);
 }
 
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
@@ -97,7 +97,7 @@ static bool impossible(const struct ha_bundle *b, const struct ha_rail *r, const
 
 static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 {
-	ha_bundle_doom(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE, "the peer has ended the connection: %s; look at its log",
+	ha_bundle_abort(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE, "the peer has ended the connection: %s; look at its log",
 		       ha_event_cause_text(m->cause));
 	b->abort_due = false;
 }
@@ -108,7 +108,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	const struct ha_msg_rail *about = &m->rail;
 	struct ha_rail *r;
 
-	if (!(b->flags & HA_FLAG_LIVES) || about->nonce != b->nonce || about->rail >= b->nrails)
+	if (!(b->flags & HA_FLAG_FAILOVER) || about->nonce != b->nonce || about->rail >= b->nrails)
 		return;
 	if (m->header.type == HA_MSG_ABORT) {
 		on_abort(b, &m->cause);
@@ -116,7 +116,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	}
 	r = &b->rail[about->rail];
 	if (impossible(b, r, about)) {
-		ha_bundle_doom(b, -EPROTO, HA_CAUSE_PROTOCOL, "the peer speaks of epoch %u of rail %u, which is in epoch %u",
+		ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL, "the peer speaks of epoch %u of rail %u, which is in epoch %u",
 			       about->epoch, about->rail, r->epoch);
 		return;
 	}
@@ -124,7 +124,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		((union ha_message *)m)->rail.epoch = r->epoch;
 	/* The receiver's port is back: it has refused the life that is being offered, and knows the one before. */
 	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
-		ha_life_hurry(b, r);
+		ha_incarnation_hurry(b, r);
 	if (about->epoch < r->epoch)
 		return; /* a late copy */
 	switch (m->header.type) {
@@ -138,14 +138,14 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		b->ctl[r->index].compare.acked = true;
 		break;
 	case HA_MSG_RAIL_OFFER:
-		ha_life_offered(b, r, &m->life.end, about->epoch);
+		ha_incarnation_offered(b, r, &m->life.end, about->epoch);
 		break;
 	case HA_MSG_RAIL_ANSWER:
-		ha_life_answered(b, r, &m->life.end);
+		ha_incarnation_answered(b, r, &m->life.end);
 		break;
 	case HA_MSG_RAIL_BACK:
 		if (b->is_send)
-			ha_life_hurry(b, r);
+			ha_incarnation_hurry(b, r);
 		break;
 	case HA_MSG_RAIL_KEYS:
 		on_keys(b, r, &m->keys);

@@ -81,7 +81,7 @@ static unsigned carrier(const struct ha_send_slot *slot, unsigned stripe)
 
 static void lost_for_good(struct ha_bundle *b, const struct ha_rail *r, uint64_t idx)
 {
-	ha_bundle_doom(b, -EIO, HA_CAUSE_DATA_LOST,
+	ha_bundle_abort(b, -EIO, HA_CAUSE_DATA_LOST,
 		       "rail %u's far NIC acknowledged data of message %" PRIu64 " that it never placed; "
 		       "HA_NCCL_ACK=memory excludes this", r->index, idx);
 }
@@ -95,7 +95,7 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 		was_seen = !(slot->pending & bit);
 	if (was_seen || HA_MUTATION(REPLAY_NONE)) {
 		slot->settled |= HA_MUTATION(WHOLE_MESSAGE) ? slot->mask : (uint8_t)bit;
-		slot->pending &= HA_MUTATION(WHOLE_MESSAGE) ? HA_AWAIT_WORD : (uint16_t)~bit;
+		slot->pending &= HA_MUTATION(WHOLE_MESSAGE) ? HA_AWAIT_DELIVERY : (uint16_t)~bit;
 		if (!slot->pending)
 			ha_send_settled(slot);
 		return true;
@@ -151,7 +151,7 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 		c->b.parked++;
 	}
 	if (!HA_MUTATION(FORGET_WORD))
-		c->b.word_told = 0; /* this rail may have carried the last count */
+		c->b.delivered_sent = 0; /* this rail may have carried the last count */
 }
 
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
@@ -210,7 +210,7 @@ static void replay_receives(struct ha_recv *c)
 
 void ha_replay(struct ha_bundle *b)
 {
-	if (!b->parked || b->doomed)
+	if (!b->parked || b->abort_error)
 		return;
 	if (b->is_send)
 		replay_sends((struct ha_send *)b);

@@ -27,7 +27,7 @@
  * dark_step.)
  * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
  * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
- * rails' heartbeats know (beat.c), and the rails carry what the drivers have to say.
+ * rails' heartbeats know (heartbeat.c), and the rails carry what the drivers have to say.
  */
 static void stream_ended(struct ha_bundle *b, int err)
 {
@@ -35,12 +35,12 @@ static void stream_ended(struct ha_bundle *b, int err)
 		/* Left open, so that the peer does not take its end for our death. */
 		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
 		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
-		b->stream->deaf = true;
+		b->stream->read_stopped = true;
 		return;
 	}
-	if (!b->farewell && err == -EPIPE) {
-		ha_bundle_doom(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
-	} else if (!b->farewell) {
+	if (!b->peer_closed && err == -EPIPE) {
+		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
+	} else if (!b->peer_closed) {
 		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
 		b->reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
@@ -52,9 +52,9 @@ static void stream_ended(struct ha_bundle *b, int err)
 
 static void on_bye(struct ha_bundle *b, uint64_t done)
 {
-	b->farewell = true;
+	b->peer_closed = true;
 	b->peer_done = done;
-	b->farewell_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	b->peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
@@ -63,7 +63,7 @@ void ha_socket_take(struct ha_bundle *b)
 	int err = b->stream_error;
 
 	ha_inbox_read(b, ha_failover_message);
-	if (b->bye && !b->farewell)
+	if (b->bye && !b->peer_closed)
 		on_bye(b, b->bye_done);
 	b->stream_error = 0;
 	if (err)

@@ -28,7 +28,7 @@
 
 struct ha_device;
 struct ha_hookup;
-struct ha_letter;
+struct ha_inbox_message;
 struct ha_peer;
 struct ha_stream;
 
@@ -60,7 +60,7 @@ struct ha_rail {
 	uint32_t sq_posted;  /* work requests ever posted, modulo 2^32 */
 	uint32_t sq_retired; /* of them, known to be out of the send queue */
 	uint32_t sq_depth;
-	uint32_t rq_debt;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
+	uint32_t rq_consumed;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
 	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
 	uint32_t ring_lkey;    /* of ours */
 	uint32_t max_inline;
@@ -92,7 +92,7 @@ enum { /* bits of ha_bundle.attention */
 	HA_ATTN_DRIVE = 2,  /* there is work for the driver */
 	HA_ATTN_ERROR = 4,  /* b->error is set */
 	HA_ATTN_DOUBT = 8,  /* optional receives whose data may still be on its way (recv.c) */
-	HA_ATTN_WORD = 16,  /* sends complete on the receiver's word: every call writes or reads it (words.c) */
+	HA_ATTN_DELIVERY = 16,  /* sends complete on the receiver's word: every call writes or reads it (delivery.c) */
 };
 
 struct ha_bundle {
@@ -110,7 +110,7 @@ struct ha_bundle {
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
 	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
 	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
-	uint16_t await;	     /* HA_AWAIT_WORD, or 0: what a send waits for beside its stripes */
+	uint16_t await;	     /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
 	int error;	     /* 0, or the negative errno that ends every request */
 	uint64_t stripe_min; /* messages below this many bytes need no second look: one rail; UINT64_MAX: all; policy.c keeps it */
 	uint64_t peer_ring;  /* address of the peer's ring memory */
@@ -128,25 +128,25 @@ struct ha_bundle {
 	_Atomic uint8_t keyed;
 	uint16_t share[HA_MAX_RAILS]; /* weight when all is well; 0: a standby */
 	unsigned parked;     /* stripes and clear-to-sends that wait for a rail */
-	int doomed;	     /* the errno that it will end with once every rail is fenced */
-	uint8_t doom_cause;  /* enum ha_event_cause */
-	bool doom_quiet;     /* nobody needs to hear of it: the peer has closed in order */
-	char doom_text[160];
+	int abort_error;	     /* the errno that it will end with once every rail is fenced */
+	uint8_t abort_cause;  /* enum ha_event_cause */
+	bool abort_quiet;     /* nobody needs to hear of it: the peer has closed in order */
+	char abort_text[160];
 	bool protected;	     /* and that has been told */
 	uint64_t due;	     /* when the driver must look again */
 	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
-	uint64_t dark_since; /* no rail is up; 0 = one is */
+	uint64_t no_path_since; /* no rail is up; 0 = one is */
 	uint64_t refused;    /* 1 + the oldest slot that was open when the peer's NIC last refused a request; 0 = it has not */
 	uint8_t refused_by;  /* on these rails, since that slot is the oldest */
-	uint64_t word_told;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
+	uint64_t delivered_sent;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	unsigned next_mail;  /* rail that carries the next message */
 	struct ha_rto rto;
 	struct ha_advised advised;
 	struct ha_adaptive adaptive;
 	struct ha_gate gate;
-	bool farewell;	     /* the peer said BYE */
-	uint64_t farewell_until; /* how long messages that a closed peer had sent may take */
+	bool peer_closed;	     /* the peer said BYE */
+	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;  /* with it: how far the peer got */
 	bool abort_due;	     /* ABORT must be said */
 	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
@@ -154,8 +154,8 @@ struct ha_bundle {
 	uint64_t peer_context;	 /* which process the peer is, as far as it told */
 	struct ha_peer *peer;	 /* NULL: this connection talks for itself (peer.h) */
 	struct ha_bundle *next_by_ring;
-	struct ha_letter *inbox; /* what it has brought (inbox.h), under ctx->drive */
-	unsigned letters;	 /* how many */
+	struct ha_inbox_message *inbox; /* what it has brought (inbox.h), under ctx->drive */
+	unsigned inbox_count;	 /* how many */
 	uint64_t for_another;	 /* the next message is for the connection with this ring; 0 = for this one */
 	bool bye;		 /* among it BYE, */
 	uint64_t bye_done;	 /* which says this */
@@ -173,7 +173,7 @@ struct ha_bundle {
 	char name[160]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
-#define HA_AWAIT_WORD 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
+#define HA_AWAIT_DELIVERY 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
 
 struct ha_send_slot {
 	uint64_t idx;	 /* absolute index of the receive it serves */
@@ -183,7 +183,7 @@ struct ha_send_slot {
 	uint8_t open;    /* being gathered: at the head, not posted yet */
 	union {
 		struct {
-			uint16_t pending; /* mask of the stripes that have not completed; HA_AWAIT_WORD */
+			uint16_t pending; /* mask of the stripes that have not completed; HA_AWAIT_DELIVERY */
 			uint8_t mask; /* of the stripes that make the message; each is called after the rail it was cut for */
 			uint8_t settled; /* of them: the peer has said, when the rail that carried it was fenced, that it has seen it */
 			uint8_t moved;	 /* of them: another rail carries it now; carrier[] says which */
@@ -320,10 +320,10 @@ int ha_bundle_poll(struct ha_bundle *b);
 bool ha_bundle_look_around(struct ha_bundle *b);
 /* complete.c: the same of one rail, whatever its state. */
 int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
-/* words.c: with HA_ATTN_WORD, tell the peer how far we are, or take what it tells. Owner or driver. */
-void ha_bundle_words(struct ha_bundle *b);
+/* delivery.c: with HA_ATTN_DELIVERY, tell the peer how far we are, or take what it tells. Owner or driver. */
+void ha_bundle_delivery(struct ha_bundle *b);
 /* complete.c: everything of this receive is here (or counts as such). */
 void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot);
-/* words.c: every receive below count is complete. */
-void ha_words_take(struct ha_send *s, uint64_t count);
+/* delivery.c: every receive below count is complete. */
+void ha_delivery_take(struct ha_send *s, uint64_t count);
 #endif

@@ -3,7 +3,7 @@
  * complete.c - from completions to requests: polling, the meaning of each completion, test()
  *
  * A send is complete when each rail that carried a stripe of it has reported its immediate sent (and, with ACK=memory, the
- * receiver has said so: words.c). A receive is complete when the stripes seen are those that the first immediate's mask
+ * receiver has said so: delivery.c). A receive is complete when the stripes seen are those that the first immediate's mask
  * named. Nothing else counts, until a rail is fenced and the other end says what it has (reconcile.c).
  */
 #include "plugin/connect/ctx.h"
@@ -27,7 +27,7 @@
 
 static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b, uint32_t imm)
 {
-	ha_bundle_doom(b, -EPROTO, HA_CAUSE_PROTOCOL,
+	ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL,
 		       "immediate 0x%08x names no receive that is waiting; the peer's plugin is of another kind or damaged",
 		       imm);
 }
@@ -35,14 +35,14 @@ static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b
 /* A portion of receives is given back. The next one may be smaller: more connections share the queue, or fewer. */
 static void refill(struct ha_rail *r)
 {
-	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_debt - HA_REFILL;
+	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_consumed - HA_REFILL;
 	struct ibv_recv_wr *bad;
 
 	/* A full or failed queue is no news here: what is missing shows as the peer's receiver-not-ready retries. */
 	if (r->hot->post_srq_recv(r->dev->srq, ha_device_refill(r->dev, portion), &bad))
 		return;
 	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
-	r->rq_debt = r->rq_base + left;
+	r->rq_consumed = r->rq_base + left;
 }
 
 static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
@@ -81,7 +81,7 @@ static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const stru
 	uint32_t imm = ntohl(wc->imm_data);
 	struct ha_recv_slot *slot = &c->slot[ha_imm_slot(imm)];
 
-	if (unlikely(++r->rq_debt >= HA_REFILL))
+	if (unlikely(++r->rq_consumed >= HA_REFILL))
 		refill(r);
 	/* Nearly always: a whole message on this rail, for a slot that nothing has touched yet. */
 	if (unlikely(imm != (slot->imm | r->imm_whole))) {
@@ -251,11 +251,11 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 	b->idle_polls = 0;
 	for (unsigned rails = b->active & ~(unsigned)b->polled; rails; rails &= rails - 1) {
 		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
-		uint32_t debt = r->rq_debt;
+		uint32_t debt = r->rq_consumed;
 
 		poll_rail(b, r, b->poll_max);
 		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
-		if (r->rq_debt != debt)
+		if (r->rq_consumed != debt)
 			b->polled |= (uint8_t)(rails & -rails);
 	}
 	if (ha_mail_waiting(b))
@@ -276,7 +276,7 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 	if (!req->done) {
 		ha_bundle_poll(b);
 		if (unlikely(entry == HA_ENTERED_LOOK))
-			ha_bundle_words(b);
+			ha_bundle_delivery(b);
 		if (!req->done) {
 			round = unlikely(++b->idle_polls >= b->idle_limit) && ha_bundle_look_around(b);
 			err = b->error;

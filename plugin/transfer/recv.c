@@ -136,7 +136,7 @@ static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, v
 static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void *const *data, const size_t *sizes)
 {
 	ha_bundle_poll(&c->b);
-	ha_bundle_words(&c->b);
+	ha_bundle_delivery(&c->b);
 	return c->b.error || (in_doubt(c, n, data, sizes) && !HA_MUTATION(IGNORE_DOUBT));
 }
 

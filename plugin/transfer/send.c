@@ -148,7 +148,7 @@ struct stripe {
 };
 
 /*
- * Bytes of one work request. Each that is done shows that the rail moves (beat.c), so a large stripe goes in steps that even a
+ * Bytes of one work request. Each that is done shows that the rail moves (heartbeat.c), so a large stripe goes in steps that even a
  * slow rail takes in less than the soft time-out; in as many as half the send queue takes at most, all buffers of a group
  * together.
  */
@@ -414,7 +414,7 @@ static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_sen
 	if (slot->held || slot->pending)
 		return -EAGAIN; /* requests of 256 receives ago have not been tested to their end */
 	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
-		ha_bundle_doom(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
+		ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
 			       "the peer announced a receive of %u buffers, 1 to %u are possible; its memory or its plugin "
 			       "is damaged", cts->n, HA_MAX_RECVS);
 		return -EAGAIN;

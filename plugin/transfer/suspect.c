@@ -40,25 +40,25 @@ void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
 	r->state = (uint8_t)state;
 }
 
-void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
+void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (b->doomed)
+	if (b->abort_error)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(b->doom_text, sizeof(b->doom_text), fmt, ap);
+	vsnprintf(b->abort_text, sizeof(b->abort_text), fmt, ap);
 	va_end(ap);
-	b->doomed = err;
-	b->doom_cause = (uint8_t)cause;
-	b->doom_quiet = cause == HA_CAUSE_NONE;
-	b->abort_due = !b->doom_quiet && cause != HA_CAUSE_PEER_GONE && !b->farewell && b->flags & HA_FLAG_LIVES;
+	b->abort_error = err;
+	b->abort_cause = (uint8_t)cause;
+	b->abort_quiet = cause == HA_CAUSE_NONE;
+	b->abort_due = !b->abort_quiet && cause != HA_CAUSE_PEER_GONE && !b->peer_closed && b->flags & HA_FLAG_FAILOVER;
 	ha_bundle_drive_soon(b);
 }
 
 static bool quiet(const struct ha_bundle *b)
 {
-	return b->farewell || b->doomed || b->error;
+	return b->peer_closed || b->abort_error || b->error;
 }
 
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
@@ -82,14 +82,14 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	k->fence.suspected_at = ha_clock_now(b->ctx->clock);
 	if (was_up)
 		k->join.lost_at = k->fence.suspected_at;
-	if (was_up && b->flags & HA_FLAG_LIVES)
+	if (was_up && b->flags & HA_FLAG_FAILOVER)
 		ha_journal_hold(b->ctx);
 	if (was_up && !quiet(b))
 		ha_journal_eventf(b->ctx, &suspected, "%s", text);
 	else
 		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
-	if (!(b->flags & HA_FLAG_LIVES))
-		ha_bundle_doom(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
+	if (!(b->flags & HA_FLAG_FAILOVER))
+		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
 			       "(HA_NCCL_ENABLE_BACKUP)");
 	ha_bundle_drive_soon(b);
 }
@@ -134,9 +134,9 @@ static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_s
 	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
 }
 
-static void doom(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
+static void abort_for(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
 {
-	ha_bundle_doom(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
+	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
 		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
 }
 
@@ -145,12 +145,12 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
 		/* What follows the first error is its flush. But the peer may have told us of its own first. */
 		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
-			doom(b, r, wc);
+			abort_for(b, r, wc);
 		return;
 	}
 	b->ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && hopeless(b, r, wc->status))
-		doom(b, r, wc);
+		abort_for(b, r, wc);
 	else if (wc)
 		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
 				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));

@@ -14,7 +14,7 @@
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), cold));
 /* The connection ends with err (negative) as soon as every rail is fenced. The first one counts. */
-void ha_bundle_doom(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
+void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), cold));
 /* A work request of rail r failed (wc), or posting on it did (wc NULL, err negative). */
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err);

@@ -473,7 +473,7 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 	p->lives = sc->host[0].backup && sc->host[1].backup;
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
 	p->standby = p->lives && offers_standby(sc, c, 0) && offers_standby(sc, c, 1);
-	p->patience = sooner(sim_scenario_patience(sc, 0), sim_scenario_patience(sc, 1));
+	p->patience = sooner(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)
 			from_fault(sc, c, &sc->fault[i], p);
@@ -508,7 +508,7 @@ static struct span lossy(const struct sim_fault *f)
 	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span){ 0, 0 } : outage(f);
 }
 
-bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)
+bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
 	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));

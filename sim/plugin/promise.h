@@ -36,7 +36,7 @@ bool sim_promise_survives(const struct sim_promise *p);
  * farewell have been lost with the sockets, and the NIC's last acknowledgement with a packet or, as the receiver's last word
  * (HA_NCCL_ACK=memory), with the queue pair that the receiver destroys? Then nobody is left to say that all arrived.
  */
-bool sim_promise_farewell_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now);
+bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now);
 /*
  * Which rails must be up when everything is over (mask), and until when at the latest (ns from the start): a rail that has
  * failed often is asked again after half a minute. 0: nothing is promised.

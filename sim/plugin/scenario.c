@@ -145,7 +145,7 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 }
 
 /* The back-offs of the protocol: 100 ms, then twice as long each time, 30 s at most. */
-uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host)
+uint64_t sim_scenario_retry_limit(const struct sim_scenario *sc, unsigned host)
 {
 	uint64_t ns = 0, pause = 100 * MS;
 
@@ -315,7 +315,7 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		fprintf(out, "  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
 			"%d retries (%.1f s)\n", h, policy_name(sc->host[h].policy), sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
 			sc->host[h].backup, sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
-			sc->host[h].max_retries, (double)sim_scenario_patience(sc, h) / 1e9);
+			sc->host[h].max_retries, (double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (!(sc->conns_off >> i & 1))
 			print_conn(sc, i, out);

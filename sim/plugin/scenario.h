@@ -105,7 +105,7 @@ static inline uint64_t sim_scenario_window(const struct sim_scenario *sc)
 	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
 }
 /* For how long a host's connections try without any path, ns: HA_NCCL_MAX_RETRIES. */
-uint64_t sim_scenario_patience(const struct sim_scenario *sc, unsigned host);
+uint64_t sim_scenario_retry_limit(const struct sim_scenario *sc, unsigned host);
 
 /* One receive and what is sent into it; both ends compute it. */
 struct sim_message {

@@ -76,7 +76,7 @@ static uint64_t calm_limit(const struct sim_world *w)
 static uint64_t last_limit(const struct sim_conn *c)
 {
 	const struct sim_world *w = c->world;
-	uint64_t a = sim_scenario_patience(&w->sc, 0), b = sim_scenario_patience(&w->sc, 1);
+	uint64_t a = sim_scenario_retry_limit(&w->sc, 0), b = sim_scenario_retry_limit(&w->sc, 1);
 
 	return calm_limit(w) + (a > b ? a : b) + (uint64_t)w->sc.connect_timeout_ms * 1000000 + w->sc.keepalive_ns +
 	       UINT64_C(5000000000);

@@ -133,7 +133,7 @@ static void for_nobody(void)
 static void not_agreed(void)
 {
 	begin(0);
-	recv[0]->b.flags &= ~HA_FLAG_TRAINS;
+	recv[0]->b.flags &= ~HA_FLAG_BATCHES;
 	bring(send[1]->b.peer_ring, send[1]->b.nonce);
 	bring(send[0]->b.peer_ring, send[0]->b.nonce);
 	CHECK_INT(lost(), 0);
@@ -153,7 +153,7 @@ static void no_farewell(void)
 	train.bye = (struct ha_msg_bye){ .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(train.bye), 0 } };
 	CHECK_INT(ha_stream_put_all(send[0]->b.stream, &train, sizeof(train)), 0);
 	world_run(&w, 30);
-	CHECK(!recv[0]->b.farewell && !recv[1]->b.farewell);
+	CHECK(!recv[0]->b.peer_closed && !recv[1]->b.peer_closed);
 	end();
 }
 

@@ -276,7 +276,7 @@ static void strangers(void)
 	CHECK_INT(oob_mem_ops.recv(s[1], &byte, 1), 0);
 	CHECK_INT(oob_mem_ops.recv(s[4], &byte, 1), 0);
 	CHECK(lines_contain("it said nothing for 10 s"));
-	CHECK_INT(e.listen->strangers, 0);
+	CHECK_INT(e.listen->unauthenticated, 0);
 	for (int i = 0; i < 100 && !(e.send && e.recv); i++)
 		step(&e, NULL, handle);
 	connected(&e, 1);
@@ -302,7 +302,7 @@ static void crowd(void)
 		s[i] = oob_mem_dial(&w.net, &h.oob);
 		if (i % 50 == 0) {
 			ha_ctx_progress(w.a);
-			CHECK(e.listen->strangers <= 64);
+			CHECK(e.listen->unauthenticated <= 64);
 		}
 	}
 	for (int i = 0; i < 100 && !(e.send && e.recv); i++)

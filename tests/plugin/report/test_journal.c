@@ -8,7 +8,7 @@
 #include "plugin/device/device.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 #include "plugin/report/status.h"
 #include "base/check.h"
 #include "tests/base/lines.h"

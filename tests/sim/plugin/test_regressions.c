@@ -352,12 +352,12 @@ static void farewell_lost(uint64_t key)
 	sc.fault[0].amount = 300000;
 	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
 	must_hold(&sc, "a farewell that is lost");
-	CHECK(sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 500 * US));  /* the sockets were still there */
-	CHECK(sim_promise_farewell_lost(&sc, 0, 1, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 1, 60 * MS, 61 * MS)); /* what was lost was repeated long ago */
+	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 500 * US));  /* the sockets were still there */
+	CHECK(sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 60 * MS, 61 * MS)); /* what was lost was repeated long ago */
 	sc.fault[0].dev = 1;
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* another device's packets */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* another device's packets */
 }
 
 /* No packet is lost, but what the receiver still owes goes with its queue pair: its last word with HA_NCCL_ACK=memory (seed
@@ -371,13 +371,13 @@ static void last_word_lost(uint64_t key)
 	sc.conn[0].messages = 3;
 	sim_plain_fault(&sc, "oob-silence", 1, 150 * US + key * 10 * US, 0);
 	must_hold(&sc, "a last word that is lost");
-	CHECK(sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* a receiver waits for no word */
+	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
+	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* a receiver waits for no word */
 	sc.host[key % 2].ack_memory = false;
 	must_hold(&sc, "a last acknowledgement that is lost");
-	CHECK(sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS));
+	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
 	sc.nfaults = 0;
-	CHECK(!sim_promise_farewell_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* the farewell arrives */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* the farewell arrives */
 }
 
 /* Without failover a buffer cannot be registered on a device that has just died: NCCL hears an error from that call, while the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plugin/connect/life.h"
+#include "plugin/connect/setup.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -71,7 +71,7 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 		return offers;
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
 		offers |= HA_FLAG_DUAL_PATH;
-	return offers | HA_FLAG_LIVES | HA_FLAG_TRAINS | HA_FLAG_MOVES;
+	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES;
 }
 
 /* A software NIC stands still, or needs a thread to be woken, while nobody polls it. */
@@ -283,7 +283,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 	if (b->next)
 		b->next->pprev = b->pprev;
 	ha_peer_leave(b);
-	if (b->stream && !b->stream->deaf)
+	if (b->stream && !b->stream->read_stopped)
 		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
 }
 
@@ -296,7 +296,7 @@ static void take_arrivals(struct ha_bundle *b)
 }
 
 /* The socket stays behind for a moment: closed with something unread in it, it would take the farewell with it. */
-static void say_farewell(struct ha_bundle *b)
+static void send_bye(struct ha_bundle *b)
 {
 	struct ha_msg_bye bye = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_BYE, sizeof(bye), 0 },
@@ -313,9 +313,9 @@ void ha_bundle_free(struct ha_bundle *b)
 {
 	atomic_store(&b->closing, true);
 	if (b->stream) {
-		b->farewell = true; /* what fails from here on is nobody's news */
+		b->peer_closed = true; /* what fails from here on is nobody's news */
 		take_arrivals(b);
-		say_farewell(b);
+		send_bye(b);
 	}
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		ha_rail_close(b, &b->rail[i]);

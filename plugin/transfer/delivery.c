@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * words.c - HA_NCCL_ACK=memory: a send is complete when the receiver says that the data is in its memory
+ * delivery.c - HA_NCCL_ACK=memory: a send is complete when the receiver says that the data is in its memory
  *
  * The receiver writes the number of receives that are complete, from the first, into the sender's board: one word per rail,
  * each of which only grows, so that a late word of one rail covers no newer one of another. The sender takes the largest.
@@ -11,21 +11,21 @@
 
 #include <errno.h>
 
-static void write_word(struct ha_recv *c)
+static void send_delivered(struct ha_recv *c)
 {
 	struct ha_rail *r = &c->b.rail[c->b.first];
 	int err;
 
-	if (c->done == c->b.word_told || !c->b.active)
+	if (c->done == c->b.delivered_sent || !c->b.active)
 		return;
 	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count, c->done);
 	if (!err)
-		c->b.word_told = c->done;
+		c->b.delivered_sent = c->done;
 	else if (err != -EAGAIN) /* no room: the next call, or the driver, writes it */
 		ha_rail_failed(&c->b, r, NULL, err);
 }
 
-static void read_words(struct ha_send *s)
+static void read_delivered(struct ha_send *s)
 {
 	const struct ha_board *board = ha_bundle_board(&s->b);
 	uint64_t count = 0;
@@ -35,28 +35,28 @@ static void read_words(struct ha_send *s)
 
 		count = word > count ? word : count;
 	}
-	ha_words_take(s, count);
+	ha_delivery_take(s, count);
 }
 
-void ha_words_take(struct ha_send *s, uint64_t count)
+void ha_delivery_take(struct ha_send *s, uint64_t count)
 {
-	for (; s->b.word_told < count && s->b.word_told < s->head; s->b.word_told++) {
-		struct ha_send_slot *slot = &s->slot[s->b.word_told % HA_SLOTS];
+	for (; s->b.delivered_sent < count && s->b.delivered_sent < s->head; s->b.delivered_sent++) {
+		struct ha_send_slot *slot = &s->slot[s->b.delivered_sent % HA_SLOTS];
 
-		if (slot->idx != s->b.word_told || !(slot->pending & HA_AWAIT_WORD))
+		if (slot->idx != s->b.delivered_sent || !(slot->pending & HA_AWAIT_DELIVERY))
 			continue;
-		slot->pending &= (uint16_t)~HA_AWAIT_WORD;
+		slot->pending &= (uint16_t)~HA_AWAIT_DELIVERY;
 		if (!slot->pending)
 			ha_send_settled(slot);
 	}
 }
 
-void ha_bundle_words(struct ha_bundle *b)
+void ha_bundle_delivery(struct ha_bundle *b)
 {
 	if (!(b->flags & HA_FLAG_ACK_MEMORY))
 		return;
 	if (b->is_send)
-		read_words((struct ha_send *)b);
+		read_delivered((struct ha_send *)b);
 	else
-		write_word((struct ha_recv *)b);
+		send_delivered((struct ha_recv *)b);
 }

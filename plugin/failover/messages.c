@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * talk.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
+ * messages.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
  *
  * A message is made anew from the state of its rail each time that it goes out, so there is no queue and nothing stale.
  * What the end of a life needs is said first on a socket, together with what other connections to the same process have to
@@ -88,10 +88,10 @@ static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 }
 
 /* What every connection of a lost device has to say, and says for the first time in this life. */
-static bool goes_by_train(const struct ha_control *k, enum ha_msg_type type)
+static bool goes_by_batch(const struct ha_control *k, enum ha_msg_type type)
 {
-	const uint32_t types = HA_SAY(RAIL_DOWN) | HA_SAY(RAIL_FENCED) | HA_SAY(RAIL_ACK) | HA_SAY(RAIL_KEYS) |
-			       HA_SAY(RAIL_KEYS_ACK);
+	const uint32_t types = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK) | HA_SEND(RAIL_KEYS) |
+			       HA_SEND(RAIL_KEYS_ACK);
 
 	return types & ~k->out.sent & 1u << type;
 }
@@ -124,11 +124,11 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 	uint32_t say = 0;
 
 	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state && !k->compare.acked)
-		say |= HA_SAY(RAIL_FENCED);
+		say |= HA_SEND(RAIL_FENCED);
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer)
-		say |= HA_SAY(RAIL_OFFER);
+		say |= HA_SEND(RAIL_OFFER);
 	if (!b->is_send && k->keys.next < k->keys.end)
-		say |= HA_SAY(RAIL_KEYS);
+		say |= HA_SEND(RAIL_KEYS);
 	return say;
 }
 
@@ -153,7 +153,7 @@ static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_due(b, k->out.repeat_at);
 }
 
-static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void send_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
@@ -166,7 +166,7 @@ static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		make_message(b, r, type, &m);
 		if (HA_MUTATION(FORGET_KEYS) && type == HA_MSG_RAIL_KEYS)
 			k->out.due &= ~(1u << type);
-		else if ((goes_by_train(k, type) && ha_peer_say(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
+		else if ((goes_by_batch(k, type) && ha_peer_add(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
 			k->out.sent |= 1u << type;
 			k->out.due &= ~(1u << type);
 		} else {
@@ -175,28 +175,28 @@ static void talk_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 }
 
-static void talk_of_end(struct ha_bundle *b)
+static void send_abort(struct ha_bundle *b)
 {
 	union ha_message m;
 	bool on_socket;
 
 	begin_message(b, NULL, HA_MSG_ABORT, sizeof(m.cause), &m);
-	m.cause.cause = b->doom_cause;
-	m.cause.error = -b->doomed;
+	m.cause.cause = b->abort_cause;
+	m.cause.error = -b->abort_error;
 	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
 	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for certain. */
-	b->abort_due = b->stream && !b->stream->deaf && !on_socket;
+	b->abort_due = b->stream && !b->stream->read_stopped && !on_socket;
 }
 
-void ha_talk(struct ha_bundle *b, uint64_t now)
+void ha_messages_send(struct ha_bundle *b, uint64_t now)
 {
-	if (!(b->flags & HA_FLAG_LIVES) || b->farewell)
+	if (!(b->flags & HA_FLAG_FAILOVER) || b->peer_closed)
 		return;
 	if (b->abort_due)
-		talk_of_end(b);
-	for (unsigned i = 0; i < b->nrails && !b->doomed; i++) {
+		send_abort(b);
+	for (unsigned i = 0; i < b->nrails && !b->abort_error; i++) {
 		repeat(b, &b->rail[i], now);
-		talk_about(b, &b->rail[i], now);
+		send_about(b, &b->rail[i], now);
 	}
 	if (b->abort_due)
 		ha_due(b, now + BLOCKED_NS);

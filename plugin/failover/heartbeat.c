@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * beat.c - does a rail that is up still answer?
+ * heartbeat.c - does a rail that is up still answer?
  *
  * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in
  * a soft time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat
@@ -54,7 +54,7 @@ static bool same_path(const struct ha_rail *a, const struct ha_rail *b)
 	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid && !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
 }
 
-void ha_beat_silence(struct ha_bundle *b, struct ha_rail *r)
+void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
 {
 	for (struct ha_bundle *other = b->ctx->bundles; other; other = other->next)
 		for (unsigned i = 0; i < other->nrails; i++) {
@@ -79,7 +79,7 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t asked = b->is_send && data ? 0 : k->beat.sent_at;
 	uint64_t still = now - (k->beat.still_since > asked ? k->beat.still_since : asked);
 
-	if (!(b->flags & HA_FLAG_LIVES))
+	if (!(b->flags & HA_FLAG_FAILOVER))
 		return; /* without failover the queue pair alone decides */
 	if (!k->beat.sent_at)
 		return;
@@ -88,14 +88,14 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 				"nothing moves for %.0f ms; %u work requests are outstanding", (double)still / 1e6,
 				r->sq_posted - r->sq_retired);
 		if (data)
-			ha_beat_silence(b, r);
+			ha_heartbeat_silence(b, r);
 	} else if (k->beat.doubted && still >= doubted && k->beat.misses >= DOUBTED_MISSES) {
 		ha_rail_suspect(b, r, HA_CAUSE_SIBLING, "another connection has proved its path silent, and nothing moves here for %.0f ms; "
 				"%u work requests are outstanding", (double)still / 1e6, r->sq_posted - r->sq_retired);
 	}
 }
 
-bool ha_beat_missing(const struct ha_bundle *b)
+bool ha_heartbeat_missing(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->ctl[i];
@@ -127,7 +127,7 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	return !moved && !idle;
 }
 
-void ha_beat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t interval = heartbeat_ns(b);

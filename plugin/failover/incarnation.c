@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lives.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
+ * incarnation.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
  *
  * The sender offers, as soon as the receiver has acknowledged the end of the life before; the receiver answers; three pings
  * with their pongs make the rail UP at the sender, the third ping does at the receiver. A life that does not get that far is
@@ -25,7 +25,7 @@
 
 #define BACKOFF_MIN_NS (100 * HA_NS_PER_MS)
 #define BACKOFF_MAX_NS (30 * HA_NS_PER_S)
-#define BACKOFF_DARK_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
+#define BACKOFF_NO_PATH_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
 #define FLAP_NS (10 * HA_NS_PER_S)	  /* a life shorter than this is a flap */
 #define FLAPS_MAX 9
 #define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
@@ -39,7 +39,7 @@ static uint64_t backoff(unsigned n)
 	return ns < BACKOFF_MAX_NS ? ns : BACKOFF_MAX_NS;
 }
 
-uint64_t ha_patience_ns(const struct ha_ctx *ctx)
+uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx)
 {
 	uint64_t ns = 0;
 
@@ -50,13 +50,13 @@ uint64_t ha_patience_ns(const struct ha_ctx *ctx)
 
 /* ---- who carries what ---- */
 
-static void tell_protection(struct ha_bundle *b)
+static void report_protection(struct ha_bundle *b)
 {
 	bool now = !ha_policy_one_device(b, b->active);
 	const struct ha_rail *r = &b->rail[b->first], *other = NULL;
 	char text[160];
 
-	if (now == b->protected || b->doomed || b->farewell || !(b->flags & HA_FLAG_LIVES))
+	if (now == b->protected || b->abort_error || b->peer_closed || !(b->flags & HA_FLAG_FAILOVER))
 		return;
 	b->protected = now;
 	if (!now) {
@@ -74,7 +74,7 @@ static void tell_protection(struct ha_bundle *b)
 void ha_roles_update(struct ha_bundle *b)
 {
 	ha_share_roles(b);
-	tell_protection(b);
+	report_protection(b);
 }
 
 static bool standby_carries(const struct ha_bundle *b)
@@ -102,7 +102,7 @@ static void take_role(struct ha_bundle *b, struct ha_rail *r)
 
 /* ---- up ---- */
 
-void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
@@ -114,7 +114,7 @@ void ha_life_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
 	k->join.up_since = now;
-	ha_adaptive_new_life(b, r);
+	ha_adaptive_new_incarnation(b, r);
 	k->join.attempts = 0;
 	k->out.repeat_at = 0;
 	k->beat.retired_seen = r->sq_retired;
@@ -135,7 +135,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		HA_WARN(b->name, "the soft time-out was wrong three times in a row; it is %.0f ms from now on (HA_NCCL_RTO_MS)",
 			(double)b->rto.rto_ns / 1e6);
 	k->fence.by_timeout = false;
-	ha_life_begun(b, r, now);
+	ha_incarnation_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
 	if (!first || r->index < b->ndata)
@@ -148,7 +148,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 /* ---- a new life ---- */
 
-void ha_life_reset(struct ha_control *k)
+void ha_incarnation_reset(struct ha_control *k)
 {
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
@@ -175,7 +175,7 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 						      .bundle = b, .rail = r }, "%s; it is tried again and again", why);
 }
 
-void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t pause;
@@ -196,18 +196,18 @@ void ha_life_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
 		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
 	if (!b->active)
-		pause = k->join.attempts ? (pause < BACKOFF_DARK_NS ? pause : BACKOFF_DARK_NS) : 0;
+		pause = k->join.attempts ? (pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS) : 0;
 	k->join.retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
 	k->join.has_offer = false;
 	ha_due(b, k->join.retry_at);
 }
 
-void ha_life_hurry(struct ha_bundle *b, struct ha_rail *r)
+void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer) {
-		k->out.due |= HA_SAY(RAIL_OFFER);
+		k->out.due |= HA_SEND(RAIL_OFFER);
 		k->out.repeat_at = 0;
 		k->out.repeats = 0;
 		ha_due_now(b);
@@ -269,7 +269,7 @@ static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 	b->ctl[r->index].fence.tidy_at = 0;
 }
 
-void ha_life_tidy(struct ha_bundle *b, struct ha_rail *r)
+void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
 {
 	pthread_mutex_lock(&b->mr_lock);
 	close_rail(b, r);
@@ -325,13 +325,13 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 	return 0;
 }
 
-bool ha_life_slow(struct ha_bundle *b, struct ha_rail *r)
+bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	int err;
 
 	if (k->slow == HA_SLOW_TIDY) {
-		ha_life_tidy(b, r);
+		ha_incarnation_tidy(b, r);
 		k->slow = HA_SLOW_NONE;
 		return true;
 	}
@@ -359,10 +359,10 @@ static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 
 	r->epoch++;
-	ha_life_reset(k);
+	ha_incarnation_reset(k);
 	ha_rail_enter(r, HA_RAIL_JOIN);
 	k->join.deadline = now + JOIN_NS;
-	k->out.due = b->is_send ? HA_SAY(RAIL_OFFER) : HA_SAY(RAIL_ANSWER);
+	k->out.due = b->is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER);
 	ha_due(b, now);
 }
 
@@ -376,8 +376,8 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->join.attempts++;
 	tell_standby_failed(b, r, "no device for the standby is up");
 	pause = b->is_send ? backoff(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
-	if (!b->active && pause > BACKOFF_DARK_NS)
-		pause = BACKOFF_DARK_NS;
+	if (!b->active && pause > BACKOFF_NO_PATH_NS)
+		pause = BACKOFF_NO_PATH_NS;
 	k->join.retry_at = now + pause;
 	k->join.has_offer = false;
 	ha_due(b, k->join.retry_at);
@@ -388,7 +388,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->ctl[r->index];
 	bool wanted;
 
-	if (!(b->flags & HA_FLAG_LIVES) || b->doomed || b->farewell || b->error)
+	if (!(b->flags & HA_FLAG_FAILOVER) || b->abort_error || b->peer_closed || b->error)
 		return;
 	if (slow_done(k)) {
 		if (k->slow_result)
@@ -408,7 +408,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_due(b, k->join.retry_at);
 }
 
-void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
+void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
@@ -416,7 +416,7 @@ void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wir
 		return;
 	if (epoch == r->epoch) {
 		if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_UP)
-			k->out.due |= HA_SAY(RAIL_ANSWER);
+			k->out.due |= HA_SEND(RAIL_ANSWER);
 		return;
 	}
 	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
@@ -428,7 +428,7 @@ void ha_life_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wir
 	k->join.has_offer = true;
 }
 
-void ha_life_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
+void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
@@ -481,7 +481,7 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	look_again(b, k, now);
 }
 
-void ha_life_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t word = __atomic_load_n(&ha_bundle_board(b)->beat[r->index].ping, __ATOMIC_ACQUIRE);
@@ -517,7 +517,7 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		look_again(b, k, now);
 		return;
 	}
-	ha_life_pings(b, r, now);
+	ha_incarnation_pings(b, r, now);
 	/* Each ping but the first says that the pong before it has arrived. */
 	if ((uint32_t)k->join.ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
 		up(b, r, now);
@@ -525,7 +525,7 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		look_again(b, k, now);
 }
 
-void ha_life_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 
