@@ -5,6 +5,7 @@
 #include "ina/frame/port/eal.h"
 
 #include <errno.h>
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #define DESCRIPTORS 1024
 #define DIAL_MS 100
+#define ALARM_US 1000 /* threads that poll have left the device by then */
 
 /*
  * Without hugepages DPDK gives each packet a page of its own, for a device must not find one on two. Then all packets begin at the same place of their pages, share
@@ -193,6 +195,60 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 }
 
 /*
+ * What stops and starts a memif's client happens in DPDK's thread for interrupts, by its alarms: that thread sets the
+ * client up, message by message, in the memory that a stop frees. Two alarms: between them that thread forgets the old
+ * socket, so that no event of it is taken for the new one's, which gets the same number.
+ */
+
+static void stop_later(void *port)
+{
+	struct ina_port *p = port;
+
+	rte_eth_dev_stop(p->id);
+	atomic_store_explicit(&p->dial, INA_DIAL_STOPPED, memory_order_release);
+}
+
+static void start_later(void *port)
+{
+	struct ina_port *p = port;
+
+	p->dialled_at = ha_clock_now(&ha_clock_live);
+	if (!rte_eth_dev_start(p->id))
+		atomic_store_explicit(&p->away, false, memory_order_release);
+	atomic_store_explicit(&p->dial, INA_DIAL_IDLE, memory_order_release);
+}
+
+static void dial_later(void *port)
+{
+	struct ina_port *p = port;
+
+	/* This thread was busy with it and is through: it is set up now. */
+	if (ina_port_linked(p)) {
+		atomic_store_explicit(&p->away, false, memory_order_release);
+		atomic_store_explicit(&p->dial, INA_DIAL_IDLE, memory_order_release);
+		return;
+	}
+	rte_eth_dev_stop(p->id);
+	if (rte_eal_alarm_set(ALARM_US, start_later, p))
+		start_later(p);
+}
+
+/* No alarm of the port is waiting or running any more; the device is stopped. */
+static void stop_dialling(struct ina_port *p)
+{
+	rte_eal_alarm_cancel(dial_later, p);
+	rte_eal_alarm_cancel(start_later, p);
+	settle(p);
+	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
+	if (rte_eal_alarm_set(ALARM_US, stop_later, p)) {
+		stop_later(p);
+		return;
+	}
+	while (atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_STOPPED)
+		usleep(ALARM_US);
+}
+
+/*
  * A memif of DPDK's (22.11 to 26.07) is left to the end of the process: closing it frees a listener that the interrupt thread still looks at, and to stop a
  * server can free a connection twice, when its client leaves at the same time. A client is stopped, so that its server hears of it.
  */
@@ -201,11 +257,14 @@ void ina_port_close(struct ina_port *p)
 	if (!p->open)
 		return;
 	p->open = false;
-	settle(p);
-	if (!p->memif || p->dials)
-		rte_eth_dev_stop(p->id);
-	if (!p->memif)
-		rte_eth_dev_close(p->id);
+	if (p->dials)
+		stop_dialling(p);
+	else
+		settle(p);
+	if (p->memif)
+		return;
+	rte_eth_dev_stop(p->id);
+	rte_eth_dev_close(p->id);
 }
 
 bool ina_port_linked(const struct ina_port *p)
@@ -219,18 +278,18 @@ bool ina_port_linked(const struct ina_port *p)
 static void dial(struct ina_port *p)
 {
 	atomic_store_explicit(&p->away, true, memory_order_relaxed);
-	usleep(1000);
-	rte_eth_dev_stop(p->id);
-	if (!rte_eth_dev_start(p->id))
-		atomic_store_explicit(&p->away, false, memory_order_release);
-	p->dialled_at = ha_clock_now(&ha_clock_live);
+	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
+	if (rte_eal_alarm_set(ALARM_US, dial_later, p)) /* no memory: the next call tries again */
+		atomic_store_explicit(&p->dial, INA_DIAL_IDLE, memory_order_relaxed);
 }
 
 bool ina_port_up(struct ina_port *p)
 {
 	if (ina_port_linked(p))
 		return true;
-	if (p->dials && ha_clock_now(&ha_clock_live) - p->dialled_at > DIAL_MS * HA_NS_PER_MS)
+	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
+		return false;
+	if (ha_clock_now(&ha_clock_live) - p->dialled_at > DIAL_MS * HA_NS_PER_MS)
 		dial(p);
 	return false;
 }

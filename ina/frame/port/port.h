@@ -22,6 +22,9 @@ struct ina_port_config {
 	bool promiscuous;			  /* take what is not for the port's own address, too */
 };
 
+/* Of a memif's client: idle -> busy (an alarm of DPDK's will dial) -> idle; at its end stopped. */
+enum ina_dial { INA_DIAL_IDLE, INA_DIAL_BUSY, INA_DIAL_STOPPED };
+
 struct ina_port {
 	uint16_t id, rx_queues, tx_queues;
 	bool checksum;	/* the device makes IPv4 checksums (packet.h) */
@@ -32,7 +35,8 @@ struct ina_port {
 	uint8_t mac[6];
 	uint16_t mtu;	/* bytes of IPv4 */
 	bool memif, dials;   /* its driver; as a client */
-	uint64_t dialled_at; /* ns */
+	uint64_t dialled_at; /* ns; written by whoever starts the device, read while `dial` is idle */
+	_Atomic unsigned dial; /* enum ina_dial */
 	_Atomic bool away;   /* being dialled: nobody touches the device */
 	rte_spinlock_t tx_lock[INA_PORT_QUEUES]; /* of a queue that several threads send to */
 };
@@ -50,7 +54,7 @@ void ina_port_close(struct ina_port *p);
 bool ina_port_linked(const struct ina_port *p);
 /*
  * The same, and if it does not, and the port is a memif's client, dials, at most ten times a second. To be called now and then by one thread, which may poll
- * the port or not; takes a millisecond when it dials.
+ * the port or not.
  */
 bool ina_port_up(struct ina_port *p);
 /* What the driver has counted; 0 where it does not. */

@@ -13,7 +13,10 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char server[96], client[96], why[256];
@@ -304,6 +307,60 @@ static void half_way(void)
 	stop();
 }
 
+/*
+ * The driver's recvmsg() is ours: so often, the thread that sets a client up sleeps between the last word of its server
+ * and what it does then, for longer than the client waits before it dials again.
+ */
+#define MEMIF_CONNECTED 7 /* type of that message, its first two bytes */
+static _Atomic int sleeps;
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	ssize_t n = syscall(SYS_recvmsg, fd, m, flags);
+	uint16_t type = 0;
+
+	if (n >= 2 && m->msg_iovlen && m->msg_iov[0].iov_len >= 2)
+		memcpy(&type, m->msg_iov[0].iov_base, 2);
+	if (type == MEMIF_CONNECTED && atomic_load(&sleeps) > 0) {
+		atomic_fetch_sub(&sleeps, 1);
+		usleep(300000);
+	}
+	return n;
+}
+
+/* A client that is set up slowly was dialled again meanwhile, and the thread that set it up found its memory gone. */
+static void dialled_meanwhile(void)
+{
+	struct rte_mbuf *m[4];
+	struct ina_tx tx;
+	struct ina_frame f = frame(1, NULL);
+
+	sleeps = 1;
+	start(1);
+	wait_up();
+	CHECK_INT(atomic_load(&sleeps), 0);
+	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 32), 0);
+	for (unsigned i = 0; i < 4; i++)
+		ina_tx_send(&tx, ina_packet_make(&b, pool, &f));
+	CHECK(ina_tx_flush(&tx));
+	CHECK_INT(receive(&a, 0, m, 4), 4);
+	rte_pktmbuf_free_bulk(m, 4);
+	ina_tx_close(&tx);
+	stop();
+}
+
+/* And closed meanwhile. */
+static void closed_meanwhile(void)
+{
+	sleeps = 1;
+	start(1);
+	for (uint64_t end = patience(); atomic_load(&sleeps); usleep(1000)) {
+		CHECK(ha_clock_now(&ha_clock_live) < end);
+		ina_port_up(&b);
+	}
+	stop();
+}
+
 /* memif has no flow rules, and says so; so would a device with too few queues. */
 static void no_steering(void)
 {
@@ -373,6 +430,8 @@ int main(int argc, char **argv)
 		{ "spread", spread },
 		{ "refused", refused },
 		{ "half_way", half_way },
+		{ "dialled_meanwhile", dialled_meanwhile },
+		{ "closed_meanwhile", closed_meanwhile },
 		{ "no_steering", no_steering },
 		{ "processors", processors },
 		{ "idle", idle },
