@@ -7,6 +7,7 @@
  *   --hosts N         NCCL is told that the ranks are on so many hosts (as many as processes)
  *   --operations LIST comma-separated, of: all_reduce all_gather reduce_scatter reduce broadcast alltoall gatherv (all)
  *   --types LIST      numbers of ncclDataType_t (all)
+ *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value and by pointer (all)
  *   --sizes LIST      elements of a rank (1,3,1000,100003)
  *   --repeat N        rounds over everything (1)
  *   --register        buffers from ncclMemAlloc, registered with the communicator
@@ -50,6 +51,7 @@ struct options {
 	bool registered;
 	bool operations[OPERATION_COUNT];
 	bool types[ELEMENT_TYPE_COUNT];
+	bool operators[OPERATORS];
 	size_t sizes[LIST_MAX];
 	int size_count;
 };
@@ -434,6 +436,8 @@ static void sweep_operation(struct sweep *sweep, enum operation operation, enum 
 	int operators = is_reduction(operation) ? OPERATORS : 1;
 
 	for (int o = 0; o < operators; o++) {
+		if (!sweep->options->operators[o] && operators > 1)
+			continue;
 		for (int s = 0; s < sweep->options->size_count; s++) {
 			struct round round = {
 				.operation = operation,
@@ -578,11 +582,12 @@ static void parse_sizes(struct options *options, char *text)
 		options->sizes[options->size_count++] = strtoul(word, NULL, 10);
 }
 
-static void parse_types(struct options *options, char *text)
+/* Which of `count` things are wanted. */
+static void parse_numbers(bool *wanted, size_t count, char *text)
 {
-	memset(options->types, 0, sizeof(options->types));
+	memset(wanted, 0, count * sizeof(*wanted));
 	for (char *word = strtok(text, ","); word; word = strtok(NULL, ","))
-		options->types[strtoul(word, NULL, 10) % ELEMENT_TYPE_COUNT] = true;
+		wanted[strtoul(word, NULL, 10) % count] = true;
 }
 
 static void parse_operations(struct options *options, char *text)
@@ -605,6 +610,7 @@ static void use_defaults(struct options *options)
 	memcpy(options->sizes, sizes, sizeof(sizes));
 	memset(options->operations, 1, sizeof(options->operations));
 	memset(options->types, 1, sizeof(options->types));
+	memset(options->operators, 1, sizeof(options->operators));
 }
 
 static bool parse_option(struct options *options, const char *name, char *value)
@@ -620,7 +626,9 @@ static bool parse_option(struct options *options, const char *name, char *value)
 	else if (strcmp(name, "--sizes") == 0)
 		parse_sizes(options, value);
 	else if (strcmp(name, "--types") == 0)
-		parse_types(options, value);
+		parse_numbers(options->types, ELEMENT_TYPE_COUNT, value);
+	else if (strcmp(name, "--operators") == 0)
+		parse_numbers(options->operators, OPERATORS, value);
 	else if (strcmp(name, "--operations") == 0)
 		parse_operations(options, value);
 	else
