@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 struct ha_collnet_context {
 	struct ha_collnet_context *next;
@@ -24,6 +25,7 @@ struct ha_collnet_context {
 /* What NCCL holds. A connect that failed has ended what its listener stands for; NCCL never closes that one. */
 struct held {
 	struct held *next;
+	pid_t owner; /* a forked child inherits the list, and nothing that is in it */
 	struct ha_collnet_listen *listen;
 	struct ha_collnet *comm;
 };
@@ -131,8 +133,12 @@ static void teardown(void)
 {
 	struct held *h;
 
-	while ((h = collnet.held) && let_go(h))
-		end(h);
+	while ((h = collnet.held) != NULL) {
+		if (h->owner != getpid())
+			collnet.held = h->next;
+		else if (let_go(h))
+			end(h);
+	}
 }
 
 static struct held *hold(void)
@@ -143,6 +149,7 @@ static struct held *hold(void)
 		return NULL;
 	ha_plugin_on_teardown(teardown);
 	pthread_mutex_lock(&collnet.lock);
+	h->owner = getpid();
 	h->next = collnet.held;
 	collnet.held = h;
 	pthread_mutex_unlock(&collnet.lock);

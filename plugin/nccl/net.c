@@ -2,7 +2,6 @@
 #include "plugin/nccl/net.h"
 
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/resident.h"
 #include "plugin/nccl/result.h"
 
 #include <errno.h>
@@ -43,15 +42,6 @@ ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, i
 	if (n > max)
 		return ha_result(-EINVAL);
 	return ha_result(core ? ha_vdevice_make(core, table, devs, n, dev) : -ENODEV);
-}
-
-ncclResult_t ha_net_make_vdevice_kept(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs)
-{
-	ncclResult_t result = ha_net_make_vdevice(table, dev, n, max, devs);
-
-	if (result == ncclSuccess && n > 1)
-		ha_resident_stay();
-	return result;
 }
 
 /* A comm that comes into being is counted; NULL with success is none yet. */

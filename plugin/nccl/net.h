@@ -20,8 +20,6 @@ ncclResult_t ha_net_props(int dev, struct ha_dev_props *props);
 int ha_net_members(const struct ha_dev_props *props, int *devs, int max);
 /* From v9 on: n of devs[max] as one device. */
 ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs);
-/* The same for v9 and v10, whose users keep the numbers over dlclose: the library then stays in memory. */
-ncclResult_t ha_net_make_vdevice_kept(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs);
 
 ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, void *handle,
 			   void **listen_comm);

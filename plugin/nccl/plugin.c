@@ -59,6 +59,17 @@ static void print_devices(struct ha_ctx *core)
 	}
 }
 
+/* A child after fork() has begun anew: the parent's context, whose threads and NICs are not here, is left as it is. */
+static void forget_parent(void)
+{
+	if (!plugin.users || plugin.owner == getpid())
+		return;
+	atomic_store_explicit(&plugin.core, NULL, memory_order_relaxed);
+	atomic_store_explicit(&plugin.comms, 0, memory_order_relaxed);
+	plugin.users = 0;
+	plugin.library = false;
+}
+
 /* Called with the lock held. */
 static int take_reference(ncclDebugLogger_t logger)
 {
@@ -106,6 +117,7 @@ int ha_plugin_init(ncclDebugLogger_t logger)
 	int err = 0;
 
 	pthread_mutex_lock(&plugin.lock);
+	forget_parent();
 	if (plugin.library)
 		use_logger(logger);
 	else
@@ -113,6 +125,8 @@ int ha_plugin_init(ncclDebugLogger_t logger)
 	if (!err)
 		plugin.library = true;
 	pthread_mutex_unlock(&plugin.lock);
+	if (!err)
+		ha_resident_stay();
 	return err;
 }
 
@@ -136,6 +150,7 @@ int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class
 	if (!c)
 		return -ENOMEM;
 	pthread_mutex_lock(&plugin.lock);
+	forget_parent();
 	err = take_reference(logger);
 	pthread_mutex_unlock(&plugin.lock);
 	if (err) {
@@ -156,7 +171,8 @@ int ha_plugin_comm_finalize(struct ha_plugin_comm *comm)
 	if (!comm)
 		return 0;
 	pthread_mutex_lock(&plugin.lock);
-	drop_reference();
+	if (comm->core == atomic_load_explicit(&plugin.core, memory_order_relaxed)) /* else it is of the parent process */
+		drop_reference();
 	pthread_mutex_unlock(&plugin.lock);
 	free(comm);
 	return 0;

@@ -2,7 +2,10 @@
 /*
  * resident.h - the library stays in memory when NCCL closes it
  *
- * NCCL closes a plugin with its last communicator. Two things go wrong then:
+ * NCCL closes a plugin with its last communicator. Three things go wrong then:
+ *
+ *   2.22 and 2.23 open it again for the next communicator and do not call init, since they have done so before (ncclNetStates): a fresh
+ *   copy of the library knows no device, and NCCL takes another transport.
  *
  *   2.24 to 2.27 keep the counts of the devices under the network's name and use them after the next load: numbers of fused devices that
  *   a fresh copy of the library has never made.
@@ -10,6 +13,8 @@
  *   2.27 to 2.30 forget the plugin's name, too (ncclNetPluginUnload clears the whole entry), and open "libnccl-net.so" for the next
  *   communicator, whatever NCCL_NET_PLUGIN says. Where there is none the job goes on over sockets, without a word and without
  *   failover. NCCL_NET_PLUGIN_REF_COUNT=1 makes NCCL keep the plugin.
+ *
+ * So the library stays: for v6 to v10, which have no finalize, with its context; for v11 and v12 with what it remembers of the devices.
  *
  * A library that is loaded answers to every name that it was opened by. hawser/libnccl-net.so beside the plugin is a link to it, in a
  * folder that only the plugin's own RUNPATH names: who opens "libnccl-net.so" from here gives the loaded plugin this name, too.

@@ -456,6 +456,14 @@ int rig_count_fds(void)
 	return count_entries("/proc/self/fd");
 }
 
+void rig_shrink_to(int threads, int fds)
+{
+	struct rig_deadline deadline = rig_deadline("threads and descriptors of closed connections");
+
+	while (rig_count_threads(threads) > threads || rig_count_fds() > fds)
+		rig_pause(&deadline);
+}
+
 bool rig_islands(void)
 {
 	return !unshare(CLONE_NEWNET) &&

@@ -7,6 +7,8 @@
 #include "tests/plugin/nccl/rig.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 8
 #define ROUNDS 5
@@ -89,6 +91,34 @@ static void foreign_finalize(void)
 	pthread_join(thread, NULL);
 }
 
+/* A child after fork() begins anew; what it has inherited does not hinder it, and what it does not hurt the parent. */
+static void in_a_child(void)
+{
+	struct rig own = rig;
+	struct rig_pair pair;
+	int status = -1;
+	pid_t child;
+
+	OK(rig_init(&own));
+	rig_pair_open(&own, &pair);
+	rig_exchange(&own, &pair, 1000);
+	child = fork();
+	if (!child) {
+		OK(rig_init(&rig));
+		OK(rig.plugin.count(&rig.plugin.devices));
+		CHECK(rig.plugin.devices > 0, "no device in a child");
+		use(&rig);
+		if (rig.plugin.abi->finalize)
+			OK(rig.plugin.abi->finalize(&rig.plugin));
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0, "the child's status 0x%x", status);
+	rig_exchange(&own, &pair, 1000);
+	rig_pair_close(&own, &pair);
+	if (own.plugin.abi->finalize)
+		OK(own.plugin.abi->finalize(&own.plugin));
+}
+
 static void nothing_left(int threads, int fds, const char *when)
 {
 	int left = rig_count_threads(threads);
@@ -111,6 +141,7 @@ int main(int argc, char **argv)
 		if (rig.plugin.abi->finalize)
 			nothing_left(threads, fds, "after the last finalize");
 	}
+	in_a_child();
 	foreign_finalize();
 	if (rig.plugin.abi->finalize)
 		nothing_left(threads, fds, "after a finalize with open comms");
@@ -118,6 +149,18 @@ int main(int argc, char **argv)
 	if (rig.plugin.abi->finalize)
 		nothing_left(threads, fds, "after many threads");
 	rig.plugin.initialized = false;
+	if (!rig.plugin.abi->finalize) { /* the context stays, and the library with it; it must not grow */
+		threads = rig_count_threads(1);
+		fds = rig_count_fds();
+		from_threads();
+	}
+	if (!rig.plugin.abi->finalize) { /* the context stays, and the library with it; it does not grow */
+		threads = rig_count_threads(1);
+		fds = rig_count_fds();
+		from_threads();
+		rig_shrink_to(threads, fds);
+		return 0;
+	}
 	rig_close(&rig);
 	nothing_left(threads, fds, "after dlclose");
 	return 0;
