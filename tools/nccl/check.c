@@ -28,7 +28,7 @@ static const char *advice_of(int result)
 
 int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int result, const char *call)
 {
-	char said[400] = "";
+	char said[400] = "", plugin[400] = "";
 	const char *last;
 
 	if (result == NCCL_OK)
@@ -38,6 +38,11 @@ int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int
 	if (!said[0] && last)
 		snprintf(said, sizeof(said), "%s", last);
 	said[strcspn(said, "\n")] = 0;
+	nccl_log_plugin_warning(plugin, sizeof(plugin));
+	/* The plugin's own words name what to do; general advice is for where there are none. */
+	if (plugin[0] && strcmp(plugin, said))
+		return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; the plugin's last warning: %s", call, gpu->rank,
+				library->nccl.error_string(result), result, said[0] ? "; NCCL says: " : "", said, plugin);
 	return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; %s", call, gpu->rank, library->nccl.error_string(result),
 			result, said[0] ? "; NCCL says: " : "", said, advice_of(result));
 }

@@ -67,22 +67,37 @@ bool nccl_log_read(void (*take)(void *context, const char *message), void *conte
 }
 
 struct last_warning {
+	const char *prefix; /* of those that count */
 	char *text;
 	size_t size;
 };
 
 static void warning_take(void *context, const char *message)
 {
+	static const char level[] = "NCCL WARN ";
 	struct last_warning *last = context;
 
-	if (!strncmp(message, "NCCL WARN ", 10))
-		snprintf(last->text, last->size, "%s", message + 10);
+	if (strncmp(message, level, strlen(level)))
+		return;
+	message += strlen(level);
+	if (!strncmp(message, last->prefix, strlen(last->prefix)))
+		snprintf(last->text, last->size, "%s", message);
+}
+
+static void find_warning(const char *prefix, char *text, size_t size)
+{
+	struct last_warning last = { prefix, text, size };
+
+	text[0] = 0;
+	(void)nccl_log_read(warning_take, &last);
 }
 
 void nccl_log_warning(char *text, size_t size)
 {
-	struct last_warning last = { text, size };
+	find_warning("", text, size);
+}
 
-	text[0] = 0;
-	(void)nccl_log_read(warning_take, &last);
+void nccl_log_plugin_warning(char *text, size_t size)
+{
+	find_warning("NET/HA: ", text, size);
 }
