@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run under NCCL in a folder and with software NICs of its own, looked at and hurt while it runs: what each NIC has sent, what the
+plugins said, what NCCL's log says. It goes on until the test ends it, so nothing hangs on how fast the machine is."""
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LIMIT_S = 120  # only a hang reaches it
+
+
+class Wrong(Exception):
+    """Something does not hold."""
+
+
+def expect(true, what, *values):
+    if not true:
+        raise Wrong(what % values if values else what)
+
+
+class Run:
+    """A command with `settings` as environment variables, beside those that give it a folder and NICs of its own; None takes one away."""
+
+    def __init__(self, build, command, settings=None):
+        self.folder = tempfile.mkdtemp(prefix="under-nccl-")
+        self.ha = os.path.join(build, "ha")
+        self.env = {**os.environ, **self.own_settings(), **(settings or {})}
+        self.env = {name: value for name, value in self.env.items() if value is not None}
+        os.makedirs(os.path.join(self.folder, "control"), 0o700)
+        self.output = open(os.path.join(self.folder, "output"), "w", encoding="utf-8")
+        self.process = subprocess.Popen(command(self.folder), env=self.env, stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT, start_new_session=True)
+
+    def own_settings(self):
+        """Loopback subnets that only this process's job has, and all that is written in its folder."""
+        number = os.getpid() % 250
+        return {"SOFTROCE_DEVICES": ",".join("127.%d.%d.0/24" % (170 + i, number) for i in range(2)),
+                "SOFTROCE_CONTROL": os.path.join(self.folder, "control"), "HA_NCCL_VERBS": "soft",
+                "HA_NCCL_EVENTS": os.path.join(self.folder, "events"), "HA_NCCL_STATUS_DIR": os.path.join(self.folder, "status"),
+                "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,GRAPH,ENV", "NCCL_DEBUG_FILE": os.path.join(self.folder, "log.%p")}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        if kind:
+            warnings = [line for line in self.log().splitlines() if "WARN" in line]
+            sys.stderr.write(self.printed()[-3000:] + "\n".join(warnings[:20]) + "\n")
+        self.output.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tool(self, *words):
+        """What `ha WORDS` prints."""
+        return subprocess.run([self.ha, *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              timeout=LIMIT_S).stdout
+
+    def printed(self):
+        with open(os.path.join(self.folder, "output"), encoding="utf-8") as file:
+            return file.read()
+
+    def log(self):
+        text = ""
+        for path in glob.glob(os.path.join(self.folder, "log.*")):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text += file.read()
+        return text
+
+    def events(self, event):
+        """How many of them all ranks together have had."""
+        try:
+            with open(os.path.join(self.folder, "events"), encoding="utf-8") as file:
+                return sum(json.loads(line)["event"] == event for line in file if line.endswith("\n"))
+        except FileNotFoundError:
+            return 0
+
+    def sent(self, nic):
+        """Bytes that this NIC of all ranks has sent."""
+        total, mine = 0, False
+        for line in self.tool("soft").splitlines():
+            if not line.startswith(" "):
+                mine = line.startswith(nic + "@")
+            elif mine and line.split()[0] == "sent_bytes":
+                total += int(line.split()[1])
+        return total
+
+    def messages(self):
+        """What the plugins' connections have sent and received."""
+        def sum_of(part):
+            if isinstance(part, list):
+                return sum(sum_of(value) for value in part)
+            if isinstance(part, dict):
+                return sum(value if name == "messages" else sum_of(value) for name, value in part.items())
+            return 0
+        try:
+            return sum_of(json.loads(self.tool("status", "--json")))
+        except ValueError:
+            return 0
+
+    def wait(self, what, holds):
+        """Until holds(), while the job runs."""
+        end = time.monotonic() + LIMIT_S
+        while not holds():
+            expect(self.process.poll() is None, "the job has ended while it was waited until %s", what)
+            expect(time.monotonic() < end, "%d s, and it does not hold that %s", LIMIT_S, what)
+            time.sleep(0.05)
+
+    def wait_sent(self, nic, more):
+        """Until the NIC has sent so much more."""
+        before = self.sent(nic)
+        self.wait("%s sends" % nic, lambda: self.sent(nic) >= before + more)
+
+    def status(self):
+        """How it ends by itself."""
+        try:
+            return self.process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise Wrong("it does not end") from None
+
+    def devices_used(self):
+        """Numbers of the devices over which NCCL has channels."""
+        return {int(number) for number in re.findall(r"via NET/HA/(\d+)", self.log())}
+
+
+class Job(Run):
+    """`ha nccl OPERATION OPTIONS`, until the test ends it. `wrapper`: words before the command."""
+
+    def __init__(self, build, version, operation, *options, ranks=2, settings=None, wrapper=()):
+        super().__init__(build, lambda folder: [
+            *wrapper, os.path.join(build, "ha"), "nccl", operation, "--nccl", version, "--ranks", str(ranks), "--net", "hawser",
+            "--duration", "86400s", "--json=" + os.path.join(folder, "report"), *options], settings)
+
+    def end(self):
+        """As with ^C: the report. Status 0, no wrong element."""
+        # Before the measurement ^C has no report yet; so many messages the first iterations do not have.
+        self.wait("it measures", lambda: "(us)" in self.printed())
+        before = self.messages()
+        self.wait("messages are sent", lambda: self.messages() > before + 1000)
+        os.killpg(self.process.pid, signal.SIGINT)
+        status = self.status()
+        expect(status == 0, "ha nccl ends with %d", status)
+        with open(os.path.join(self.folder, "report"), encoding="utf-8") as file:
+            report = json.load(file)
+        expect(report["results"], "the report has no results")
+        expect(not any(row["wrong"] for row in report["results"]), "there are wrong elements")
+        return report
+
+
+def main(cases):
+    """For the end of a test: TEST BUILD VERSION CASE."""
+    if len(sys.argv) != 4 or sys.argv[3] not in cases:
+        sys.exit("usage: %s BUILD VERSION CASE, which is one of: %s" % (sys.argv[0], " ".join(cases)))
+    if not os.path.exists(os.path.join(sys.argv[1], "softcuda", "nccl-" + sys.argv[2], "libnccl.so.2")):
+        print("no NCCL %s here; scripts/install-deps nccl fetches it" % sys.argv[2])
+        sys.exit(77)
+    try:
+        cases[sys.argv[3]](sys.argv[1], sys.argv[2])
+    except Wrong as wrong:
+        sys.exit("%s under NCCL %s: %s" % (sys.argv[3], sys.argv[2], wrong))

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators in turn and beside each other under NCCL (lives.py), over fused devices where NCCL has them: each is the plugin's, on the
+same devices, whatever NCCL does with the plugin in between.
+
+Usage: test_lives.py BUILD VERSION CASE
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from job import Run, expect, main  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RANKS = 2
+TURNS = ["make", "sum", "end"] * 3
+
+
+class Lives(Run):
+    def __init__(self, build, version, plan, settings=None):
+        own = {"NCCL_NET_PLUGIN": os.path.join(build, "libnccl-net-ha.so"), "NCCL_SOCKET_IFNAME": "lo", "NCCL_P2P_DISABLE": "1",
+               "NCCL_SHM_DISABLE": "1", "NCCL_CUMEM_ENABLE": "0", "SOFTROCE_CARD_PORTS": "2"}
+        libraries = os.path.join(build, "softcuda", "nccl-" + version)
+        super().__init__(build, lambda folder: [sys.executable, os.path.join(HERE, "lives.py"), libraries, str(RANKS), *plan],
+                         {**own, **(settings or {})})
+
+    def own_settings(self):
+        return {**super().own_settings(), "LIVES_FOLDER": self.folder, "LIVES_GO": os.path.join(self.folder, "go")}
+
+    def go(self):
+        with open(self.env["LIVES_GO"], "w", encoding="utf-8"):
+            pass
+
+    def reached(self, step):
+        """All ranks are past that step."""
+        return self.printed().count(": step %d " % step) == RANKS
+
+    def check(self, communicators, version, merged=False):
+        """merged: all communicators are on the fused device. 2.28 and 2.29 do not take its ports out of the topology of those that they do
+        not merge for anew."""
+        expect(self.status() == 0, "it ends badly")
+        log = self.log()
+        used = log.count("Using network HA")
+        expect(used == communicators * RANKS, "%d of %d communicators are the plugin's", used, communicators * RANKS)
+        used = self.devices_used()
+        if version == "2.22.3":  # which merges nothing
+            expect(used == {0}, "NCCL has channels on %s", used)
+        else:
+            expect(used == {2} if merged else 2 in used <= {0, 1, 2}, "NCCL has channels on %s", used)
+
+
+def in_turn(build, version):
+    """NCCL closes the plugin with each; 2.27 to 2.30 forget its name."""
+    with Lives(build, version, TURNS) as lives:
+        lives.check(3, version, merged=True)
+
+
+def in_turn_kept(build, version):
+    """NCCL keeps the plugin and what it knows of the devices, but has finalized each communicator."""
+    with Lives(build, version, TURNS, {"NCCL_NET_PLUGIN_REF_COUNT": "1"}) as lives:
+        lives.check(3, version)
+
+
+def beside(build, version):
+    with Lives(build, version, ["make", "make", "sum", "end", "make", "sum", "end", "sum", "end"]) as lives:
+        lives.check(3, version)
+
+
+def made_during_a_cut(build, version):
+    """A communicator that is made while a NIC is away; the first one lives on."""
+    with Lives(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as lives:
+        lives.wait("the first has summed", lambda: lives.reached(1))
+        lives.tool("cut", "soft0")
+        lives.wait("it has failed over", lambda: lives.events("failed_over") >= 1)
+        lives.go()
+        lives.wait("the second has summed", lambda: lives.reached(4))
+        lives.tool("heal", "soft0")
+        lives.wait("paths have recovered", lambda: lives.events("recovered") >= 1)
+        lives.go()
+        lives.check(2, version)
+
+
+main({"in_turn": in_turn, "in_turn_kept": in_turn_kept, "beside": beside, "made_during_a_cut": made_during_a_cut})
