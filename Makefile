@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install deb demo demo-ina demo-gpu check lint check-long lab lab-long bench coverage clean help
+.PHONY: all ina install deb demo demo-ina demo-gpu check lint format check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -38,6 +38,10 @@ check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the
 
 lint: all ## calls go down and files do not call in circles
 	@scripts/check-layers
+
+format: ## clang-format over all C sources (.clang-format, 100 columns)
+	@command -v clang-format >/dev/null || { echo "make format needs clang-format: apt-get install clang-format" >&2; exit 1; }
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
 	@scripts/install-deps test lab
