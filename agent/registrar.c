@@ -149,7 +149,7 @@ static void knock(struct ha_registrar *r, int fd)
 		close(fd);
 	} else if (r->nconns >= r->most) {
 		if (!(r->crowded++ & 1023))
-			HA_WARN("agent", "%u processes are connected already; others are turned away", r->nconns);
+			HA_WARN("agent", "%u processes are connected already; others are refused", r->nconns);
 		close(fd);
 	} else {
 		welcome(r, fd, &peer);

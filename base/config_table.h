@@ -19,19 +19,19 @@ X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
   "Keep a standby path per connection and move to it when the primary fails, or rebuild the path on the same port when "
   "there is no second one; 0 = a broken path ends the connection.")
 X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
-  "Milliseconds between two beats on every path: a write of 8 bytes, which the peer's NIC answers.")
+  "Milliseconds between two heartbeats on every path: a write of 8 bytes, which the peer's NIC answers.")
 X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds without progress after which a path is suspect. Must exceed twice the hardware's own window, "
   "4.096 us x 2^timeout x retry count; a smaller value is raised to it, with a line that says so.")
 X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", NOW, AVAILABILITY,
-  "While no path is alive: requests end with an error after the time that so many attempts take with the usual pauses "
+  "While no path is up: requests end with an error after the time that so many attempts take with the usual pauses "
   "(100 ms, doubled each time, 30 s at most: 10 = 81 s). Attempts are more frequent then.")
 X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", NOW, AVAILABILITY,
   "1 = a recovered primary takes its traffic back; 0 = it becomes the standby, until the other path fails.")
 X(INT, connect_timeout_ms, "HA_NCCL_CONNECT_TIMEOUT_MS", 60000, 100, 86400000, "", NOW, AVAILABILITY,
   "Milliseconds after which connecting to a peer that does not answer ends with an error.")
 X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", NOW, AVAILABILITY,
-  "What completes a send: the NIC's acknowledgement, or the receiver's word that the data is in its memory.")
+  "What completes a send: the NIC's acknowledgement, or the receiver's count of messages that are in its memory.")
 X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", NOW, AVAILABILITY,
   "Register buffers on the standby when it is needed (lazy) or at once (eager: faster failover, more pinned memory).")
 X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", NOW, AVAILABILITY,
@@ -127,7 +127,7 @@ X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/run/mpib/hints", NOW, RAIL
   "The file of 4112 bytes in which ha-agent gives its hints; root's or this user's, else it is not read. Not set, and no directory "
   "/run/mpib of root's or this user's: /tmp/mpib/hints.")
 X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", NOW, RAILS,
-  "Milliseconds that the agent's heart, which beats every 100 ms, may stand still before its hints are no longer believed.")
+  "Milliseconds for which the agent's heartbeat (every 100 ms) may be missing before its hints are no longer followed.")
 
 /* Devices and addresses. */
 X(STR, verbs, "HA_NCCL_VERBS", 0, 0, 0, "system", NOW, DEVICES,

@@ -65,8 +65,8 @@ static int hints_read(const char *path, struct mpib_hint_shm *shm)
 static const char *heart_text(uint32_t before, uint32_t after)
 {
 	if (before != after)
-		return "beats: plugins follow the hints";
-	return after ? "stands still: plugins choose by topology" : "there is none: this agent is not hawser's";
+		return "is running: plugins follow the hints";
+	return after ? "has stopped: plugins choose by topology" : "is missing: this agent is not hawser's";
 }
 
 static int show(const char *path)
@@ -85,7 +85,7 @@ static int show(const char *path)
 		if (hints_read(path, &shm))
 			return 1;
 	}
-	printf("%s: the agent's heart %s\n", path, heart_text(before, shm.header.beat));
+	printf("%s: the agent's heartbeat %s\n", path, heart_text(before, shm.header.beat));
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct mpib_hint_entry *e = &shm.entries[i];
 

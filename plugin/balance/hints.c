@@ -153,9 +153,9 @@ const char *ha_hints_state_text(enum ha_hints_state state)
 	static const char *const texts[] = {
 		[HA_HINTS_ABSENT] = "there is no file of hints; is ha-agent running?",
 		[HA_HINTS_REFUSED] = "the file of hints is refused",
-		[HA_HINTS_WAITING] = "the agent has not shown that it lives",
+		[HA_HINTS_WAITING] = "the agent has not written a heartbeat yet",
 		[HA_HINTS_FRESH] = "fresh",
-		[HA_HINTS_STALE] = "the agent hangs or is dead",
+		[HA_HINTS_STALE] = "the agent's heartbeat has stopped: it hangs or has ended",
 	};
 
 	return texts[state];

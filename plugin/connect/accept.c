@@ -88,9 +88,9 @@ static int step_hello_in(struct ha_pending *p)
 	int err = ha_stream_get(p->stream, &m);
 
 	if (err == -EAGAIN && !ha_stream_received(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
-		ha_pending_why(p, 0, "it said nothing for %d s", HELLO_MS / 1000);
+		ha_pending_why(p, 0, "it sent nothing for %d s", HELLO_MS / 1000);
 	if (err == -EPIPE || err == -ECONNRESET)
-		return ha_pending_why(p, err, "it left before it said who it is");
+		return ha_pending_why(p, err, "it disconnected before it identified itself");
 	if (err)
 		return err;
 	if (m->header.type != HA_MSG_HELLO)
@@ -185,7 +185,7 @@ static void evict_oldest(struct ha_listen *l)
 	if (!oldest)
 		return;
 	/* Its next step times out, and this round takes the step. */
-	ha_pending_why(oldest, 0, "it said nothing, and %d like it are waiting", UNAUTHENTICATED_MAX);
+	ha_pending_why(oldest, 0, "it sent nothing, and %d connections like it are waiting", UNAUTHENTICATED_MAX);
 	oldest->deadline = 0;
 	oldest->runnable = true;
 }

@@ -95,7 +95,7 @@ static bool may_log_unauthenticated(struct ha_ctx *ctx)
 
 	if (now - ctx->unauthenticated_since > UNAUTHENTICATED_INTERVAL_NS) {
 		if (ctx->unauthenticated_silent)
-			HA_WARN(NULL, "%u more knocks of strangers were turned away without a line",
+			HA_WARN(NULL, "%u more connections from peers that did not authenticate were refused and are not logged one by one",
 				ctx->unauthenticated_silent);
 		ctx->unauthenticated_since = now;
 		ctx->unauthenticated_logged = ctx->unauthenticated_silent = 0;
@@ -136,7 +136,7 @@ static void explain(const struct ha_pending *p, int state, int err)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
 			p->side->state[state].doing, reason(p, err));
 	else if (may_log_unauthenticated(p->ctx))
-		HA_WARN(NULL, "turned away %s, which is no peer of ours: %s", p->who, reason(p, err));
+		HA_WARN(NULL, "refused a connection from %s, which is not a peer of this job: %s", p->who, reason(p, err));
 }
 
 /* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening one ends here. */

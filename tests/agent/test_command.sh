@@ -62,7 +62,7 @@ agent --help
 
 start
 agent show
-[ $STATUS -eq 0 ] && grep -q 'heart beats' "$TMP/out" && grep -q 'no flow is registered' "$TMP/out" || fail "show, empty"
+[ $STATUS -eq 0 ] && grep -q 'heartbeat is running' "$TMP/out" && grep -q 'no flow is registered' "$TMP/out" || fail "show, empty"
 register 10.0.0.1 10.0.0.2 >"$TMP/slot" &
 CLIENT=$!
 for _ in $(seq 600); do [ -e "$TMP/registered" ] && break; sleep 0.1; done
@@ -154,13 +154,13 @@ END
 kill -STOP $PID
 (sleep 0.7; kill -CONT $PID) &
 agent show
-[ $STATUS -eq 0 ] && grep -q 'heart beats' "$TMP/out" || fail "a heart that misses a few beats"
+[ $STATUS -eq 0 ] && grep -q 'heartbeat is running' "$TMP/out" || fail "a heart that misses a few beats"
 wait $!
 
 # it hangs: show says so; the others give up
 kill -STOP $PID
 agent show
-[ $STATUS -eq 0 ] && grep -q 'stands still' "$TMP/out" || fail "a heart that stands still"
+[ $STATUS -eq 0 ] && grep -q 'heartbeat has stopped' "$TMP/out" || fail "a heart that stands still"
 agent dump
 [ $STATUS -eq 1 ] && grep -q 'does not answer' "$TMP/err" || fail "dump of a hanging agent"
 kill -CONT $PID
