@@ -129,9 +129,9 @@ void set_current_device(int ordinal)
 	thread_device = ordinal;
 }
 
-void mark_worker_thread(void)
+void mark_worker_thread(bool is_worker)
 {
-	thread_is_worker = true;
+	thread_is_worker = is_worker;
 }
 
 bool is_worker_thread(void)

@@ -50,10 +50,10 @@ int current_device(void);
 void set_current_device(int ordinal);
 
 /*
- * A stream's worker thread runs host functions and kernels. A call from there that waits for a stream could wait for
+ * Host functions and kernels run on a stream's worker thread, or on one that waits for the stream. A call from there that waits for a stream could wait for
  * itself; CUDA forbids such calls, and here they are refused.
  */
-void mark_worker_thread(void);
+void mark_worker_thread(bool is_worker);
 bool is_worker_thread(void);
 
 #endif

@@ -118,44 +118,75 @@ static void free_stream(struct stream *stream)
 	free(stream);
 }
 
-/* The next task, out of the queue; NULL when the stream has been closed and nothing is left. */
 static struct task *take_task_locked(struct stream *stream)
 {
-	while (stream->first == NULL && !stream->closing)
-		pthread_cond_wait(&stream->filled, &stream->lock);
 	struct task *task = stream->first;
-	if (task == NULL)
-		return NULL;
 	stream->first = task->next;
 	if (stream->first == NULL)
 		stream->last = &stream->first;
 	return task;
 }
 
+/* Execute the first task of an idle stream. The lock is free meanwhile. */
+static void run_first_locked(struct stream *stream)
+{
+	struct task *task = take_task_locked(stream);
+	stream->state = STREAM_BUSY;
+	pthread_mutex_unlock(&stream->lock);
+	execute_task(task);
+	uint64_t number = task->number;
+	free_task(task);
+	pthread_mutex_lock(&stream->lock);
+	/* Idle before anybody learns of it: who waited for this task finds the stream ready for a brief one. */
+	stream->state = STREAM_IDLE;
+	finish_task(stream->timeline, number);
+}
+
+static bool is_at_rest(const struct stream *stream)
+{
+	return stream->state == STREAM_BUSY || (stream->first == NULL && !stream->closing);
+}
+
 static void *serve_stream(void *argument)
 {
 	struct stream *stream = argument;
 
-	mark_worker_thread();
+	mark_worker_thread(true);
 	set_current_device(stream->device->ordinal);
 	pthread_mutex_lock(&stream->lock);
 	for (;;) {
-		struct task *task = take_task_locked(stream);
-		if (task == NULL)
-			break;
-		stream->state = STREAM_BUSY;
-		pthread_mutex_unlock(&stream->lock);
-		execute_task(task);
-		uint64_t number = task->number;
-		free_task(task);
-		pthread_mutex_lock(&stream->lock);
-		/* Idle before anybody learns of it: who waited for this task finds the stream ready for a brief one. */
-		stream->state = STREAM_IDLE;
-		finish_task(stream->timeline, number);
+		while (is_at_rest(stream))
+			pthread_cond_wait(&stream->filled, &stream->lock);
+		if (stream->first == NULL)
+			break; /* closed, and nothing is left */
+		run_first_locked(stream);
 	}
 	pthread_mutex_unlock(&stream->lock);
 	free_stream(stream);
 	return NULL;
+}
+
+static bool is_to_help(const struct stream *stream, uint64_t number)
+{
+	return stream->state == STREAM_IDLE && stream->first != NULL && stream->first->number <= number;
+}
+
+void help_stream(struct stream *stream, uint64_t number)
+{
+	int device = current_device();
+
+	pthread_mutex_lock(&stream->lock);
+	if (is_to_help(stream, number)) {
+		mark_worker_thread(true);
+		set_current_device(stream->device->ordinal);
+		while (is_to_help(stream, number))
+			run_first_locked(stream);
+		set_current_device(device);
+		mark_worker_thread(false);
+		/* What was asked for later is for the stream's own thread, which found the stream busy when it woke. */
+		pthread_cond_signal(&stream->filled);
+	}
+	pthread_mutex_unlock(&stream->lock);
 }
 
 /* The program's signals are for the program's threads. */

@@ -28,7 +28,7 @@ struct capture_member;
 enum stream_kind { STREAM_BLOCKING, STREAM_NONBLOCKING, STREAM_LEGACY };
 
 /*
- * STREAM_IDLE --> STREAM_BUSY    its thread executes a task
+ * STREAM_IDLE --> STREAM_BUSY    its thread, or one that waits for it, executes a task
  *             <--
  * Once `closing` is set, the thread frees the stream when the queue is empty.
  */
@@ -66,5 +66,10 @@ cudaError_t append_wait(struct stream *stream, struct point point);
 cudaError_t mark_point(struct stream *stream, struct point *point);
 /* The same without any order to other streams: for who only wants to wait for this one. */
 struct point find_end(struct stream *stream);
+/*
+ * Execute tasks up to `number` on the calling thread as long as nobody else does. For a thread that will wait for them
+ * anyway: the stream's own thread, which has been woken for them, need not have come to run.
+ */
+void help_stream(struct stream *stream, uint64_t number);
 
 #endif

@@ -30,6 +30,7 @@ cudaError_t synchronize_stream(struct stream *stream)
 		error = mark_point(stream, &point);
 	if (error != cudaSuccess)
 		return error;
+	help_stream(stream, point.number);
 	wait_for_point(point);
 	release_timeline(point.timeline);
 	return cudaSuccess;

@@ -283,6 +283,25 @@ static void refuse_waits(void *data)
 	next_place = 43;
 }
 
+/* A thread that waits may execute the stream's tasks itself, and is afterwards what it was before. */
+static void waiting_thread_is_unchanged(void)
+{
+	cudaStream_t stream;
+	int device = 77;
+
+	OK(cudaSetDevice(1));
+	OK(cudaStreamCreate(&stream));
+	OK(cudaSetDevice(0));
+	for (int i = 0; i < 1000; i++) {
+		OK(cudaLaunchHostFunc(stream, refuse_waits, stream));
+		OK(cudaStreamSynchronize(stream));
+		OK(cudaGetDevice(&device));
+		CHECK_INT(device, 0);
+	}
+	OK(cudaDeviceSynchronize());
+	OK(cudaStreamDestroy(stream));
+}
+
 static void callbacks(void)
 {
 	cudaStream_t stream;
@@ -367,6 +386,8 @@ static void *use_streams(void *data)
 		OK(cudaEventDestroy(event));
 		if (i % 4 == 0)
 			OK(cudaStreamSynchronize(own));
+		if (i % 16 == 1)
+			OK(cudaStreamSynchronize(crowd->shared)); /* all threads may execute its tasks */
 		OK(cudaStreamDestroy(own));
 	}
 	return NULL;
@@ -400,6 +421,7 @@ int main(void)
 	per_thread_streams();
 	identities();
 	callbacks();
+	waiting_thread_is_unchanged();
 	elapsed_time();
 	many_threads();
 	return 0;
