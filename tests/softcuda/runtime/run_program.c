@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program as a user has it, linked against libcudart.so.12 without a path to it; test_run.sh starts it. */
+/* A program as a user has it, linked against libcudart.so.12 without a path to it; test_run.sh and test_topology.py start it. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -16,5 +16,10 @@ int main(int argc, char **argv)
 	if (get_version != NULL)
 		get_version(&version);
 	printf("%d devices, NCCL %d\n", error == cudaSuccess ? count : -1, version);
+	for (int i = 0; i < count; i++) {
+		char pci_id[32] = "";
+		cudaDeviceGetPCIBusId(pci_id, sizeof(pci_id), i);
+		puts(pci_id);
+	}
 	return argc > 1 ? argc : 0;
 }

@@ -24,8 +24,8 @@ newest=0
 for library in $(ls -d "$libraries"/nccl-*/libnccl.so.2 2>/dev/null | sort -V); do
 	newest=$(basename "$(dirname "$library")" | sed 's/^nccl-//')
 	number=$(echo "$newest" | awk -F. '{ print $1 * 10000 + $2 * 100 + $3 }')
-	SOFTCUDA_NCCL=$newest "$run" "$program" | grep -q "NCCL $number\$" || fail "SOFTCUDA_NCCL=$newest is not taken"
-	"$run" "$program" | grep -q "NCCL $number\$" && last=yes || last=no
+	SOFTCUDA_NCCL=$newest "$run" "$program" | grep "NCCL $number\$" >/dev/null || fail "SOFTCUDA_NCCL=$newest is not taken"
+	"$run" "$program" | grep "NCCL $number\$" >/dev/null && last=yes || last=no
 done
 [ "$newest" = 0 ] || [ "$last" = yes ] || fail "without SOFTCUDA_NCCL it is not $newest that is taken"
 
