@@ -15,6 +15,7 @@
 #include "base/loop.h"
 #include "plugin/balance/advice.h"
 #include "plugin/core.h"
+#include "plugin/device/dmabuf.h"
 #include "plugin/device/fused.h"
 #include "plugin/device/hookup.h"
 #include "plugin/device/mpib.h"
@@ -55,6 +56,7 @@ struct ha_ctx {
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
 	struct ha_reaper reaper;
+	struct ha_dmabufs dmabufs;
 	struct ha_hookups hookups;
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 

@@ -5,13 +5,14 @@
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/device/dmabuf.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/rail.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /*
@@ -60,17 +61,55 @@ static void release(struct ha_bundle *b, struct ha_mr *mr)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		if (mr->entry[i])
 			ha_mr_cache_put(b->rail[i].dev->mr_cache, mr->entry[i]);
-	if (mr->want.dmabuf && mr->want.fd >= 0)
-		close(mr->want.fd);
+	if (mr->kept)
+		ha_dmabuf_drop(&b->ctx->dmabufs, mr->kept);
 	free(mr);
 }
 
-/* The caller may close its descriptor at once; a rail that is not needed yet will want one. */
-static void keep_descriptor(const struct ha_bundle *b, struct ha_mr *mr)
+/*
+ * While the caller's descriptor is there: on the devices of rails that are not needed yet. Such an entry has no key
+ * until its rail has (failover/keys.c).
+ */
+static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
 {
-	if (mr->want.dmabuf)
-		mr->want.fd = b->nrails > b->ndata || b->keyed != (1u << b->nrails) - 1 ?
-			fcntl(mr->want.fd, F_DUPFD_CLOEXEC, 0) : -1;
+	struct rlimit files = { 0 };
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		if (mr->entry[i] || !b->rail[i].dev)
+			continue;
+		if (ha_mr_cache_get(b->rail[i].dev->mr_cache, want, &mr->entry[i]))
+			mr->entry[i] = NULL;
+	}
+	if (!ha_dmabuf_tell(&b->ctx->dmabufs))
+		return;
+	getrlimit(RLIMIT_NOFILE, &files);
+	HA_WARN(b->name,
+		"no descriptor is left to keep dma-bufs for other NICs (%u are kept; the limit of open files is %llu): buffers are "
+		"registered on the standby at once, and a connection that needs a third NIC, or its standby again, ends; raise the "
+		"limit (ulimit -n)",
+		b->ctx->dmabufs.count, (unsigned long long)files.rlim_cur);
+}
+
+/* The caller may close its descriptor at once; a rail that is not needed yet will want one. */
+static void keep_descriptor(struct ha_bundle *b, struct ha_mr *mr)
+{
+	const struct ha_mr_want want = mr->want;
+
+	mr->want.fd = -1;
+	if (!want.dmabuf || (b->nrails == b->ndata && b->keyed == (1u << b->nrails) - 1))
+		return;
+	mr->kept = ha_dmabuf_keep(&b->ctx->dmabufs, &want);
+	if (mr->kept)
+		mr->want.fd = mr->kept->fd;
+	else
+		register_early(b, mr, &want);
+}
+
+const char *ha_mr_advice(const struct ha_mr *mr)
+{
+	if (mr->want.dmabuf && mr->want.fd < 0)
+		return "no descriptor was left to keep its dma-buf for this NIC; raise the limit of open files (ulimit -n)";
+	return "raise the limit of locked memory (ulimit -l)";
 }
 
 static const char *advice(int err, bool dmabuf, int type)
@@ -150,9 +189,10 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	mr->want = want;
 	pthread_mutex_lock(&b->mr_lock);
 	err = register_all(b, mr, &want);
-	keep_descriptor(b, mr);
-	if (!err)
+	if (!err) {
+		keep_descriptor(b, mr);
 		link_mr(b, mr);
+	}
 	pthread_mutex_unlock(&b->mr_lock);
 	if (err) {
 		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,

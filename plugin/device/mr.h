@@ -10,6 +10,7 @@
 struct ha_bundle;
 struct ha_device;
 struct ha_mr_cache;
+struct ha_dmabuf;
 struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr_cache.c */
 
 #define HA_MR_FORCE_SO 1u /* NCCL_NET_MR_FLAG_FORCE_SO: writes must appear in order */
@@ -33,13 +34,17 @@ struct ha_mr {
 	void *addr;
 	size_t size;
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
-	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is our own then */
+	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is that of `kept`, or -1 */
+	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
 	struct ha_mr *next, **pprev; /* its bundle's list, under mr_lock */
 };
 
 /* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
  * flight, which nobody should do and some do before they close. NULL is not. Under mr_lock, until it is no longer used. */
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
+
+/* What an operator can do when it cannot be registered on another device. */
+const char *ha_mr_advice(const struct ha_mr *mr);
 
 /* limit: registrations kept that nobody uses any more. */
 struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);

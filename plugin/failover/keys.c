@@ -50,8 +50,8 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 			mr->entry[r->index] = NULL;
 		k->keys.lost = err && device_lost(r, err);
 		if (err && !k->keys.lost) {
-			HA_WARN(b->name, "cannot register %zu bytes at %p on %s: %s; this buffer cannot use that rail "
-				"(ulimit -l?)", mr->size, mr->addr, ha_device_name(r->dev), strerror(-err));
+			HA_WARN(b->name, "cannot register %zu bytes at %p on %s: %s; this buffer cannot use that rail: %s",
+				mr->size, mr->addr, ha_device_name(r->dev), strerror(-err), ha_mr_advice(mr));
 			failed++;
 		}
 	}
@@ -78,6 +78,21 @@ static void account(struct ha_bundle *b, const struct ha_rail *r)
 	*spent = 0;
 }
 
+/* What to do about the first buffer that the rail's device does not have. */
+static const char *refused_advice(struct ha_bundle *b, const struct ha_rail *r)
+{
+	const char *advice = "raise the limit of locked memory (ulimit -l)";
+	const struct ha_mr *mr;
+
+	pthread_mutex_lock(&b->mr_lock);
+	for (mr = b->mrs; mr && mr->entry[r->index]; mr = mr->next)
+		;
+	if (mr)
+		advice = ha_mr_advice(mr);
+	pthread_mutex_unlock(&b->mr_lock);
+	return advice;
+}
+
 static void publish(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->ctl[r->index];
@@ -94,8 +109,8 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
 	if (k->keys.refused && !(b->active & b->keyed & ~(1u << r->index)))
-		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; "
-			       "raise the limit of locked memory (ulimit -l)", k->keys.refused, ha_device_name(r->dev));
+		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; %s",
+			       k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
 	if (b->is_send)
 		return;
 	k->keys.next = c->done;

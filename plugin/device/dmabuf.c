@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/device/dmabuf.h"
+
+#include "plugin/device/mr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The program needs descriptors, too, and so does a failover. */
+static bool room_for_one(const struct ha_dmabufs *all)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || all->count < files.rlim_cur / 2;
+}
+
+/* As mr_cache.c has it: what is registered at an address is one buffer until it is deregistered. */
+static struct ha_dmabuf *find(const struct ha_dmabufs *all, const struct ha_mr_want *want)
+{
+	struct ha_dmabuf *one = all->first;
+
+	while (one && (one->addr != want->addr || one->size != want->size || one->offset != want->offset))
+		one = one->next;
+	return one;
+}
+
+static struct ha_dmabuf *make(struct ha_dmabufs *all, const struct ha_mr_want *want)
+{
+	struct ha_dmabuf *one;
+
+	errno = EMFILE;
+	if (!room_for_one(all))
+		return NULL;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return NULL;
+	one->fd = fcntl(want->fd, F_DUPFD_CLOEXEC, 0);
+	if (one->fd < 0) {
+		free(one);
+		return NULL;
+	}
+	one->addr = want->addr;
+	one->size = want->size;
+	one->offset = want->offset;
+	one->next = all->first;
+	all->first = one;
+	all->count++;
+	return one;
+}
+
+struct ha_dmabuf *ha_dmabuf_keep(struct ha_dmabufs *all, const struct ha_mr_want *want)
+{
+	struct ha_dmabuf *one;
+
+	pthread_mutex_lock(&all->lock);
+	one = find(all, want);
+	if (!one)
+		one = make(all, want);
+	if (one)
+		one->users++;
+	pthread_mutex_unlock(&all->lock);
+	return one;
+}
+
+void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one)
+{
+	struct ha_dmabuf **at = &all->first;
+
+	pthread_mutex_lock(&all->lock);
+	one->users--;
+	if (!one->users) {
+		while (*at != one)
+			at = &(*at)->next;
+		*at = one->next;
+		all->count--;
+		close(one->fd);
+		free(one);
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+bool ha_dmabuf_tell(struct ha_dmabufs *all)
+{
+	bool first;
+
+	pthread_mutex_lock(&all->lock);
+	first = !all->told;
+	all->told = true;
+	pthread_mutex_unlock(&all->lock);
+	return first;
+}
