@@ -151,7 +151,19 @@ def mpib(mode):
     return run
 
 
-CASES = {"default": default, "one_card": one_card, "force": force, "level_LOC": level("LOC"), "level_PORT": level("PORT"),
+def collnet(build, version):
+    """CollNet's table is asked first, merges for itself, and its sums go over the same fused device (over its rails, as there is no switch;
+    in pieces that stay on one NIC while it is there)."""
+    settings = {"SOFTROCE_CARD_PORTS": "2", "HA_NCCL_COLLNET": "1", "NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "collnetchain,ring"}
+    with Job(build, version, "all_reduce", "-b", "4M", "-e", "4M", "-d", "float", "-o", "sum", settings=settings) as job:
+        job.wait_sent("soft0", 16 * MEGABYTE)
+        expect(job.log().count("Made vNic 2") == 4, "two tables of two ranks do not merge the ports of a card")
+        expect("via COLLNET/HA/2" in job.log(), "NCCL's CollNet is not on the fused device")
+        cut_and_heal(job, "soft0", "soft1")
+        job.end()
+
+
+CASES = {"collnet": collnet, "default": default, "one_card": one_card, "force": force, "level_LOC": level("LOC"), "level_PORT": level("PORT"),
          "level_PIX": level("PIX"), "level_PXB": level("PXB"), "level_PHB": level("PHB"), "level_SYS": level("SYS"),
          "level_LOC_of_a_card": level_loc_of_a_card, "level_PORT_of_a_card": level_port_of_a_card, "without_places": without_places,
          "two_pairs": two_pairs, "weights": weights, "adaptive": adaptive, "mpib0": mpib("0"), "mpib1": mpib("1")}
