@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 /*
@@ -28,8 +30,9 @@ struct ha_oob_tcp {
 };
 
 struct ha_oob_conn {
-	int fd;
+	int fd; /* -1: in a child after fork() */
 	bool listener;
+	LIST_ENTRY(ha_oob_conn) entry; /* of all of this process, under conns_lock */
 };
 
 union address {
@@ -91,9 +94,46 @@ static void tune(int fd)
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 }
 
+/*
+ * A child after fork() without exec (a data loader's) would hold our sockets: when we die, the peer would hear of it only
+ * when the child ends, or after the keepalive. So the child closes its copies. fork() is the process's, hence this list is.
+ */
+static pthread_mutex_t conns_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, ha_oob_conn) conns = LIST_HEAD_INITIALIZER(conns);
+static pthread_once_t fork_handled = PTHREAD_ONCE_INIT;
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&conns_lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&conns_lock);
+}
+
+/* Nothing but close(): a shutdown() would end the parent's stream, too. */
+static void fork_child(void)
+{
+	struct ha_oob_conn *conn;
+
+	LIST_FOREACH(conn, &conns, entry) {
+		close(conn->fd);
+		conn->fd = -1;
+	}
+	LIST_INIT(&conns);
+	pthread_mutex_unlock(&conns_lock);
+}
+
+static void handle_fork(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
 /* Takes fd, also on failure. */
 static int conn_new(int fd, bool listener, struct ha_oob_conn **conn)
 {
+	pthread_once(&fork_handled, handle_fork);
 	*conn = malloc(sizeof(**conn));
 	if (!*conn) {
 		close(fd);
@@ -101,6 +141,9 @@ static int conn_new(int fd, bool listener, struct ha_oob_conn **conn)
 	}
 	(*conn)->fd = fd;
 	(*conn)->listener = listener;
+	pthread_mutex_lock(&conns_lock);
+	LIST_INSERT_HEAD(&conns, *conn, entry);
+	pthread_mutex_unlock(&conns_lock);
 	return 0;
 }
 
@@ -200,7 +243,12 @@ static void tcp_close(struct ha_oob_conn *conn)
 		for (int i = 0; i < 16 && recv(conn->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
 			;
 	}
-	close(conn->fd);
+	pthread_mutex_lock(&conns_lock);
+	if (conn->fd >= 0) { /* not a child's, whose list is empty */
+		LIST_REMOVE(conn, entry);
+		close(conn->fd);
+	}
+	pthread_mutex_unlock(&conns_lock);
 	free(conn);
 }
 
