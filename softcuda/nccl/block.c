@@ -79,6 +79,10 @@ static open_collective_fn *find_opener(const struct device_function *function)
 		return open_collnet_chain;
 	case ALGORITHM_COLLNET_DIRECT:
 		return collnet_direct_opener(function->collective);
+#if LAYOUT_HAS_PAT
+	case ALGORITHM_PAT:
+		return open_pat;
+#endif
 	default:
 		return NULL;
 	}
@@ -106,7 +110,8 @@ static void open_collective(struct block *block, const struct work_collective *w
 {
 	const struct device_function *function = block->function;
 	open_collective_fn *open = find_opener(function);
-	struct collective_task task = { .context = &block->context, .function = function, .work = work };
+	struct collective_task task = { .context = &block->context, .function = function, .work = work,
+					.pat = &block->pat };
 	uint64_t argument = argument_of_work(work, function);
 
 	if (!open)

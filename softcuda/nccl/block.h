@@ -11,6 +11,7 @@
 #include "softcuda/nccl/function_table.h"
 #include "softcuda/nccl/lane.h"
 #include "softcuda/nccl/p2p.h"
+#include "softcuda/nccl/pat.h"
 
 /* The states of a block, in order; from WORKING it goes back to LOADING for the next batch. */
 enum block_state { BLOCK_LOADING, BLOCK_WORKING, BLOCK_DONE };
@@ -27,6 +28,7 @@ struct block {
 	uint64_t work_counter;
 	struct lane lanes[P2P_LANES];
 	struct batch batch;
+	struct pat pat;
 };
 
 /* Block `index` of a launch runs the channel of the index-th bit that is set in the mask. */

@@ -18,6 +18,7 @@ struct collective_task {
 	const struct device_function *function;
 	const struct work_collective *work;
 	struct reduction reduction;
+	struct pat *pat; /* for the lane of a PAT */
 };
 
 unsigned open_ring(struct lane *lanes, const struct collective_task *task);
@@ -26,6 +27,7 @@ unsigned open_collnet_chain(struct lane *lanes, const struct collective_task *ta
 unsigned open_collnet_all_reduce(struct lane *lanes, const struct collective_task *task);
 unsigned open_collnet_all_gather(struct lane *lanes, const struct collective_task *task);
 unsigned open_collnet_reduce_scatter(struct lane *lanes, const struct collective_task *task);
+unsigned open_pat(struct lane *lanes, const struct collective_task *task);
 
 /* The elements of the task's channel. */
 void divide_work(struct cursor *cursor, const struct collective_task *task);

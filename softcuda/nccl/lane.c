@@ -19,6 +19,7 @@ void init_lane(struct lane *lane, const struct lane_context *context, enum proto
 	lane->move_pieces = NULL;
 	lane->work = NULL;
 	lane->broadcasts = NULL;
+	lane->pat = NULL;
 	lane->input = NULL;
 	lane->output = NULL;
 	lane->step_elements = 0;

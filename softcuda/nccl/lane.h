@@ -14,6 +14,7 @@
 
 struct lane;
 struct protocol_functions;
+struct pat;
 
 /* What became of an attempt to advance. */
 enum progress {
@@ -57,6 +58,7 @@ struct lane {
 	move_pieces_fn *move_pieces;
 	const void *work; /* the work_collective or work_p2p that the lane belongs to */
 	struct work_broadcast *broadcasts;
+	struct pat *pat;
 	struct reduction reduction;
 	char *input;
 	char *output;

@@ -119,7 +119,7 @@ static void fill_work(const struct test_case *test, struct work_collective *work
 {
 	/* As the host chooses chunks: as many steps as an operation takes. */
 	static const unsigned chunk_grains[PROTOCOL_COUNT] = { 2048 / 2 / 16, 2, 4096 / 512 };
-	bool single_steps = test->algorithm == ALGORITHM_TREE || test->collective == COLLECTIVE_BROADCAST ||
+	bool single_steps = test->algorithm != ALGORITHM_RING || test->collective == COLLECTIVE_BROADCAST ||
 			    test->collective == COLLECTIVE_REDUCE;
 	unsigned grains = chunk_grains[test->protocol];
 
@@ -252,6 +252,31 @@ static void test_trees(void)
 						      .ranks = n });
 	}
 }
+
+#if LAYOUT_HAS_PAT
+static void test_pat(void)
+{
+	for (int n = 2; n <= FAKE_RANKS_MAX; n++) {
+		struct test_case test = {
+			.collective = COLLECTIVE_ALL_GATHER,
+			.algorithm = ALGORITHM_PAT,
+			.protocol = PROTOCOL_SIMPLE,
+			.type = ELEMENT_INT8,
+			.ranks = n,
+			.first_step = 5,
+		};
+
+		run_sizes(test);
+		test.collective = COLLECTIVE_REDUCE_SCATTER;
+		test.type = ELEMENT_FLOAT;
+		run_sizes(test);
+	}
+}
+#else
+static void test_pat(void)
+{
+}
+#endif
 
 static uint64_t argument_of(enum reduction_operator operator, enum element_type type, bool maximum)
 {
@@ -563,6 +588,7 @@ int main(void)
 {
 	test_rings();
 	test_trees();
+	test_pat();
 	test_types_and_operators();
 	test_flags_come_round();
 	test_old_lines_are_cleaned();
