@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +23,7 @@
 #include "base/names.h"
 #include "include/mpib_agent_iface.h"
 
+#define IGNORED_MAX 64	 /* variables of NCCL's own transport */
 #define ELSEWHERE_MAX 64 /* variables of the other programs */
 
 void ha_config_defaults(struct ha_config *config)
@@ -254,10 +256,17 @@ static void unknown_names_log(void)
 /* So that nobody tunes what is not there. */
 static void ignored_names_log(void)
 {
-	for (int i = 0; i < ha_config_ignored_count; i++)
-		if (getenv(ha_config_ignored[i].name))
-			HA_INFO(NULL, "%s is set, but not read: %s", ha_config_ignored[i].name,
-				ha_config_ignored[i].why);
+	static atomic_uchar told[IGNORED_MAX]; /* once in a process */
+
+	for (int i = 0; i < ha_config_ignored_count && i < IGNORED_MAX; i++) {
+		const struct ha_config_ignored *one = &ha_config_ignored[i];
+		const char *text = getenv(one->name);
+
+		if (!text || !*text || (one->same && !strcmp(text, one->same)))
+			continue;
+		if (!atomic_exchange(&told[i], 1))
+			HA_WARN(NULL, "%s=%.64s is set, but not read: %s", one->name, text, one->why);
+	}
 }
 
 int ha_config_load_env(struct ha_config *config)

@@ -17,23 +17,59 @@ const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT] = {
 };
 
 const struct ha_config_ignored ha_config_ignored[] = {
-	{ "NCCL_IB_TIMEOUT", "HA_NCCL_FORCE_IB_TIMEOUT is the one: the software time-out is computed from it" },
-	{ "NCCL_IB_RETRY_CNT", "HA_NCCL_QP_RETRY_CNT is the one, for the same reason" },
-	{ "NCCL_IB_FIFO_TC", "clear-to-send messages take the class of the data, NCCL_IB_TC" },
-	{ "NCCL_IB_USE_INLINE", "what fits is always sent inline" },
-	{ "NCCL_IB_SPLIT_DATA_ON_QPS", "messages are split by the weights of the rails" },
-	{ "NCCL_IB_ECE_ENABLE", "ECE is offered whenever the driver has it" },
-	{ "NCCL_IB_OOO_RQ", "that receive mode of mlx5 is not used" },
-	{ "NCCL_IB_DATA_DIRECT", "data direct devices are not used" },
-	{ "NCCL_IB_MERGE_NICS", "the core decides which devices form one connection" },
-	{ "NCCL_IB_SUBNET_AWARE_ROUTING", "rails pair devices in list order; order them with NCCL_IB_HCA" },
-	{ "NCCL_IB_RETURN_ASYNC_EVENTS", "device events are always acted on" },
-	{ "NCCL_IB_RESILIENCY_PORT_FAILOVER", "HA_NCCL_ENABLE_BACKUP is the one" },
-	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY", "HA_NCCL_ENABLE_BACKUP covers recovery too" },
-	{ "NCCL_IBVERBS_LIB", "HA_NCCL_VERBS is the one" },
+	{ "NCCL_IBVERBS_LIB", "HA_NCCL_VERBS is the one", NULL },
+	{ "NCCL_IB_DATA_DIRECT", "data direct devices are not used", "0" },
+	{ "NCCL_IB_ECE_ENABLE", "ECE is offered whenever the driver has it", "1" },
+	{ "NCCL_IB_FIFO_TC", "clear-to-send messages take the class of the data, NCCL_IB_TC", "-1" },
+	{ "NCCL_IB_MERGE_NICS", "the core decides which devices form one connection", NULL },
+	{ "NCCL_IB_MQP_RETRY_ALL", "a queue pair that cannot be changed ends its path, and the next one is made", "0" },
+	{ "NCCL_IB_MQP_RETRY_CNT", "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
+	{ "NCCL_IB_MQP_RETRY_SLEEP_MSEC", "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
+	{ "NCCL_IB_OOO_RQ", "that receive mode of mlx5 is not used", "0" },
+	{ "NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "receives are always posted before their data can come", "1" },
+	{ "NCCL_IB_QUERY_PORT_SPEED", "the speed of a port is what the driver says of it", NULL },
+	{ "NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "arrivals are matched by the slot and generation in their immediate", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_FAILOVER", "HA_NCCL_ENABLE_BACKUP is the one", "1" },
+	{ "NCCL_IB_RESILIENCY_PORT_FAILOVER_MAX_ATTEMPTS", "HA_NCCL_MAX_RETRIES limits the time without a path", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_FAILOVER_PROBE_DELAY", "both ends agree what has arrived before anything is sent again", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY", "HA_NCCL_ENABLE_BACKUP covers recovery too", "1" },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ACK_TIMEOUT", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ALIVE_MSG_BATCH_INTERVAL", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ALIVE_MSG_BATCH_SIZE", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ALIVE_MSG_SEQUENCE_SIZE", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ALIVE_MSG_TIMEOUT", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_ATTEMPTS_MAX", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "hawser brings a path back by probes of its own, as HA_NCCL_ENABLE_BACKUP says", NULL },
+	{ "NCCL_IB_RETRY_CNT", "HA_NCCL_QP_RETRY_CNT is the one: the software time-out is computed from it", NULL },
+	{ "NCCL_IB_RETURN_ASYNC_EVENTS", "device events are always acted on", "1" },
+	{ "NCCL_IB_SPLIT_DATA_ON_QPS", "messages are split by the weights of the rails", "0" },
+	{ "NCCL_IB_SUBNET_AWARE_ROUTING", "rails pair devices in list order; order them with NCCL_IB_HCA", "0" },
+	{ "NCCL_IB_SUBNET_PREFIX_LEN", "rails pair devices in list order; order them with NCCL_IB_HCA", NULL },
+	{ "NCCL_IB_TIMEOUT", "HA_NCCL_FORCE_IB_TIMEOUT is the one: the software time-out is computed from it", NULL },
+	{ "NCCL_IB_USE_INLINE", "what fits is always sent inline", "1" },
+	{ "NCCL_IB_WARN_RAIL_LOCAL", "`ha topo` shows which devices share a rail", "0" },
 };
 
 const int ha_config_ignored_count = sizeof(ha_config_ignored) / sizeof(ha_config_ignored[0]);
+
+const struct ha_config_core ha_config_core[] = {
+	{ "NCCL_NET_DISABLE_INTRA", "whether ranks of one host may use the network" },
+	{ "NCCL_NET_FORCE_FLUSH", "calls the plugin's flush after every receive into GPU memory; NCCL_GDR_FLUSH_DISABLE=1 here would undo it" },
+	{ "NCCL_NET_FORCE_MERGE", "which devices NCCL asks the plugin to fuse" },
+	{ "NCCL_NET_GDR_LEVEL", "how near a GPU must be for its memory to be registered" },
+	{ "NCCL_NET_GDR_MLOPART", "whether memory of a partition of a GPU is registered" },
+	{ "NCCL_NET_GDR_READ", "whether sends read GPU memory directly" },
+	{ "NCCL_NET_MERGE_LEVEL", "which devices NCCL asks the plugin to fuse" },
+	{ "NCCL_NET_MERGE_POLICY", "which devices NCCL asks the plugin to fuse" },
+	{ "NCCL_NET_OPTIONAL_RECV_COMPLETION", "whether the plugin is told that a receive needs no completion; followed" },
+	{ "NCCL_NET_OVERHEAD", "a latency for NCCL's choice of algorithms" },
+	{ "NCCL_NET_PLUGIN", "which plugin is loaded: `ha`, or its path" },
+	{ "NCCL_NET_PLUGIN_REF_COUNT", "when a plugin is unloaded" },
+	{ "NCCL_NET_SHARED_BUFFERS", "whether channels share buffers" },
+	{ "NCCL_NET_SHARED_COMMS", "whether channels share connections" },
+};
+
+const int ha_config_core_count = sizeof(ha_config_core) / sizeof(ha_config_core[0]);
 
 #define FLAG "Set to anything but 0: "
 

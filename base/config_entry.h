@@ -39,10 +39,19 @@ extern const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT];
 /* A variable of NCCL's own transport that hawser does not read. */
 struct ha_config_ignored {
 	const char *name, *why;
+	const char *same; /* the value that says what hawser does in any case; NULL: there is none */
 };
 
 extern const struct ha_config_ignored ha_config_ignored[];
 extern const int ha_config_ignored_count;
+
+/* A variable of NCCL's core, which acts above every plugin. */
+struct ha_config_core {
+	const char *name, *effect;
+};
+
+extern const struct ha_config_core ha_config_core[];
+extern const int ha_config_core_count;
 
 /* A variable that one of the other programs reads by itself: libhawser-ina.so, which stands on no configuration, ha-backend, netccl. */
 struct ha_config_elsewhere {

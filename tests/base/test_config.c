@@ -237,7 +237,16 @@ static void misspelt_names_are_told(void)
 	CHECK(lines_contain("NETCCL_BAKEND is set, but there is no such variable; did you mean NETCCL_BACKEND"));
 	CHECK(!lines_contain("NETCCL_BIND_ADDR is set"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
-	CHECK(lines_contain("NCCL_IB_TIMEOUT is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
+	CHECK(lines_contain("NCCL_IB_TIMEOUT=20 is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
+	/* once, as a warning, and not where it says what holds in any case */
+	lines_catch();
+	setenv("NCCL_DEBUG", "WARN", 1);
+	setenv("NCCL_IB_USE_INLINE", "1", 1);
+	setenv("NCCL_IB_FIFO_TC", "96", 1);
+	ha_config_load_env(&c);
+	CHECK(!lines_contain("NCCL_IB_TIMEOUT"));
+	CHECK(!lines_contain("NCCL_IB_USE_INLINE"));
+	CHECK(lines_contain("NCCL_IB_FIFO_TC=96 is set, but not read: clear-to-send"));
 
 	CHECK(out);
 	ha_config_print(&c, out);
