@@ -256,13 +256,6 @@ int sr_adapter_list(struct sr_adapter **out, int max)
 	return n;
 }
 
-void sr_adapter_hold(struct sr_adapter *adapter)
-{
-	pthread_mutex_lock(&table_lock);
-	adapter->holders++;
-	pthread_mutex_unlock(&table_lock);
-}
-
 void sr_adapter_release(struct sr_adapter *adapter, unsigned life)
 {
 	pthread_mutex_lock(&table_lock);

@@ -48,7 +48,6 @@ struct sr_adapter {
 
 /* The adapters of SOFTROCE_DEVICES that have an address now. Each is held once more. Number written, or -errno. */
 int sr_adapter_list(struct sr_adapter **out, int max);
-void sr_adapter_hold(struct sr_adapter *adapter);
 void sr_adapter_release(struct sr_adapter *adapter, unsigned life);
 /* Make the NIC live (the first time) and hold it. 0 or -errno. */
 int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events);

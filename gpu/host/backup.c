@@ -132,15 +132,3 @@ int ha_gpu_backup_map(const struct ha_gpu_port_info *p, int n, ha_gpu_backup_ord
 			fall_back(p, n, i, wanted[i], given, map);
 	return 0;
 }
-
-int ha_gpu_backup_from_topo(const void *self, int port, int order[], int max)
-{
-	const struct ha_standby *s = self;
-	int n = 0;
-
-	if (port >= s->nports)
-		return 0;
-	for (; n < s->count[port] && n < max; n++)
-		order[n] = s->order[port][n];
-	return n;
-}

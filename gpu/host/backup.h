@@ -40,7 +40,4 @@ typedef int (*ha_gpu_backup_order)(const void *self, int port, int order[], int 
 int ha_gpu_backup_map(const struct ha_gpu_port_info *ports, int n, ha_gpu_backup_order order, const void *self,
 		      struct ha_gpu_backup_map *map);
 
-/* The topology's standby orders as an order: self is a struct ha_standby whose ports are the same list. */
-int ha_gpu_backup_from_topo(const void *standby, int port, int order[], int max);
-
 #endif

@@ -10,11 +10,6 @@ void ina_slots_open(struct ina_slot *first, uint32_t len, uint32_t first_psn)
 		first[i].psn = first_psn + ((i - first_psn) & (len - 1));
 }
 
-enum ina_age ina_slot_age(const struct ina_slot *s, uint32_t psn, uint32_t len)
-{
-	return ina_step_age(s, psn, len);
-}
-
 void ina_slot_take(struct ina_slot *s, const struct ina_frame *f)
 {
 	ina_step_take(s, f);

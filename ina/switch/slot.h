@@ -39,7 +39,6 @@ enum ina_age {
 
 /* The slots first .. first + len of one worker's range, all open; first_psn is the first that will come. */
 void ina_slots_open(struct ina_slot *first, uint32_t len, uint32_t first_psn);
-enum ina_age ina_slot_age(const struct ina_slot *s, uint32_t psn, uint32_t len);
 /* The slot is this frame's from now on, and has nothing. */
 void ina_slot_take(struct ina_slot *s, const struct ina_frame *f);
 /* A rank's contribution; the rank must be below 32 and not in it yet. True: now all of `ranks` are in, and the slot is done. */

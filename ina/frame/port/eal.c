@@ -380,11 +380,6 @@ bool ina_eal_copies(void)
 	return !others;
 }
 
-bool ina_eal_huge(void)
-{
-	return rte_eal_has_hugepages();
-}
-
 void ina_eal_unbind_thread(void)
 {
 	sched_setaffinity(0, sizeof(before), &before);

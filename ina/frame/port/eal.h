@@ -35,8 +35,6 @@ void ina_eal_stop(void);
 const char *ina_eal_complaint(void);
 /* All ports have drivers that copy packets (memif, af_packet): nobody cares where in memory they lie. */
 bool ina_eal_copies(void);
-/* Hugepages are in use. */
-bool ina_eal_huge(void);
 /* The calling thread may run again where the process could before DPDK bound it: for threads that do not poll, which would inherit a poller's processor. */
 void ina_eal_unbind_thread(void);
 

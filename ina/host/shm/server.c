@@ -364,11 +364,6 @@ pid_t ina_shm_peer_pid(const struct ina_shm_peer *peer)
 	return peer->cred.pid;
 }
 
-uid_t ina_shm_peer_uid(const struct ina_shm_peer *peer)
-{
-	return peer->cred.uid;
-}
-
 uint8_t *ina_shm_peer_buffer(const struct ina_shm_peer *peer, uint64_t *bytes)
 {
 	*bytes = peer->memory.buffer_bytes;
@@ -411,11 +406,6 @@ void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_respon
 		ina_shm_peer_end(peer, "its response ring is torn, or it does not read it");
 	else if (ina_shm_ring_bell(&peer->memory.responses))
 		answer(peer, &bell);
-}
-
-uint32_t ina_shm_peer_in_flight(const struct ina_shm_peer *peer)
-{
-	return atomic_load_explicit(&peer->in_flight, memory_order_relaxed);
 }
 
 bool ina_shm_peer_sleep(struct ina_shm_peer *peer)

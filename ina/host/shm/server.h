@@ -60,7 +60,6 @@ void ina_shm_server_close(struct ina_shm_server *server);
 void ina_shm_peer_set(struct ina_shm_peer *peer, void *mine);
 void *ina_shm_peer_get(const struct ina_shm_peer *peer);
 pid_t ina_shm_peer_pid(const struct ina_shm_peer *peer); /* as SO_PEERCRED says it */
-uid_t ina_shm_peer_uid(const struct ina_shm_peer *peer);
 /* The copy buffer and its size. */
 uint8_t *ina_shm_peer_buffer(const struct ina_shm_peer *peer, uint64_t *bytes);
 /* For ina_shm_guard_lost(): what was read from its memory is not what it wrote. ina_shm_peer_next() then ends it. */
@@ -74,8 +73,6 @@ void ina_shm_peer_release(struct ina_shm_peer *peer);
 int ina_shm_peer_next(struct ina_shm_peer *peer, struct ina_shm_request *request);
 /* Exactly one for each request; wakes the client when it sleeps. */
 void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_response *response);
-/* Requests without a response. */
-uint32_t ina_shm_peer_in_flight(const struct ina_shm_peer *peer);
 /* True: the ring is empty, and the next push brings bell(). False: look again. */
 bool ina_shm_peer_sleep(struct ina_shm_peer *peer);
 void ina_shm_peer_awake(struct ina_shm_peer *peer);
