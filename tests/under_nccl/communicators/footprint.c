@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/under_nccl/communicators/footprint.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "tests/under_nccl/communicators/ranks.h"
+
+static long count_entries(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	long n = 0;
+
+	CHECK(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static long count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+	long n = 0;
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps))
+		n++;
+	fclose(maps);
+	return n;
+}
+
+static long read_memory_kb(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	long anonymous = 0, shared = 0;
+	char line[256];
+
+	CHECK(status);
+	while (fgets(line, sizeof(line), status)) {
+		(void)sscanf(line, "RssAnon: %ld", &anonymous);
+		(void)sscanf(line, "RssShmem: %ld", &shared);
+	}
+	fclose(status);
+	return anonymous + shared;
+}
+
+/* Threads but for those of the plugin that connect queue pairs: it keeps them for ten seconds after their last one. */
+static long count_threads_that_stay(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	char path[320], name[32];
+	struct dirent *entry;
+	long n = 0;
+	FILE *file;
+
+	CHECK(dir);
+	while ((entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+		if (!file)
+			continue;
+		n += fgets(name, sizeof(name), file) && strncmp(name, "hawser-connect", 14);
+		fclose(file);
+	}
+	closedir(dir);
+	return n;
+}
+
+/* Some of NCCL's threads end after the call that they worked for: the fewest of many looks. */
+static long count_threads(void)
+{
+	long fewest = count_threads_that_stay(), n;
+
+	for (int i = 0; i < 50; i++) {
+		ranks_nap();
+		n = count_threads_that_stay();
+		fewest = n < fewest ? n : fewest;
+	}
+	return fewest;
+}
+
+struct footprint footprint_take(void)
+{
+	long threads = count_threads();
+	struct mallinfo2 heap = mallinfo2();
+
+	malloc_trim(0); /* what malloc keeps of freed memory is no leak */
+	return (struct footprint){
+		.memory_kb = read_memory_kb(),
+		.heap_kb = (long)((heap.uordblks + heap.hblkhd) / 1024),
+		.descriptors = count_entries("/proc/self/fd"),
+		.threads = threads,
+		.mappings = count_mappings(),
+	};
+}
+
+struct footprint footprint_await_threads(long threads)
+{
+	/* with "." and ".." */
+	for (int i = 0; i < 30000 && count_entries("/proc/self/task") > threads + 2; i++)
+		ranks_nap();
+	return footprint_take();
+}
+
+void footprint_print(int rank, const char *when, const struct footprint *f)
+{
+	printf("rank %d, %s: %ld kB, %ld kB of malloc, %ld descriptors, %ld threads, %ld mappings\n", rank, when,
+	       f->memory_kb, f->heap_kb, f->descriptors, f->threads, f->mappings);
+	fflush(stdout);
+}
