@@ -43,6 +43,11 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+void ha_samples_sort(uint64_t *samples, size_t n)
+{
+	qsort(samples, n, sizeof(*samples), by_value);
+}
+
 double ha_percentile_us(const uint64_t *sorted, size_t n, double part)
 {
 	size_t at = (size_t)(part * (double)n + 0.999999);
@@ -97,7 +102,7 @@ static void figures_compute(const struct ha_figures_of *of, const struct ha_tall
 	f->iterations = tallies[0].iterations;
 	if (!n)
 		return;
-	qsort(samples, n, sizeof(*samples), by_value);
+	ha_samples_sort(samples, n);
 	f->time_us = time_over_ranks(of->run->average, tallies, ranks) * half;
 	f->p50_us = ha_percentile_us(samples, n, 0.50) * half;
 	f->p99_us = ha_percentile_us(samples, n, 0.99) * half;

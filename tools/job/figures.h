@@ -83,6 +83,8 @@ struct ha_figures_of {
 int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *mine, const struct ha_samples *samples,
 		      struct ha_figures *figures);
 
+void ha_samples_sort(uint64_t *samples, size_t n);
+
 /* The smallest sample that at least the given part of all is not above (nearest rank), in microseconds; 0: no samples. */
 double ha_percentile_us(const uint64_t *sorted, size_t n, double part);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -148,9 +149,26 @@ struct side {
 	struct ha_samples samples;
 };
 
+/* Of the samples from `first` on, in their order. 0: none, or no memory for a copy. */
+static double middle_us(const struct ha_samples *samples, size_t first)
+{
+	size_t n = samples->count - first;
+	uint64_t *sorted = malloc(n * sizeof(*sorted) + 1);
+	double middle;
+
+	if (!sorted)
+		return 0;
+	memcpy(sorted, samples->ns + first, n * sizeof(*sorted));
+	ha_samples_sort(sorted, n);
+	middle = ha_percentile_us(sorted, n, 0.5);
+	free(sorted);
+	return middle;
+}
+
 static int run_round(struct side *side, int iterations, uint64_t seed, struct nccl_round *round)
 {
 	struct nccl_bench *b = side->run.bench;
+	size_t first = side->samples.count;
 	int err;
 
 	b->progress.phase = "iteration";
@@ -162,6 +180,8 @@ static int run_round(struct side *side, int iterations, uint64_t seed, struct nc
 		err = nccl_graph_run(&side->run, iterations, round, &side->samples);
 	else
 		err = run_chained(&side->run, iterations, round, &side->samples);
+	if (!err)
+		round->p50_us = middle_us(&side->samples, first);
 	side->tally.elapsed_ns += round->elapsed_ns;
 	side->tally.cpu_ns += round->cpu_ns;
 	side->tally.iterations += round->iterations;
@@ -301,6 +321,7 @@ static int first_iteration(struct nccl_bench *b)
 	run.block = ha_layout_block(b->options->operation->layout, b->gpus.ranks,
 				    ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes, type->size));
 	b->progress.phase = "connection";
+	b->progress.bytes = bytes;
 	for (int s = 0; s < b->gpus.sides && !err; s++) {
 		run.side = s;
 		ha_watch_enter(b->watch, "the first operation, which connects the ranks");

@@ -17,7 +17,7 @@ static const char *advice_of(int result)
 		[2] = "a system or network call failed; NCCL_DEBUG=WARN names it",
 		[3] = "this is NCCL's or a plugin's own error; NCCL_DEBUG=WARN says more",
 		[4] = "an argument was refused; NCCL_DEBUG=WARN says which",
-		[5] = "NCCL was used wrongly; NCCL_DEBUG=WARN says how",
+		[5] = "NCCL was used wrongly, or lacks the network that --net, NCCL_NET or NCCL_NET_PLUGIN names; NCCL_DEBUG=WARN says which",
 		[6] = "another rank, or the network to it, has failed; look for the rank that failed first",
 	};
 

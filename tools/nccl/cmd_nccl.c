@@ -202,6 +202,23 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 	return wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
 }
 
+/* NCCL_NET overrides what a communicator asks for. 0 or -EINVAL with the fault recorded. */
+static int net_choose(struct job *job)
+{
+	struct nccl_options *o = &job->options;
+	const char *set = getenv("NCCL_NET");
+
+	if (set && o->net && (o->versus || nccl_net_find_by_nccl(set) != o->net))
+		return ha_fault(-EINVAL, "NCCL_NET=%s is set and overrides --net and --vs: unset it", set);
+	if (set || o->net || !job->probe.soft) {
+		if (set && !o->net)
+			o->net = nccl_net_find_by_nccl(set);
+		return 0;
+	}
+	o->net = nccl_net_find("hawser");
+	return 0;
+}
+
 /* Which libraries, and in which environment. 0 or a negative errno with the fault recorded. */
 static int job_prepare(struct job *job, char **argv)
 {
@@ -209,8 +226,9 @@ static int job_prepare(struct job *job, char **argv)
 
 	if (err)
 		return err;
-	if (job->probe.soft && !job->options.net)
-		job->options.net = nccl_net_find("hawser");
+	err = net_choose(job);
+	if (err)
+		return err;
 	return nccl_environment_prepare(&job->environment, &job->options, &job->probe, argv);
 }
 

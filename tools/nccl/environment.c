@@ -83,12 +83,12 @@ static int restart_on_software_nic(char **argv)
 
 static bool uses_verbs(const struct nccl_options *o)
 {
-	return o->net->verbs || (o->versus && o->versus->verbs);
+	return (o->net && o->net->verbs) || (o->versus && o->versus->verbs);
 }
 
 static bool uses_plugin(const struct nccl_options *o)
 {
-	return o->net->plugin || (o->versus && o->versus->plugin);
+	return (o->net && o->net->plugin) || (o->versus && o->versus->plugin);
 }
 
 static void prepare_plugin(struct nccl_environment *e)
@@ -102,12 +102,16 @@ static void prepare_plugin(struct nccl_environment *e)
 
 static int prepare_log(struct nccl_environment *e)
 {
-	char folder[sizeof(e->folder)] = "/tmp/ha-nccl-XXXXXX";
+	const char *where = getenv("TMPDIR");
+	char folder[sizeof(e->folder)];
 
 	if (getenv("NCCL_DEBUG") || getenv("NCCL_DEBUG_FILE"))
 		return 0;
+	if (!where || !*where || strlen(where) > sizeof(folder) - 32)
+		where = "/tmp";
+	snprintf(folder, sizeof(folder), "%s/ha-nccl-XXXXXX", where);
 	if (!mkdtemp(folder))
-		return ha_fault(-errno, "no folder for NCCL's log in /tmp: %s", strerror(errno));
+		return ha_fault(-errno, "no folder for NCCL's log in %s: %s", where, strerror(errno));
 	strcpy(e->folder, folder);
 	set(e, "NCCL_DEBUG", "INFO");
 	set(e, "NCCL_DEBUG_SUBSYS", "INIT,NET");

@@ -14,8 +14,8 @@ struct nccl_options;
  * software NIC, load this build's plugin, and NCCL's log goes to a file that the report is taken from.
  */
 struct nccl_environment {
-	char set[1536]; /* "NAME=value NAME=value": what was set here, for the report; "": nothing */
-	char folder[64]; /* NCCL's logs, to be removed at the end; "": none was made */
+	char set[4096]; /* "NAME=value NAME=value": what was set here, for the report; "": nothing */
+	char folder[512]; /* NCCL's logs, to be removed at the end; "": none was made */
 };
 
 /*

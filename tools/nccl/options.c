@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/job/parse.h"
 #include "tools/nccl/operation.h"
@@ -46,6 +47,14 @@ const struct nccl_net *nccl_net_find(const char *text)
 {
 	for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++)
 		if (!strcmp(text, nets[i].name))
+			return &nets[i];
+	return NULL;
+}
+
+const struct nccl_net *nccl_net_find_by_nccl(const char *nccl_name)
+{
+	for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++)
+		if (!strcasecmp(nccl_name, nets[i].nccl_name))
 			return &nets[i];
 	return NULL;
 }

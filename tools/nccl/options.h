@@ -34,8 +34,9 @@ struct nccl_options {
 	bool port_failover; /* of NCCL's IB transport */
 };
 
-/* By the option's name; NULL: there is none. */
+/* By the option's name, and by NCCL's; NULL: there is none. */
 const struct nccl_net *nccl_net_find(const char *name);
+const struct nccl_net *nccl_net_find_by_nccl(const char *nccl_name);
 
 /* 0: go; 1: help was printed, done; -EINVAL: a line saying what is wrong was printed. */
 int nccl_options_parse(struct nccl_options *options, int argc, char **argv);

@@ -126,15 +126,18 @@ int nccl_report_add(struct nccl_report *r, const struct ha_row *row)
 
 void nccl_report_row(const struct nccl_report *r, size_t i)
 {
+	const struct nccl_rounds *rounds;
 	int sides = r->bench->gpus.sides;
 
 	for (int s = 0; s < sides; s++)
 		ha_table_row(&r->rows.rows[i], s, sides);
 	if (sides < 2)
 		return;
+	rounds = &r->rounds[i];
 	ha_table_ratios(&r->rows.rows[i]);
-	printf("  B/A  median of %d rounds: time %.3f  cpu %.3f\n", r->rounds[i].count,
-	       nccl_rounds_ratio(&r->rounds[i], false), nccl_rounds_ratio(&r->rounds[i], true));
+	printf("  B/A  median of %d rounds: time %.3f  p50 %.3f  cpu %.3f\n", rounds->count,
+	       nccl_rounds_ratio(rounds->count, rounds->time_us), nccl_rounds_ratio(rounds->count, rounds->p50_us),
+	       nccl_rounds_ratio(rounds->count, rounds->cpu_us));
 	fflush(stdout);
 }
 

@@ -22,6 +22,7 @@ int nccl_rounds_gather(struct nccl_rounds *all, const struct nccl_round mine[HA_
 		if (!each[i].iterations)
 			continue;
 		all->time_us[side][round] += (double)each[i].elapsed_ns / (double)each[i].iterations / 1000 / (double)ranks;
+		all->p50_us[side][round] += each[i].p50_us / (double)ranks;
 		all->cpu_us[side][round] += (double)each[i].cpu_ns / (double)each[i].iterations / 1000;
 	}
 	free(each);
@@ -35,13 +36,12 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-double nccl_rounds_ratio(const struct nccl_rounds *all, bool cpu)
+double nccl_rounds_ratio(int count, const double values[HA_SIDES][NCCL_ROUNDS_MOST])
 {
-	const double(*values)[NCCL_ROUNDS_MOST] = cpu ? all->cpu_us : all->time_us;
 	double ratios[NCCL_ROUNDS_MOST];
 	int n = 0;
 
-	for (int r = 0; r < all->count; r++)
+	for (int r = 0; r < count; r++)
 		if (values[0][r] > 0)
 			ratios[n++] = values[1][r] / values[0][r];
 	if (!n)
@@ -69,8 +69,10 @@ json_t *nccl_rounds_object(const struct nccl_rounds *all)
 	json_t *object = json_object();
 
 	json_object_set_new(object, "time_us", sides_array(all, all->time_us));
+	json_object_set_new(object, "p50_us", sides_array(all, all->p50_us));
 	json_object_set_new(object, "cpu_us", sides_array(all, all->cpu_us));
-	json_object_set_new(object, "ratio_time", json_real(nccl_rounds_ratio(all, false)));
-	json_object_set_new(object, "ratio_cpu", json_real(nccl_rounds_ratio(all, true)));
+	json_object_set_new(object, "ratio_time", json_real(nccl_rounds_ratio(all->count, all->time_us)));
+	json_object_set_new(object, "ratio_p50", json_real(nccl_rounds_ratio(all->count, all->p50_us)));
+	json_object_set_new(object, "ratio_cpu", json_real(nccl_rounds_ratio(all->count, all->cpu_us)));
 	return object;
 }

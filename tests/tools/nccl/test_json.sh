@@ -30,7 +30,7 @@ assert [n["name"] for n in o["networks"]] == ["HA", "Socket"]
 r, = o["results"]
 assert r["in_place"] is None and r["vs"]["wrong"] == 0 and r["iters"] == r["vs"]["iters"] == 12
 rounds = r["rounds"]
-assert len(rounds["time_us"]) == 2 and all(len(side) == 6 for side in rounds["time_us"] + rounds["cpu_us"])
+assert len(rounds["time_us"]) == 2 and all(len(side) == 6 for side in rounds["time_us"] + rounds["p50_us"] + rounds["cpu_us"])
 ratios = [b / a for a, b in zip(*rounds["time_us"])]
 assert abs(rounds["ratio_time"] - statistics.median(ratios)) < 1e-9
 assert abs(statistics.mean(rounds["time_us"][0]) - r["time_us"]) < 1e-6 * r["time_us"]

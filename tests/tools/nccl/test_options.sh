@@ -26,6 +26,8 @@ refused 2 'needs --net ib' all_reduce --port-failover
 refused 2 '-G does not go with' all_reduce -G 1 -z 1
 refused 2 '-G captures' all_reduce -G 1 -n 0
 refused 2 '--hosts emulates hosts' all_reduce --ranks 2 --hosts 2 # the stand-in is no softcuda
+NCCL_NET=Socket refused 2 'NCCL_NET=Socket is set and overrides --net' all_reduce --net hawser
+NCCL_NET=IB refused 2 'NCCL_NET=IB is set and overrides --net and --vs' all_reduce --net ib --vs socket
 refused 2 '--at needs --duration' all_reduce --at 1s true
 refused 1 'No such file' all_reduce --nccl /nonexistent/libnccl.so.2
 refused 1 'no NCCL 9.9 was linked with softcuda' all_reduce --nccl 9.9

@@ -28,6 +28,8 @@ grep -qE '^rank 1 is [0-9]+$' "$TMP/err" || fail "a command of --at"
 grep -q '^# network: unknown: ' "$TMP/out" || fail "an unknown network"
 clean 1 all_reduce --ranks 2 -b 8 -e 8 -n 2 --net socket
 grep -q '^# network: Socket$' "$TMP/out" || fail "the network that was asked for"
+NCCL_NET=ib clean 1 all_reduce --ranks 2 -b 8 -e 8 -n 2
+grep -q '^# network: IB$' "$TMP/out" || fail "the network that NCCL_NET has asked for"
 NCCL_DEBUG=INFO NCCL_DEBUG_FILE=$TMP/log.%p clean 1 all_reduce --ranks 2 -b 8 -e 8 -n 2
 grep -q '^# network: Test$' "$TMP/out" && grep -q "NCCL's log, rank 0: Using network Test" "$TMP/out" ||
 	fail "the network from NCCL's log"
