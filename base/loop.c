@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -110,11 +111,13 @@ void ha_loop_dispatch(struct ha_loop *loop)
 		loop->worked = true;
 }
 
-void ha_loop_wait(struct ha_loop *loop, int ms)
+void ha_loop_wait(struct ha_loop *loop, uint64_t ns)
 {
-	struct epoll_event any;
+	const struct timespec limit = { .tv_sec = (time_t)(ns / HA_NS_PER_S), .tv_nsec = (long)(ns % HA_NS_PER_S) };
+	struct pollfd any = { .fd = loop->fd, .events = POLLIN };
 
-	(void)epoll_wait(loop->fd, &any, 1, ms);
+	/* Not epoll_wait, which counts in milliseconds. */
+	(void)ppoll(&any, 1, &limit, NULL);
 }
 
 void ha_loop_wake(struct ha_loop *loop)

@@ -40,8 +40,8 @@ void ha_loop_remove(struct ha_loop *loop, struct ha_watch *watch);
 void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop);
 /* Serve what is ready now; never waits. */
 void ha_loop_dispatch(struct ha_loop *loop);
-/* Wait until something is ready, ms at most (-1: for ever), and serve nothing. */
-void ha_loop_wait(struct ha_loop *loop, int ms);
+/* Wait until something is ready, ns at most, and serve nothing. */
+void ha_loop_wait(struct ha_loop *loop, uint64_t ns);
 /* There is new work: its thread does not sleep on. Any thread; nothing happens to a loop without a thread. */
 void ha_loop_wake(struct ha_loop *loop);
 

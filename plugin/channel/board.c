@@ -35,7 +35,7 @@ static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind k
 
 	if (!ha_rail_room(r))
 		return -EAGAIN;
-	wr.wr_id = ha_wr_id(kind, 0, ++r->sq_posted);
+	wr.wr_id = ha_wr_id(kind, 0, ha_rail_count_post(r));
 	err = r->hot->post_send(r->qp, &wr, &bad);
 	return err > 0 ? -err : err;
 }

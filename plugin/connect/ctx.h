@@ -64,6 +64,7 @@ struct ha_ctx {
 	struct ha_pending *driven;  /* connections in the making, by next_driven */
 	struct ha_bundle *bundles;  /* connections that are up */
 	uint64_t due;		    /* when the first of them is; UINT64_MAX: none */
+	bool urgent;		    /* a rail is being fenced, or what it carried is not on its way again */
 	atomic_bool called;	    /* an owner has asked for the driver since */
 	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
 	struct ha_peer *peers;	    /* the processes that they lead to */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/yield.h"
 #include "plugin/connect/accept.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/events.h"
@@ -18,7 +19,10 @@
 #include <signal.h>
 #include <string.h>
 
-#define SOFT_POLL_MS 1 /* how often streams without descriptors are looked at */
+#define SOFT_POLL_NS HA_NS_PER_MS /* how often streams without descriptors are looked at */
+#define SLEEP_MAX_NS (60 * HA_NS_PER_S)
+#define SLEEP_MIN_NS (20 * HA_NS_PER_US)
+#define SLEEP_MIN_URGENT_NS HA_NS_PER_MS /* a fence is timed in microseconds, and short: a thread that sleeps wakes up late */
 
 /* For out-of-band streams and devices without descriptors. */
 static void ask_everybody(struct ha_ctx *ctx)
@@ -30,23 +34,10 @@ static void ask_everybody(struct ha_ctx *ctx)
 	ha_inboxes_poll(ctx);
 }
 
-static int to_timeout(uint64_t now, uint64_t next)
-{
-	uint64_t ms;
-
-	if (next == UINT64_MAX)
-		return -1;
-	if (next < now + HA_NS_PER_MS)
-		return 0; /* a fence is timed in microseconds, and short */
-	ms = next > now ? (next - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS : 0;
-	return ms > 60000 ? 60000 : (int)ms;
-}
-
-/* One round. Returns how long nothing will be due, in ms; -1 = for ever. */
-static int round_locked(struct ha_ctx *ctx)
+/* One round. Returns when something will be due again, UINT64_MAX: never. */
+static uint64_t round_locked(struct ha_ctx *ctx)
 {
 	uint64_t next, listens, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
-	int timeout;
 
 	ctx->service.rounds++;
 	/* The watches that epoll hands out are good: they are removed under ctx->drive, which we hold, before their owners are freed. */
@@ -64,9 +55,10 @@ static int round_locked(struct ha_ctx *ctx)
 	next = leave < next ? leave : next;
 	next = advice < next ? advice : next;
 	refresh = ha_journal_round(ctx, now);
-	ctx->service.busy = drive <= ha_clock_now(ctx->clock);
-	timeout = to_timeout(now, refresh < next ? refresh : next);
-	return ctx->soft_oob && (timeout < 0 || timeout > SOFT_POLL_MS) ? SOFT_POLL_MS : timeout;
+	next = refresh < next ? refresh : next;
+	now = ha_clock_now(ctx->clock);
+	ctx->service.busy = drive <= now;
+	return ctx->soft_oob && next > now + SOFT_POLL_NS ? now + SOFT_POLL_NS : next;
 }
 
 void ha_ctx_progress(struct ha_ctx *ctx)
@@ -90,22 +82,31 @@ static bool stay_awake(struct ha_ctx *ctx)
 	return s->awake > 0;
 }
 
+/* Until `next`, or something happens. Only to sleep: what is ready is asked for again under the lock. */
+static void sleep_until(struct ha_ctx *ctx, uint64_t next, bool urgent)
+{
+	uint64_t now = ha_clock_now(ctx->clock), least = urgent ? SLEEP_MIN_URGENT_NS : SLEEP_MIN_NS;
+
+	if (next < now + least)
+		return;
+	ha_loop_wait(&ctx->loop, next - now < SLEEP_MAX_NS ? next - now : SLEEP_MAX_NS);
+}
+
 static void *service_main(void *arg)
 {
 	struct ha_ctx *ctx = arg;
-	bool stop = false, awake = false;
-	int timeout = 0;
+	bool stop = false, awake = false, urgent = false;
+	uint64_t next = 0;
 
+	ha_nap_exactly();
 	while (!stop) {
-		/* Only to sleep: what is ready is asked for again under the lock. */
-		if (awake) {
-			if (!ctx->service.busy)
-				sched_yield();
-		} else {
-			ha_loop_wait(&ctx->loop, timeout);
-		}
+		if (!awake)
+			sleep_until(ctx, next, urgent);
+		else if (!ctx->service.busy)
+			sched_yield();
 		pthread_mutex_lock(&ctx->drive);
-		timeout = round_locked(ctx);
+		next = round_locked(ctx);
+		urgent = ctx->urgent;
 		awake = stay_awake(ctx);
 		stop = ctx->service.stop;
 		pthread_mutex_unlock(&ctx->drive);

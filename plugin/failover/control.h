@@ -126,6 +126,7 @@ struct ha_beat_watch {
 	uint32_t mark;	       /* the send queue's count with it */
 	uint32_t retired_seen; /* at the last look, */
 	bool idle_seen;	       /* and that nothing was outstanding, */
+	bool watched;	       /* it was up when the driver's last step ended: look_at counts */
 	bool doubted;	       /* another connection has proved its path silent, and it has not moved since */
 	uint64_t looked_at;    /* the last look was then; */
 	uint64_t look_at;      /* the next one */

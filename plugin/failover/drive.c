@@ -46,11 +46,13 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:
+		b->ctl[r->index].beat.watched = false;
 		ha_fence_step(b, r, now);
 		break;
 	case HA_RAIL_DOWN:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
+		b->ctl[r->index].beat.watched = false;
 		ha_incarnation_step(b, r, now);
 		break;
 	}
@@ -83,6 +85,13 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 	return until;
 }
 
+/* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
+static bool is_calm(const struct ha_bundle *b)
+{
+	return !b->error && !b->abort_error && !b->peer_closed && !b->parked && !b->urgent_until && !(b->flags & HA_FLAG_ACK_MEMORY) &&
+	       !ha_ctx_self_driven(b->ctx);
+}
+
 /* The bundle is taken. */
 static void drive(struct ha_bundle *b)
 {
@@ -90,7 +99,7 @@ static void drive(struct ha_bundle *b)
 
 	/* Acquire: pairs with ha_bundle_drive_soon. */
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
-	b->due = UINT64_MAX;
+	b->due = b->look_due = UINT64_MAX;
 	ha_socket_take(b);
 	ha_mail_read(b, ha_failover_message);
 	ha_fence_requests_take(b);
@@ -120,6 +129,7 @@ static void drive(struct ha_bundle *b)
 		ha_abort_step(b);
 	ha_messages_send(b, now);
 	b->urgent_until = urgent_until(b);
+	b->calm = is_calm(b);
 	/* What the steps themselves asked for is due at once. */
 	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
 		b->due = now;
@@ -142,7 +152,9 @@ static void slow_steps(struct ha_bundle *b)
 
 static bool is_due(struct ha_bundle *b, uint64_t now)
 {
-	return b->due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE;
+	if (b->due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
+		return true;
+	return b->look_due <= now && !ha_heartbeat_moves(b, now);
 }
 
 /* The next bundles that are due, from *at on, claimed by one barrier; how many. */
@@ -214,10 +226,13 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next) {
 		if (b->due < next)
 			next = b->due;
+		if (b->look_due < next)
+			next = b->look_due;
 		if (b->urgent_until > urgent)
 			urgent = b->urgent_until;
 	}
-	if (now < urgent)
+	ctx->urgent = now < urgent;
+	if (ctx->urgent)
 		return urgent < next ? urgent : next;
 	ha_journal_release(ctx);
 	tidy = tidy_all(ctx, now);

@@ -70,6 +70,8 @@ void ha_roles_update(struct ha_bundle *b);
 uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx);
 /* heartbeat.c: one look at a rail that is up: does it move, does it answer? */
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* heartbeat.c: a look at the rails of a calm bundle that is not taken: its owner may be inside. False: a step must be made. */
+bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now);
 /* heartbeat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
 /* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */

@@ -103,7 +103,7 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 	wr.wr_id = ha_wr_id(HA_WR_MARKER, 0, r->sq_posted + 1);
 	if (r->hot->post_send(r->qp, &wr, &bad))
 		return;
-	r->sq_posted++;
+	ha_rail_count_post(r);
 	k->fence.marker_posted = true;
 }
 

@@ -10,6 +10,8 @@
  * When one connection's time-out proves a path silent, at this end or at the other, those of this process that share the path and
  * have been still for half as long themselves wait no longer: one that came to the dead path later would cost the job its own
  * time-out after the first one's. Any that moves, or has nothing outstanding, is evidence that the path is sound, and stays.
+ * While everything moves a look is no more than reading those counts, and the owner is not kept out for it (ha_heartbeat_moves):
+ * with many connections, steps at each look would take the processor from the job a thousand times a second.
  * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
  */
 #include "plugin/connect/ctx.h"
@@ -113,17 +115,19 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->ctl[r->index];
 	uint64_t soon = b->rto.rto_ns / LOOKS;
-	bool moved = r->sq_retired != k->beat.retired_seen, idle = r->sq_posted == r->sq_retired;
+	uint32_t retired = __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
+	bool moved = retired != k->beat.retired_seen, idle = __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) == retired;
 
 	/* A path on which something was answered a moment ago is sound, whatever others say. */
 	if (moved || idle)
 		k->beat.doubted = false;
 	if (moved || idle || (k->beat.idle_seen && now - k->beat.looked_at > 2 * soon))
 		k->beat.still_since = now;
-	k->beat.retired_seen = r->sq_retired;
+	k->beat.retired_seen = retired;
 	k->beat.idle_seen = idle;
 	k->beat.looked_at = now;
-	k->beat.look_at = moved || !idle ? now + soon : UINT64_MAX;
+	/* At a multiple: one wake-up for all connections. */
+	k->beat.look_at = moved || !idle ? (now / soon + 1) * soon : UINT64_MAX;
 	return !moved && !idle;
 }
 
@@ -155,5 +159,30 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (k->beat.look_at > k->beat.still_since + b->rto.rto_ns && now < k->beat.still_since + b->rto.rto_ns)
 		k->beat.look_at = k->beat.still_since + b->rto.rto_ns;
 	judge(b, r, now);
-	ha_due(b, k->beat.look_at);
+	k->beat.watched = r->state == HA_RAIL_UP;
+	ha_due(b, k->beat.at);
+	if (k->beat.watched && k->beat.look_at < b->look_due)
+		b->look_due = k->beat.look_at;
+}
+
+bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
+{
+	if (!b->calm || ha_mail_waiting(b))
+		return false;
+	b->look_due = UINT64_MAX;
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_beat_watch *k = &b->ctl[i].beat;
+
+		if (!k->watched)
+			continue;
+		if (k->doubted)
+			return false;
+		if (k->look_at <= now && look(b, &b->rail[i], now)) {
+			k->look_at = now; /* the step polls it before it judges */
+			return false;
+		}
+		if (k->look_at < b->look_due)
+			b->look_due = k->look_at;
+	}
+	return true;
 }

@@ -57,8 +57,9 @@ struct ha_rail {
 	struct ibv_cq *cq;
 	const struct ha_verbs_hot *hot;
 	struct ha_device *dev;
-	uint32_t sq_posted;  /* work requests ever posted, modulo 2^32 */
-	uint32_t sq_retired; /* of them, known to be out of the send queue */
+	/* Work requests ever posted, modulo 2^32, and of them, known to be out of the send queue. Changed by whoever is inside,
+	 * by the functions below alone; heartbeat.c reads them from outside. */
+	uint32_t sq_posted, sq_retired;
 	uint32_t sq_depth;
 	uint32_t rq_consumed;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
 	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
@@ -133,7 +134,9 @@ struct ha_bundle {
 	bool abort_quiet;     /* nobody needs to hear of it: the peer has closed in order */
 	char abort_text[160];
 	bool protected;	     /* and that has been told */
-	uint64_t due;	     /* when the driver must look again */
+	uint64_t due;	     /* when the driver must make a step */
+	uint64_t look_due;   /* when it must at least see whether the rails move, which is a step only when one does not (heartbeat.c) */
+	bool calm;	     /* nothing but that was to be done when the last step ended */
 	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
 	uint64_t no_path_since; /* no rail is up; 0 = one is */
 	uint64_t refused;    /* 1 + the oldest slot that was open when the peer's NIC last refused a request; 0 = it has not */
@@ -295,6 +298,19 @@ static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t s
 static inline unsigned ha_wr_data_entry(unsigned entry, unsigned stripe)
 {
 	return stripe << 8 | entry;
+}
+
+/* One more work request; its number. Relaxed: who reads from outside wants to know whether the rail moves, no more. */
+static inline uint32_t ha_rail_count_post(struct ha_rail *r)
+{
+	uint32_t posted = r->sq_posted + 1;
+
+	__atomic_store_n(&r->sq_posted, posted, __ATOMIC_RELAXED);
+	return posted;
+}
+static inline void ha_rail_retire(struct ha_rail *r, uint64_t wr_id)
+{
+	__atomic_store_n(&r->sq_retired, (uint32_t)(wr_id >> 32), __ATOMIC_RELAXED);
 }
 
 static inline uint32_t ha_rail_room(const struct ha_rail *r)

@@ -131,7 +131,7 @@ static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, stru
 	unsigned kind = wc->wr_id >> 16 & 0xffff;
 
 	if (kind) {
-		r->sq_retired = (uint32_t)(wc->wr_id >> 32);
+		ha_rail_retire(r, wc->wr_id);
 		if (kind == HA_WR_MARKER)
 			b->ctl[r->index].fence.drained = true;
 	}
@@ -151,7 +151,7 @@ static inline void on_completion(struct ha_bundle *b, struct ha_rail *r, const s
 			broken_immediate(b, ntohl(wc->imm_data));
 		return;
 	}
-	r->sq_retired = (uint32_t)(wc->wr_id >> 32);
+	ha_rail_retire(r, wc->wr_id);
 	if ((wc->wr_id >> 16 & 0xffff) == HA_WR_DATA)
 		on_stripe_sent((struct ha_send *)b, wc->wr_id);
 	else if (unlikely((wc->wr_id >> 16 & 0xffff) >= HA_WR_TIMED))

@@ -56,7 +56,7 @@ static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *
 	if (signalled)
 		c->cts_unsignalled = 0;
 	r->wr.wr.rdma.remote_addr = c->b.peer_ring + entry * HA_CTS_SLOT_SIZE;
-	r->wr.wr_id = ha_wr_id(HA_WR_CTS, entry, ++r->sq_posted);
+	r->wr.wr_id = ha_wr_id(HA_WR_CTS, entry, ha_rail_count_post(r));
 	slot->cts_rail = r->index;
 	err = r->hot->post_send(r->qp, &r->wr, &bad);
 	if (unlikely(err))

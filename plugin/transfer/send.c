@@ -92,7 +92,7 @@ static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_se
 	}
 	r->wr.wr.rdma.remote_addr = cts->addr;
 	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
-	r->wr.wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ++r->sq_posted);
+	r->wr.wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ha_rail_count_post(r));
 	slot->work = r->work_whole;
 	err = r->hot->post_send(r->qp, &r->wr, &bad);
 	if (unlikely(err))
@@ -134,7 +134,7 @@ static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 	};
-	batch->rail->sq_posted++;
+	ha_rail_count_post(batch->rail);
 	return &batch->wr[i];
 }
 
