@@ -20,6 +20,7 @@ struct ha_mr_cache;
 struct ha_device {
 	struct ibv_srq *srq; /* zero-length receives for the immediates of every connection on this device */
 	struct ha_verbs_hot hot;
+	_Atomic uint32_t polls; /* of connections that keep polling (bundle.h), all together */
 	struct ibv_recv_wr refill[HA_REFILL]; /* a chain, read-only after set-up, so threads may share it */
 	/* Below: set-up. */
 	struct ha_ctx *ctx;

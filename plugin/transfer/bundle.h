@@ -202,6 +202,7 @@ struct ha_send_slot {
 struct ha_send {
 	struct ha_bundle b;
 	uint64_t head; /* absolute index of the next receive to serve */
+	uint32_t polls_seen; /* of the device, when a send last found no receive */
 	struct ha_send_slot slot[HA_SLOTS];
 };
 

@@ -202,10 +202,17 @@ int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r)
 	return r->cq ? poll_rail(b, r, b->poll_max) : 0;
 }
 
+static void count_poll(struct ha_bundle *b)
+{
+	atomic_fetch_add_explicit(&b->rail[b->first].dev->polls, 1, memory_order_relaxed);
+}
+
 int ha_bundle_poll(struct ha_bundle *b)
 {
 	int left = b->poll_max, at_least_one = 1;
 
+	if (unlikely(b->keeps_polling))
+		count_poll(b);
 	for (unsigned rails = b->polled; rails; rails &= rails - 1)
 		left -= poll_rail(b, &b->rail[__builtin_ctz(rails)], left > at_least_one ? left : at_least_one);
 	return b->poll_max - left;

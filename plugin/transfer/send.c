@@ -10,6 +10,7 @@
 #include "plugin/channel/schedule.h"
 #include "plugin/transfer/suspect.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
@@ -441,11 +442,22 @@ static __attribute__((noinline)) int not_now(struct ha_send *s)
 	return 0;
 }
 
+/* A poll of any connection moves the packets of the whole NIC: this one's is only needed while nobody else polls. */
+static void poll_unless_polled(struct ha_send *s)
+{
+	_Atomic uint32_t *polls = &s->b.rail[s->b.first].dev->polls;
+
+	/* Relaxed: who counts on another thread's poll that came too early polls the next time. */
+	if (atomic_load_explicit(polls, memory_order_relaxed) == s->polls_seen)
+		ha_bundle_poll(&s->b);
+	s->polls_seen = atomic_load_explicit(polls, memory_order_relaxed);
+}
+
 /* No receive is there: without a service thread nobody but this call may be left to look why. */
 static __attribute__((noinline)) int not_yet(struct ha_send *s)
 {
 	if (s->b.keeps_polling)
-		ha_bundle_poll(&s->b);
+		poll_unless_polled(s);
 	if (++s->b.idle_polls >= s->b.idle_limit && ha_bundle_look_around(&s->b))
 		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
 	return 0;
