@@ -38,19 +38,18 @@ static int hot_counted(const struct ha_verbs_ops *v, struct ibv_context *context
 
 struct ends {
 	struct pair pair;
+	struct ha_verbs_ops *library;
 	struct ha_mr *from_mr, *to_mr;
 	char *from, *to;
 };
 
 static void ends_open(struct ends *e, const char *always)
 {
-	struct ha_verbs_ops *library;
-
 	CHECK_INT(setenv("HA_NCCL_POLL_ALWAYS", always, 1), 0);
-	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
-	below = *library;
-	library->hot = hot_counted;
-	pair_open_over(&e->pair, 0, library);
+	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &e->library), 0);
+	below = *e->library;
+	e->library->hot = hot_counted;
+	pair_open_over(&e->pair, 0, e->library);
 	e->from = pair_alloc(SIZE);
 	e->to = pair_alloc(SIZE);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.send, e->from, SIZE, HA_MEM_HOST, 0, -1, 0, &e->from_mr), 0);
@@ -62,6 +61,7 @@ static void ends_close(struct ends *e)
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)e->pair.send, e->from_mr), 0);
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)e->pair.recv, e->to_mr), 0);
 	pair_close(&e->pair);
+	ha_verbs_close_library(e->library);
 }
 
 static struct ha_request *receive(struct ends *e)
