@@ -120,11 +120,11 @@ static void reduce_all(const struct comm *c, const struct ha_datatype *type, enu
 		       char *result)
 {
 	size_t bytes = count * type->size;
-	char *scaled = malloc(bytes + 1);
+	/* Parts lie one behind the other, whatever their types: they are copied to where elements are aligned. */
+	char *part = malloc(bytes + 1), *scaled = malloc(bytes + 1);
 
 	for (int r = 0; r < c->ranks; r++) {
-		const char *part = c->shared->part[r] + at * type->size;
-
+		memcpy(part, c->shared->part[r] + at * type->size, bytes);
 		memcpy(scaled, part, bytes);
 		for (int f = 1; op == HA_MULSUM && f < mulsum_factor[r]; f++)
 			type->reduce(HA_SUM, scaled, scaled, part, count);
@@ -135,6 +135,7 @@ static void reduce_all(const struct comm *c, const struct ha_datatype *type, enu
 	}
 	if (op == HA_AVG)
 		type->divide(result, count, c->ranks);
+	free(part);
 	free(scaled);
 }
 
