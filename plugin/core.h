@@ -44,6 +44,8 @@ struct ha_ctx_params {
 	void *oob_net;			  /* passed to oob's functions */
 	const struct ha_hookup_ops *hookups; /* default: threads (hookup.h); without a service thread the calls themselves */
 	void *hookups_arg;
+	const char *const *known; /* labels of the devices that whoever asks has counted before: these are the reported ones, in this order */
+	int nknown;
 	const struct mpib_hint_shm *hints; /* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
 };
 
@@ -77,6 +79,8 @@ struct ha_dev_props {
 
 /* Ports; what was fused of them is numbered behind them. */
 int ha_ctx_ndevices(const struct ha_ctx *ctx);
+/* The label of port `dev`, "mlx5_0:1"; NULL: there is none. Lives as long as the context. */
+const char *ha_ctx_port(const struct ha_ctx *ctx, int dev);
 /* -EINVAL: no such device. */
 int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props);
 /* *dev: the device that stands for these ports together; a connection on it has a rail on each. The same ports are the same

@@ -57,7 +57,7 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	return 0;
 }
 
-static int discover(struct ha_ctx *ctx)
+static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 {
 	struct ha_standby_class class;
 	int err;
@@ -75,6 +75,9 @@ static int discover(struct ha_ctx *ctx)
 	}
 	if (!ctx->topo->ndevices)
 		return -ENODEV;
+	err = ha_topo_number(ctx->topo, params->known, params->nknown);
+	if (err)
+		return err;
 	ctx->devices = calloc((size_t)ctx->topo->nports, sizeof(*ctx->devices));
 	if (!ctx->devices)
 		return -ENOMEM;
@@ -127,7 +130,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ctx->id = ha_random_u64();
 	err = take_params(ctx, params);
 	if (!err)
-		err = discover(ctx);
+		err = discover(ctx, params);
 	if (!err)
 		err = open_mpib(ctx);
 	if (!err) {

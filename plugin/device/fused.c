@@ -5,8 +5,11 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "rdma/topo/device.h"
+#include "rdma/topo/gid.h"
+#include "rdma/topo/standby.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +36,43 @@ static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *o
 		opts->more[i - 1] = list[i / each];
 }
 
+static bool has_address(struct ha_device *dev)
+{
+	struct ha_address address = ha_device_address(dev);
+
+	return address.lid || !ha_gid_is_zero(&address.gid);
+}
+
+/*
+ * A port that has been away since before the context began has no address yet, so no path can begin on it: the best one that is up
+ * stands in. One that goes away later is known to the peer, and what begins on it fails over.
+ */
+static int present(struct ha_ctx *ctx, int dev)
+{
+	int best = dev, rank = INT_MAX;
+
+	if (has_address(&ctx->devices[dev]))
+		return dev;
+	for (int i = 0; i < ctx->nports; i++) {
+		struct ha_standby_class class;
+
+		if (i == dev || !ha_device_usable(&ctx->devices[i]) || !ha_standby_classify(ctx->topo, dev, i, &class) ||
+		    ha_standby_rank(&class) >= rank)
+			continue;
+		best = i;
+		rank = ha_standby_rank(&class);
+	}
+	return best;
+}
+
+static void stand_in(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts)
+{
+	*dev = present(ctx, *dev);
+	for (int i = 0; i < opts->nmore && i < HA_MAX_RAILS - 1; i++)
+		if (opts->more[i] >= 0 && opts->more[i] < ctx->nports)
+			opts->more[i] = present(ctx, opts->more[i]);
+}
+
 int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts)
 {
 	const struct ha_fused *f = find(ctx, *dev);
@@ -42,6 +82,7 @@ int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *pe
 			return -EINVAL;
 		/* A listener does not know who will come: SUP's rails are made when it does. */
 		ha_mpib_rails(&ctx->mpib, peer ? ha_mpib_uses_sup(ctx, peer) : ctx->config.mpib_mode, dev, opts);
+		stand_in(ctx, dev, opts);
 		return 0;
 	}
 	if (!f && (*dev < 0 || *dev >= ctx->ndevices))
@@ -52,6 +93,7 @@ int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *pe
 		memcpy(opts->more, f->member + 1, (size_t)opts->nmore * sizeof(opts->more[0]));
 	}
 	multiply(ctx, *dev, opts);
+	stand_in(ctx, dev, opts);
 	return 0;
 }
 
@@ -187,6 +229,11 @@ static int fused_plane(const struct ha_ctx *ctx, const struct ha_fused *f)
 		set |= 1 << place;
 	}
 	return same ? first : set;
+}
+
+const char *ha_ctx_port(const struct ha_ctx *ctx, int dev)
+{
+	return dev >= 0 && dev < ctx->ndevices ? ha_device_name(&ctx->devices[dev]) : NULL;
 }
 
 /* One more member: together they are as fast as all, and can do what each can. */

@@ -83,13 +83,14 @@ static int take_reference(ncclDebugLogger_t logger)
 		return 0;
 	}
 	ha_config_load_env(&plugin.config);
+	params.nknown = ha_vdevice_ports(&params.known);
 	err = ha_ctx_create(&params, &core);
 	if (err) {
 		use_logger(NULL);
 		return err;
 	}
 	print_devices(core);
-	ha_vdevice_begin();
+	ha_vdevice_begin(core);
 	atomic_store_explicit(&plugin.core, core, memory_order_release);
 	plugin.owner = getpid();
 	plugin.users = 1;

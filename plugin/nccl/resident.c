@@ -50,13 +50,19 @@ static bool is_this_plugin(void *library)
 	return table && dladdr(&stay_once, &ours) && dladdr(table, &theirs) && ours.dli_fbase == theirs.dli_fbase;
 }
 
+bool ha_resident_by_nccl(void)
+{
+	const char *references = getenv("NCCL_NET_PLUGIN_REF_COUNT");
+
+	return references && atoi(references) > 0;
+}
+
 static void take_default_name(void)
 {
-	const char *kept = getenv("NCCL_NET_PLUGIN_REF_COUNT");
 	char other[PATH_MAX], why[PATH_MAX + 64];
 	void *library;
 
-	if (kept && atoi(kept) > 0)
+	if (ha_resident_by_nccl())
 		return;
 	if (is_in_library_path(other, sizeof(other))) {
 		snprintf(why, sizeof(why), "that is %s here", other);

@@ -22,6 +22,10 @@
 #ifndef HA_NCCL_RESIDENT_H
 #define HA_NCCL_RESIDENT_H
 
+#include <stdbool.h>
+
+/* NCCL keeps the plugin (NCCL_NET_PLUGIN_REF_COUNT), and with it what it has counted. */
+bool ha_resident_by_nccl(void);
 /* From now on dlclose leaves the library where it is, with all its state. */
 void ha_resident_stay(void);
 /* The same, and "libnccl-net.so" means this plugin: for communicators after the last one. Says in the log where that cannot be. */

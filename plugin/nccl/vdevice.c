@@ -3,16 +3,28 @@
 
 #include "base/log.h"
 #include "plugin/device/fused.h"
+#include "plugin/nccl/resident.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 struct set {
 	int n;
 	int member[HA_MAX_RAILS];
 };
+
+#define PORTS_MAX 64
+#define LABEL_MAX 80
+
+/* As NCCL has counted them; written by the first context, and under the lock of whoever makes contexts. */
+static struct {
+	int n;
+	char label[PORTS_MAX][LABEL_MAX];
+	const char *in_order[PORTS_MAX];
+} ports;
 
 static struct {
 	pthread_mutex_t lock; /* all of it */
@@ -23,8 +35,25 @@ static struct {
 	bool current;		       /* they exist in the present context; false: in an earlier one */
 } made = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void ha_vdevice_begin(void)
+int ha_vdevice_ports(const char *const **labels)
 {
+	*labels = ports.in_order;
+	return ha_resident_by_nccl() ? ports.n : 0;
+}
+
+static void remember_ports(const struct ha_ctx *core)
+{
+	const char *label;
+
+	for (ports.n = 0; ports.n < PORTS_MAX && (label = ha_ctx_port(core, ports.n)) != NULL; ports.n++) {
+		snprintf(ports.label[ports.n], LABEL_MAX, "%s", label);
+		ports.in_order[ports.n] = ports.label[ports.n];
+	}
+}
+
+void ha_vdevice_begin(const struct ha_ctx *core)
+{
+	remember_ports(core);
 	pthread_mutex_lock(&made.lock);
 	made.current = false;
 	pthread_mutex_unlock(&made.lock);

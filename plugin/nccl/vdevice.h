@@ -10,7 +10,7 @@
  * How long NCCL remembers those numbers:
  *   v11 and later   as long as the library is loaded, beyond the last finalize (NCCL_NET_PLUGIN_REF_COUNT=1); nothing after dlclose
  *   v9, v10         as long as the process lives, beyond dlclose (NCCL 2.24 to 2.27 keep them under the network's name)
- * So the numbers outlive the core's context. A new context counts its ports alone until NCCL either fuses again, which begins a new
+ * So the numbers outlive the core's context, those of ports that are away when a later one begins, too. A new context counts its ports alone until NCCL either fuses again, which begins a new
  * list, or asks for a fused device that it has not fused again, which brings the old list back. For v9 and v10 the library stays in
  * memory when NCCL closes it.
  */
@@ -21,8 +21,10 @@
 
 enum ha_vdevice_table { HA_VDEVICE_NET, HA_VDEVICE_COLLNET, HA_VDEVICE_TABLES };
 
-/* A new context: what was fused in an earlier one is remembered, and not yet counted. */
-void ha_vdevice_begin(void);
+/* For the parameters of a new context: the ports that NCCL counts on, by label; none where it counts anew. Returns how many. */
+int ha_vdevice_ports(const char *const **labels);
+/* It is there: what was fused in an earlier one is remembered, and not yet counted. */
+void ha_vdevice_begin(const struct ha_ctx *core);
 /* Ports, and what this table has fused of them. */
 int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table);
 /* devs[n] as one device. -EINVAL when one has no PCI path, else what ha_ctx_fuse returns. */

@@ -360,6 +360,50 @@ int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *c
 	return 0;
 }
 
+static int find_label(const struct ha_topo *topo, const char *label)
+{
+	char own[HA_DEVICE_NAME_MAX + 8];
+
+	for (int i = 0; i < topo->nports; i++)
+		if (!strcmp(ha_topo_device_label(&topo->devices[i], own, sizeof(own)), label))
+			return i;
+	return -1;
+}
+
+int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n)
+{
+	bool placed[HA_TOPO_PORTS_MAX] = { false };
+	struct ha_topo_device *list;
+	int at = 0;
+
+	if (n < 1)
+		return 0;
+	list = calloc((size_t)topo->nports + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (; at < n; at++) {
+		int i = find_label(topo, labels[at]);
+
+		if (i < 0 || placed[i]) {
+			HA_WARN(NULL, "%s is gone, and NCCL counts on it as device %d: start the process anew", labels[at], at);
+			free(list);
+			return -ENODEV;
+		}
+		placed[i] = true;
+		list[at] = topo->devices[i];
+		if (!list[at].up)
+			HA_INFO(labels[at], "device %d is down; what begins on it goes over another one", at);
+	}
+	for (int i = 0; i < topo->nports; i++)
+		if (!placed[i])
+			list[at++] = topo->devices[i];
+	memcpy(topo->devices, list, (size_t)topo->nports * sizeof(*list));
+	free(list);
+	topo->ndevices = n;
+	card_ports_count(topo);
+	return 0;
+}
+
 void ha_topo_release(struct ha_topo *topo)
 {
 	for (int i = 0; i < topo->nports; i++) {

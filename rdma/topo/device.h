@@ -80,6 +80,12 @@ struct ha_topo {
  * 0 with ndevices 0: no device, and the log said what to do. Negative errno: the library failed; nothing to release.
  */
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo);
+/*
+ * Number the list as `labels` does ("mlx5_0:1", n of them): these ports are the reported ones, in this order, up or not, and all others
+ * are listed behind. For whoever has counted before and does not count again. -ENODEV: one is not there at all, and the log said which;
+ * -ENOMEM.
+ */
+int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n);
 /* Close every context. Objects made in them must be gone. */
 void ha_topo_release(struct ha_topo *topo);
 

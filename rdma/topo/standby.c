@@ -83,7 +83,7 @@ const char *ha_standby_class_text(const struct ha_standby_class *class, char *bu
 	return buf;
 }
 
-static uint8_t rank_of(const struct ha_standby_class *class)
+uint8_t ha_standby_rank(const struct ha_standby_class *class)
 {
 	return (uint8_t)(class->apart << 5 | class->other_network << 4 | class->slower << 3 | class->distance);
 }
@@ -139,7 +139,7 @@ static void deal_init(struct deal *d, const struct ha_topo *list)
 			if (i == k || !ha_standby_classify(list, d->topo[i], d->topo[k], &class))
 				d->rank[i][k] = RANK_NONE;
 			else
-				d->rank[i][k] = rank_of(&class);
+				d->rank[i][k] = ha_standby_rank(&class);
 			d->alike[i][k] = alike_of(sorted[i], sorted[k]);
 			if (k < i && d->card[i] == i &&
 			    ha_topo_distance(list, d->topo[i], d->topo[k]) == HA_PCI_SAME_CARD)

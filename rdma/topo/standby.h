@@ -30,6 +30,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "rdma/topo/device.h"
 
@@ -48,6 +49,8 @@ struct ha_standby_class {
 
 /* What `b` would be to `a`, two different ports (< topo->nports). False: it may not, its link layer is another one. */
 bool ha_standby_classify(const struct ha_topo *topo, int a, int b, struct ha_standby_class *class);
+/* The class as one number, smaller is better. */
+uint8_t ha_standby_rank(const struct ha_standby_class *class);
 /* "same switch", "across the system, less than half the speed" and so on. Returns buf. */
 const char *ha_standby_class_text(const struct ha_standby_class *class, char *buf, size_t len);
 

@@ -312,6 +312,32 @@ static void user_space_software_nics(void)
 	machine_end();
 }
 
+/* Whoever has counted before keeps its numbers: a port that is down has the one that it had, and one that has come since is behind. */
+static void numbers_of_before(void)
+{
+	static const char *const before[] = { "mlx5_0:1", "mlx5_1:1", "mlx5_2:1" }, *const gone[] = { "mlx5_0:1", "mlx5_7:1" };
+	static const char *const names[] = { "mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3" };
+
+	machine_begin();
+	nic("mlx5_3", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.3.1"));
+	nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0, fake_roce_port("10.0.2.1"));
+	nic("mlx5_1", SWITCH "/0000:3c:02.0/0000:3f:00.1", 0, 0, fake_roce_port("10.0.1.1"));
+	nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"))->ports[0].state = IBV_PORT_DOWN;
+	discover(3);
+	CHECK_INT(ha_topo_number(&topo, gone, 2), -ENODEV);
+	CHECK(lines_contain("mlx5_7:1 is gone, and NCCL counts on it as device 1"));
+	CHECK_INT(topo.ndevices, 3);
+	CHECK_INT(ha_topo_number(&topo, before, 3), 0);
+	CHECK_INT(topo.ndevices, 3);
+	CHECK_INT(topo.nports, 4);
+	for (int i = 0; i < 4; i++)
+		CHECK_TEXT(topo.devices[i].name, names[i]);
+	CHECK(!topo.devices[0].up && topo.devices[1].up);
+	CHECK_INT(topo.devices[0].card_port, 0);
+	CHECK_INT(topo.devices[1].card_port, 1);
+	machine_end();
+}
+
 static void filters(void)
 {
 	machine_begin();
@@ -419,6 +445,7 @@ int main(int argc, char **argv)
 	a_software_nic_beside_softcuda(argv[1]);
 	kernel_software_nics();
 	user_space_software_nics();
+	numbers_of_before();
 	filters();
 	ports_that_cannot_be_used();
 	libraries_that_fail();
