@@ -5,6 +5,7 @@
  * Registered with the runtime when libnccl.so.2 is loaded, removed before it is unloaded.
  */
 #include "softcuda/nccl/function_table.h"
+#include "softcuda/nccl/gin.h"
 #include "softcuda/nccl/launch.h"
 #include "softcuda/nccl/one_rank.h"
 
@@ -31,6 +32,8 @@ static const struct softcuda_kernel *resolve_kernel(const char *name)
 
 	if (plain && strncmp(plain, "ncclDevKernel_", strlen("ncclDevKernel_")) == 0)
 		return load_function_table() ? &batches_kernel : NULL;
+	if (plain && find_gin_kernel(plain))
+		return load_function_table() ? find_gin_kernel(plain) : NULL;
 	return find_one_rank_kernel(name);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* layout_check.c - every offset is what was read in NCCL's sources, or this does not compile */
+#include "softcuda/nccl/gin_layout.h"
 #include "softcuda/nccl/layout.h"
 
 #include <stddef.h>
