@@ -16,11 +16,15 @@ static void relax(void)
 #endif
 }
 
-static void nap(uint64_t idle_ns)
+static void nap(struct idle *idle, uint64_t idle_ns)
 {
 	uint64_t ns = ha_nap_ns(idle_ns);
 	struct timespec pause = { 0 };
 
+	if (!idle->naps_exactly) {
+		idle->naps_exactly = true;
+		ha_nap_exactly();
+	}
 	if (ns > NAP_MAX_NS)
 		ns = NAP_MAX_NS;
 	pause.tv_nsec = (long)ns;
@@ -41,5 +45,5 @@ void wait_idle(struct idle *idle)
 		idle->since_ns = now;
 	if (now - idle->since_ns < YIELD_NS && ha_yield(&idle->yield))
 		return;
-	nap(now - idle->since_ns);
+	nap(idle, now - idle->since_ns);
 }

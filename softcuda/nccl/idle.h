@@ -10,13 +10,17 @@
 
 #include "base/yield.h"
 
+#include <stdbool.h>
+
+/* A thread's, all zero at first. It outlives a launch: how long yields take on this machine is learned once. */
 struct idle {
 	struct ha_yield yield;
 	unsigned polls;    /* since something moved */
 	uint64_t since_ns; /* when polling gave way to yielding */
+	bool naps_exactly;
 };
 
-/* Something moved. */
+/* Something moved, or a launch begins. */
 static inline void leave_idle(struct idle *idle)
 {
 	idle->polls = 0;

@@ -33,9 +33,10 @@ static enum progress advance_blocks(struct block *blocks, unsigned count)
 
 static void run_blocks(struct block *blocks, unsigned count, const struct kernel_arguments *arguments)
 {
-	struct idle idle = { 0 };
+	static _Thread_local struct idle idle;
 	enum progress progress;
 
+	leave_idle(&idle);
 	do {
 		progress = advance_blocks(blocks, count);
 		if (progress == PROGRESS_MOVED) {
