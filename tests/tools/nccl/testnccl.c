@@ -4,6 +4,7 @@
  * map, with a part for each. An operation is: everybody writes what it sends into its part, a barrier, everybody computes its
  * result from all parts, a barrier. Sends and receives must be in one group per rank, in all ranks at a time.
  */
+#include <stdatomic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, SEND, REC
 struct comm {
 	struct shared *shared;
 	int rank, ranks, operations, async;
-	bool aborted;
+	atomic_bool aborted; /* set by another thread than the one that meets */
 	char net[32];
 };
 
@@ -105,7 +106,7 @@ static bool meet(struct comm *c)
 		s->round++;
 		pthread_cond_broadcast(&s->moved);
 	}
-	while (s->round == round && !__atomic_load_n(&c->aborted, __ATOMIC_RELAXED)) {
+	while (s->round == round && !c->aborted) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += 10000000;
 		until.tv_sec += until.tv_nsec / 1000000000;
@@ -192,7 +193,7 @@ static void work(struct call *calls, int n)
 	if (fault("async", c->rank, c->operations))
 		__atomic_store_n(&c->async, 6, __ATOMIC_RELAXED);
 	if (c->async || fault("hang", c->rank, c->operations))
-		while (!__atomic_load_n(&c->aborted, __ATOMIC_RELAXED))
+		while (!c->aborted)
 			usleep(1000);
 	for (int i = 0; i < n && !c->aborted; i++) {
 		size_t bytes = sent_elements(&calls[i]) * ha_datatypes[calls[i].type].size;
@@ -421,7 +422,7 @@ EXPORT int ncclCommDestroy(void *comm)
 
 EXPORT int ncclCommAbort(void *comm)
 {
-	__atomic_store_n(&((struct comm *)comm)->aborted, true, __ATOMIC_RELAXED);
+	((struct comm *)comm)->aborted = true;
 	return 0;
 }
 
