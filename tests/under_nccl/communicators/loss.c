@@ -66,7 +66,8 @@ static void live_abort(struct rank *me)
 	late = footprint_await_threads(early.threads);
 	footprint_print(me->rank, "early", &early);
 	footprint_print(me->rank, "late", &late);
-	CHECK(late.threads <= early.threads);
+	/* The early look may miss threads that are still starting; a leak would add one for each repetition. */
+	CHECK(late.threads <= early.threads + 2);
 	CHECK(late.descriptors <= early.descriptors);
 }
 
