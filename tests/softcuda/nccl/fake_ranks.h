@@ -45,6 +45,9 @@ void free_fake_ranks(struct fake_ranks *ranks);
 void set_fake_works(struct fake_ranks *ranks, int rank, enum work_type type, const void *works, unsigned count,
 		    size_t bytes);
 
+/* The function that all batches ask for from now on. */
+void use_fake_function(const struct device_function *function);
+
 /* Run what all ranks were given, and check that every connection's ends agree afterwards. */
 void run_fake_ranks(struct fake_ranks *ranks);
 

@@ -10,6 +10,7 @@
  *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value and by pointer (all)
  *   --sizes LIST      elements of a rank (1,3,1000,100003)
  *   --repeat N        rounds over everything (1)
+ *   --group N         operations in one group (1), each with a part of the buffers
  *   --register        buffers from ncclMemAlloc, registered with the communicator
  *
  * NCCL's environment is the caller's. Prints what it did; the exit status is 1 when anything is wrong.
@@ -48,6 +49,7 @@ struct options {
 	int gpus;
 	int hosts;
 	int repeat;
+	int group;
 	bool registered;
 	bool operations[OPERATION_COUNT];
 	bool types[ELEMENT_TYPE_COUNT];
@@ -80,10 +82,11 @@ struct gpu {
 
 struct sweep {
 	const struct options *options;
+	size_t part_bytes; /* of a buffer, for one operation of a group */
 	struct shared *shared;
 	struct nccl_api api;
 	struct gpu gpus[GPUS_MAX];
-	char *host; /* of a whole buffer */
+	char *host; /* of a part */
 	size_t buffer_bytes;
 };
 
@@ -96,6 +99,7 @@ struct round {
 	int root;
 	bool in_place;
 	unsigned salt;
+	int part; /* of the buffers */
 };
 
 static int input_value(const struct round *round, int rank, size_t index)
@@ -260,22 +264,25 @@ static double tolerance_of(const struct round *round)
 static char *output_of_round(const struct sweep *sweep, const struct round *round, const struct gpu *gpu)
 {
 	size_t offset = (size_t)gpu->rank * round->count * element_bytes(round->type);
+	size_t part = (size_t)round->part * sweep->part_bytes;
 
-	(void)sweep;
 	if (!round->in_place || round->operation == ALLTOALL || round->operation == GATHERV)
-		return gpu->output;
+		return gpu->output + part;
 	if (round->operation == REDUCE_SCATTER)
-		return gpu->input + offset;
+		return gpu->input + part + offset;
 	if (round->operation == ALL_GATHER)
-		return gpu->output;
-	return gpu->input;
+		return gpu->output + part;
+	return gpu->input + part;
 }
 
-static char *input_of_round(const struct round *round, const struct gpu *gpu)
+static char *input_of_round(const struct sweep *sweep, const struct round *round, const struct gpu *gpu)
 {
+	size_t offset = (size_t)gpu->rank * round->count * element_bytes(round->type);
+	size_t part = (size_t)round->part * sweep->part_bytes;
+
 	if (round->in_place && round->operation == ALL_GATHER)
-		return gpu->output + (size_t)gpu->rank * round->count * element_bytes(round->type);
-	return gpu->input;
+		return gpu->output + part + offset;
+	return gpu->input + part;
 }
 
 static void fill_buffers(struct sweep *sweep, const struct round *round, struct gpu *gpu)
@@ -288,10 +295,10 @@ static void fill_buffers(struct sweep *sweep, const struct round *round, struct 
 				   output_count(round, sweep->options->ranks) * bytes, CUDA_COPY_ANY), "cudaMemcpy");
 	for (size_t i = 0; i < count; i++)
 		store_value(sweep->host + i * bytes, round->type, input_value(round, gpu->rank, i));
-	check_cuda(sweep->api.copy(input_of_round(round, gpu), sweep->host, count * bytes, CUDA_COPY_ANY), "cudaMemcpy");
+	check_cuda(sweep->api.copy(input_of_round(sweep, round, gpu), sweep->host, count * bytes, CUDA_COPY_ANY), "cudaMemcpy");
 }
 
-static void check_buffers(struct sweep *sweep, const struct round *round, const struct gpu *gpu)
+static void check_buffers(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	size_t bytes = element_bytes(round->type);
 	size_t count = output_count(round, sweep->options->ranks);
@@ -332,12 +339,14 @@ static int operator_of(const struct round *round, const struct gpu *gpu)
 static int enqueue_alltoall(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	size_t bytes = round->count * element_bytes(round->type);
+	char *input = input_of_round(sweep, round, gpu);
+	char *output = output_of_round(sweep, round, gpu);
 	int result = 0;
 
 	for (int r = 0; r < sweep->options->ranks && !result; r++) {
-		result = sweep->api.send(gpu->input + (size_t)r * bytes, round->count, round->type, r, gpu->comm, gpu->stream);
+		result = sweep->api.send(input + (size_t)r * bytes, round->count, round->type, r, gpu->comm, gpu->stream);
 		if (!result)
-			result = sweep->api.recv(gpu->output + (size_t)r * bytes, round->count, round->type, r, gpu->comm,
+			result = sweep->api.recv(output + (size_t)r * bytes, round->count, round->type, r, gpu->comm,
 						 gpu->stream);
 	}
 	return result;
@@ -347,18 +356,20 @@ static int enqueue_alltoall(struct sweep *sweep, const struct round *round, stru
 static int enqueue_gatherv(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	size_t bytes = round->count * element_bytes(round->type);
+	char *input = input_of_round(sweep, round, gpu);
+	char *output = output_of_round(sweep, round, gpu);
 	int result = 0;
 
 	for (int r = 0; r < sweep->options->ranks && !result; r++)
-		result = sweep->api.broadcast(gpu->input, gpu->output + (size_t)r * bytes, part_count(round, r), round->type, r,
-					      gpu->comm, gpu->stream);
+		result = sweep->api.broadcast(input, output + (size_t)r * bytes, part_count(round, r), round->type, r, gpu->comm,
+					      gpu->stream);
 	return result;
 }
 
 static int enqueue(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	const struct nccl_api *api = &sweep->api;
-	char *input = input_of_round(round, gpu);
+	char *input = input_of_round(sweep, round, gpu);
 	char *output = output_of_round(sweep, round, gpu);
 	int operator = operator_of(round, gpu);
 
@@ -380,17 +391,49 @@ static int enqueue(struct sweep *sweep, const struct round *round, struct gpu *g
 	}
 }
 
+/* All operations of a group differ in their data. */
+static struct round part_of_round(const struct round *round, int part)
+{
+	struct round own = *round;
+
+	own.part = part;
+	own.salt += (unsigned)part;
+	return own;
+}
+
+static int enqueue_group(struct sweep *sweep, const struct round *round)
+{
+	int result = 0;
+
+	for (int p = 0; p < sweep->options->group; p++) {
+		struct round part = part_of_round(round, p);
+
+		for (int g = 0; g < sweep->options->gpus && !result; g++)
+			result = enqueue(sweep, &part, &sweep->gpus[g]);
+	}
+	return result;
+}
+
+static void for_all_parts(struct sweep *sweep, const struct round *round,
+			  void (*act)(struct sweep *sweep, const struct round *round, struct gpu *gpu))
+{
+	for (int p = 0; p < sweep->options->group; p++) {
+		struct round part = part_of_round(round, p);
+
+		for (int g = 0; g < sweep->options->gpus; g++)
+			act(sweep, &part, &sweep->gpus[g]);
+	}
+}
+
 static void run_round(struct sweep *sweep, const struct round *round)
 {
 	int first_rank = sweep->gpus[0].rank;
-	int result = 0;
+	int result;
 	int end;
 
-	for (int g = 0; g < sweep->options->gpus; g++)
-		fill_buffers(sweep, round, &sweep->gpus[g]);
+	for_all_parts(sweep, round, fill_buffers);
 	check_nccl(&sweep->api, sweep->api.group_start(), "ncclGroupStart");
-	for (int g = 0; g < sweep->options->gpus && !result; g++)
-		result = enqueue(sweep, round, &sweep->gpus[g]);
+	result = enqueue_group(sweep, round);
 	end = sweep->api.group_end();
 	if (result == 4 || result == 5) { /* invalid argument or usage: e.g. sums of 8-bit floats on this GPU */
 		sweep->shared->refused[first_rank]++;
@@ -400,9 +443,8 @@ static void run_round(struct sweep *sweep, const struct round *round)
 	check_nccl(&sweep->api, end, "ncclGroupEnd");
 	for (int g = 0; g < sweep->options->gpus; g++)
 		check_cuda(sweep->api.stream_synchronize(sweep->gpus[g].stream), "cudaStreamSynchronize");
-	for (int g = 0; g < sweep->options->gpus; g++)
-		check_buffers(sweep, round, &sweep->gpus[g]);
-	sweep->shared->operations[first_rank]++;
+	for_all_parts(sweep, round, check_buffers);
+	sweep->shared->operations[first_rank] += (unsigned long)sweep->options->group;
 }
 
 static void create_operators(struct sweep *sweep, enum element_type type)
@@ -561,8 +603,9 @@ static void run_process(const struct options *options, struct shared *shared, in
 	load_nccl(&sweep.api, options->library);
 	for (int s = 0; s < options->size_count; s++)
 		largest = options->sizes[s] > largest ? options->sizes[s] : largest;
-	sweep.buffer_bytes = largest * (size_t)options->ranks * 8 + 64;
-	sweep.host = malloc(sweep.buffer_bytes);
+	sweep.part_bytes = largest * (size_t)options->ranks * 8 + 64;
+	sweep.buffer_bytes = sweep.part_bytes * (size_t)options->group;
+	sweep.host = malloc(sweep.part_bytes);
 	if (process == 0) {
 		check_nccl(&sweep.api, sweep.api.get_id(&shared->id), "ncclGetUniqueId");
 		shared->id_is_there = 1;
@@ -606,6 +649,7 @@ static void use_defaults(struct options *options)
 	options->ranks = 2;
 	options->gpus = 1;
 	options->repeat = 1;
+	options->group = 1;
 	options->size_count = 4;
 	memcpy(options->sizes, sizes, sizeof(sizes));
 	memset(options->operations, 1, sizeof(options->operations));
@@ -623,6 +667,8 @@ static bool parse_option(struct options *options, const char *name, char *value)
 		options->hosts = atoi(value);
 	else if (strcmp(name, "--repeat") == 0)
 		options->repeat = atoi(value);
+	else if (strcmp(name, "--group") == 0)
+		options->group = atoi(value);
 	else if (strcmp(name, "--sizes") == 0)
 		parse_sizes(options, value);
 	else if (strcmp(name, "--types") == 0)
