@@ -275,28 +275,22 @@ static void test_float_and_double(void)
 	CHECK(smaller[0] == 1.5f && smaller[1] == 5 && smaller[2] == -4);
 }
 
-/* A combination in place of either source, at odd addresses. */
+/* A combination in place of either source, at addresses that are aligned to an element only. */
 static void test_in_place(void)
 {
-	char memory[3 * 400 + 3];
-	float *a = (float *)(memory + 1), *b = (float *)(memory + 601);
+	float memory[203], *a = memory + 1, *b = memory + 102;
 	struct reduction reduction;
-	float value;
 
 	find_reduction(&reduction, ELEMENT_FLOAT, REDUCE_SUM, 0);
 	for (int i = 0; i < 100; i++) {
-		value = (float)i;
-		memcpy(a + i, &value, 4);
-		value = 1000;
-		memcpy(b + i, &value, 4);
+		a[i] = (float)i;
+		b[i] = 1000;
 	}
 	reduction.functions->combine(a, a, b, 100, 0);
 	reduction.functions->combine(b, a, b, 100, 0);
 	for (int i = 0; i < 100; i++) {
-		memcpy(&value, a + i, 4);
-		CHECK(value == (float)(1000 + i));
-		memcpy(&value, b + i, 4);
-		CHECK(value == (float)(2000 + i));
+		CHECK(a[i] == (float)(1000 + i));
+		CHECK(b[i] == (float)(2000 + i));
 	}
 }
 
