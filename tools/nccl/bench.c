@@ -204,23 +204,31 @@ static int run_measured(struct nccl_bench *b, struct side *sides, uint64_t seed)
 	return err;
 }
 
+static int run_waited(const struct nccl_run *run, const char *what)
+{
+	struct nccl_bench *b = run->bench;
+	int err, left;
+
+	ha_watch_enter(b->watch, what);
+	err = nccl_run_start(run, NULL);
+	if (!err)
+		err = nccl_gpus_synchronize(&b->gpus);
+	left = ha_watch_leave(b->watch);
+	return err ? err : left;
+}
+
 static int run_unmeasured(struct side *side)
 {
 	struct nccl_bench *b = side->run.bench;
-	int err = nccl_run_fill(&side->run, b->options->run.seed), left;
+	int err = nccl_run_fill(&side->run, b->options->run.seed);
 
 	b->progress.phase = "warm-up";
 	b->progress.iterations = b->options->run.warmup;
-	ha_watch_enter(b->watch, b->options->operation->function);
 	for (int i = 0; i < b->options->run.warmup && !err; i++) {
 		b->progress.iteration = i;
-		err = nccl_run_start(&side->run, NULL);
-		if (!err)
-			err = nccl_gpus_synchronize(&b->gpus);
-		ha_watch_moved(b->watch);
+		err = run_waited(&side->run, b->options->operation->function);
 	}
-	left = ha_watch_leave(b->watch);
-	return err ? err : left;
+	return err;
 }
 
 static int run_checks(struct side *side, uint64_t seed)
@@ -316,7 +324,7 @@ static int first_iteration(struct nccl_bench *b)
 	const struct ha_datatype *type = b->options->run.types[0];
 	struct nccl_run run = { .bench = b, .type = type, .redop = HA_SUM };
 	size_t bytes = b->options->run.min_bytes;
-	int err = 0, left;
+	int err = 0;
 
 	run.block = ha_layout_block(b->options->operation->layout, b->gpus.ranks,
 				    ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes, type->size));
@@ -324,12 +332,7 @@ static int first_iteration(struct nccl_bench *b)
 	b->progress.bytes = bytes;
 	for (int s = 0; s < b->gpus.sides && !err; s++) {
 		run.side = s;
-		ha_watch_enter(b->watch, "the first operation, which connects the ranks");
-		err = nccl_run_start(&run, NULL);
-		if (!err)
-			err = nccl_gpus_synchronize(&b->gpus);
-		left = ha_watch_leave(b->watch);
-		err = err ? err : left;
+		err = run_waited(&run, "the first operation, which connects the ranks");
 	}
 	return err;
 }

@@ -28,7 +28,7 @@ struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progr
 void ha_watch_gpus(struct ha_watch *watch, const struct nccl_gpus *gpus);
 void ha_watch_leaver(struct ha_watch *watch, void (*leave)(void *context), void *context);
 
-/* The calling thread goes into calls that may wait, and comes back. The rendezvous is the thread's in between. */
+/* The calling thread goes into calls that may wait, and comes back. Rendezvous and progress are the thread's in between. */
 void ha_watch_enter(struct ha_watch *watch, const char *what);
 /* 0, or -ECONNABORTED, -EIO, -ETIMEDOUT with the fault recorded. */
 int ha_watch_leave(struct ha_watch *watch);
