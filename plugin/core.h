@@ -44,7 +44,8 @@ struct ha_ctx_params {
 	void *oob_net;			  /* passed to oob's functions */
 	const struct ha_hookup_ops *hookups; /* default: threads (hookup.h); without a service thread the calls themselves */
 	void *hookups_arg;
-	const char *const *known; /* labels of the devices that whoever asks has counted before: these are the reported ones, in this order */
+	/* Labels of devices that were counted before: these are the reported ones, in this order. */
+	const char *const *known;
 	int nknown;
 	const struct mpib_hint_shm *hints; /* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
 };

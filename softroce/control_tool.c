@@ -24,7 +24,8 @@ static int entry_path(const struct sr_control_entry *entry, const char *suffix, 
 {
 	char folder[256];
 
-	return snprintf(path, len, "%s/%s%s", sr_folder_path(folder, sizeof(folder)), entry->name, suffix) < (int)len
+	return snprintf(path, len, "%s/%s%s", sr_folder_path(folder, sizeof(folder)), entry->name,
+			suffix) < (int)len
 		       ? 0
 		       : -ENAMETOOLONG;
 }

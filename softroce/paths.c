@@ -11,7 +11,7 @@
  *
  * NCCL this, by realpath():
  *
- *   /sys/class/infiniband/<device>/device                      the stand-in for its PCI function (pci.h)
+ *   /sys/class/infiniband/<device>/device          the stand-in for its PCI function (pci.h)
  *
  * and librdmacm these:
  *
@@ -283,9 +283,12 @@ __attribute__((visibility("default"))) char *realpath(const char *path, char *re
 
 /* What programs call that were compiled with _FORTIFY_SOURCE. */
 extern char *__realpath_chk(const char *path, char *resolved, size_t size);
-__attribute__((visibility("default"))) char *__realpath_chk(const char *path, char *resolved, size_t size)
+__attribute__((visibility("default"))) char *__realpath_chk(const char *path, char *resolved,
+							    size_t size)
 {
 	char folder[PATH_MAX];
 
-	return NEXT(__realpath_chk)(function_of(path, folder, sizeof(folder)) ? folder : path, resolved, size);
+	if (function_of(path, folder, sizeof(folder)))
+		path = folder;
+	return NEXT(__realpath_chk)(path, resolved, size);
 }

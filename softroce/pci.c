@@ -30,7 +30,8 @@ int sr_pci_folder(const struct sr_device_spec *spec, char *path, size_t len)
 
 	if (dir < 0)
 		return dir;
-	snprintf(function, sizeof(function), "pci/ffff:%02x:00.%x", 1 + spec->place / ports, spec->place % ports);
+	snprintf(function, sizeof(function), "pci/ffff:%02x:00.%x", 1 + spec->place / ports,
+		 spec->place % ports);
 	snprintf(class, sizeof(class), "%s/infiniband", function);
 	snprintf(own, sizeof(own), "%s/%s", class, spec->name);
 	err = folder_make(dir, "pci");
@@ -45,7 +46,8 @@ int sr_pci_folder(const struct sr_device_spec *spec, char *path, size_t len)
 	if (!err)
 		err = link_make(dir, own, "device", "../..");
 	close(dir);
-	if (!err && snprintf(path, len, "%s/%s", sr_folder_path(root, sizeof(root)), own) >= (int)len)
+	if (!err &&
+	    snprintf(path, len, "%s/%s", sr_folder_path(root, sizeof(root)), own) >= (int)len)
 		err = -ENAMETOOLONG;
 	return err;
 }

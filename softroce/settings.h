@@ -10,7 +10,7 @@ struct sr_settings {
 	bool gso;                /* SOFTROCE_GSO, 1: use the kernel's UDP segmentation and receive offload */
 	const char *control_dir; /* SOFTROCE_CONTROL: folder of the control pages; NULL = the user's one in /dev/shm */
 	const char *rate, *upstream; /* SOFTROCE_RATE, SOFTROCE_UPSTREAM: MB/s of each device, of all together; "" = no limit */
-	int card_ports;	  /* SOFTROCE_CARD_PORTS: so many devices in a row are the ports of one PCI card, 1 to 8 */
+	int card_ports;	  /* SOFTROCE_CARD_PORTS: devices in a row that are one card's, 1 to 8 */
 	int max_inflight; /* SOFTROCE_INFLIGHT: unacknowledged packets per queue pair; 0 = by the receive buffer */
 };
 

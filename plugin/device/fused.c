@@ -44,8 +44,9 @@ static bool has_address(struct ha_device *dev)
 }
 
 /*
- * A port that has been away since before the context began has no address yet, so no path can begin on it: the best one that is up
- * stands in. One that goes away later is known to the peer, and what begins on it fails over.
+ * A port that has been away since before the context began has no address yet, so no path can begin
+ * on it: the best one that is up stands in. One that goes away later is known to the peer, and what
+ * begins on it fails over.
  */
 static int present(struct ha_ctx *ctx, int dev)
 {
@@ -56,7 +57,8 @@ static int present(struct ha_ctx *ctx, int dev)
 	for (int i = 0; i < ctx->nports; i++) {
 		struct ha_standby_class class;
 
-		if (i == dev || !ha_device_usable(&ctx->devices[i]) || !ha_standby_classify(ctx->topo, dev, i, &class) ||
+		if (i == dev || !ha_device_usable(&ctx->devices[i]) ||
+		    !ha_standby_classify(ctx->topo, dev, i, &class) ||
 		    ha_standby_rank(&class) >= rank)
 			continue;
 		best = i;
@@ -193,7 +195,8 @@ int ha_ctx_ndevices(const struct ha_ctx *ctx)
 #define PLANE_SET 0x4000 /* this number stands for several planes: a bit for each, by its place among the planes of this host */
 #define PLANES_MAX 14
 
-/* The places are those of the numbers in ascending order, so that hosts whose devices are listed in another order agree. -1: too many. */
+/* The places are those of the numbers in ascending order, so that hosts whose devices are listed
+ * in another order agree. -1: too many. */
 static int plane_place(const struct ha_ctx *ctx, int plane)
 {
 	int smaller[PLANES_MAX], n = 0;

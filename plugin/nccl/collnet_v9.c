@@ -26,7 +26,8 @@ static ncclResult_t init(ncclDebugLogger_t logger)
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v9_t *props)
 {
-	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V9, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs,
+				   NCCL_NET_MAX_DEVS_PER_NIC_V9, props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclCollNet_v9_t ncclCollNetPlugin_v9 = {

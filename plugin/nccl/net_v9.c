@@ -57,7 +57,8 @@ static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, in
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v9_t *props)
 {
-	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V9, props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V9,
+				   props->devs);
 }
 
 __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlugin_v9 = {

@@ -59,7 +59,8 @@ static void print_devices(struct ha_ctx *core)
 	}
 }
 
-/* A child after fork() has begun anew: the parent's context, whose threads and NICs are not here, is left as it is. */
+/* A child after fork() has begun anew: the parent's context, whose threads and NICs are not here,
+ * is left as it is. */
 static void forget_parent(void)
 {
 	if (!plugin.users || plugin.owner == getpid())
@@ -172,7 +173,8 @@ int ha_plugin_comm_finalize(struct ha_plugin_comm *comm)
 	if (!comm)
 		return 0;
 	pthread_mutex_lock(&plugin.lock);
-	if (comm->core == atomic_load_explicit(&plugin.core, memory_order_relaxed)) /* else it is of the parent process */
+	/* Of another context is what a forked child has from its parent. */
+	if (comm->core == atomic_load_explicit(&plugin.core, memory_order_relaxed))
 		drop_reference();
 	pthread_mutex_unlock(&plugin.lock);
 	free(comm);

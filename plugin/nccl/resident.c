@@ -21,7 +21,10 @@ static void stay(void)
 	Dl_info self;
 
 	if (!dladdr(&stay_once, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
-		HA_WARN(NULL, "the plugin cannot stay loaded (%s): keep one communicator, or set NCCL_NET_PLUGIN_REF_COUNT=1", dlerror());
+		HA_WARN(NULL,
+			"the plugin cannot stay loaded (%s): keep one communicator, or set "
+			"NCCL_NET_PLUGIN_REF_COUNT=1",
+			dlerror());
 }
 
 void ha_resident_stay(void)
@@ -29,14 +32,16 @@ void ha_resident_stay(void)
 	pthread_once(&stay_once, stay);
 }
 
-/* The loader looks there before it looks at our RUNPATH; who else lies there is not opened to find out. */
+/* The loader looks there before it looks at our RUNPATH; who else lies there is not opened to
+ * find out. */
 static bool is_in_library_path(char *found, size_t len)
 {
 	const char *folders = getenv("LD_LIBRARY_PATH");
 
 	for (size_t n; folders && *folders; folders += n + (folders[n] != 0)) {
 		n = strcspn(folders, ":;");
-		if (n && snprintf(found, len, "%.*s/" DEFAULT_NAME, (int)n, folders) < (int)len && !access(found, R_OK))
+		if (n && snprintf(found, len, "%.*s/" DEFAULT_NAME, (int)n, folders) < (int)len &&
+		    !access(found, R_OK))
 			return true;
 	}
 	return false;
@@ -72,12 +77,17 @@ static void take_default_name(void)
 			ha_resident_stay();
 			return;
 		}
-		snprintf(why, sizeof(why), "%s", library ? "that is another plugin here" : "hawser/" DEFAULT_NAME " is not beside this one");
+		snprintf(why, sizeof(why), "%s",
+			 library ? "that is another plugin here"
+				 : "hawser/" DEFAULT_NAME " is not beside this one");
 		if (library)
 			dlclose(library);
 	}
-	HA_INFO(NULL, "NCCL 2.27 to 2.30 close the plugin with the last communicator and open " DEFAULT_NAME " for the next one, and %s: a "
-		"program that makes another one then needs NCCL_NET_PLUGIN_REF_COUNT=1", why);
+	HA_INFO(NULL,
+		"NCCL 2.27 to 2.30 close the plugin with the last communicator and "
+		"open " DEFAULT_NAME " for the next one, and %s: a "
+		"program that makes another one then needs NCCL_NET_PLUGIN_REF_COUNT=1",
+		why);
 }
 
 void ha_resident_stay_by_default_name(void)

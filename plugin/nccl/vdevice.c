@@ -19,7 +19,8 @@ struct set {
 #define PORTS_MAX 64
 #define LABEL_MAX 80
 
-/* As NCCL has counted them; written by the first context, and under the lock of whoever makes contexts. */
+/* As NCCL has counted them; written by the first context, and under the lock of whoever makes
+ * contexts. */
 static struct {
 	int n;
 	char label[PORTS_MAX][LABEL_MAX];
@@ -45,7 +46,8 @@ static void remember_ports(const struct ha_ctx *core)
 {
 	const char *label;
 
-	for (ports.n = 0; ports.n < PORTS_MAX && (label = ha_ctx_port(core, ports.n)) != NULL; ports.n++) {
+	for (ports.n = 0; ports.n < PORTS_MAX && (label = ha_ctx_port(core, ports.n)) != NULL;
+	     ports.n++) {
 		snprintf(ports.label[ports.n], LABEL_MAX, "%s", label);
 		ports.in_order[ports.n] = ports.label[ports.n];
 	}
@@ -71,8 +73,9 @@ int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table)
 }
 
 /*
- * NCCL has no room in its topology for a fused device whose members hang off the CPU: it would lose them all. And members that it
- * has not been told to fuse it takes for one card, since all of them have the same place, none.
+ * NCCL has no room in its topology for a fused device whose members hang off the CPU: it would lose
+ * them all. And members that it has not been told to fuse it takes for one card, since all of them
+ * have the same place, none.
  */
 static bool have_places(struct ha_ctx *core, const int *devs, int n)
 {
@@ -81,7 +84,10 @@ static bool have_places(struct ha_ctx *core, const int *devs, int n)
 
 		if (ha_ctx_device(core, devs[i], &p) || p.pci_path)
 			continue; /* what is no device is refused by the core, with its own words */
-		HA_WARN(NULL, "%s:%d cannot be fused: it has no PCI path, and NCCL finds fused devices by theirs", p.name, p.port);
+		HA_WARN(NULL,
+			"%s:%d cannot be fused: it has no PCI path, and NCCL finds fused devices "
+			"by theirs",
+			p.name, p.port);
 		return false;
 	}
 	return true;

@@ -46,16 +46,18 @@ static void climb_to_function(char *path)
 }
 
 /*
- * A software NIC has no PCI function, but NCCL must be told of a place: it takes all devices without one for a card, merges its
- * ports, and has no room for what comes of it. The kernel's stands on a NIC; one in user space may have folders of its own that look
- * like those of a function.
+ * A software NIC has no PCI function, but NCCL must be told of a place: it takes all without
+ * one for a card, merges its ports, and has no room for what comes of it. The kernel's stands on a
+ * NIC; one in user space may have folders of its own that look like those of a function.
  */
-static void stand_in_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ibv_device *listed)
+static void stand_in_fill(const struct discovery *d, struct ha_topo_device *dev,
+			  const struct ibv_device *listed)
 {
 	const char *root = d->config->sysfs_root;
 	char path[PATH_MAX] = "", netdev[64];
 
-	if (ha_sysfs_read(root, netdev, sizeof(netdev), "/sys/class/infiniband/%s/parent", dev->name) > 0)
+	if (ha_sysfs_read(root, netdev, sizeof(netdev), "/sys/class/infiniband/%s/parent",
+			  dev->name) > 0)
 		ha_sysfs_realpath(root, path, sizeof(path), "/sys/class/net/%s/device", netdev);
 	else if (*listed->ibdev_path)
 		ha_sysfs_realpath("", path, sizeof(path), "%s/device", listed->ibdev_path);
@@ -70,8 +72,8 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 	const char *card;
 
 	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path), "/sys/class/infiniband/%s/device", dev->name);
-	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS)))
-		dev->pci_path[0] = 0; /* of a NIC in user space, whose paths softroce-run puts there */
+	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS))) /* softroce-run's, of a NIC in user space */
+		dev->pci_path[0] = 0;
 	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path, sizeof(dev->physical_path));
 	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
 	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
@@ -385,14 +387,16 @@ int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n)
 		int i = find_label(topo, labels[at]);
 
 		if (i < 0 || placed[i]) {
-			HA_WARN(NULL, "%s is gone, and NCCL counts on it as device %d: start the process anew", labels[at], at);
+			HA_WARN(NULL, "%s is gone, and NCCL counts on it as device %d: start the "
+				"process anew", labels[at], at);
 			free(list);
 			return -ENODEV;
 		}
 		placed[i] = true;
 		list[at] = topo->devices[i];
 		if (!list[at].up)
-			HA_INFO(labels[at], "device %d is down; what begins on it goes over another one", at);
+			HA_INFO(labels[at], "device %d is down; what begins on it goes over another",
+				at);
 	}
 	for (int i = 0; i < topo->nports; i++)
 		if (!placed[i])

@@ -35,7 +35,8 @@ struct ha_topo_device {
 
 	/* Where it sits. */
 	char pci_path[HA_DEVICE_PATH_MAX];  /* real path of its PCI function; "" when it has none */
-	char card_path[HA_DEVICE_PATH_MAX]; /* what NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in, or "" */
+	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or "" */
+	char card_path[HA_DEVICE_PATH_MAX];
 	int card_port;			    /* ports of the same card that come before this one in the list */
 	int numa_node;			    /* -1: unknown */
 	int rail_id, plane_id;		    /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
@@ -81,9 +82,9 @@ struct ha_topo {
  */
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo);
 /*
- * Number the list as `labels` does ("mlx5_0:1", n of them): these ports are the reported ones, in this order, up or not, and all others
- * are listed behind. For whoever has counted before and does not count again. -ENODEV: one is not there at all, and the log said which;
- * -ENOMEM.
+ * Number the list as `labels` does ("mlx5_0:1", n of them): these ports are the reported ones, in
+ * this order, up or not, and all others are listed behind. For whoever has counted before and does
+ * not count again. -ENODEV: one is not there at all, and the log said which; -ENOMEM.
  */
 int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n);
 /* Close every context. Objects made in them must be gone. */

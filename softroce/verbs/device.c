@@ -46,9 +46,11 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	device->dev.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->dev.name, sizeof(device->dev.name), "%s", adapter->spec.name);
 	snprintf(device->dev.dev_name, sizeof(device->dev.dev_name), "%s", adapter->spec.name);
-	/* The usual places, where nothing lies: no kernel device is behind this one. But for its PCI function there is a stand-in. */
+	/* The usual places, where nothing lies: no kernel device is behind this one. But for its PCI
+	 * function there is a stand-in. */
 	if (sr_pci_folder(&adapter->spec, device->dev.ibdev_path, sizeof(device->dev.ibdev_path)))
-		snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path), "/sys/class/infiniband/%s", adapter->spec.name);
+		snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path),
+			 "/sys/class/infiniband/%s", adapter->spec.name);
 	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s",
 		 adapter->spec.name);
 	return device;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control page, with RC traffic between two processes: cut ends in "retry exceeded" and port events, heal brings
- * the port back, loss and its like change no byte, a black hole swallows one direction, kill is for good.
+ * The control page, with RC traffic between two processes: cut ends in "retry exceeded" and port
+ * events, heal brings the port back, loss and its like change no byte, a black hole swallows one
+ * direction, kill is for good.
  */
 #include "softroce/control.h"
 #include "softroce/folder.h"
@@ -218,7 +219,8 @@ static void blackhole_passive(int fd)
 	side_open(&side, fd, &fast);
 	side_connect(&side, &fast);
 	side_meet(&side);
-	/* The packets are here, but on a busy machine the NIC, a thread, may not have come to them yet. */
+	/* The packets are here, but on a busy machine the NIC, a thread, may not have come to
+	 * them yet. */
 	for (int ms = 0; ms < 20000 && ((volatile unsigned char *)side.buf)[4095] != 0x5a; ms++)
 		usleep(1000);
 	for (int i = 0; i < 4096; i++)
@@ -255,7 +257,8 @@ static void hostile(int fd)
 
 	side_open(&side, fd, &patient);
 	side_connect(&side, &patient);
-	snprintf(path, sizeof(path), "%s/soft0.%d", sr_folder_path(folder, sizeof(folder)), (int)getpid());
+	snprintf(path, sizeof(path), "%s/soft0.%d", sr_folder_path(folder, sizeof(folder)),
+		 (int)getpid());
 	page = open(path, O_RDWR);
 	CHECK(page >= 0);
 	for (int round = 0; round < 3; round++) {

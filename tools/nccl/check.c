@@ -41,8 +41,9 @@ int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int
 	nccl_log_plugin_warning(plugin, sizeof(plugin));
 	/* The plugin's own words name what to do; general advice is for where there are none. */
 	if (plugin[0] && strcmp(plugin, said))
-		return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; the plugin's last warning: %s", call, gpu->rank,
-				library->nccl.error_string(result), result, said[0] ? "; NCCL says: " : "", said, plugin);
+		return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; the plugin's last warning: %s",
+				call, gpu->rank, library->nccl.error_string(result), result,
+				said[0] ? "; NCCL says: " : "", said, plugin);
 	return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; %s", call, gpu->rank, library->nccl.error_string(result),
 			result, said[0] ? "; NCCL says: " : "", said, advice_of(result));
 }

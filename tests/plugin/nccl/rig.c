@@ -184,7 +184,8 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	setenv("HA_NCCL_VERBS", "soft", 0);
 	setenv("NCCL_DEBUG", "INFO", 0);
 	setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-	setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 0); /* then dlclose unloads the library; test_again.c is about where it does not */
+	/* Then dlclose unloads the library; test_again.c is about where it does not. */
+	setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 0);
 	/* The contract is tested here, not the failover; the software NIC of a loaded machine may stand still for seconds. */
 	setenv("HA_NCCL_HEARTBEAT_MS", "10000", 0);
 	setenv("HA_NCCL_RTO_MS", "40000", 0);
@@ -458,7 +459,7 @@ int rig_count_fds(void)
 
 void rig_shrink_to(int threads, int fds)
 {
-	struct rig_deadline deadline = rig_deadline("threads and descriptors of closed connections");
+	struct rig_deadline deadline = rig_deadline("the end of closed connections");
 
 	while (rig_count_threads(threads) > threads || rig_count_fds() > fds)
 		rig_pause(&deadline);

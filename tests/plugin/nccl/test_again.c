@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A communicator after the last one. NCCL 2.27 to 2.30 (interfaces v10 to v12) close the plugin with the last communicator, forget its
- * name, and for the next one open "libnccl-net.so" whatever NCCL_NET_PLUGIN says; without such a file they go on over sockets. The
- * plugin is found under that name, unless LD_LIBRARY_PATH has another file of that name, which it leaves alone.
+ * A communicator after the last one. NCCL 2.27 to 2.30 (interfaces v10 to v12) close the plugin
+ * with the last communicator, forget its name, and for the next one open "libnccl-net.so" whatever
+ * NCCL_NET_PLUGIN says; without such a file they go on over sockets. The plugin is found under that
+ * name, unless LD_LIBRARY_PATH has another file of that name, which it leaves alone.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -69,7 +70,8 @@ static void another_is_left_alone(void)
 	char file[64];
 
 	life(rig_plugin_path());
-	CHECK(!dlopen(DEFAULT_NAME, RTLD_NOW | RTLD_NOLOAD), "the other " DEFAULT_NAME " was opened, or hidden");
+	CHECK(!dlopen(DEFAULT_NAME, RTLD_NOW | RTLD_NOLOAD),
+	      "the other " DEFAULT_NAME " was opened, or hidden");
 	CHECK(rig_logged("NCCL_NET_PLUGIN_REF_COUNT=1"), "no word about what keeps the plugin");
 	snprintf(file, sizeof(file), "%s/" DEFAULT_NAME, getenv("RIG_FOLDER"));
 	unlink(file);

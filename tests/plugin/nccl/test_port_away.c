@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port is away when the first of new communicators begins, after the last one has been finalized. NCCL counts its devices once while the
- * plugin is loaded (v11 and later, NCCL_NET_PLUGIN_REF_COUNT=1): their numbers, and those of fused ones, still mean the same, and what
- * begins on the port that is away goes over the other.
+ * A port is away when the first of new communicators begins, after the last one has been finalized.
+ * NCCL counts its devices once while the plugin is loaded (v11 and later,
+ * NCCL_NET_PLUGIN_REF_COUNT=1): their numbers, and those of fused ones, still mean the same, and
+ * what begins on the port that is away goes over the other.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -12,10 +13,14 @@
 #include "plugin/nccl/abi/net_v12.h"
 
 /* The kernel says a moment later that a link is up. */
-#define UP(link) "ip link set " link " up && until ip -o link show " link " | grep -q 'state UP'; do sleep 0.01; done"
-#define NETWORK "ip link set lo up && ip link add ha_a type veth peer name ha_a1 && ip link add ha_b type veth peer name ha_b1 && " \
-		"ip addr add 10.78.1.1/24 dev ha_a && ip addr add 10.78.2.1/24 dev ha_b && " \
-		"ip link set ha_a1 up && ip link set ha_b1 up && " UP("ha_a") " && " UP("ha_b")
+#define UP(link)                                                 \
+	"ip link set " link " up && until ip -o link show " link \
+	" | grep -q 'state UP'; do sleep 0.01; done"
+#define NETWORK                                                                                \
+	"ip link set lo up && ip link add ha_a type veth peer name ha_a1 && ip link add ha_b " \
+	"type veth peer name ha_b1 && "                                                        \
+	"ip addr add 10.78.1.1/24 dev ha_a && ip addr add 10.78.2.1/24 dev ha_b && "           \
+	"ip link set ha_a1 up && ip link set ha_b1 up && " UP("ha_a") " && " UP("ha_b")
 
 static struct rig rig;
 
@@ -25,7 +30,8 @@ static void named(int dev, const char *name)
 	const ncclNet_v12_t *table = rig.plugin.table;
 	ncclNetProperties_v12_t p;
 
-	CHECK(table->getProperties(dev, &p) == ncclSuccess, "there is no device %d: %s", dev, rig_last_log());
+	CHECK(table->getProperties(dev, &p) == ncclSuccess, "there is no device %d: %s", dev,
+	      rig_last_log());
 	CHECK(!strcmp(p.name, name), "device %d is %s, not %s", dev, p.name, name);
 }
 

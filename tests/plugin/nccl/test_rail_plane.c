@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From v12 on: the rail and the plane that NCCL_IB_HCA names for a port are its properties; those of a fused device follow from them. */
+/* From v12 on: the rail and the plane that NCCL_IB_HCA names for a port are its properties;
+ * those of a fused device follow from them. */
 #include "tests/plugin/nccl/rig.h"
 
 #include "plugin/nccl/abi/net_v12.h"
@@ -79,7 +80,8 @@ static void too_large(void)
 int main(int argc, char **argv)
 {
 	setenv("SOFTROCE_DEVICES", "127.1.0.0/16,127.2.0.0/16,127.3.0.0/16,127.4.0.0/16", 1);
-	setenv("NCCL_NET_PLUGIN_REF_COUNT", "0", 1); /* each life counts the ports that its list leaves */
+	setenv("NCCL_NET_PLUGIN_REF_COUNT", "0",
+	       1); /* each life counts the ports that its list leaves */
 	rig_prepare(&rig, argc, argv);
 	rig_load(&rig, rig_plugin_path());
 	ports();

@@ -104,8 +104,8 @@ int main(int argc, char **argv)
 	threads = rig_count_threads(1);
 	cycle(&rig, true); /* what stays for good (locale, resolver, allocator) is there now */
 	fds = rig_count_fds();
-	if (rig.version < 11)
-		threads = rig_count_threads(1); /* no finalize: the context stays, and the library with it */
+	if (rig.version < 11) /* no finalize: the context stays, and the library with it */
+		threads = rig_count_threads(1);
 	for (int i = 0; i < CYCLES; i++)
 		cycle(&rig, i % 10 == 0);
 	if (rig.version < 11)

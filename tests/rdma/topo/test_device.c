@@ -254,7 +254,7 @@ static void a_software_nic_beside_softcuda(const char *runtime)
 	dlclose(library);
 }
 
-/* rxe on NICs of this machine: NCCL is told where those sit. Its own folders say nothing of a PCI function. */
+/* rxe on NICs of this machine: NCCL is told where those sit. Its own folders say nothing of it. */
 static void kernel_software_nics(void)
 {
 	machine_begin();
@@ -263,7 +263,8 @@ static void kernel_software_nics(void)
 	nic("rxe2", NULL, 0, 0, fake_roce_port("10.0.2.1"));
 	nic("rxe3", NULL, 0, 0, fake_roce_port("10.0.3.1"));
 	tree_file(&tree, "/sys/class/infiniband/rxe0/parent", "rail0\n");
-	tree_link(&tree, "/sys/class/net/rail0/device", "/sys/devices/pci0000:00/0000:00:05.0/virtio2");
+	tree_link(&tree, "/sys/class/net/rail0/device",
+		  "/sys/devices/pci0000:00/0000:00:05.0/virtio2");
 	tree_file(&tree, "/sys/class/infiniband/rxe1/parent", "eth1\n");
 	tree_link(&tree, "/sys/class/net/eth1/device", "/sys/devices/pci0000:00/0000:00:06.1");
 	tree_file(&tree, "/sys/class/infiniband/rxe2/parent", "veth0\n");
@@ -286,18 +287,21 @@ static void kernel_software_nics(void)
 /* NICs in user space: their library keeps folders for them that look as those in sysfs do. */
 static void user_space_software_nics(void)
 {
+	static const char *const names[] = { "soft0", "soft1", "soft2" };
 	static char folder[3][128];
 
 	machine_begin();
 	for (int i = 0; i < 3; i++) {
-		char link[512];
+		char path[64], link[512];
 
-		snprintf(link, sizeof(link), "/nics/pci/ffff:%02x:00.%x/infiniband/soft%d/device", 1 + i / 2, i % 2, i);
-		snprintf(folder[i], sizeof(folder[i]), "%s%.*s", tree.root, (int)(strrchr(link, '/') - link), link);
+		snprintf(path, sizeof(path), "/nics/pci/ffff:%02x:00.%x/infiniband/%s", 1 + i / 2,
+			 i % 2, names[i]);
+		snprintf(link, sizeof(link), "%s/device", path);
 		tree_file(&tree, link, "");
+		snprintf(folder[i], sizeof(folder[i]), "%s%s", tree.root, path);
 		snprintf(link, sizeof(link), "%s/device", folder[i]);
 		CHECK(!unlink(link) && !symlink("../..", link));
-		nic(i == 0 ? "soft0" : i == 1 ? "soft1" : "soft2", NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
+		nic(names[i], NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
 	}
 	discover(3);
 	CHECK(strstr(topo.devices[0].card_path, "/nics/pci/ffff:01:00.0"));
@@ -312,17 +316,20 @@ static void user_space_software_nics(void)
 	machine_end();
 }
 
-/* Whoever has counted before keeps its numbers: a port that is down has the one that it had, and one that has come since is behind. */
+/* Whoever has counted before keeps its numbers: a port that is down has the one that it had, and one
+ * that has come since is behind. */
 static void numbers_of_before(void)
 {
-	static const char *const before[] = { "mlx5_0:1", "mlx5_1:1", "mlx5_2:1" }, *const gone[] = { "mlx5_0:1", "mlx5_7:1" };
+	static const char *const before[] = { "mlx5_0:1", "mlx5_1:1", "mlx5_2:1" };
+	static const char *const gone[] = { "mlx5_0:1", "mlx5_7:1" };
 	static const char *const names[] = { "mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3" };
 
 	machine_begin();
 	nic("mlx5_3", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.3.1"));
 	nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0, fake_roce_port("10.0.2.1"));
 	nic("mlx5_1", SWITCH "/0000:3c:02.0/0000:3f:00.1", 0, 0, fake_roce_port("10.0.1.1"));
-	nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"))->ports[0].state = IBV_PORT_DOWN;
+	nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"));
+	devices[3].ports[0].state = IBV_PORT_DOWN;
 	discover(3);
 	CHECK_INT(ha_topo_number(&topo, gone, 2), -ENODEV);
 	CHECK(lines_contain("mlx5_7:1 is gone, and NCCL counts on it as device 1"));

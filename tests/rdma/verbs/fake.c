@@ -42,7 +42,8 @@ static int fake_list(const struct ha_verbs_ops *v, struct ibv_device ***list, in
 	for (int i = 0; i < f->n; i++) {
 		snprintf(f->made[i].name, sizeof(f->made[i].name), "%s", f->devices[i].name);
 		if (f->devices[i].folder)
-			snprintf(f->made[i].ibdev_path, sizeof(f->made[i].ibdev_path), "%s", f->devices[i].folder);
+			snprintf(f->made[i].ibdev_path, sizeof(f->made[i].ibdev_path), "%s",
+				 f->devices[i].folder);
 		(*list)[i] = &f->made[i];
 	}
 	*n = f->n;
