@@ -18,11 +18,13 @@ python3 - "$TMP/bench.json" <<'PY' || { echo "FAIL: its file"; exit 1; }
 import json, statistics, sys
 bench = json.load(open(sys.argv[1]))
 sizes = bench["parts"]["sizes"]
-assert bench["rounds"] == 5 and len(sizes) == 5, bench
+assert bench["rounds"] == 5 and bench["jobs"] == 2 and len(sizes) == 5, bench
 for one in sizes.values():
-    rounds = one["rounds"]
-    assert all(len(side) == 5 and min(side) > 0 for side in rounds["time_us"] + rounds["p50_us"] + rounds["cpu_us"]), rounds
-    ratios = [b / a for a, b in zip(*rounds["p50_us"])]
+    assert [job["first"] for job in one["jobs"]] == ["hawser", "ib"], one
+    for job in one["jobs"]:
+        for key in ("p50_us", "cpu_us"):
+            assert len(job[key]) == 5 and all(min(pair) > 0 for pair in job[key]), job
+    ratios = [statistics.median(ib / hawser for hawser, ib in job["p50_us"]) for job in one["jobs"]]
     assert abs(one["ratio_p50"] - statistics.median(ratios)) < 1e-9, one
 PY
 grep -q 'ratio of times, geometric mean over the sizes' "$TMP/out" || { echo "FAIL: no closing line"; exit 1; }
