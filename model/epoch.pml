@@ -420,7 +420,7 @@ init {
 		}
 		run limit(S); run limit(R);
 #if CLOSE
-		run farewell();
+		run send_bye();
 #endif
 		run fault()
 	}

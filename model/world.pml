@@ -279,7 +279,7 @@ inline bye(x) {
 }
 #define IS_DOWN(x, r) (st[X(x, r)] == DOWN)
 #define ALL_DOWN(x) ALL_RAILS_OF(IS_DOWN, x)
-proctype farewell() {
+proctype send_bye() {
 end:
 	do
 	:: d_step { !GONE(S) && released == EVERY -> bye(S) }
