@@ -285,7 +285,8 @@ static void dial(struct ina_port *p)
 
 bool ina_port_up(struct ina_port *p)
 {
-	if (ina_port_linked(p))
+	/* Linked and away: the thread that sets the client up is just through, and no queue sends yet. */
+	if (ina_port_linked(p) && !atomic_load_explicit(&p->away, memory_order_acquire))
 		return true;
 	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
 		return false;

@@ -111,7 +111,8 @@ int main(int argc, char **argv)
 	if (rig.version < 11)
 		rig_shrink_to(threads, fds);
 	left = rig_count_threads(threads);
-	CHECK(left == threads, "%d threads, %d before", left, threads);
+	/* fewer: a thread that connected queue pairs was still there when they were counted */
+	CHECK(left <= threads, "%d threads, %d before", left, threads);
 	CHECK(rig_count_fds() <= fds, "%d descriptors, %d before", rig_count_fds(), fds);
 	loaded_twice(&rig);
 	snprintf(copy, sizeof(copy), "%s.copy.%d", rig_plugin_path(), getpid());
