@@ -39,11 +39,11 @@ static uint64_t now_of(const struct ha_bundle *b)
 
 void ha_adaptive_join(struct ha_bundle *b)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 
-	if (!b->is_send || b->ctx->config.policy != HA_POLICY_ADAPTIVE || !b->moves)
+	if (!b->is_send || b->ctx->config.policy != HA_POLICY_ADAPTIVE || !b->balance.moves)
 		return;
-	for (unsigned i = 0; i < b->ndata; i++) {
+	for (unsigned i = 0; i < b->balance.ndata; i++) {
 		int mbps = b->rail[i].dev->topo->speed_mbps;
 
 		/* What the port says, until an eighth of a millisecond has been measured. */
@@ -63,9 +63,9 @@ static unsigned devices_up(const struct ha_bundle *b)
 {
 	unsigned mask = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
 		if (b->active >> i & 1)
-			mask |= 1u << b->lead[i];
+			mask |= 1u << b->balance.lead[i];
 	return mask;
 }
 
@@ -95,7 +95,7 @@ static unsigned untried(const struct ha_adaptive *a, unsigned used)
 /* Each device soon after a change, then more and more rarely. */
 static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	uint64_t took = a->trial.stage == HA_TRIAL_NONE ? 0 : now - a->trial.begun, rest;
 
 	a->trial.stage = HA_TRIAL_NONE;
@@ -121,7 +121,7 @@ static bool enough(const struct ha_seen *seen, const struct ha_pace *p, unsigned
 /* Other devices are up, or what was kept is slower now: what was left out may be of use again. */
 static void reconsider(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	bool known = a->trial.stage == HA_TRIAL_NONE && enough(&a->seen, &a->all, 1);
 	bool worse = a->left_out && known && ha_pace_rate(&a->all, now) < a->kept / 4 * 3;
 
@@ -160,7 +160,7 @@ static unsigned mainstay(const uint64_t *rate, unsigned used)
 /* The next device in turn, the last first. */
 static void begin_trial(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	unsigned used = up & ~(unsigned)a->left_out, others = used ? untried(a, used) : 0, earlier;
 
 	if (!others && used)
@@ -180,7 +180,7 @@ static void begin_trial(struct ha_bundle *b, const uint64_t *rate, unsigned up, 
 
 static void judge_trial(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	uint64_t rate = ha_pace_rate(&a->trial.pace, now);
 	unsigned bit = 1u << a->trial.device;
 	bool better = rate > a->trial.before + a->trial.before / GAIN;
@@ -208,7 +208,7 @@ static bool hopeless(const struct ha_adaptive *a, uint64_t now)
 /* The devices that this message goes over. */
 static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	unsigned mask, bit;
 
 	reconsider(b, now);
@@ -266,54 +266,54 @@ static void take_parts(struct ha_bundle *b, const uint64_t *part, unsigned best)
 	uint64_t most = 0;
 	unsigned scale = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
 		most = part[i] > most ? part[i] : most;
 	while (most >> scale > UINT32_MAX)
 		scale++;
-	for (unsigned i = 0; i < b->ndata; i++)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
 		small[i] = (uint32_t)(part[i] >> scale);
-	ha_share_out(small, b->ndata, share);
-	for (unsigned i = 0; i < b->ndata; i++) {
-		b->share[i] = share[b->lead[i]];
-		b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
+	ha_share_out(small, b->balance.ndata, share);
+	for (unsigned i = 0; i < b->balance.ndata; i++) {
+		b->balance.share[i] = share[b->balance.lead[i]];
+		b->balance.weight[i] = b->active >> i & 1 ? b->balance.share[i] : 0;
 	}
-	for (unsigned i = b->ndata; i-- > 0;)
-		if (b->active >> i & 1 && b->lead[i] == best)
-			b->first = (uint8_t)i;
+	for (unsigned i = b->balance.ndata; i-- > 0;)
+		if (b->active >> i & 1 && b->balance.lead[i] == best)
+			b->balance.first = (uint8_t)i;
 }
 
 void ha_adaptive_cut(struct ha_send *s, uint64_t size)
 {
 	struct ha_bundle *b = &s->b;
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	uint64_t now = now_of(b), rate[HA_MAX_RAILS], out[HA_MAX_RAILS], part[HA_MAX_RAILS];
 	unsigned up = devices_up(b), mask;
 
 	if (!up || !size)
 		return;
-	for (unsigned i = 0; i < b->ndata; i++) {
+	for (unsigned i = 0; i < b->balance.ndata; i++) {
 		rate[i] = ha_pace_rate(&a->pace[i], now);
 		out[i] = HA_MUTATION(FORGET_OUT) ? 0 : a->pace[i].out;
 	}
 	mask = choose(b, rate, up, now);
-	ha_pace_parts(rate, out, mask, b->ndata, size, part);
+	ha_pace_parts(rate, out, mask, b->balance.ndata, size, part);
 	rest_and_probe(a, rate, mask, size, now, part);
 	take_parts(b, part, fastest(rate, mask));
 }
 
 void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 {
-	struct ha_adaptive *a = &s->b.adaptive;
+	struct ha_adaptive *a = &s->b.balance.adaptive;
 	uint64_t now = now_of(&s->b);
 
 	for (unsigned left = slot->mask; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		uint64_t bytes = ha_policy_stripe_bytes(slot, i);
 
-		if (i >= s->b.ndata)
+		if (i >= s->b.balance.ndata)
 			continue;
 		a->out[i] += bytes;
-		ha_pace_posted(&a->pace[s->b.lead[i]], bytes, now);
+		ha_pace_posted(&a->pace[s->b.balance.lead[i]], bytes, now);
 		ha_pace_posted(&a->all, bytes, now);
 		ha_pace_posted(&a->trial.pace, bytes, now);
 	}
@@ -339,13 +339,13 @@ static void note(struct ha_seen *seen, uint64_t bytes)
 
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
 {
-	struct ha_adaptive *a = &s->b.adaptive;
+	struct ha_adaptive *a = &s->b.balance.adaptive;
 	uint64_t now = now_of(&s->b), bytes = ha_policy_stripe_bytes(slot, stripe);
 
 	if (!a->on || a->out[stripe] < bytes)
 		return; /* of a life that is over */
 	a->out[stripe] -= bytes;
-	ha_pace_done(&a->pace[s->b.lead[stripe]], bytes, now);
+	ha_pace_done(&a->pace[s->b.balance.lead[stripe]], bytes, now);
 	if (a->trial.stage == HA_TRIAL_NONE && !stalled(a, now)) {
 		ha_pace_done(&a->all, bytes, now);
 		note(&a->seen, bytes);
@@ -359,13 +359,13 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 
 void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r)
 {
-	struct ha_adaptive *a = &b->adaptive;
+	struct ha_adaptive *a = &b->balance.adaptive;
 	uint64_t lost = a->out[r->index];
 
-	if (!a->on || r->index >= b->ndata)
+	if (!a->on || r->index >= b->balance.ndata)
 		return;
 	a->out[r->index] = 0;
-	ha_pace_lost(&a->pace[b->lead[r->index]], lost);
+	ha_pace_lost(&a->pace[b->balance.lead[r->index]], lost);
 	ha_pace_lost(&a->all, lost);
 	ha_pace_lost(&a->trial.pace, lost);
 }

@@ -64,8 +64,8 @@ static unsigned second_device(const struct ha_bundle *b)
 {
 	unsigned devices = 0, second = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
-		if (b->lead[i] == i && ++devices == 2)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		if (b->balance.lead[i] == i && ++devices == 2)
 			second = i;
 	return devices == 2 ? second : 0;
 }
@@ -73,7 +73,7 @@ static unsigned second_device(const struct ha_bundle *b)
 void ha_advice_join(struct ha_bundle *b)
 {
 	struct ha_advice *a = &b->ctx->advice;
-	struct ha_advised *d = &b->advised;
+	struct ha_advised *d = &b->balance.advised;
 	unsigned second = second_device(b);
 	const struct ha_rail *sout = &b->rail[0], *sup = &b->rail[second];
 
@@ -87,9 +87,9 @@ void ha_advice_join(struct ha_bundle *b)
 		HA_INFO(b->name, "no agent can advise it: its rails have no IPv4 addresses");
 		return;
 	}
-	memcpy(d->without, b->share, sizeof(d->without));
-	for (unsigned i = 0; i < b->ndata; i++)
-		if (b->lead[i] == second)
+	memcpy(d->without, b->balance.share, sizeof(d->without));
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		if (b->balance.lead[i] == second)
 			d->sup |= (uint8_t)(1u << i);
 	d->hint = d->told = HA_HINT_NONE;
 	d->on = true;
@@ -106,16 +106,16 @@ void ha_advice_leave(struct ha_bundle *b)
 {
 	struct ha_advice *a = &b->ctx->advice;
 
-	if (!b->advised.on || a->borrowed || !b->advised.flow.list)
+	if (!b->balance.advised.on || a->borrowed || !b->balance.advised.flow.list)
 		return;
-	ha_agent_remove(&a->client, &b->advised.flow);
+	ha_agent_remove(&a->client, &b->balance.advised.flow);
 	a->flows--;
 }
 
 /* What is wrong with the agent as a whole is told once, not by each connection. */
 static void tell_hint(struct ha_bundle *b, enum ha_hint hint)
 {
-	struct ha_advised *d = &b->advised;
+	struct ha_advised *d = &b->balance.advised;
 	bool agent_gone = !atomic_load_explicit(&b->ctx->advice.hints.shm, memory_order_relaxed);
 
 	if (hint == d->told || (hint == HA_HINT_NONE && agent_gone))
@@ -130,11 +130,11 @@ static void tell_hint(struct ha_bundle *b, enum ha_hint hint)
 void ha_advice_follow(struct ha_send *s, enum ha_hint hint, uint32_t sup_bw)
 {
 	struct ha_bundle *b = &s->b;
-	struct ha_advised *d = &b->advised;
+	struct ha_advised *d = &b->balance.advised;
 	uint16_t share[HA_MAX_RAILS];
 
 	memcpy(share, d->without, sizeof(share));
-	for (unsigned i = 0; hint == HA_HINT_OK && i < b->ndata; i++)
+	for (unsigned i = 0; hint == HA_HINT_OK && i < b->balance.ndata; i++)
 		share[i] = (uint16_t)(d->sup >> i & 1 ? sup_bw : HA_SHARE_ALL - sup_bw);
 	d->hint = (uint8_t)hint;
 	d->sup_bw = sup_bw;

@@ -17,41 +17,41 @@
 
 uint32_t ha_gate_bytes(const struct ha_bundle *b)
 {
-	return b->gate.bytes ? b->gate.bytes : HA_GATE_FIRST;
+	return b->balance.gate.bytes ? b->balance.gate.bytes : HA_GATE_FIRST;
 }
 
 void ha_gate_join(struct ha_bundle *b, bool several_devices)
 {
-	b->gate.on = b->is_send && several_devices;
+	b->balance.gate.on = b->is_send && several_devices;
 	ha_gate_arm(b);
 }
 
 void ha_gate_arm(struct ha_bundle *b)
 {
-	if (!b->gate.on || b->stripe_min == UINT64_MAX)
+	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX)
 		return;
-	b->gate.wanted = ARMED;
-	b->gate.tries = TRIES;
+	b->balance.gate.wanted = ARMED;
+	b->balance.gate.tries = TRIES;
 	ha_gate_apply(b);
 }
 
 /* Whose turn it is must be asked for each message; so must those that are to be measured. */
 void ha_gate_apply(struct ha_bundle *b)
 {
-	if (b->stripe_min != UINT64_MAX)
-		b->stripe_min = b->turns || b->gate.wanted ? 0 : ha_gate_bytes(b);
+	if (b->balance.stripe_min != UINT64_MAX)
+		b->balance.stripe_min = b->balance.turns || b->balance.gate.wanted ? 0 : ha_gate_bytes(b);
 }
 
 static void disarm(struct ha_bundle *b)
 {
-	b->gate.wanted = 0;
+	b->balance.gate.wanted = 0;
 	ha_gate_apply(b);
 }
 
 /* Is this one of the messages that are measured? */
 static bool turn_has_come(struct ha_bundle *b)
 {
-	struct ha_gate *g = &b->gate;
+	struct ha_gate *g = &b->balance.gate;
 
 	if (g->probe_out || g->data_out)
 		return false;
@@ -72,15 +72,15 @@ static bool turn_has_come(struct ha_bundle *b)
 /* What is out already would be measured too. Of those that are free, the next after the one that was measured last. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask)
 {
-	unsigned earlier = mask & ((2u << b->gate.rail) - 1), order[] = { mask & ~earlier, earlier };
+	unsigned earlier = mask & ((2u << b->balance.gate.rail) - 1), order[] = { mask & ~earlier, earlier };
 
-	if (!b->gate.on || b->stripe_min == UINT64_MAX || !turn_has_come(b))
+	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX || !turn_has_come(b))
 		return -1;
 	for (unsigned k = 0; k < 2; k++)
 		for (unsigned left = order[k]; left; left &= left - 1) {
 			const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
 
-			if (r->index < b->ndata && r->sq_posted == r->sq_retired)
+			if (r->index < b->balance.ndata && r->sq_posted == r->sq_retired)
 				return r->index;
 		}
 	return -1;
@@ -88,7 +88,7 @@ int ha_gate_choose(struct ha_bundle *b, unsigned mask)
 
 int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length)
 {
-	struct ha_gate *g = &b->gate;
+	struct ha_gate *g = &b->balance.gate;
 	int err;
 
 	g->at = ha_clock_now(b->ctx->clock);
@@ -122,14 +122,14 @@ static uint64_t rate_of(const struct ha_gate_path *p, const struct ha_gate_sampl
 /* The rate of the rail for small messages, and the longest way of those that share. */
 static void open_or_close(struct ha_bundle *b)
 {
-	struct ha_gate *g = &b->gate;
-	const struct ha_gate_path *first = &g->path[b->lead[b->first]];
+	struct ha_gate *g = &b->balance.gate;
+	const struct ha_gate_path *first = &g->path[b->balance.lead[b->balance.first]];
 	uint64_t rate = rate_of(first, &first->fastest), rtt = 0, bytes;
 	uint32_t now = ha_gate_bytes(b);
 
-	for (unsigned i = 0; i < b->ndata; i++)
-		if (b->active >> i & 1 && b->weight[i] && g->path[b->lead[i]].rtt_ns > rtt)
-			rtt = g->path[b->lead[i]].rtt_ns;
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		if (b->active >> i & 1 && b->balance.weight[i] && g->path[b->balance.lead[i]].rtt_ns > rtt)
+			rtt = g->path[b->balance.lead[i]].rtt_ns;
 	if (!rate || !rtt || g->known < FIRST)
 		return;
 	if (rtt > HA_GATE_FAR_NS)
@@ -155,8 +155,8 @@ static void turn_page(struct ha_gate_path *p)
 
 void ha_gate_probed(struct ha_bundle *b, unsigned rail)
 {
-	struct ha_gate *g = &b->gate;
-	struct ha_gate_path *p = &g->path[b->lead[rail]];
+	struct ha_gate *g = &b->balance.gate;
+	struct ha_gate_path *p = &g->path[b->balance.lead[rail]];
 	uint64_t took;
 
 	if (!g->probe_out || rail != g->rail)
@@ -172,8 +172,8 @@ void ha_gate_probed(struct ha_bundle *b, unsigned rail)
 
 void ha_gate_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
 {
-	struct ha_gate *g = &b->gate;
-	struct ha_gate_path *p = &g->path[b->lead[g->rail]];
+	struct ha_gate *g = &b->balance.gate;
+	struct ha_gate_path *p = &g->path[b->balance.lead[g->rail]];
 	struct ha_gate_sample sample;
 
 	if (!g->data_out || g->probe_out || stripe != g->rail || entry != g->entry)
@@ -192,6 +192,6 @@ void ha_gate_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
 
 void ha_gate_forget(struct ha_bundle *b)
 {
-	if (!(b->active >> b->gate.rail & 1))
-		b->gate.probe_out = b->gate.data_out = false;
+	if (!(b->active >> b->balance.gate.rail & 1))
+		b->balance.gate.probe_out = b->balance.gate.data_out = false;
 }

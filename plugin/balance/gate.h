@@ -9,7 +9,7 @@
  * data's then the rate; the shortest and the fastest of the last few count, because whatever disturbs a measurement makes it
  * longer.
  *
- * One large message in 32 is measured. Small ones go past without a look (one compare with ha_bundle.stripe_min); for their sake the
+ * One large message in 32 is measured. Small ones go past without a look (one compare with ha_balance.stripe_min); for their sake the
  * driver opens the gate for some messages with each heartbeat. Where nobody shares (one rail, policy `primary`) nothing is measured.
  *
  * The owner's, inside the bundle; ha_gate_arm and ha_gate_forget also the driver's, with the bundle taken.

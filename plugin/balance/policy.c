@@ -5,21 +5,21 @@ void ha_policy_update(struct ha_bundle *b)
 {
 	unsigned weighted = 0;
 
-	b->first = b->active ? (uint8_t)__builtin_ctz(b->active) : 0;
-	b->polled = 0;
+	b->balance.first = b->active ? (uint8_t)__builtin_ctz(b->active) : 0;
+	b->poll.rails = 0;
 	for (unsigned i = 0; i < b->nrails; i++) {
 		if (!(b->active >> i & 1))
 			continue;
 		/* What moves may have had weight a moment ago, and may have some for the next message. */
-		if (b->weight[i] || (b->moves && i < b->ndata)) {
+		if (b->balance.weight[i] || (b->balance.moves && i < b->balance.ndata)) {
 			weighted++;
-			b->polled |= (uint8_t)(1u << i);
+			b->poll.rails |= (uint8_t)(1u << i);
 		}
-		if (b->weight[i] > b->weight[b->first])
-			b->first = (uint8_t)i;
+		if (b->balance.weight[i] > b->balance.weight[b->balance.first])
+			b->balance.first = (uint8_t)i;
 	}
-	b->polled |= b->active & (uint8_t)(1u << b->first);
-	b->stripe_min = weighted > 1 ? 0 : UINT64_MAX;
+	b->poll.rails |= b->active & (uint8_t)(1u << b->balance.first);
+	b->balance.stripe_min = weighted > 1 ? 0 : UINT64_MAX;
 	ha_gate_forget(b);
 	ha_gate_apply(b);
 }
@@ -36,14 +36,14 @@ bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
 
 void ha_policy_turns(struct ha_bundle *b)
 {
-	b->turns = false;
+	b->balance.turns = false;
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
 		unsigned lead = 0;
 
-		while (lead < i && (i >= b->ndata || b->rail[lead].dev != b->rail[i].dev))
+		while (lead < i && (i >= b->balance.ndata || b->rail[lead].dev != b->rail[i].dev))
 			lead++;
-		b->lead[i] = (uint8_t)lead;
-		b->turns |= lead < i;
+		b->balance.lead[i] = (uint8_t)lead;
+		b->balance.turns |= lead < i;
 	}
 }
 
@@ -56,7 +56,7 @@ static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t id
 		unsigned group = 0;
 
 		for (unsigned i = lead; i < b->nrails; i++)
-			group |= b->lead[i] == lead ? mask & 1u << i : 0;
+			group |= b->balance.lead[i] == lead ? mask & 1u << i : 0;
 		if (!group)
 			continue;
 		for (unsigned skip = (unsigned)(idx % (unsigned)__builtin_popcount(group)); skip; skip--)
@@ -70,9 +70,9 @@ static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t id
 static unsigned heaviest(const struct ha_bundle *b, unsigned mask)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (mask >> i & 1 && b->lead[i] == b->lead[b->first])
+		if (mask >> i & 1 && b->balance.lead[i] == b->balance.lead[b->balance.first])
 			return 1u << i;
-	return 1u << b->first;
+	return 1u << b->balance.first;
 }
 
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
@@ -80,18 +80,18 @@ unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 	unsigned mask = 0;
 	struct ha_range range;
 
-	if (size < b->stripe_min)
-		return 1u << b->first;
+	if (size < b->balance.stripe_min)
+		return 1u << b->balance.first;
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->weight[i])
+		if (b->active >> i & 1 && b->balance.weight[i])
 			mask |= 1u << i;
-	if (b->turns)
+	if (b->balance.turns)
 		mask = take_turns(b, mask, idx);
 	if (size < ha_gate_bytes(b))
 		return heaviest(b, mask);
 	/* A share that rounds to nothing would be an empty write: leave that rail out. */
 	for (unsigned i = 0; i < b->nrails; i++) {
-		range = mask >> i & 1 ? ha_policy_range(b->weight, mask, i, size) : (struct ha_range){ 0, 1 };
+		range = mask >> i & 1 ? ha_policy_range(b->balance.weight, mask, i, size) : (struct ha_range){ 0, 1 };
 		if (!range.length)
 			mask &= ~(1u << i);
 	}

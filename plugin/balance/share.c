@@ -54,12 +54,12 @@ static void share_devices(struct ha_bundle *b, const uint32_t *part)
 	uint16_t share[HA_MAX_RAILS];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
-		n += b->lead[i] == i;
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		n += b->balance.lead[i] == i;
 	ha_share_out(part, n, share);
 	n = 0;
-	for (unsigned i = 0; i < b->ndata; i++)
-		b->share[i] = b->lead[i] == i ? share[n++] : b->share[b->lead[i]];
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		b->balance.share[i] = b->balance.lead[i] == i ? share[n++] : b->balance.share[b->balance.lead[i]];
 }
 
 static void by_speed(struct ha_bundle *b)
@@ -67,8 +67,8 @@ static void by_speed(struct ha_bundle *b)
 	uint32_t speed[HA_MAX_RAILS] = { 0 };
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
-		if (b->lead[i] == i)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		if (b->balance.lead[i] == i)
 			speed[n++] = b->rail[i].dev->topo->speed_mbps > 0 ? (uint32_t)b->rail[i].dev->topo->speed_mbps : 0;
 	share_devices(b, speed);
 }
@@ -79,8 +79,8 @@ static bool by_weights(struct ha_bundle *b, const struct ha_weights *weights)
 	uint32_t part[HA_MAX_RAILS] = { 0 }, all = 0;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < b->ndata; i++)
-		n += b->lead[i] == i;
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		n += b->balance.lead[i] == i;
 	for (unsigned i = 0; i < n && i < weights->n; i++)
 		all += part[i] = weights->of[i];
 	if (all)
@@ -100,7 +100,7 @@ void ha_share_rails(struct ha_bundle *b)
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
-	b->moves = !ha_policy_one_device(b, (1u << b->ndata) - 1) && (ha_share_advised(ctx) || policy == HA_POLICY_ADAPTIVE);
+	b->balance.moves = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1) && (ha_share_advised(ctx) || policy == HA_POLICY_ADAPTIVE);
 	if (ctx->mpib.on && (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
 		uint32_t part[2];
 
@@ -119,7 +119,7 @@ void ha_share_rails(struct ha_bundle *b)
 static bool any_weight(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->weight[i])
+		if (b->active >> i & 1 && b->balance.weight[i])
 			return true;
 	return false;
 }
@@ -128,22 +128,22 @@ void ha_share_roles(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!(b->active >> i & 1))
-			b->weight[i] = 0;
+			b->balance.weight[i] = 0;
 	/* Nobody is left who carries data: all those that should, else the first that can. */
 	if (!any_weight(b))
-		for (unsigned i = 0; i < b->ndata; i++)
-			b->weight[i] = b->active >> i & 1 ? b->share[i] : 0;
+		for (unsigned i = 0; i < b->balance.ndata; i++)
+			b->balance.weight[i] = b->active >> i & 1 ? b->balance.share[i] : 0;
 	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
 		if (b->active >> i & 1)
-			b->weight[i] = 1024;
+			b->balance.weight[i] = 1024;
 	ha_policy_update(b);
 }
 
 void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS])
 {
-	for (unsigned i = 0; i < b->ndata; i++) {
-		b->share[i] = share[i];
-		b->weight[i] = b->active >> i & 1 ? share[i] : 0;
+	for (unsigned i = 0; i < b->balance.ndata; i++) {
+		b->balance.share[i] = share[i];
+		b->balance.weight[i] = b->active >> i & 1 ? share[i] : 0;
 	}
 	ha_share_roles(b);
 }

@@ -26,7 +26,7 @@ int ha_weights_parse(const char *text, struct ha_weights *weights);
 /* Shares in the proportion of `part`. All parts 0: equal shares. */
 void ha_share_out(const uint32_t *part, unsigned n, uint16_t *share);
 
-/* Fills b->share of its data rails, and says in b->moves whether they may change. */
+/* Fills balance.share of its data rails, and says in balance.moves whether they may change. */
 void ha_share_rails(struct ha_bundle *b);
 /* From now on. Owner (inside) or driver (bundle taken); for data rails on several devices. */
 void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS]);

@@ -63,7 +63,7 @@ static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 
 int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	unsigned slot = k->mail.out % HA_MAILS;
 	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
 	int err;
@@ -92,7 +92,7 @@ bool ha_mail_waiting(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_MAILS; n++)
-			if (number_of(&board->mail[i][n]) > b->ctl[i].mail.in)
+			if (number_of(&board->mail[i][n]) > b->failover.ctl[i].mail.in)
 				return true;
 	return false;
 }
@@ -112,7 +112,7 @@ static bool copy_mail(const struct ha_mail *from, struct ha_mail *to)
 
 static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from, ha_message_taker take)
 {
-	struct ha_control *k = &b->ctl[i];
+	struct ha_control *k = &b->failover.ctl[i];
 	union ha_message m;
 	struct ha_mail mail;
 
@@ -131,5 +131,5 @@ void ha_mail_read(struct ha_bundle *b, ha_message_taker take)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_MAILS; n++) /* the older first */
-			read_one(b, i, &board->mail[i][(b->ctl[i].mail.in + n) % HA_MAILS], take);
+			read_one(b, i, &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_MAILS], take);
 }

@@ -20,10 +20,10 @@ struct ha_inbox_message {
 
 void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 {
-	struct ha_inbox_message *message = NULL, **end = &b->inbox;
+	struct ha_inbox_message *message = NULL, **end = &b->link.inbox;
 
 	/* ABORT is said once. */
-	if (b->inbox_count < INBOX_MAX || (m->header.type == HA_MSG_ABORT && b->inbox_count == INBOX_MAX))
+	if (b->link.inbox_count < INBOX_MAX || (m->header.type == HA_MSG_ABORT && b->link.inbox_count == INBOX_MAX))
 		message = malloc(sizeof(*message) + m->header.length);
 	if (!message)
 		return;
@@ -32,17 +32,17 @@ void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 	while (*end)
 		end = &(*end)->next;
 	*end = message;
-	b->inbox_count++;
+	b->link.inbox_count++;
 	ha_due_now(b);
 }
 
 static struct ha_inbox_message *take(struct ha_bundle *b)
 {
-	struct ha_inbox_message *message = b->inbox;
+	struct ha_inbox_message *message = b->link.inbox;
 
 	if (message) {
-		b->inbox = message->next;
-		b->inbox_count--;
+		b->link.inbox = message->next;
+		b->link.inbox_count--;
 	}
 	return message;
 }
@@ -68,14 +68,14 @@ static void receive_message(void *arg, const union ha_message *m)
 {
 	struct ha_bundle *b = arg, *whose = b;
 
-	if (b->for_another)
-		whose = b->flags & HA_FLAG_BATCHES ? ha_peer_find(b->ctx, b->for_another) : NULL;
-	b->for_another = 0;
+	if (b->link.for_another)
+		whose = b->terms.flags & HA_FLAG_BATCHES ? ha_peer_find(b->ctx, b->link.for_another) : NULL;
+	b->link.for_another = 0;
 	if (m->header.type == HA_MSG_FOR) {
-		b->for_another = m->about.ring;
-	} else if (m->header.type == HA_MSG_BYE && !b->bye && whose == b) {
-		b->bye = true;
-		b->bye_done = m->bye.done;
+		b->link.for_another = m->about.ring;
+	} else if (m->header.type == HA_MSG_BYE && !b->link.bye && whose == b) {
+		b->link.bye = true;
+		b->link.bye_done = m->bye.done;
 		ha_due_now(b);
 	} else if (m->header.type >= HA_MSG_RAIL_DOWN && whose) {
 		ha_inbox_put(whose, m);
@@ -87,13 +87,13 @@ void ha_inbox_ready(struct ha_watch *watch, uint32_t events)
 	struct ha_bundle *b = ((struct ha_stream *)watch)->owner;
 	int err;
 
-	if (b->stream->read_stopped || b->stream_error)
+	if (b->link.stream->read_stopped || b->link.stream_error)
 		return;
-	err = ha_stream_flush(b->stream);
+	err = ha_stream_flush(b->link.stream);
 	if (!err || err == -EAGAIN)
-		err = ha_stream_receive_all(b->stream, receive_message, b);
+		err = ha_stream_receive_all(b->link.stream, receive_message, b);
 	if (err && err != -EAGAIN) {
-		b->stream_error = err;
+		b->link.stream_error = err;
 		ha_due_now(b);
 	}
 	(void)events;
@@ -102,6 +102,6 @@ void ha_inbox_ready(struct ha_watch *watch, uint32_t events)
 void ha_inboxes_poll(struct ha_ctx *ctx)
 {
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
-		if (b->stream)
-			ha_inbox_ready(&b->stream->watch, 0);
+		if (b->link.stream)
+			ha_inbox_ready(&b->link.stream->watch, 0);
 }

@@ -36,7 +36,7 @@ struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 	struct ha_bundle *b = *place((struct ha_ctx *)ctx, ring);
 
 	while (b && (uintptr_t)b->ring != ring)
-		b = b->next_by_ring;
+		b = b->link.next_by_ring;
 	return b;
 }
 
@@ -45,33 +45,33 @@ void ha_peer_join(struct ha_bundle *b)
 	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
 	struct ha_peer *p = b->ctx->peers;
 
-	b->next_by_ring = *at;
+	b->link.next_by_ring = *at;
 	*at = b;
-	if (!(b->flags & HA_FLAG_BATCHES))
+	if (!(b->terms.flags & HA_FLAG_BATCHES))
 		return;
-	while (p && p->context != b->peer_context)
+	while (p && p->context != b->link.peer_context)
 		p = p->next;
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p)
 			return; /* it talks for itself */
-		p->context = b->peer_context;
+		p->context = b->link.peer_context;
 		p->next = b->ctx->peers;
 		b->ctx->peers = p;
 	}
 	p->connections++;
-	b->peer = p;
+	b->link.peer = p;
 }
 
 void ha_peer_leave(struct ha_bundle *b)
 {
 	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
-	struct ha_peer **link = &b->ctx->peers, *p = b->peer;
+	struct ha_peer **link = &b->ctx->peers, *p = b->link.peer;
 
 	while (*at != b)
-		at = &(*at)->next_by_ring;
-	*at = b->next_by_ring;
-	b->peer = NULL;
+		at = &(*at)->link.next_by_ring;
+	*at = b->link.next_by_ring;
+	b->link.peer = NULL;
 	if (!p || --p->connections)
 		return;
 	while (*link != p)
@@ -84,7 +84,7 @@ void ha_peer_leave(struct ha_bundle *b)
 
 static bool can_carry(const struct ha_bundle *b)
 {
-	return b->stream && !b->stream->read_stopped && !b->stream_error && !ha_stream_busy(b->stream);
+	return b->link.stream && !b->link.stream->read_stopped && !b->link.stream_error && !ha_stream_busy(b->link.stream);
 }
 
 /* Whom it was meant for may have lost its socket in this very round. */
@@ -93,7 +93,7 @@ static struct ha_bundle *carrier(const struct ha_ctx *ctx, const struct ha_peer 
 	if (can_carry(p->carrier))
 		return p->carrier;
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
-		if (b->peer == p && can_carry(b))
+		if (b->link.peer == p && can_carry(b))
 			return b;
 	return NULL;
 }
@@ -103,7 +103,7 @@ static void send_batch(const struct ha_ctx *ctx, struct ha_peer *p)
 	struct ha_bundle *b = carrier(ctx, p);
 
 	if (b)
-		(void)ha_stream_put_all(b->stream, p->batch, p->length);
+		(void)ha_stream_put_all(b->link.stream, p->batch, p->length);
 	p->length = 0;
 	p->carrier = NULL;
 }
@@ -114,7 +114,7 @@ bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_FOR, sizeof(about), 0 },
 		.ring = b->peer_ring,
 	};
-	struct ha_peer *p = b->peer;
+	struct ha_peer *p = b->link.peer;
 
 	if (!p || !can_carry(b))
 		return false;

@@ -17,7 +17,7 @@ struct ha_bundle;
 struct ha_ctx;
 union ha_message;
 
-/* A launched connection meets the others to the same context (ha_bundle.peer_context), and can be found by its ring. */
+/* A launched connection meets the others to the same context (ha_link.peer_context), and can be found by its ring. */
 void ha_peer_join(struct ha_bundle *b);
 void ha_peer_leave(struct ha_bundle *b);
 /* Into the train. False: this connection has none. */

@@ -105,7 +105,7 @@ static int step_hello_in(struct ha_pending *p)
 		p->explained = true;
 		return refuse(p, err, strerror(-err));
 	}
-	p->bundle->nonce = p->listen->nonce;
+	p->bundle->terms.nonce = p->listen->nonce;
 	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why, sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];
@@ -280,7 +280,7 @@ static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *ad
 {
 	struct ha_wire_handle h = {
 		.magic = HA_WIRE_MAGIC,
-		.flags = l->spare->offers,
+		.flags = l->spare->terms.offers,
 		.version = HA_WIRE_VERSION,
 		.version_min = HA_WIRE_VERSION_MIN,
 		.nonce = l->nonce,

@@ -68,7 +68,7 @@ static int step_start(struct ha_pending *p)
 		p->explained = true;
 		return err;
 	}
-	p->bundle->nonce = p->handle.nonce;
+	p->bundle->terms.nonce = p->handle.nonce;
 	snprintf(p->bundle->name, sizeof(p->bundle->name), "%s -> %s", ha_device_name(p->bundle->rail[0].dev), p->who);
 	return HA_PENDING_DIAL;
 }

@@ -95,12 +95,12 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	b->ctx = ctx;
 	b->is_send = is_send;
 	b->own_barrier = ctx->own_barrier;
-	b->idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX ? ctx->config.poll_standby_interval : UINT16_MAX);
-	ha_rto_init(&b->rto, ha_config_rto_ns(&ctx->config));
-	b->poll_batch = (uint16_t)ctx->config.poll_batch;
-	b->poll_max = (uint16_t)ctx->config.test_max_poll;
-	b->traffic_class = opts->traffic_class;
-	pthread_mutex_init(&b->mr_lock, NULL);
+	b->poll.idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX ? ctx->config.poll_standby_interval : UINT16_MAX);
+	ha_rto_init(&b->failover.rto, ha_config_rto_ns(&ctx->config));
+	b->poll.batch = (uint16_t)ctx->config.poll_batch;
+	b->poll.most = (uint16_t)ctx->config.test_max_poll;
+	b->terms.traffic_class = opts->traffic_class;
+	pthread_mutex_init(&b->registered.lock, NULL);
 	snprintf(b->name, sizeof(b->name), "%s", ha_device_name(&ctx->devices[dev]));
 	err = ring_new(b);
 	if (!err)
@@ -109,8 +109,8 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 		ha_bundle_free(b);
 		return err;
 	}
-	b->keeps_polling = polls_always(b);
-	b->offers = what_it_offers(b);
+	b->poll.always = polls_always(b);
+	b->terms.offers = what_it_offers(b);
 	*bundle = b;
 	return 0;
 }
@@ -124,9 +124,9 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct
 		.type = (uint16_t)type,
 		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) + b->nrails * sizeof(hello->rail[0])),
 	};
-	hello->nonce = b->nonce;
+	hello->nonce = b->terms.nonce;
 	hello->ring_addr = (uintptr_t)b->ring;
-	hello->flags = b->offers;
+	hello->flags = b->terms.offers;
 	hello->version = HA_WIRE_VERSION;
 	hello->version_min = HA_WIRE_VERSION_MIN;
 	hello->nrails = b->nrails;
@@ -180,10 +180,10 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
 		return -EPROTO;
 	}
-	b->peer_context = peer->context;
-	b->version = version;
-	b->flags = b->offers & peer->flags;
-	b->flags |= (b->offers | peer->flags) & HA_FLAG_ACK_MEMORY;
+	b->link.peer_context = peer->context;
+	b->terms.version = version;
+	b->terms.flags = b->terms.offers & peer->flags;
+	b->terms.flags |= (b->terms.offers | peer->flags) & HA_FLAG_ACK_MEMORY;
 	b->peer_ring = peer->ring_addr;
 	return 0;
 }
@@ -247,7 +247,7 @@ static void say_launched(const struct ha_bundle *b)
 				       r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours), r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
 	}
 	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = b },
-			  "protocol %u, flags 0x%x%s", b->version, b->flags, rails);
+			  "protocol %u, flags 0x%x%s", b->terms.version, b->terms.flags, rails);
 }
 
 void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
@@ -258,7 +258,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 		ha_send_prepare((struct ha_send *)b);
 	else
 		ha_recv_prepare((struct ha_recv *)b);
-	b->stream = stream;
+	b->link.stream = stream;
 	stream->owner = b;
 	stream->watch.ready = ha_inbox_ready;
 	b->next = ctx->bundles;
@@ -283,8 +283,8 @@ void ha_bundle_retire(struct ha_bundle *b)
 	if (b->next)
 		b->next->pprev = b->pprev;
 	ha_peer_leave(b);
-	if (b->stream && !b->stream->read_stopped)
-		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
+	if (b->link.stream && !b->link.stream->read_stopped)
+		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
 }
 
 /* What has arrived but nobody has asked for (optional receives) counts as arrived. */
@@ -304,16 +304,16 @@ static void send_bye(struct ha_bundle *b)
 	};
 
 	pthread_mutex_lock(&b->ctx->drive);
-	ha_stream_leave(b->stream, &bye);
+	ha_stream_leave(b->link.stream, &bye);
 	pthread_mutex_unlock(&b->ctx->drive);
-	b->stream = NULL;
+	b->link.stream = NULL;
 }
 
 void ha_bundle_free(struct ha_bundle *b)
 {
 	atomic_store(&b->closing, true);
-	if (b->stream) {
-		b->peer_closed = true; /* what fails from here on is nobody's news */
+	if (b->link.stream) {
+		b->failover.peer_closed = true; /* what fails from here on is nobody's news */
 		take_arrivals(b);
 		send_bye(b);
 	}
@@ -324,6 +324,6 @@ void ha_bundle_free(struct ha_bundle *b)
 	ha_journal_flush(b->ctx); /* what was found since it retired */
 	if (b->ring)
 		munmap(b->ring, b->ring_size);
-	pthread_mutex_destroy(&b->mr_lock);
+	pthread_mutex_destroy(&b->registered.lock);
 	free(b);
 }

@@ -94,7 +94,7 @@ bool ha_mpib_uses_sup(const struct ha_ctx *ctx, const struct ha_wire_addr *peer)
 
 void ha_mpib_parts(const struct ha_bundle *b, uint32_t part[2])
 {
-	bool sup = !b->ctx->config.mpib_mode && b->ndata > b->ctx->mpib.sout_qp;
+	bool sup = !b->ctx->config.mpib_mode && b->balance.ndata > b->ctx->mpib.sout_qp;
 
 	part[0] = !sup;
 	part[1] = sup;

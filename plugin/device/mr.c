@@ -96,7 +96,7 @@ static void keep_descriptor(struct ha_bundle *b, struct ha_mr *mr)
 	const struct ha_mr_want want = mr->want;
 
 	mr->want.fd = -1;
-	if (!want.dmabuf || (b->nrails == b->ndata && b->keyed == (1u << b->nrails) - 1))
+	if (!want.dmabuf || (b->nrails == b->balance.ndata && b->registered.rails == (1u << b->nrails) - 1))
 		return;
 	mr->kept = ha_dmabuf_keep(&b->ctx->dmabufs, &want);
 	if (mr->kept)
@@ -126,7 +126,7 @@ static const char *advice(int err, bool dmabuf, int type)
 /* The device is gone, or about to be: failover's business. What is missing on it is registered when the rail is back. */
 static bool device_lost(const struct ha_bundle *b, int err)
 {
-	return b->flags & HA_FLAG_FAILOVER && (err == -EIO || err == -ENODEV || err == -ENXIO);
+	return b->terms.flags & HA_FLAG_FAILOVER && (err == -EIO || err == -ENODEV || err == -ENXIO);
 }
 
 static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
@@ -134,12 +134,12 @@ static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_m
 	int err = 0;
 
 	for (unsigned i = 0; i < b->nrails && !err; i++) {
-		if (!(b->keyed >> i & 1))
+		if (!(b->registered.rails >> i & 1))
 			continue;
 		err = register_rail(b, &b->rail[i], mr, want);
 		if (!device_lost(b, err))
 			continue;
-		b->keyed &= (uint8_t)~(1u << i);
+		b->registered.rails &= (uint8_t)~(1u << i);
 		err = 0;
 	}
 	return err;
@@ -147,11 +147,11 @@ static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_m
 
 static void link_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
-	mr->next = b->mrs;
+	mr->next = b->registered.list;
 	if (mr->next)
 		mr->next->pprev = &mr->next;
-	mr->pprev = &b->mrs;
-	b->mrs = mr;
+	mr->pprev = &b->registered.list;
+	b->registered.list = mr;
 }
 
 static void unlink_mr(struct ha_mr *mr)
@@ -187,13 +187,13 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	mr->size = size;
 	want = round_to_pages(&want);
 	mr->want = want;
-	pthread_mutex_lock(&b->mr_lock);
+	pthread_mutex_lock(&b->registered.lock);
 	err = register_all(b, mr, &want);
 	if (!err) {
 		keep_descriptor(b, mr);
 		link_mr(b, mr);
 	}
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	if (err) {
 		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
 			type == HA_MEM_HOST ? "host" : "GPU", data, want.dmabuf ? " by dma-buf" : "", strerror(-err),
@@ -209,7 +209,7 @@ bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr)
 {
 	const struct ha_mr *at;
 
-	for (at = b->mrs; at && at != mr; at = at->next)
+	for (at = b->registered.list; at && at != mr; at = at->next)
 		;
 	return at != NULL;
 }
@@ -218,17 +218,17 @@ int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
 	if (!mr)
 		return 0;
-	pthread_mutex_lock(&b->mr_lock);
+	pthread_mutex_lock(&b->registered.lock);
 	unlink_mr(mr);
 	release(b, mr);
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	return 0;
 }
 
 void ha_bundle_free_mrs(struct ha_bundle *b)
 {
-	while (b->mrs) {
-		struct ha_mr *mr = b->mrs;
+	while (b->registered.list) {
+		struct ha_mr *mr = b->registered.list;
 
 		unlink_mr(mr);
 		release(b, mr);

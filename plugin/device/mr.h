@@ -6,6 +6,8 @@
 #include "plugin/core.h"
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 struct ha_bundle;
 struct ha_device;
@@ -36,11 +38,19 @@ struct ha_mr {
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
 	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is that of `kept`, or -1 */
 	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
-	struct ha_mr *next, **pprev; /* its bundle's list, under mr_lock */
+	struct ha_mr *next, **pprev; /* its bundle's list, under registered.lock */
+};
+
+/* Of a connection. */
+struct ha_registered {
+	pthread_mutex_t lock;
+	struct ha_mr *list; /* under `lock` */
+	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the driver also looks without. */
+	_Atomic uint8_t rails;
 };
 
 /* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
- * flight, which nobody should do and some do before they close. NULL is not. Under mr_lock, until it is no longer used. */
+ * flight, which nobody should do and some do before they close. NULL is not. Under registered.lock, until it is no longer used. */
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 
 /* What an operator can do when it cannot be registered on another device. */

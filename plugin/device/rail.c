@@ -179,7 +179,7 @@ static int traffic_class(const struct ha_bundle *b)
 {
 	if (b->ctx->config.ib_tc >= 0)
 		return b->ctx->config.ib_tc;
-	return b->traffic_class >= 0 && b->traffic_class <= 255 ? b->traffic_class : 0;
+	return b->terms.traffic_class >= 0 && b->terms.traffic_class <= 255 ? b->terms.traffic_class : 0;
 }
 
 /* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is the address. */

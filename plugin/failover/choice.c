@@ -15,11 +15,11 @@
 /* A standby's device that was well is waited for, longer where another rail carries: it may be back in a moment. */
 static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	const struct ha_control *k = &b->ctl[r->index];
+	const struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (!k->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
 		return false;
-	if (!b->is_send && !(b->flags & HA_FLAG_MOVES))
+	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
 	if (ha_device_usable(r->dev))
 		return k->join.attempts < (b->active ? STAY_TRIES : 1) || HA_MUTATION(STAY_PUT);
@@ -101,7 +101,7 @@ static struct ha_meeting *meeting(struct ha_control *k, uint64_t mark)
  */
 static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_device *next[HA_TOPO_PORTS_MAX], *dev = r->dev;
 	uint64_t mark = end_mark(&k->join.offer);
 	struct ha_meeting *met;
@@ -110,7 +110,7 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 	if (!k->join.attempts)
 		memset(k->join.met, 0, sizeof(k->join.met)); /* it was up, and all that is long ago */
 	met = meeting(k, mark);
-	if (!dev || !waits_for_device(b, r, now) || (!k->join.attempts && mark != end_mark(&r->peer) && b->flags & HA_FLAG_MOVES)) {
+	if (!dev || !waits_for_device(b, r, now) || (!k->join.attempts && mark != end_mark(&r->peer) && b->terms.flags & HA_FLAG_MOVES)) {
 		n = candidates(b, met->sender == mark ? met->ours : dev, next);
 		if (!n)
 			dev = NULL;
@@ -125,7 +125,7 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 
 struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	if (r->index < b->ndata)
+	if (r->index < b->balance.ndata)
 		return r->dev;
 	return b->is_send ? sender_device(b, r, now) : receiver_device(b, r, now);
 }
@@ -135,10 +135,10 @@ bool ha_incarnation_possible(const struct ha_bundle *b)
 	struct ha_ctx *ctx = b->ctx;
 	struct ha_standby_class class;
 
-	for (unsigned i = 0; i < b->ndata; i++)
+	for (unsigned i = 0; i < b->balance.ndata; i++)
 		if (!atomic_load_explicit(&b->rail[i].dev->failed, memory_order_acquire))
 			return true;
-	for (int i = 0; b->nrails > b->ndata && i < ctx->nports; i++)
+	for (int i = 0; b->nrails > b->balance.ndata && i < ctx->nports; i++)
 		if (ha_standby_classify(ctx->topo, b->rail[0].dev->index, i, &class) &&
 		    !atomic_load_explicit(&ctx->devices[i].failed, memory_order_acquire))
 			return true;

@@ -9,6 +9,8 @@
 #define HA_CORE_CONTROL_H
 
 #include "plugin/channel/wire.h"
+#include "plugin/core.h"
+#include "plugin/failover/rto.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -157,6 +159,18 @@ struct ha_control {
 	struct ha_join join;
 	struct ha_beat_watch beat;
 	struct ha_late_keys keys;
+};
+
+/* Of a connection. */
+struct ha_failover {
+	struct ha_control ctl[HA_MAX_RAILS];
+	unsigned parked;	/* stripes and clear-to-sends that wait for a rail */
+	bool protected;		/* and that has been reported */
+	uint64_t no_path_since; /* no rail is up; 0 = one is */
+	struct ha_rto rto;
+	bool peer_closed;	    /* the peer said BYE */
+	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
+	uint64_t peer_done;	    /* with it: how far the peer got */
 };
 
 /* suspect.c: the one way from a state to another. */

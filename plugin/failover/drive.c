@@ -23,9 +23,9 @@
 static void report_failed_over(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->ctl[i];
+		struct ha_control *k = &b->failover.ctl[i];
 
-		if (!k->compare.unreported || b->parked || !b->active)
+		if (!k->compare.unreported || b->failover.parked || !b->active)
 			continue;
 		k->compare.unreported = false;
 		ha_journal_event(b->ctx, &(struct ha_event){
@@ -46,13 +46,13 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:
-		b->ctl[r->index].beat.watched = false;
+		b->failover.ctl[r->index].beat.watched = false;
 		ha_fence_step(b, r, now);
 		break;
 	case HA_RAIL_DOWN:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
-		b->ctl[r->index].beat.watched = false;
+		b->failover.ctl[r->index].beat.watched = false;
 		ha_incarnation_step(b, r, now);
 		break;
 	}
@@ -66,8 +66,8 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->peer_closed ||
-					  b->abort_error || ha_ctx_self_driven(b->ctx));
+	return r->state == HA_RAIL_UP && (now >= b->failover.ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed ||
+					  b->abort.error || ha_ctx_self_driven(b->ctx));
 }
 
 /* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever. */
@@ -76,7 +76,7 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 	uint64_t until = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		const struct ha_control *k = &b->ctl[i];
+		const struct ha_control *k = &b->failover.ctl[i];
 
 		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED || k->compare.unreported) && k->working &&
 		    k->fence.suspected_at + URGENT_NS > until)
@@ -88,7 +88,7 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 /* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
 static bool is_calm(const struct ha_bundle *b)
 {
-	return !b->error && !b->abort_error && !b->peer_closed && !b->parked && !b->urgent_until && !(b->flags & HA_FLAG_ACK_MEMORY) &&
+	return !b->error && !b->abort.error && !b->failover.peer_closed && !b->failover.parked && !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
 	       !ha_ctx_self_driven(b->ctx);
 }
 
@@ -99,7 +99,7 @@ static void drive(struct ha_bundle *b)
 
 	/* Acquire: pairs with ha_bundle_drive_soon. */
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
-	b->due = b->look_due = UINT64_MAX;
+	b->schedule.due = b->schedule.look_due = UINT64_MAX;
 	ha_socket_take(b);
 	ha_mail_read(b, ha_failover_message);
 	ha_fence_requests_take(b);
@@ -108,53 +108,53 @@ static void drive(struct ha_bundle *b)
 		if (poll_wanted(b, &b->rail[i], now))
 			ha_rail_poll(b, &b->rail[i]);
 	now = ha_clock_now(b->ctx->clock); /* not before any suspicion */
-	if (b->abort_due)
+	if (b->abort.due)
 		ha_messages_send(b, now);
-	if (b->abort_error)
+	if (b->abort.error)
 		ha_abort_step(b);
 	for (unsigned i = 0; i < b->nrails; i++)
 		rail_step(b, &b->rail[i], now);
-	if (b->flags & HA_FLAG_FAILOVER && !b->error) {
+	if (b->terms.flags & HA_FLAG_FAILOVER && !b->error) {
 		for (unsigned i = 0; i < b->nrails; i++)
 			ha_keys_step(b, &b->rail[i]);
 		ha_replay(b);
 		report_failed_over(b);
-		if (!b->peer_closed && !b->abort_error)
+		if (!b->failover.peer_closed && !b->abort.error)
 			ha_no_path_step(b, now);
 	}
-	if (b->peer_closed && !b->abort_error)
+	if (b->failover.peer_closed && !b->abort.error)
 		ha_peer_closed_step(b, now);
 	ha_bundle_delivery(b);
-	if (b->abort_error)
+	if (b->abort.error)
 		ha_abort_step(b);
 	ha_messages_send(b, now);
-	b->urgent_until = urgent_until(b);
-	b->calm = is_calm(b);
+	b->schedule.urgent_until = urgent_until(b);
+	b->schedule.calm = is_calm(b);
 	/* What the steps themselves asked for is due at once. */
 	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
-		b->due = now;
+		b->schedule.due = now;
 }
 
 /* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. */
 static void slow_steps(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->ctl[i];
+		struct ha_control *k = &b->failover.ctl[i];
 
 		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_incarnation_slow(b, &b->rail[i]))
-			b->due = 0;
+			b->schedule.due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
 			ha_keys_register(b, &b->rail[i]);
-			b->due = 0;
+			b->schedule.due = 0;
 		}
 	}
 }
 
 static bool is_due(struct ha_bundle *b, uint64_t now)
 {
-	if (b->due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
+	if (b->schedule.due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
 		return true;
-	return b->look_due <= now && !ha_heartbeat_moves(b, now);
+	return b->schedule.look_due <= now && !ha_heartbeat_moves(b, now);
 }
 
 /* The next bundles that are due, from *at on, claimed by one barrier; how many. */
@@ -200,7 +200,7 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++) {
-			struct ha_control *k = &b->ctl[i];
+			struct ha_control *k = &b->failover.ctl[i];
 
 			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
@@ -224,12 +224,12 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 	now = ha_clock_now(ctx->clock);
 	/* One bundle's fault may be another's that came before it. */
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next) {
-		if (b->due < next)
-			next = b->due;
-		if (b->look_due < next)
-			next = b->look_due;
-		if (b->urgent_until > urgent)
-			urgent = b->urgent_until;
+		if (b->schedule.due < next)
+			next = b->schedule.due;
+		if (b->schedule.look_due < next)
+			next = b->schedule.look_due;
+		if (b->schedule.urgent_until > urgent)
+			urgent = b->schedule.urgent_until;
 	}
 	ctx->urgent = now < urgent;
 	if (ctx->urgent)

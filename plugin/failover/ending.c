@@ -49,9 +49,9 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 	bool waiting;
 
 	if (b->is_send)
-		settle_sends((struct ha_send *)b, b->peer_done);
-	waiting = b->is_send ? sends_pending((struct ha_send *)b) : c->done < b->peer_done || c->flush_busy;
-	if (waiting && (now < b->peer_closed_until || fencing(b))) {
+		settle_sends((struct ha_send *)b, b->failover.peer_done);
+	waiting = b->is_send ? sends_pending((struct ha_send *)b) : c->done < b->failover.peer_done || c->flush_busy;
+	if (waiting && (now < b->failover.peer_closed_until || fencing(b))) {
 		ha_due(b, now + HA_NS_PER_MS);
 		return;
 	}
@@ -65,17 +65,17 @@ void ha_abort_step(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *r = &b->rail[i];
 
-		ha_rail_suspect(b, r, b->abort_cause, "the connection ends");
+		ha_rail_suspect(b, r, b->abort.cause, "the connection ends");
 		if (r->state == HA_RAIL_FENCED)
 			ha_rail_enter(r, HA_RAIL_DOWN);
 		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
 	}
 	if ((!over && !HA_MUTATION(EARLY_ERROR)) || b->error)
 		return;
-	if (!b->abort_quiet)
-		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->abort_cause, .bundle = b,
-							     .text = b->abort_text });
-	b->error = b->abort_error;
+	if (!b->abort.quiet)
+		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->abort.cause, .bundle = b,
+							     .text = b->abort.text });
+	b->error = b->abort.error;
 	/* Release: whoever sees the bit sees the error. */
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
 }
@@ -85,25 +85,25 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 	uint64_t patience = ha_retry_limit_ns(b->ctx);
 
 	if (b->active) {
-		b->no_path_since = 0;
+		b->failover.no_path_since = 0;
 		return;
 	}
-	if (!b->no_path_since) {
-		b->no_path_since = now;
+	if (!b->failover.no_path_since) {
+		b->failover.no_path_since = now;
 		for (unsigned i = 0; i < b->nrails; i++) /* those that were not needed until now, too */
 			if (b->rail[i].state == HA_RAIL_DOWN)
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
-	if (!b->stream && b->reset)
+	if (!b->link.stream && b->link.reset)
 		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
 			       "and no rail answers; look at the log of that rank");
-	else if (!b->stream)
+	else if (!b->link.stream)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
 	else if (!ha_incarnation_possible(b))
 		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");
-	else if (now - b->no_path_since >= patience)
+	else if (now - b->failover.no_path_since >= patience)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES, "no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
 			       (double)patience / 1e9);
 	else
-		ha_due(b, b->no_path_since + patience);
+		ha_due(b, b->failover.no_path_since + patience);
 }

@@ -20,7 +20,7 @@
 /* A connection without failover ends when its queue pair gives up, not before: the port may be back by then. */
 static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
 {
-	return b->flags & HA_FLAG_FAILOVER || cause == HA_CAUSE_DEVICE_FAILED;
+	return b->terms.flags & HA_FLAG_FAILOVER || cause == HA_CAUSE_DEVICE_FAILED;
 }
 
 void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
@@ -28,7 +28,7 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev && concerns(b, cause)) {
-				b->ctl[i].fence_wanted = (uint8_t)cause;
+				b->failover.ctl[i].fence_wanted = (uint8_t)cause;
 				ha_due_now(b);
 			}
 }
@@ -38,7 +38,7 @@ static void say_back(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->is_send || r->state != HA_RAIL_DOWN)
 		return;
-	b->ctl[r->index].out.due |= HA_SEND(RAIL_BACK);
+	b->failover.ctl[r->index].out.due |= HA_SEND(RAIL_BACK);
 	ha_due_now(b);
 }
 
@@ -46,7 +46,7 @@ void ha_failover_device_back(struct ha_device *dev)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev || i >= b->ndata) { /* a standby may take any */
+			if (b->rail[i].dev == dev || i >= b->balance.ndata) { /* a standby may take any */
 				ha_incarnation_hurry(b, &b->rail[i]);
 				say_back(b, &b->rail[i]);
 			}
@@ -73,7 +73,7 @@ static const char *request_text(enum ha_event_cause cause)
 void ha_fence_requests_take(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->ctl[i];
+		struct ha_control *k = &b->failover.ctl[i];
 
 		if (!k->fence_wanted)
 			continue;
@@ -90,10 +90,10 @@ static void say_unprotected(struct ha_bundle *b)
 	if (!b->ctx->config.enable_backup) {
 		e.cause = HA_CAUSE_DISABLED;
 		e.text = "HA_NCCL_ENABLE_BACKUP is 0 here: a broken path ends the connection";
-	} else if (!(b->flags & HA_FLAG_FAILOVER)) {
+	} else if (!(b->terms.flags & HA_FLAG_FAILOVER)) {
 		e.cause = HA_CAUSE_PEER_WITHOUT;
 		e.text = "the peer has no failover, or has it disabled: a broken path ends the connection";
-	} else if (!(b->offers & HA_FLAG_DUAL_PATH)) {
+	} else if (!(b->terms.offers & HA_FLAG_DUAL_PATH)) {
 		e.cause = HA_CAUSE_NO_STANDBY;
 		e.text = "no second device here (`ha topo`): a broken path is rebuilt on the same port";
 	} else {
@@ -107,28 +107,28 @@ void ha_failover_launch(struct ha_bundle *b)
 {
 	uint64_t now = ha_clock_now(b->ctx->clock);
 
-	if (b->flags & HA_FLAG_ACK_MEMORY) {
+	if (b->terms.flags & HA_FLAG_ACK_MEMORY) {
 		b->await = b->is_send && !HA_MUTATION(ACK_NIC) ? HA_AWAIT_DELIVERY : 0;
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_DELIVERY, memory_order_relaxed);
 	}
-	b->ndata = b->nrails;
+	b->balance.ndata = b->nrails;
 	ha_policy_turns(b);
 	ha_share_rails(b);
-	for (unsigned i = 0; i < b->ndata; i++) {
-		b->weight[i] = b->share[i];
-		b->keyed |= (uint8_t)(1u << i);
+	for (unsigned i = 0; i < b->balance.ndata; i++) {
+		b->balance.weight[i] = b->balance.share[i];
+		b->registered.rails |= (uint8_t)(1u << i);
 		ha_incarnation_begun(b, &b->rail[i], now);
 	}
-	if (b->flags & HA_FLAG_DUAL_PATH) {
+	if (b->terms.flags & HA_FLAG_DUAL_PATH) {
 		struct ha_rail *r = &b->rail[b->nrails++];
 
-		r->index = b->ndata;
+		r->index = b->balance.ndata;
 		ha_rail_enter(r, HA_RAIL_DOWN);
-		b->ctl[r->index].compare.acked = true;
+		b->failover.ctl[r->index].compare.acked = true;
 	}
 	ha_roles_update(b);
-	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->ndata) - 1));
-	if (b->nrails == b->ndata && ha_policy_one_device(b, b->active))
+	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->balance.ndata) - 1));
+	if (b->nrails == b->balance.ndata && ha_policy_one_device(b, b->active))
 		say_unprotected(b);
 	ha_due_now(b);
 }

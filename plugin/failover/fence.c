@@ -51,9 +51,9 @@ static void doubt_receives(struct ha_recv *c)
 /* The same fault, seen by one connection, is everybody's who uses the same port. */
 static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 {
-	if (!b->ctl[r->index].fence.local)
+	if (!b->failover.ctl[r->index].fence.local)
 		return;
-	b->ctl[r->index].fence.local = false;
+	b->failover.ctl[r->index].fence.local = false;
 	ha_device_refresh(r->dev);
 	if (!ha_device_usable(r->dev))
 		ha_failover_device(r->dev, HA_CAUSE_SIBLING);
@@ -61,7 +61,7 @@ static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 
 static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	k->fence.stage = HA_FENCE_QUIET;
 	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
@@ -71,7 +71,7 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_reconcile_state(b, &k->compare.state);
 	k->out.repeat_at = 0;
 	k->out.due = 0;
-	if (!b->abort_error && !b->peer_closed && b->flags & HA_FLAG_FAILOVER && !k->fence.peer_knows)
+	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER && !k->fence.peer_knows)
 		k->out.due |= HA_SEND(RAIL_DOWN);
 	if (!b->is_send)
 		doubt_receives((struct ha_recv *)b);
@@ -85,13 +85,13 @@ static void to_error(struct ha_bundle *b, struct ha_rail *r)
 
 	if (r->qp && !r->hookup)
 		(void)b->ctx->verbs->modify_qp(b->ctx->verbs, r->qp, &attr, IBV_QP_STATE);
-	b->ctl[r->index].fence.stage = HA_FENCE_DRAIN;
+	b->failover.ctl[r->index].fence.stage = HA_FENCE_DRAIN;
 }
 
 /* Behind all that was posted; in error it comes back at once, and last. */
 static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ibv_send_wr *bad, wr = {
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
@@ -110,7 +110,7 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 /* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
 static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	bool receives_over = b->is_send || atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
 			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
 
@@ -123,7 +123,7 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 	}
 	post_marker(b, r);
 	/* The marker is in error, so the queue pair is. */
-	if (ha_rail_poll(b, r) < b->poll_max && k->fence.drained && receives_over) {
+	if (ha_rail_poll(b, r) < b->poll.most && k->fence.drained && receives_over) {
 		k->fence.tidy_at = now + TIDY_NS;
 		return HA_FENCE_OVER;
 	}
@@ -171,14 +171,14 @@ static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
 
 static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (!b->is_send) {
 		end_flushes((struct ha_recv *)b, r);
 		supersede((struct ha_recv *)b);
 	}
 	ha_rail_enter(r, HA_RAIL_FENCED);
-	if (b->abort_error || b->peer_closed || !(b->flags & HA_FLAG_FAILOVER)) {
+	if (b->abort.error || b->failover.peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
 		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}
@@ -199,7 +199,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (k->fence.stage == HA_FENCE_START) {
 		begin(b, r, now);

@@ -38,7 +38,7 @@ static uint64_t heartbeat_ns(const struct ha_bundle *b)
 
 static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still, r->sq_posted);
 
 	if (err && err != -EAGAIN) {
@@ -64,8 +64,8 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
 
 			if (o == r || o->state != HA_RAIL_UP || !same_path(o, r))
 				continue;
-			other->ctl[i].beat.doubted = true;
-			other->ctl[i].beat.look_at = 0;
+			other->failover.ctl[i].beat.doubted = true;
+			other->failover.ctl[i].beat.look_at = 0;
 			ha_due_now(other);
 		}
 }
@@ -74,14 +74,14 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
  * for a while. */
 static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
-	bool data = b->weight[r->index] || (b->moves && r->index < b->ndata);
-	uint64_t patience = data ? b->rto.rto_ns : MISSES * heartbeat_ns(b), doubted = b->rto.rto_ns / DOUBTED_PART;
+	struct ha_control *k = &b->failover.ctl[r->index];
+	bool data = b->balance.weight[r->index] || (b->balance.moves && r->index < b->balance.ndata);
+	uint64_t patience = data ? b->failover.rto.rto_ns : MISSES * heartbeat_ns(b), doubted = b->failover.rto.rto_ns / DOUBTED_PART;
 	/* A sender's data asks for its end by itself. */
 	uint64_t asked = b->is_send && data ? 0 : k->beat.sent_at;
 	uint64_t still = now - (k->beat.still_since > asked ? k->beat.still_since : asked);
 
-	if (!(b->flags & HA_FLAG_FAILOVER))
+	if (!(b->terms.flags & HA_FLAG_FAILOVER))
 		return; /* without failover the queue pair alone decides */
 	if (!k->beat.sent_at)
 		return;
@@ -100,10 +100,10 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 bool ha_heartbeat_missing(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		const struct ha_control *k = &b->ctl[i];
+		const struct ha_control *k = &b->failover.ctl[i];
 
-		if (b->rail[i].state == HA_RAIL_UP && b->weight[i] && k->beat.sent_at && k->beat.misses >= MISSING &&
-		    k->beat.looked_at - k->beat.still_since >= b->rto.rto_ns / MISSING_PART)
+		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] && k->beat.sent_at && k->beat.misses >= MISSING &&
+		    k->beat.looked_at - k->beat.still_since >= b->failover.rto.rto_ns / MISSING_PART)
 			return true;
 	}
 	return false;
@@ -113,8 +113,8 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
  * idle rail has only just been seen. */
 static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
-	uint64_t soon = b->rto.rto_ns / LOOKS;
+	struct ha_control *k = &b->failover.ctl[r->index];
+	uint64_t soon = b->failover.rto.rto_ns / LOOKS;
 	uint32_t retired = __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
 	bool moved = retired != k->beat.retired_seen, idle = __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) == retired;
 
@@ -133,21 +133,21 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t interval = heartbeat_ns(b);
 	bool still;
 
 	still = look(b, r, now);
 	if (k->beat.sent_at && (int32_t)(r->sq_retired - k->beat.mark) >= 0)
 		k->beat.sent_at = 0;
-	if (interval > b->rto.rto_ns / 4)
-		interval = b->rto.rto_ns / 4;
+	if (interval > b->failover.rto.rto_ns / 4)
+		interval = b->failover.rto.rto_ns / 4;
 	if (now >= k->beat.at || (still && !k->beat.sent_at)) {
 		if (!k->beat.sent_at) {
 			k->beat.misses = 0;
 			beat(b, r, now);
 			k->beat.idle_seen = false; /* its own word is outstanding since now */
-			if (r->index == b->first)
+			if (r->index == b->balance.first)
 				ha_gate_arm(b);
 		} else {
 			k->beat.misses++;
@@ -156,22 +156,22 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 	if (k->beat.look_at > k->beat.at)
 		k->beat.look_at = k->beat.at;
-	if (k->beat.look_at > k->beat.still_since + b->rto.rto_ns && now < k->beat.still_since + b->rto.rto_ns)
-		k->beat.look_at = k->beat.still_since + b->rto.rto_ns;
+	if (k->beat.look_at > k->beat.still_since + b->failover.rto.rto_ns && now < k->beat.still_since + b->failover.rto.rto_ns)
+		k->beat.look_at = k->beat.still_since + b->failover.rto.rto_ns;
 	judge(b, r, now);
 	k->beat.watched = r->state == HA_RAIL_UP;
 	ha_due(b, k->beat.at);
-	if (k->beat.watched && k->beat.look_at < b->look_due)
-		b->look_due = k->beat.look_at;
+	if (k->beat.watched && k->beat.look_at < b->schedule.look_due)
+		b->schedule.look_due = k->beat.look_at;
 }
 
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 {
-	if (!b->calm || ha_mail_waiting(b))
+	if (!b->schedule.calm || ha_mail_waiting(b))
 		return false;
-	b->look_due = UINT64_MAX;
+	b->schedule.look_due = UINT64_MAX;
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_beat_watch *k = &b->ctl[i].beat;
+		struct ha_beat_watch *k = &b->failover.ctl[i].beat;
 
 		if (!k->watched)
 			continue;
@@ -181,8 +181,8 @@ bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 			k->look_at = now; /* the step polls it before it judges */
 			return false;
 		}
-		if (k->look_at < b->look_due)
-			b->look_due = k->look_at;
+		if (k->look_at < b->schedule.look_due)
+			b->schedule.look_due = k->look_at;
 	}
 	return true;
 }

@@ -53,12 +53,12 @@ uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx)
 static void report_protection(struct ha_bundle *b)
 {
 	bool now = !ha_policy_one_device(b, b->active);
-	const struct ha_rail *r = &b->rail[b->first], *other = NULL;
+	const struct ha_rail *r = &b->rail[b->balance.first], *other = NULL;
 	char text[160];
 
-	if (now == b->protected || b->abort_error || b->peer_closed || !(b->flags & HA_FLAG_FAILOVER))
+	if (now == b->failover.protected || b->abort.error || b->failover.peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER))
 		return;
-	b->protected = now;
+	b->failover.protected = now;
 	if (!now) {
 		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_RAIL_LOST, .bundle = b });
 		return;
@@ -66,7 +66,7 @@ static void report_protection(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->rail[i].dev != r->dev && !other)
 			other = &b->rail[i];
-	snprintf(text, sizeof(text), b->nrails == b->ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
+	snprintf(text, sizeof(text), b->nrails == b->balance.ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
 		 ha_device_name(other->dev));
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
 }
@@ -79,8 +79,8 @@ void ha_roles_update(struct ha_bundle *b)
 
 static bool standby_carries(const struct ha_bundle *b)
 {
-	for (unsigned i = b->ndata; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->weight[i])
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->balance.weight[i])
 			return true;
 	return false;
 }
@@ -88,15 +88,15 @@ static bool standby_carries(const struct ha_bundle *b)
 /* A rail is back: does it carry its share again, or does it become the standby? */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
-	bool back = b->ctx->config.enable_failback || !standby_carries(b), first_life = !b->ctl[r->index].proven;
+	bool back = b->ctx->config.enable_failback || !standby_carries(b), first_life = !b->failover.ctl[r->index].proven;
 	unsigned i = r->index;
 
-	if (first_life || !b->share[i] || !back || b->weight[i] == b->share[i])
+	if (first_life || !b->balance.share[i] || !back || b->balance.weight[i] == b->balance.share[i])
 		return;
-	b->weight[i] = b->share[i];
+	b->balance.weight[i] = b->balance.share[i];
 	for (unsigned k = 0; k < b->nrails; k++)
-		if (k != i && !b->share[k])
-			b->weight[k] = 0;
+		if (k != i && !b->balance.share[k])
+			b->balance.weight[k] = 0;
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = r });
 }
 
@@ -104,7 +104,7 @@ static void take_role(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (b->is_send)
 		ha_send_prepare_rail((struct ha_send *)b, r);
@@ -128,17 +128,17 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	bool first = !k->proven;
 
-	if (k->fence.by_timeout && ha_rto_recovered(&b->rto, now))
+	if (k->fence.by_timeout && ha_rto_recovered(&b->failover.rto, now))
 		HA_WARN(b->name, "the soft time-out was wrong three times in a row; it is %.0f ms from now on (HA_NCCL_RTO_MS)",
-			(double)b->rto.rto_ns / 1e6);
+			(double)b->failover.rto.rto_ns / 1e6);
 	k->fence.by_timeout = false;
 	ha_incarnation_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
-	if (!first || r->index < b->ndata)
+	if (!first || r->index < b->balance.ndata)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
 				  "it was down for %.3f s", (double)(now - k->fence.suspected_at) / 1e9);
 	ha_roles_update(b);
@@ -167,9 +167,9 @@ void ha_incarnation_reset(struct ha_control *k)
 /* The first try of a standby that has never been up: the log says so once, and the tries go on. */
 static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const char *why)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (k->proven || r->index < b->ndata || k->join.attempts != 1)
+	if (k->proven || r->index < b->balance.ndata || k->join.attempts != 1)
 		return;
 	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_STANDBY_FAILED,
 						      .bundle = b, .rail = r }, "%s; it is tried again and again", why);
@@ -177,7 +177,7 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t pause;
 
 	if (k->working)
@@ -188,7 +188,7 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		tell_standby_failed(b, r, "the standby did not come up");
 	if (k->cause == HA_CAUSE_TIMEOUT && k->working) {
 		k->fence.by_timeout = true;
-		ha_rto_failed(&b->rto, k->fence.suspected_at);
+		ha_rto_failed(&b->failover.rto, k->fence.suspected_at);
 	}
 	if (k->beat.doubted && k->cause == HA_CAUSE_SIBLING)
 		k->fence.by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
@@ -204,7 +204,7 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer) {
 		k->out.due |= HA_SEND(RAIL_OFFER);
@@ -233,16 +233,16 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 /* The bundle is taken: choose the device, so that its keys can go with the owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_device *dev = ha_choose_device(b, r, now);
 
 	if (!dev)
 		return false;
 	if (r->dev && r->dev != dev)
 		ha_keys_forget(b, r);
-	pthread_mutex_lock(&b->mr_lock);
+	pthread_mutex_lock(&b->registered.lock);
 	r->dev = dev;
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	clear_board(b, r);
 	k->slow = HA_SLOW_OPEN;
 	return true;
@@ -266,14 +266,14 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 {
 	ha_rail_bury(b, r);
-	b->ctl[r->index].fence.tidy_at = 0;
+	b->failover.ctl[r->index].fence.tidy_at = 0;
 }
 
 void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
 {
-	pthread_mutex_lock(&b->mr_lock);
+	pthread_mutex_lock(&b->registered.lock);
 	close_rail(b, r);
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 }
 
 static void connecting_told(void *arg)
@@ -306,7 +306,7 @@ static int connected(struct ha_bundle *b, struct ha_rail *r)
 /* What follows at once; -EAGAIN: it waits. */
 static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	int err = 0;
 
 	if (k->slow == HA_SLOW_OPEN) {
@@ -327,7 +327,7 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	int err;
 
 	if (k->slow == HA_SLOW_TIDY) {
@@ -336,9 +336,9 @@ bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 		return true;
 	}
 	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
-	pthread_mutex_lock(&b->mr_lock);
+	pthread_mutex_lock(&b->registered.lock);
 	err = slow_step(b, r);
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	if (err == -EAGAIN)
 		return false;
 	k->slow_result = err;
@@ -356,7 +356,7 @@ static bool slow_done(struct ha_control *k)
 
 static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	r->epoch++;
 	ha_incarnation_reset(k);
@@ -369,7 +369,7 @@ static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 /* It could not even be opened: the epoch has not begun. */
 static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t pause;
 
 	if (k->join.attempts < 30)
@@ -385,10 +385,10 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	bool wanted;
 
-	if (!(b->flags & HA_FLAG_FAILOVER) || b->abort_error || b->peer_closed || b->error)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->abort.error || b->failover.peer_closed || b->error)
 		return;
 	if (slow_done(k)) {
 		if (k->slow_result)
@@ -410,7 +410,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (b->is_send)
 		return;
@@ -430,7 +430,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 
 void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
@@ -458,7 +458,7 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 
 static void ping(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping, beat_word(r, ++k->join.pings));
 
 	if (err)
@@ -467,7 +467,7 @@ static void ping(struct ha_bundle *b, struct ha_rail *r)
 
 static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	const uint64_t *pong = &ha_bundle_board(b)->beat[r->index].pong;
 
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
@@ -483,7 +483,7 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t word = __atomic_load_n(&ha_bundle_board(b)->beat[r->index].ping, __ATOMIC_ACQUIRE);
 	int err;
 
@@ -502,7 +502,7 @@ void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (b->is_send) {
 		if (!slow_done(k))
@@ -527,7 +527,7 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (r->state == HA_RAIL_DOWN) {
 		down_step(b, r, now);

@@ -21,8 +21,8 @@
 
 static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	return r->state == HA_RAIL_UP && !(b->keyed >> r->index & 1) && !b->abort_error && !b->peer_closed &&
-	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->weight[r->index] || ha_heartbeat_missing(b));
+	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) && !b->abort.error && !b->failover.peer_closed &&
+	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] || ha_heartbeat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has heard of its end. */
@@ -36,13 +36,13 @@ static bool device_lost(struct ha_rail *r, int err)
 
 void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t start = ha_clock_now(b->ctx->clock);
 	int err = 0, failed = 0;
 
 	k->keys.lost = false;
-	pthread_mutex_lock(&b->mr_lock);
-	for (struct ha_mr *mr = b->mrs; mr && !k->keys.lost; mr = mr->next) {
+	pthread_mutex_lock(&b->registered.lock);
+	for (struct ha_mr *mr = b->registered.list; mr && !k->keys.lost; mr = mr->next) {
 		if (mr->entry[r->index])
 			continue;
 		err = ha_mr_cache_get(r->dev->mr_cache, &mr->want, &mr->entry[r->index]);
@@ -58,8 +58,8 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	if (b->flushable && !b->is_send && r->connected)
 		(void)ha_rail_prepare_flush(b, r);
 	if (!k->keys.lost)
-		b->keyed |= (uint8_t)(1u << r->index);
-	pthread_mutex_unlock(&b->mr_lock);
+		b->registered.rails |= (uint8_t)(1u << r->index);
+	pthread_mutex_unlock(&b->registered.lock);
 	k->compare.registration_ns = ha_clock_now(b->ctx->clock) - start;
 	k->keys.stage = HA_KEYS_REGISTERED;
 	k->keys.refused = (unsigned)failed;
@@ -70,11 +70,11 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 /* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
 static void account(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t *spent = &b->ctl[r->index].compare.registration_ns;
+	uint64_t *spent = &b->failover.ctl[r->index].compare.registration_ns;
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (i != r->index && (b->ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
-			b->ctl[i].compare.registration_ns += *spent;
+		if (i != r->index && (b->failover.ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
+			b->failover.ctl[i].compare.registration_ns += *spent;
 	*spent = 0;
 }
 
@@ -84,31 +84,31 @@ static const char *refused_advice(struct ha_bundle *b, const struct ha_rail *r)
 	const char *advice = "raise the limit of locked memory (ulimit -l)";
 	const struct ha_mr *mr;
 
-	pthread_mutex_lock(&b->mr_lock);
-	for (mr = b->mrs; mr && mr->entry[r->index]; mr = mr->next)
+	pthread_mutex_lock(&b->registered.lock);
+	for (mr = b->registered.list; mr && mr->entry[r->index]; mr = mr->next)
 		;
 	if (mr)
 		advice = ha_mr_advice(mr);
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	return advice;
 }
 
 static void publish(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_recv *c = (struct ha_recv *)b;
 
-	pthread_mutex_lock(&b->mr_lock);
-	for (struct ha_mr *mr = b->mrs; mr; mr = mr->next) {
+	pthread_mutex_lock(&b->registered.lock);
+	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (!mr->entry[r->index] || mr->lkey[r->index])
 			continue;
 		mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
 		mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
 	}
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
-	if (k->keys.refused && !(b->active & b->keyed & ~(1u << r->index)))
+	if (k->keys.refused && !(b->active & b->registered.rails & ~(1u << r->index)))
 		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; %s",
 			       k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
 	if (b->is_send)
@@ -121,7 +121,7 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (k->keys.stage == HA_KEYS_REGISTERED) {
 		k->keys.stage = HA_KEYS_IDLE;
@@ -136,17 +136,17 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
-	pthread_mutex_lock(&b->mr_lock);
-	for (struct ha_mr *mr = b->mrs; mr; mr = mr->next) {
+	pthread_mutex_lock(&b->registered.lock);
+	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (mr->entry[r->index])
 			ha_mr_cache_put(r->dev->mr_cache, mr->entry[r->index]);
 		mr->entry[r->index] = NULL;
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}
-	b->keyed &= (uint8_t)~(1u << r->index);
-	pthread_mutex_unlock(&b->mr_lock);
-	b->ctl[r->index].keys.stage = HA_KEYS_IDLE;
-	b->ctl[r->index].keys.forgotten++;
+	b->registered.rails &= (uint8_t)~(1u << r->index);
+	pthread_mutex_unlock(&b->registered.lock);
+	b->failover.ctl[r->index].keys.stage = HA_KEYS_IDLE;
+	b->failover.ctl[r->index].keys.forgotten++;
 }
 
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
@@ -163,11 +163,11 @@ void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
 
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m)
 {
-	const struct ha_control *k = &b->ctl[r->index];
+	const struct ha_control *k = &b->failover.ctl[r->index];
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 
-	pthread_mutex_lock(&b->mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&b->registered.lock); /* a buffer that is given back meanwhile is either not known or not gone */
 	for (; idx < k->keys.end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
@@ -179,7 +179,7 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 			to->key[i] = ha_mr_known(b, slot->buf[i].mr) ? slot->buf[i].mr->rkey[r->index] : 0;
 		m->n++;
 	}
-	pthread_mutex_unlock(&b->mr_lock);
+	pthread_mutex_unlock(&b->registered.lock);
 	m->next = idx;
 }
 

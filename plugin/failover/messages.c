@@ -35,14 +35,14 @@ static void begin_message(const struct ha_bundle *b, const struct ha_rail *r, en
 {
 	memset(m, 0, length);
 	m->rail.header = (struct ha_msg_header){ HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, (uint16_t)type, length, 0 };
-	m->rail.nonce = b->nonce;
+	m->rail.nonce = b->terms.nonce;
 	m->rail.rail = r ? r->index : 0;
 	m->rail.epoch = r ? r->epoch : 0;
 }
 
 static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type, union ha_message *m)
 {
-	const struct ha_control *k = &b->ctl[r->index];
+	const struct ha_control *k = &b->failover.ctl[r->index];
 
 	switch (type) {
 	case HA_MSG_RAIL_DOWN:
@@ -57,7 +57,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	case HA_MSG_RAIL_ANSWER:
 		begin_message(b, r, type, sizeof(m->life), m);
 		ha_rail_describe_whole(r, &m->life.end);
-		m->life.end.keys = b->ctl[r->index].keys.forgotten;
+		m->life.end.keys = b->failover.ctl[r->index].keys.forgotten;
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);
@@ -79,7 +79,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 {
 	for (unsigned n = 0; n < b->nrails; n++) {
-		unsigned i = b->next_mail++ % b->nrails;
+		unsigned i = b->link.next_mail++ % b->nrails;
 
 		if (b->active >> i & 1 && i != about)
 			return &b->rail[i];
@@ -103,8 +103,8 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 	bool taken = false;
 	int err;
 
-	if (b->stream) {
-		err = ha_stream_put(b->stream, m);
+	if (b->link.stream) {
+		err = ha_stream_put(b->link.stream, m);
 		taken = !err || err == -EAGAIN;
 	}
 	*on_socket = taken;
@@ -120,7 +120,7 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 /* What is to be said once more, now that no answer has come. */
 static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	const struct ha_control *k = &b->ctl[r->index];
+	const struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = 0;
 
 	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state && !k->compare.acked)
@@ -134,7 +134,7 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 
 static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = unanswered(b, r);
 	uint64_t pause;
 
@@ -155,7 +155,7 @@ static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void send_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	bool on_socket;
 
@@ -181,23 +181,23 @@ static void send_abort(struct ha_bundle *b)
 	bool on_socket;
 
 	begin_message(b, NULL, HA_MSG_ABORT, sizeof(m.cause), &m);
-	m.cause.cause = b->abort_cause;
-	m.cause.error = -b->abort_error;
+	m.cause.cause = b->abort.cause;
+	m.cause.error = -b->abort.error;
 	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
 	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for certain. */
-	b->abort_due = b->stream && !b->stream->read_stopped && !on_socket;
+	b->abort.due = b->link.stream && !b->link.stream->read_stopped && !on_socket;
 }
 
 void ha_messages_send(struct ha_bundle *b, uint64_t now)
 {
-	if (!(b->flags & HA_FLAG_FAILOVER) || b->peer_closed)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->failover.peer_closed)
 		return;
-	if (b->abort_due)
+	if (b->abort.due)
 		send_abort(b);
-	for (unsigned i = 0; i < b->nrails && !b->abort_error; i++) {
+	for (unsigned i = 0; i < b->nrails && !b->abort.error; i++) {
 		repeat(b, &b->rail[i], now);
 		send_about(b, &b->rail[i], now);
 	}
-	if (b->abort_due)
+	if (b->abort.due)
 		ha_due(b, now + BLOCKED_NS);
 }

@@ -19,7 +19,7 @@
 /* A life that the peer knows of and we do not (its offer was lost) is over before it began here. */
 static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	r->epoch++;
 	ha_incarnation_reset(k);
@@ -33,7 +33,7 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_cause *m, uint64_t now)
 {
 	if (m->rail.epoch == r->epoch) {
-		b->ctl[r->index].fence.peer_knows = true;
+		b->failover.ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
 			ha_heartbeat_silence(b, r);
 		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
@@ -44,7 +44,7 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 
 static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_fenced *m, uint64_t now)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (m->rail.epoch != r->epoch) {
 		if (r->state != HA_RAIL_DOWN || b->is_send)
@@ -66,7 +66,7 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 
 static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys *m)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (!b->is_send || m->rail.epoch != r->epoch)
 		return;
@@ -76,7 +76,7 @@ static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 
 static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys_ack *m)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (b->is_send || m->rail.epoch != r->epoch || m->next <= k->keys.next)
 		return;
@@ -99,7 +99,7 @@ static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 {
 	ha_bundle_abort(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE, "the peer has ended the connection: %s; look at its log",
 		       ha_event_cause_text(m->cause));
-	b->abort_due = false;
+	b->abort.due = false;
 }
 
 void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
@@ -108,7 +108,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	const struct ha_msg_rail *about = &m->rail;
 	struct ha_rail *r;
 
-	if (!(b->flags & HA_FLAG_FAILOVER) || about->nonce != b->nonce || about->rail >= b->nrails)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) || about->nonce != b->terms.nonce || about->rail >= b->nrails)
 		return;
 	if (m->header.type == HA_MSG_ABORT) {
 		on_abort(b, &m->cause);
@@ -135,7 +135,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		on_fenced(b, r, &m->fenced, now);
 		break;
 	case HA_MSG_RAIL_ACK:
-		b->ctl[r->index].compare.acked = true;
+		b->failover.ctl[r->index].compare.acked = true;
 		break;
 	case HA_MSG_RAIL_OFFER:
 		ha_incarnation_offered(b, r, &m->life.end, about->epoch);

@@ -106,13 +106,13 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 		slot->req[m].done = 0; /* complete, but not handed out: it is not complete after all */
 	slot->pending |= bit;
 	slot->parked |= (uint8_t)bit;
-	s->b.parked++;
+	s->b.failover.parked++;
 	return true;
 }
 
 static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &s->b.ctl[r->index].compare.peer_state;
+	const struct ha_fence_state *peer = &s->b.failover.ctl[r->index].compare.peer_state;
 
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
 		struct ha_send_slot *slot = &s->slot[e];
@@ -139,7 +139,7 @@ static bool held(const struct ha_fence_state *peer, uint64_t idx)
 
 static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &c->b.ctl[r->index].compare.peer_state;
+	const struct ha_fence_state *peer = &c->b.failover.ctl[r->index].compare.peer_state;
 
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
@@ -148,7 +148,7 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 		    HA_MUTATION(FORGET_CTS))
 			continue;
 		slot->cts_parked = true;
-		c->b.parked++;
+		c->b.failover.parked++;
 	}
 	if (!HA_MUTATION(FORGET_WORD))
 		c->b.delivered_sent = 0; /* this rail may have carried the last count */
@@ -168,15 +168,15 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
 static struct ha_control *owing(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->ctl[i].compare.unreported)
-			return &b->ctl[i];
-	return &b->ctl[0];
+		if (b->failover.ctl[i].compare.unreported)
+			return &b->failover.ctl[i];
+	return &b->failover.ctl[0];
 }
 
 static void replay_sends(struct ha_send *s)
 {
 	/* In the order of the messages: the 256 that may be open, from the oldest. */
-	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS; idx < s->head && s->b.parked; idx++) {
+	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS; idx < s->head && s->b.failover.parked; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
 		struct ha_control *k = owing(&s->b);
 		uint64_t bytes = 0;
@@ -186,7 +186,7 @@ static void replay_sends(struct ha_send *s)
 		for (unsigned left = slot->parked; left; left &= left - 1) {
 			if (ha_send_replay(s, slot, (unsigned)__builtin_ctz(left), &bytes))
 				return;
-			s->b.parked--;
+			s->b.failover.parked--;
 		}
 		k->compare.replayed_requests++;
 		k->compare.replayed_bytes += bytes;
@@ -195,7 +195,7 @@ static void replay_sends(struct ha_send *s)
 
 static void replay_receives(struct ha_recv *c)
 {
-	for (uint64_t idx = c->done; idx < c->head && c->b.parked; idx++) {
+	for (uint64_t idx = c->done; idx < c->head && c->b.failover.parked; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
 		if (!slot->cts_parked)
@@ -203,19 +203,19 @@ static void replay_receives(struct ha_recv *c)
 		/* What was superseded meanwhile needs no sender any more, but the sender needs it: receives are served in order. */
 		if (ha_recv_replay(c, slot))
 			return;
-		c->b.parked--;
+		c->b.failover.parked--;
 		owing(&c->b)->compare.replayed_requests++;
 	}
 }
 
 void ha_replay(struct ha_bundle *b)
 {
-	if (!b->parked || b->abort_error)
+	if (!b->failover.parked || b->abort.error)
 		return;
 	if (b->is_send)
 		replay_sends((struct ha_send *)b);
 	else
 		replay_receives((struct ha_recv *)b);
-	if (b->parked && b->active)
+	if (b->failover.parked && b->active)
 		ha_due(b, ha_clock_now(b->ctx->clock) + 100000);
 }

@@ -34,38 +34,38 @@ static void stream_ended(struct ha_bundle *b, int err)
 	if (err == -EPROTO) {
 		/* Left open, so that the peer does not take its end for our death. */
 		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
-		ha_loop_remove(&b->ctx->loop, &b->stream->watch);
-		b->stream->read_stopped = true;
+		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
+		b->link.stream->read_stopped = true;
 		return;
 	}
-	if (!b->peer_closed && err == -EPIPE) {
+	if (!b->failover.peer_closed && err == -EPIPE) {
 		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
-	} else if (!b->peer_closed) {
+	} else if (!b->failover.peer_closed) {
 		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
-		b->reset = err == -ECONNRESET;
+		b->link.reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
-			b->ctl[i].beat.at = 0;
+			b->failover.ctl[i].beat.at = 0;
 	}
-	ha_stream_close(b->stream);
-	b->stream = NULL;
+	ha_stream_close(b->link.stream);
+	b->link.stream = NULL;
 }
 
 static void on_bye(struct ha_bundle *b, uint64_t done)
 {
-	b->peer_closed = true;
-	b->peer_done = done;
-	b->peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	b->failover.peer_closed = true;
+	b->failover.peer_done = done;
+	b->failover.peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
 	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
 void ha_socket_take(struct ha_bundle *b)
 {
-	int err = b->stream_error;
+	int err = b->link.stream_error;
 
 	ha_inbox_read(b, ha_failover_message);
-	if (b->bye && !b->peer_closed)
-		on_bye(b, b->bye_done);
-	b->stream_error = 0;
+	if (b->link.bye && !b->failover.peer_closed)
+		on_bye(b, b->link.bye_done);
+	b->link.stream_error = 0;
 	if (err)
 		stream_ended(b, err);
 }

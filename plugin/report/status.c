@@ -45,8 +45,8 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 {
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head) : PEEK(((const struct ha_recv *)b)->done);
 	c->nrails = PEEK(b->nrails);
-	if (PEEK(b->gate.on) && PEEK(b->stripe_min) != UINT64_MAX)
-		c->gate = PEEK(b->gate.bytes) ? PEEK(b->gate.bytes) : HA_GATE_FIRST;
+	if (PEEK(b->balance.gate.on) && PEEK(b->balance.stripe_min) != UINT64_MAX)
+		c->gate = PEEK(b->balance.gate.bytes) ? PEEK(b->balance.gate.bytes) : HA_GATE_FIRST;
 	else
 		c->gate = 0;
 	for (unsigned i = 0; i < HA_STATUS_RAILS; i++) {
@@ -54,7 +54,7 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 		const struct ha_device *dev = PEEK(r->dev);
 
 		c->rail[i].state = i < c->nrails ? rail_state(PEEK(r->state)) : HA_STATUS_RAIL_NONE;
-		c->rail[i].weight = PEEK(b->weight[i]);
+		c->rail[i].weight = PEEK(b->balance.weight[i]);
 		c->rail[i].epoch = PEEK(r->epoch);
 		c->rail[i].device = dev && dev->index < HA_STATUS_DEVICES ? (uint16_t)dev->index : UINT16_MAX;
 		for (size_t k = 0; k < sizeof(c->rail[i].peer) - 1; k++)

@@ -12,14 +12,14 @@
 #ifndef HA_CORE_BUNDLE_H
 #define HA_CORE_BUNDLE_H
 
-#include "plugin/balance/adaptive.h"
-#include "plugin/device/address.h"
-#include "plugin/balance/advice.h"
-#include "plugin/failover/control.h"
-#include "plugin/core.h"
-#include "plugin/balance/gate.h"
-#include "plugin/failover/rto.h"
+#include "plugin/balance/balance.h"
+#include "plugin/channel/link.h"
+#include "plugin/channel/schedule.h"
 #include "plugin/channel/wire.h"
+#include "plugin/core.h"
+#include "plugin/device/address.h"
+#include "plugin/device/mr.h"
+#include "plugin/failover/control.h"
 #include "rdma/verbs/ops.h"
 
 #include <infiniband/verbs.h>
@@ -28,9 +28,6 @@
 
 struct ha_device;
 struct ha_hookup;
-struct ha_inbox_message;
-struct ha_peer;
-struct ha_stream;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -78,7 +75,7 @@ struct ha_rail {
 	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
 	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
-	bool connected; /* flush queue pairs may be made; under mr_lock */
+	bool connected; /* flush queue pairs may be made; under registered.lock */
 	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_address self; /* our end's address in this life */
 	struct ibv_mr *ring_mr;
@@ -96,84 +93,71 @@ enum { /* bits of ha_bundle.attention */
 	HA_ATTN_DELIVERY = 16,  /* sends complete on the receiver's word: every call writes or reads it (delivery.c) */
 };
 
+/* How a caller that waits looks for completions. */
+struct ha_polling {
+	uint8_t rails;	     /* mask: those that every poll asks; the others are asked now and then. policy.c keeps it */
+	bool always;	     /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
+	uint16_t idle;	     /* fruitless polls since the last look around */
+	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
+	uint16_t batch;	     /* HA_NCCL_POLL_BATCH */
+	uint16_t most;	     /* HA_NCCL_TEST_MAX_POLL */
+};
+
+/* An end with an error: every rail is fenced before the application sees it. */
+struct ha_abort {
+	int error;     /* the errno that the connection will end with; 0: none */
+	uint8_t cause; /* enum ha_event_cause */
+	bool quiet;    /* no event is reported: the peer has closed in order */
+	bool due;      /* ABORT must be sent to the peer */
+	char text[160];
+};
+
+/* Requests that the peer's NIC refused. */
+struct ha_refused {
+	uint64_t slot; /* 1 + the oldest slot that was open when it last did; 0 = it has not */
+	uint8_t rails; /* on these rails, since that slot is the oldest */
+};
+
+/* What both ends agreed on when the connection was made. */
+struct ha_terms {
+	uint64_t nonce;
+	uint32_t flags;	   /* HA_FLAG_* that both ends have */
+	uint32_t offers;   /* HA_FLAG_* that this end has */
+	uint16_t version;  /* of the protocol */
+	int traffic_class; /* -1: none asked for */
+};
+
 struct ha_bundle {
+	/* What a message touches. */
 	_Atomic uint32_t attention; /* HA_ATTN_* */
 	atomic_bool inside;	    /* the owner is; guard.h */
 	bool own_barrier;	    /* no membarrier(2) here: the owner pays for a barrier */
+	bool is_send;
+	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
 	uint8_t nrails;
 	uint8_t active; /* mask of the rails that are up */
-	uint8_t polled; /* of them, those that every poll asks; the others are asked now and then. policy.c keeps it */
-	uint8_t first;	/* the rail for what stays on one: the heaviest of the active; policy.c keeps it */
-	bool is_send;
-	bool keeps_polling; /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
-	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
-	uint16_t idle_polls; /* fruitless polls since the last look around */
-	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
-	uint16_t poll_batch; /* HA_NCCL_POLL_BATCH */
-	uint16_t poll_max;   /* HA_NCCL_TEST_MAX_POLL */
-	uint16_t await;	     /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
-	int error;	     /* 0, or the negative errno that ends every request */
-	uint64_t stripe_min; /* messages below this many bytes need no second look: one rail; UINT64_MAX: all; policy.c keeps it */
-	uint64_t peer_ring;  /* address of the peer's ring memory */
-	void *ring;	     /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
-	uint16_t weight[HA_MAX_RAILS]; /* parts per 1024; 0: not for data as long as another has some */
-	uint8_t lead[HA_MAX_RAILS];    /* rails on one device take turns, message by message: the first of them */
-	bool turns;		       /* there are such */
-	bool moves;		       /* the shares of its data rails change while it runs */
+	uint16_t await; /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
+	int error;	/* 0, or the negative errno that ends every request */
+	struct ha_polling poll;
+	uint64_t peer_ring; /* address of the peer's ring memory */
+	void *ring; /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
 	struct ha_ctx *ctx;
+	struct ha_balance balance;
 	struct ha_rail rail[HA_MAX_RAILS];
-	/* Below: set-up, driver and close only. */
-	struct ha_control ctl[HA_MAX_RAILS];
-	uint8_t ndata;	     /* rails that the connection was opened with; one more may be a standby */
-	/* Mask of the rails on whose device every buffer is registered. Changed under mr_lock; the driver also looks without. */
-	_Atomic uint8_t keyed;
-	uint16_t share[HA_MAX_RAILS]; /* weight when all is well; 0: a standby */
-	unsigned parked;     /* stripes and clear-to-sends that wait for a rail */
-	int abort_error;	     /* the errno that it will end with once every rail is fenced */
-	uint8_t abort_cause;  /* enum ha_event_cause */
-	bool abort_quiet;     /* nobody needs to hear of it: the peer has closed in order */
-	char abort_text[160];
-	bool protected;	     /* and that has been told */
-	uint64_t due;	     /* when the driver must make a step */
-	uint64_t look_due;   /* when it must at least see whether the rails move, which is a step only when one does not (heartbeat.c) */
-	bool calm;	     /* nothing but that was to be done when the last step ended */
-	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is urgent */
-	uint64_t no_path_since; /* no rail is up; 0 = one is */
-	uint64_t refused;    /* 1 + the oldest slot that was open when the peer's NIC last refused a request; 0 = it has not */
-	uint8_t refused_by;  /* on these rails, since that slot is the oldest */
-	uint64_t delivered_sent;  /* HA_FLAG_ACK_MEMORY: the count that the receiver last told, or that the sender has acted on */
-	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
-	unsigned next_mail;  /* rail that carries the next message */
-	struct ha_rto rto;
-	struct ha_advised advised;
-	struct ha_adaptive adaptive;
-	struct ha_gate gate;
-	bool peer_closed;	     /* the peer said BYE */
-	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
-	uint64_t peer_done;  /* with it: how far the peer got */
-	bool abort_due;	     /* ABORT must be said */
-	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
-	bool reset;		  /* its end was a reset: the peer is dead if no rail answers either */
-	uint64_t peer_context;	 /* which process the peer is, as far as it told */
-	struct ha_peer *peer;	 /* NULL: this connection talks for itself (peer.h) */
-	struct ha_bundle *next_by_ring;
-	struct ha_inbox_message *inbox; /* what it has brought (inbox.h), under ctx->drive */
-	unsigned inbox_count;	 /* how many */
-	uint64_t for_another;	 /* the next message is for the connection with this ring; 0 = for this one */
-	bool bye;		 /* among it BYE, */
-	uint64_t bye_done;	 /* which says this */
-	int stream_error;	 /* how it has ended, not acted on yet; 0 = it has not */
-	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
-	struct ha_mr *mrs; /* registered on this connection, under mr_lock */
-	pthread_mutex_t mr_lock;
+	/* Set-up, driver and close only; each is one room's. */
+	struct ha_failover failover;
+	struct ha_schedule schedule;
+	struct ha_link link;
+	struct ha_registered registered;
+	struct ha_abort abort;
+	struct ha_refused refused;
+	struct ha_terms terms;
+	uint64_t delivered_sent; /* HA_FLAG_ACK_MEMORY: the count that the receiver last sent, or that the sender has acted on */
 	size_t ring_size;
-	uint64_t nonce;
-	uint32_t flags;	  /* HA_FLAG_* that both ends have */
-	uint32_t offers;  /* HA_FLAG_* that this end has */
-	uint16_t version; /* protocol agreed on */
-	int traffic_class; /* -1: none asked for */
+	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
+	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
-	char name[160]; /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
+	char name[160];	 /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
 #define HA_AWAIT_DELIVERY 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
@@ -331,7 +315,7 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */
 int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot);
 
-/* complete.c: poll the polled rails once or more, at most b->poll_max completions in all; returns how many there were. */
+/* complete.c: poll the polled rails once or more, at most b->poll.most completions in all; returns how many there were. */
 int ha_bundle_poll(struct ha_bundle *b);
 /* complete.c: nothing has come for a while: look where a poll does not look each time. True: it is time for a round. */
 bool ha_bundle_look_around(struct ha_bundle *b);

@@ -133,7 +133,7 @@ static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, stru
 	if (kind) {
 		ha_rail_retire(r, wc->wr_id);
 		if (kind == HA_WR_MARKER)
-			b->ctl[r->index].fence.drained = true;
+			b->failover.ctl[r->index].fence.drained = true;
 	}
 	ha_rail_failed(b, r, wc, -EIO);
 }
@@ -179,7 +179,7 @@ static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
 static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 {
 	struct ibv_wc wc[HA_POLL_BATCH_MAX];
-	int n, total = 0, want = b->poll_batch < most ? b->poll_batch : most;
+	int n, total = 0, want = b->poll.batch < most ? b->poll.batch : most;
 
 	do {
 		n = r->hot->poll_cq(r->cq, want, wc);
@@ -191,7 +191,7 @@ static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 			total += n;
 		if (unlikely(want > most - total))
 			want = most - total;
-	} while (unlikely(n == b->poll_batch && want > 0));
+	} while (unlikely(n == b->poll.batch && want > 0));
 	if (unlikely(ha_rail_flush_cq(r) != NULL))
 		poll_flushes((struct ha_recv *)b, r);
 	return total;
@@ -199,23 +199,23 @@ static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 
 int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r)
 {
-	return r->cq ? poll_rail(b, r, b->poll_max) : 0;
+	return r->cq ? poll_rail(b, r, b->poll.most) : 0;
 }
 
 static void count_poll(struct ha_bundle *b)
 {
-	atomic_fetch_add_explicit(&b->rail[b->first].dev->polls, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->rail[b->balance.first].dev->polls, 1, memory_order_relaxed);
 }
 
 int ha_bundle_poll(struct ha_bundle *b)
 {
-	int left = b->poll_max, at_least_one = 1;
+	int left = b->poll.most, at_least_one = 1;
 
-	if (unlikely(b->keeps_polling))
+	if (unlikely(b->poll.always))
 		count_poll(b);
-	for (unsigned rails = b->polled; rails; rails &= rails - 1)
+	for (unsigned rails = b->poll.rails; rails; rails &= rails - 1)
 		left -= poll_rail(b, &b->rail[__builtin_ctz(rails)], left > at_least_one ? left : at_least_one);
-	return b->poll_max - left;
+	return b->poll.most - left;
 }
 
 static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slot, int *sizes)
@@ -255,15 +255,15 @@ static inline void finish(struct ha_request *req, int *sizes)
 
 __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 {
-	b->idle_polls = 0;
-	for (unsigned rails = b->active & ~(unsigned)b->polled; rails; rails &= rails - 1) {
+	b->poll.idle = 0;
+	for (unsigned rails = b->active & ~(unsigned)b->poll.rails; rails; rails &= rails - 1) {
 		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
 		uint32_t debt = r->rq_consumed;
 
-		poll_rail(b, r, b->poll_max);
+		poll_rail(b, r, b->poll.most);
 		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
 		if (r->rq_consumed != debt)
-			b->polled |= (uint8_t)(rails & -rails);
+			b->poll.rails |= (uint8_t)(rails & -rails);
 	}
 	if (ha_mail_waiting(b))
 		ha_bundle_drive_soon(b);
@@ -285,7 +285,7 @@ int ha_test(struct ha_request *req, int *done, int *sizes)
 		if (unlikely(entry == HA_ENTERED_LOOK))
 			ha_bundle_delivery(b);
 		if (!req->done) {
-			round = unlikely(++b->idle_polls >= b->idle_limit) && ha_bundle_look_around(b);
+			round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
 			err = b->error;
 		}
 	}

@@ -13,7 +13,7 @@
 
 static void send_delivered(struct ha_recv *c)
 {
-	struct ha_rail *r = &c->b.rail[c->b.first];
+	struct ha_rail *r = &c->b.rail[c->b.balance.first];
 	int err;
 
 	if (c->done == c->b.delivered_sent || !c->b.active)
@@ -53,7 +53,7 @@ void ha_delivery_take(struct ha_send *s, uint64_t count)
 
 void ha_bundle_delivery(struct ha_bundle *b)
 {
-	if (!(b->flags & HA_FLAG_ACK_MEMORY))
+	if (!(b->terms.flags & HA_FLAG_ACK_MEMORY))
 		return;
 	if (b->is_send)
 		read_delivered((struct ha_send *)b);

@@ -4,7 +4,7 @@
  *
  * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What arrives is told by
  * immediates alone (complete.c). A receive whose completion NCCL leaves open is complete at once, unless its owner must
- * keep polling for the NIC's sake (b->keeps_polling). The slot remembers what was posted until it is used again, so that the entries can be written
+ * keep polling for the NIC's sake (b->poll.always). The slot remembers what was posted until it is used again, so that the entries can be written
  * a second time after a fault, with the keys of that time.
  */
 #include "plugin/connect/ctx.h"
@@ -86,23 +86,23 @@ static struct ha_rail *room(struct ha_recv *c, const struct ha_recv_slot *slot)
 
 	if (unlikely(slot->busy || !c->b.active))
 		return NULL;
-	r = &c->b.rail[c->b.first];
+	r = &c->b.rail[c->b.balance.first];
 	return unlikely(r->sq_posted - r->sq_retired >= r->sq_depth) ? NULL : r;
 }
 
 int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 {
-	struct ha_rail *r = &c->b.rail[c->b.first];
+	struct ha_rail *r = &c->b.rail[c->b.balance.first];
 
 	if (!c->b.active || !ha_rail_room(r))
 		return -EAGAIN;
-	pthread_mutex_lock(&c->b.mr_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&c->b.registered.lock); /* a buffer that is given back meanwhile is either not known or not gone */
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
 		fill_cts(c, slot, m);
 	}
-	pthread_mutex_unlock(&c->b.mr_lock);
+	pthread_mutex_unlock(&c->b.registered.lock);
 	slot->cts_parked = false;
 	post_cts(c, r, slot);
 	return 0;
@@ -193,7 +193,7 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
 		err = c->b.error;
 	else
-		err = irecv(c, n, data, sizes, tags, mrs, optional && !c->b.keeps_polling, req);
+		err = irecv(c, n, data, sizes, tags, mrs, optional && !c->b.poll.always, req);
 	ha_bundle_leave(&c->b);
 	return err;
 }

@@ -265,7 +265,7 @@ static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned
 /* The agent's hint may be another for each message. */
 static void take_advice(struct ha_send *s)
 {
-	const struct ha_advised *d = &s->b.advised;
+	const struct ha_advised *d = &s->b.balance.advised;
 	uint32_t slot = atomic_load_explicit(&d->flow.slot, memory_order_relaxed), sup_bw = 0;
 	enum ha_hint hint = ha_hints_read(&s->b.ctx->advice.hints, slot, d->flow.sout_src, d->flow.sout_dst, &sup_bw);
 
@@ -280,9 +280,9 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 	int measured;
 
-	if (s->b.advised.on)
+	if (s->b.balance.advised.on)
 		take_advice(s);
-	if (s->b.adaptive.on)
+	if (s->b.balance.adaptive.on)
 		ha_adaptive_cut(s, all_bytes(slot));
 	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
@@ -291,7 +291,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	}
 	if (!st.mask)
 		return -EAGAIN;
-	memcpy(slot->weight, s->b.weight, sizeof(slot->weight));
+	memcpy(slot->weight, s->b.balance.weight, sizeof(slot->weight));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		if (sized_cost(&st, &s->b.rail[st.index]) > ha_rail_room(&s->b.rail[st.index]))
@@ -302,14 +302,14 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	slot->work = 0;
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
-	if (s->b.adaptive.on)
+	if (s->b.balance.adaptive.on)
 		ha_adaptive_posted(s, slot);
 	measured = ha_gate_choose(&s->b, st.mask);
 	if (measured >= 0)
 		begin_measurement(s, slot, (unsigned)measured);
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
-		st.timed = s->b.adaptive.on || (int)st.index == measured;
+		st.timed = s->b.balance.adaptive.on || (int)st.index == measured;
 		post_sized(s, &s->b.rail[st.index], &st);
 	}
 	return 0;
@@ -318,12 +318,12 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 /* All sends of the slot are there. -EAGAIN: not now. */
 static inline int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
-	struct ha_rail *r = &s->b.rail[s->b.first];
+	struct ha_rail *r = &s->b.rail[s->b.balance.first];
 	uint64_t size = slot->req[0].size;
 
 	if (unlikely(!s->b.active))
 		return -EAGAIN;
-	if (unlikely(slot->n > 1 || size >= s->b.stripe_min || size > r->single_max))
+	if (unlikely(slot->n > 1 || size >= s->b.balance.stripe_min || size > r->single_max))
 		return post_slot_sized(s, slot, cts);
 	if (unlikely(!ha_rail_room(r)))
 		return -EAGAIN;
@@ -343,7 +343,7 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	for (unsigned left = keyed(s, st, s->b.active); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		const struct ha_rail *r = &s->b.rail[i];
-		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 / (s->b.weight[i] ? s->b.weight[i] : 1);
+		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 / (s->b.balance.weight[i] ? s->b.balance.weight[i] : 1);
 
 		if (sized_cost(st, r) <= ha_rail_room(r) && load < best_load) {
 			best_load = load;
@@ -353,11 +353,11 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	return best;
 }
 
-/* Under mr_lock: a buffer that is given back meanwhile is either not known or not gone. */
+/* Under registered.lock: a buffer that is given back meanwhile is either not known or not gone. */
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
-			     .weight = HA_MUTATION(RECUT) ? s->b.weight : slot->weight };
+			     .weight = HA_MUTATION(RECUT) ? s->b.balance.weight : slot->weight };
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n; m++)
@@ -384,9 +384,9 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 {
 	int err;
 
-	pthread_mutex_lock(&s->b.mr_lock);
+	pthread_mutex_lock(&s->b.registered.lock);
 	err = replay(s, slot, index, bytes);
-	pthread_mutex_unlock(&s->b.mr_lock);
+	pthread_mutex_unlock(&s->b.registered.lock);
 	return err;
 }
 
@@ -445,7 +445,7 @@ static __attribute__((noinline)) int not_now(struct ha_send *s)
 /* A poll of any connection moves the packets of the whole NIC: this one's is only needed while nobody else polls. */
 static void poll_unless_polled(struct ha_send *s)
 {
-	_Atomic uint32_t *polls = &s->b.rail[s->b.first].dev->polls;
+	_Atomic uint32_t *polls = &s->b.rail[s->b.balance.first].dev->polls;
 
 	/* Relaxed: who counts on another thread's poll that came too early polls the next time. */
 	if (atomic_load_explicit(polls, memory_order_relaxed) == s->polls_seen)
@@ -456,9 +456,9 @@ static void poll_unless_polled(struct ha_send *s)
 /* No receive is there: without a service thread nobody but this call may be left to look why. */
 static __attribute__((noinline)) int not_yet(struct ha_send *s)
 {
-	if (s->b.keeps_polling)
+	if (s->b.poll.always)
 		poll_unless_polled(s);
-	if (++s->b.idle_polls >= s->b.idle_limit && ha_bundle_look_around(&s->b))
+	if (++s->b.poll.idle >= s->b.poll.idle_limit && ha_bundle_look_around(&s->b))
 		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
 	return 0;
 }

@@ -44,26 +44,26 @@ void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, co
 {
 	va_list ap;
 
-	if (b->abort_error)
+	if (b->abort.error)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(b->abort_text, sizeof(b->abort_text), fmt, ap);
+	vsnprintf(b->abort.text, sizeof(b->abort.text), fmt, ap);
 	va_end(ap);
-	b->abort_error = err;
-	b->abort_cause = (uint8_t)cause;
-	b->abort_quiet = cause == HA_CAUSE_NONE;
-	b->abort_due = !b->abort_quiet && cause != HA_CAUSE_PEER_GONE && !b->peer_closed && b->flags & HA_FLAG_FAILOVER;
+	b->abort.error = err;
+	b->abort.cause = (uint8_t)cause;
+	b->abort.quiet = cause == HA_CAUSE_NONE;
+	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER;
 	ha_bundle_drive_soon(b);
 }
 
 static bool quiet(const struct ha_bundle *b)
 {
-	return b->peer_closed || b->abort_error || b->error;
+	return b->failover.peer_closed || b->abort.error || b->error;
 }
 
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
 {
-	struct ha_control *k = &b->ctl[r->index];
+	struct ha_control *k = &b->failover.ctl[r->index];
 	const struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r };
 	bool was_up = r->state == HA_RAIL_UP;
 	char text[256];
@@ -82,13 +82,13 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	k->fence.suspected_at = ha_clock_now(b->ctx->clock);
 	if (was_up)
 		k->join.lost_at = k->fence.suspected_at;
-	if (was_up && b->flags & HA_FLAG_FAILOVER)
+	if (was_up && b->terms.flags & HA_FLAG_FAILOVER)
 		ha_journal_hold(b->ctx);
 	if (was_up && !quiet(b))
 		ha_journal_eventf(b->ctx, &suspected, "%s", text);
 	else
 		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
-	if (!(b->flags & HA_FLAG_FAILOVER))
+	if (!(b->terms.flags & HA_FLAG_FAILOVER))
 		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
 			       "(HA_NCCL_ENABLE_BACKUP)");
 	ha_bundle_drive_soon(b);
@@ -120,11 +120,11 @@ static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
 	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
 	uint8_t bit = (uint8_t)(1u << r->index);
 
-	if (b->refused != oldest + 1)
-		b->refused_by = 0;
-	b->refused = oldest + 1;
-	b->refused_by |= bit;
-	return !(b->active & ~bit) || (oldest != head && b->refused_by & ~bit);
+	if (b->refused.slot != oldest + 1)
+		b->refused.rails = 0;
+	b->refused.slot = oldest + 1;
+	b->refused.rails |= bit;
+	return !(b->active & ~bit) || (oldest != head && b->refused.rails & ~bit);
 }
 
 static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
@@ -148,7 +148,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 			abort_for(b, r, wc);
 		return;
 	}
-	b->ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
+	b->failover.ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && hopeless(b, r, wc->status))
 		abort_for(b, r, wc);
 	else if (wc)

@@ -17,10 +17,10 @@ static void give_hint(struct sim_host *h, struct ha_bundle *b, unsigned slot)
 	struct mpib_hint_entry *e = &h->hints.entries[slot];
 	uint32_t share = roll(h, 3) ? (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1) : roll(h, 2) ? MPIB_HINT_MAX_BW : 0;
 
-	atomic_store(&b->advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
+	atomic_store(&b->balance.advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
 	if (!roll(h, 10))
 		share = MPIB_HINT_MAX_BW + 1 + (uint32_t)roll(h, UINT32_MAX - MPIB_HINT_MAX_BW);
-	mpib_hint_put(e, share, b->advised.flow.sout_src + !roll(h, 10), b->advised.flow.sout_dst);
+	mpib_hint_put(e, share, b->balance.advised.flow.sout_src + !roll(h, 10), b->balance.advised.flow.sout_dst);
 	e->seq |= !roll(h, 10); /* its writer died over it */
 }
 
@@ -31,10 +31,10 @@ static void change_shares(struct sim_host *h, struct ha_bundle *b)
 
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		part[i] = roll(h, 3) ? (uint32_t)roll(h, 1025) : 0;
-	part[roll(h, b->ndata)] = 1024;
-	ha_share_out(part, b->ndata, share);
-	for (unsigned i = 0; i < b->ndata; i++)
-		share[i] = share[b->lead[i]];
+	part[roll(h, b->balance.ndata)] = 1024;
+	ha_share_out(part, b->balance.ndata, share);
+	for (unsigned i = 0; i < b->balance.ndata; i++)
+		share[i] = share[b->balance.lead[i]];
 	ha_share_change(b, share);
 }
 
@@ -50,13 +50,13 @@ void sim_traffic_advise(struct sim_host *h)
 		struct ha_bundle *b = s && s->host == h && s->phase == SIM_UP ? s->bundle : NULL;
 		struct mpib_hint_entry *e = &h->hints.entries[i];
 
-		if (!b || !b->advised.on)
+		if (!b || !b->balance.advised.on)
 			continue;
 		if (dead)
 			e->seq |= 1;
-		else if (e->seq & 1 || atomic_load(&b->advised.flow.slot) == MPIB_NO_SLOT)
-			mpib_hint_put(e, agent->share, b->advised.flow.sout_src, b->advised.flow.sout_dst);
-		atomic_store(&b->advised.flow.slot, i);
+		else if (e->seq & 1 || atomic_load(&b->balance.advised.flow.slot) == MPIB_NO_SLOT)
+			mpib_hint_put(e, agent->share, b->balance.advised.flow.sout_src, b->balance.advised.flow.sout_dst);
+		atomic_store(&b->balance.advised.flow.slot, i);
 	}
 }
 
@@ -68,10 +68,10 @@ void sim_traffic_steer(struct sim_host *h)
 		struct sim_side *s = w->conn[i] ? &w->conn[i]->side[0] : NULL;
 		struct ha_bundle *b = s && s->host == h && s->phase == SIM_UP ? s->bundle : NULL;
 
-		if (!b || !b->moves || b->error || b->adaptive.on)
+		if (!b || !b->balance.moves || b->error || b->balance.adaptive.on)
 			continue;
 		sim_say(w, "connection %u: other shares", i);
-		if (b->advised.on)
+		if (b->balance.advised.on)
 			give_hint(h, b, i);
 		else
 			change_shares(h, b);

@@ -8,9 +8,9 @@ static bool weights_right(const struct ha_bundle *b, bool failback)
 	unsigned with = 0, wanted = 0, standby = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		wanted += (b->active >> i & 1) && b->share[i];
-		with += (b->active >> i & 1) && b->weight[i];
-		standby += i >= b->ndata && (b->active >> i & 1) && b->weight[i];
+		wanted += (b->active >> i & 1) && b->balance.share[i];
+		with += (b->active >> i & 1) && b->balance.weight[i];
+		standby += i >= b->balance.ndata && (b->active >> i & 1) && b->balance.weight[i];
 	}
 	/* All that should share do, or the standby alone, if nobody wants the old roles back. */
 	if (standby)
@@ -23,7 +23,7 @@ static bool whole(const struct sim_side *s)
 {
 	const struct ha_bundle *b = s->bundle;
 
-	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b && (b->active & s->conn->paths) == s->conn->paths && !b->parked &&
+	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b && (b->active & s->conn->paths) == s->conn->paths && !b->failover.parked &&
 	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);
 }
 

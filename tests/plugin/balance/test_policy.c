@@ -22,7 +22,7 @@ static void rails(unsigned n, const uint16_t *weight, unsigned active)
 	b.active = (uint8_t)active;
 	for (unsigned i = 0; i < n; i++) {
 		b.rail[i].index = (uint8_t)i;
-		b.weight[i] = weight[i];
+		b.balance.weight[i] = weight[i];
 	}
 	ha_policy_update(&b);
 }
@@ -39,7 +39,7 @@ static unsigned covers(uint64_t size)
 
 		if (!(mask >> i & 1))
 			continue;
-		r = ha_policy_range(b.weight, mask, i, size);
+		r = ha_policy_range(b.balance.weight, mask, i, size);
 		CHECK(r.offset == at);
 		at += r.length;
 		CHECK(at == size || at % HA_STRIPE_ALIGN == 0);
@@ -86,7 +86,7 @@ static void test_shares_follow_weights(void)
 {
 	rails(2, (uint16_t[]){ 768, 256 }, 3);
 	CHECK(covers(1 << 20) == 2);
-	CHECK(ha_policy_range(b.weight, 3, 0, 1 << 20).length == 768 << 10);
+	CHECK(ha_policy_range(b.balance.weight, 3, 0, 1 << 20).length == 768 << 10);
 	rails(2, (uint16_t[]){ 1024, 0 }, 3);
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
 	b.active = 2;
@@ -103,17 +103,17 @@ static void test_turns(void)
 	static struct ha_device *const first = (struct ha_device *)&b, *const second = (struct ha_device *)(&b + 1);
 	unsigned used = 0, small = 0;
 
-	b.ndata = 5;
+	b.balance.ndata = 5;
 	for (unsigned i = 0; i < 5; i++)
 		b.rail[i].dev = i < 2 ? first : second;
 	ha_policy_turns(&b);
-	CHECK(b.turns && b.lead[1] == 0 && b.lead[2] == 2 && b.lead[4] == 2);
+	CHECK(b.balance.turns && b.balance.lead[1] == 0 && b.balance.lead[2] == 2 && b.balance.lead[4] == 2);
 	rails(5, (uint16_t[]){ 256, 256, 768, 768, 768 }, 31);
 	for (uint64_t idx = 0; idx < 6; idx++) {
 		unsigned mask = ha_policy_mask(&b, idx, 1 << 20);
 
 		CHECK(mask == (1u << idx % 2 | 4u << idx % 3));
-		CHECK(ha_policy_range(b.weight, mask, (unsigned)__builtin_ctz(mask), 1 << 20).length == 256 << 10);
+		CHECK(ha_policy_range(b.balance.weight, mask, (unsigned)__builtin_ctz(mask), 1 << 20).length == 256 << 10);
 		used |= mask;
 		mask = ha_policy_mask(&b, idx, 8);
 		CHECK(mask == 4u << idx % 3); /* on the heavier device alone */
@@ -144,8 +144,8 @@ static void test_mpib_examples(void)
 		rails(2, (uint16_t[]){ (uint16_t)(1024 - examples[i].sup_bw), (uint16_t)examples[i].sup_bw }, 3);
 		mask = ha_policy_mask(&b, 0, 1 << 20);
 		CHECK(mask == examples[i].mask);
-		CHECK(!(mask & 1) || ha_policy_range(b.weight, mask, 0, 1 << 20).length == examples[i].sout);
-		CHECK(!(mask & 2) || ha_policy_range(b.weight, mask, 1, 1 << 20).length == examples[i].sup);
+		CHECK(!(mask & 1) || ha_policy_range(b.balance.weight, mask, 0, 1 << 20).length == examples[i].sout);
+		CHECK(!(mask & 2) || ha_policy_range(b.balance.weight, mask, 1, 1 << 20).length == examples[i].sup);
 	}
 }
 

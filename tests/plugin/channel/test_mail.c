@@ -36,10 +36,10 @@ static void end(void)
 /* Something that goes over the rail as well as over the socket. */
 static void say(struct ha_bundle *b)
 {
-	b->ctl[0].out.sent |= HA_SEND(RAIL_KEYS_ACK);
-	b->ctl[0].out.due |= HA_SEND(RAIL_KEYS_ACK);
+	b->failover.ctl[0].out.sent |= HA_SEND(RAIL_KEYS_ACK);
+	b->failover.ctl[0].out.due |= HA_SEND(RAIL_KEYS_ACK);
 	ha_messages_send(b, ha_clock_now(w.a->clock));
-	CHECK(!b->ctl[0].out.due); /* taken by one at least */
+	CHECK(!b->failover.ctl[0].out.due); /* taken by one at least */
 }
 
 /* Overwritten under the NIC: found by ThreadSanitizer between a driver that repeats itself and the software NIC that does so, too. */

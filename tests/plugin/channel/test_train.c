@@ -76,7 +76,7 @@ static void bring(uint64_t ring, uint64_t nonce)
 		struct ha_msg_for name;
 		struct ha_msg_cause down;
 	} train = { name(ring), down(nonce) };
-	int err = ha_stream_put_all(send[0]->b.stream, &train, sizeof(train));
+	int err = ha_stream_put_all(send[0]->b.link.stream, &train, sizeof(train));
 
 	CHECK(!err || err == -EAGAIN);
 	world_run(&w, 30);
@@ -94,8 +94,8 @@ static unsigned lost(void)
 static void for_another(void)
 {
 	begin(0);
-	CHECK(send[0]->b.peer && send[0]->b.peer == send[2]->b.peer);
-	bring(send[1]->b.peer_ring, send[1]->b.nonce);
+	CHECK(send[0]->b.link.peer && send[0]->b.link.peer == send[2]->b.link.peer);
+	bring(send[1]->b.peer_ring, send[1]->b.terms.nonce);
 	CHECK_INT(lost(), 2);
 	end();
 }
@@ -104,7 +104,7 @@ static void in_pieces(void)
 {
 	for (unsigned piece = 1; piece < 30; piece += 7) {
 		begin(piece);
-		bring(send[2]->b.peer_ring, send[2]->b.nonce);
+		bring(send[2]->b.peer_ring, send[2]->b.terms.nonce);
 		CHECK_INT(lost(), 4);
 		end();
 	}
@@ -116,14 +116,14 @@ static void for_nobody(void)
 	struct ha_msg_cause own;
 
 	begin(0);
-	own = down(send[0]->b.nonce);
-	bring(0x1000, send[1]->b.nonce);
+	own = down(send[0]->b.terms.nonce);
+	bring(0x1000, send[1]->b.terms.nonce);
 	CHECK_INT(lost(), 0);
-	bring(send[1]->b.peer_ring, send[2]->b.nonce);
+	bring(send[1]->b.peer_ring, send[2]->b.terms.nonce);
 	CHECK_INT(lost(), 0);
-	bring(send[1]->b.peer_ring + 8, send[1]->b.nonce);
+	bring(send[1]->b.peer_ring + 8, send[1]->b.terms.nonce);
 	CHECK_INT(lost(), 0);
-	CHECK_INT(ha_stream_put_all(send[0]->b.stream, &own, sizeof(own)), 0);
+	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &own, sizeof(own)), 0);
 	world_run(&w, 30);
 	CHECK_INT(lost(), 1);
 	end();
@@ -133,9 +133,9 @@ static void for_nobody(void)
 static void not_agreed(void)
 {
 	begin(0);
-	recv[0]->b.flags &= ~HA_FLAG_BATCHES;
-	bring(send[1]->b.peer_ring, send[1]->b.nonce);
-	bring(send[0]->b.peer_ring, send[0]->b.nonce);
+	recv[0]->b.terms.flags &= ~HA_FLAG_BATCHES;
+	bring(send[1]->b.peer_ring, send[1]->b.terms.nonce);
+	bring(send[0]->b.peer_ring, send[0]->b.terms.nonce);
 	CHECK_INT(lost(), 0);
 	end();
 }
@@ -151,9 +151,9 @@ static void no_farewell(void)
 	begin(0);
 	train.name = name(send[1]->b.peer_ring);
 	train.bye = (struct ha_msg_bye){ .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(train.bye), 0 } };
-	CHECK_INT(ha_stream_put_all(send[0]->b.stream, &train, sizeof(train)), 0);
+	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &train, sizeof(train)), 0);
 	world_run(&w, 30);
-	CHECK(!recv[0]->b.peer_closed && !recv[1]->b.peer_closed);
+	CHECK(!recv[0]->b.failover.peer_closed && !recv[1]->b.failover.peer_closed);
 	end();
 }
 
@@ -167,7 +167,7 @@ static void closed_meanwhile(void)
 	begin(0);
 	gone = recv[1];
 	ring = send[1]->b.peer_ring;
-	nonce = send[1]->b.nonce;
+	nonce = send[1]->b.terms.nonce;
 	ha_close_recv(gone);
 	CHECK(!ha_peer_find(w.a, ring));
 	bring(ring, nonce);
@@ -183,7 +183,7 @@ static void closed_meanwhile(void)
 		if (!recv[1])
 			CHECK_INT(ha_accept(listen[1], &recv[1]), 0);
 	}
-	CHECK(send[1]->b.peer && send[1]->b.peer == send[0]->b.peer);
+	CHECK(send[1]->b.link.peer && send[1]->b.link.peer == send[0]->b.link.peer);
 	end();
 }
 
@@ -198,11 +198,11 @@ static void all_at_once(void)
 	before = w.net.bytes;
 	ha_ctx_progress(w.b);
 	CHECK_INT(w.net.bytes - before, LINES * (sizeof(struct ha_msg_for) + sizeof(struct ha_msg_cause)));
-	CHECK(send[0]->b.peer && !ha_stream_busy(send[0]->b.stream));
+	CHECK(send[0]->b.link.peer && !ha_stream_busy(send[0]->b.link.stream));
 	world_run(&w, 1);
 	CHECK_INT(lost(), 7);
 	for (int i = 0; i < LINES; i++)
-		CHECK_INT(recv[i]->b.ctl[0].cause, HA_CAUSE_PEER_NOTICE);
+		CHECK_INT(recv[i]->b.failover.ctl[0].cause, HA_CAUSE_PEER_NOTICE);
 	end();
 }
 

@@ -114,7 +114,7 @@ static void farewell(void)
 	recv->done = 5;
 	ha_close_recv(recv);
 	world_run(&w, 4000);
-	CHECK_INT(send->b.peer_done, 5);
+	CHECK_INT(send->b.failover.peer_done, 5);
 	CHECK_INT(send_error(), -ECONNRESET);
 	CHECK_INT(lines_warnings(), 0); /* an orderly end is no news */
 	world_close(&w);

@@ -53,9 +53,9 @@ static void move_messages(struct ends *e)
 static bool is_settled(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (i != b->first && b->rail[i].sq_posted != b->rail[i].sq_retired)
+		if (i != b->balance.first && b->rail[i].sq_posted != b->rail[i].sq_retired)
 			return false;
-	return b->calm && b->protected;
+	return b->schedule.calm && b->failover.protected;
 }
 
 /* With ctx->drive held at the end. */
@@ -77,7 +77,7 @@ static void await_settled(struct ends *e)
 /* When both have a look due; no clock waits for that here. */
 static uint64_t both_due(struct ends *e)
 {
-	uint64_t send = bundle_of(e, true)->look_due, recv = bundle_of(e, false)->look_due;
+	uint64_t send = bundle_of(e, true)->schedule.look_due, recv = bundle_of(e, false)->schedule.look_due;
 
 	CHECK(send != UINT64_MAX && recv != UINT64_MAX);
 	return send > recv ? send : recv;
@@ -92,7 +92,7 @@ static void check_moving(struct ends *e)
 		move_messages(e);
 		CHECK(ha_heartbeat_moves(bundle_of(e, true), now));
 		CHECK(ha_heartbeat_moves(bundle_of(e, false), now));
-		CHECK(bundle_of(e, true)->look_due > now && bundle_of(e, false)->look_due > now);
+		CHECK(bundle_of(e, true)->schedule.look_due > now && bundle_of(e, false)->schedule.look_due > now);
 	}
 }
 
@@ -109,7 +109,7 @@ static void check_still(struct ends *e)
 	CHECK(e->recv.req);
 	now = both_due(e);
 	CHECK(!ha_heartbeat_moves(b, now));
-	CHECK(b->ctl[b->first].beat.look_at <= now);
+	CHECK(b->failover.ctl[b->balance.first].beat.look_at <= now);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static void look(bool *all_up, unsigned *first)
 	unsigned all = (1u << p.send->b.nrails) - 1;
 
 	*all_up = p.send->b.active == all && p.recv->b.active == all;
-	*first = p.send->b.first;
+	*first = p.send->b.balance.first;
 }
 
 /* Messages flow until all rails are up at both ends; which of them carries the next? */

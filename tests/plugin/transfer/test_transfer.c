@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 
 	setenv("HA_NCCL_POLL_ALWAYS", "0", 1); /* receives complete before their data, as on hardware */
 	pair_open(&p, nmore);
-	CHECK(((struct ha_bundle *)p.send)->ndata == nmore + 1 && ((struct ha_bundle *)p.recv)->ndata == nmore + 1);
+	CHECK(((struct ha_bundle *)p.send)->balance.ndata == nmore + 1 && ((struct ha_bundle *)p.recv)->balance.ndata == nmore + 1);
 	src = pair_alloc(BUF + 4096);
 	dst = pair_alloc(BUF + 4096);
 	CHECK(ha_reg_mr((struct ha_bundle *)p.send, src, BUF + 4096, HA_MEM_HOST, 0, -1, 0, &src_mr) == 0);
