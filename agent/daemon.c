@@ -65,7 +65,7 @@ static int folders_open(struct ha_daemon *d, const char **hints_name)
 	return err ? complain(d->hints_folder.path, folder_error(err)) : 0;
 }
 
-/* Anybody may knock where somebody besides us may register; who it is, is looked at then. */
+/* Anybody may connect where somebody besides us may register; who it is, is looked at then. */
 static int listen_registration(struct ha_daemon *d)
 {
 	mode_t mode = d->users.all || d->users.n ? 0666 : 0600;
@@ -185,7 +185,7 @@ static int signals_open(struct ha_daemon *d)
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- incarnation ---- */
 
 /* As many descriptors as we may have, and no more sockets than they allow. */
 static void files_limit(struct ha_daemon *d)

@@ -28,7 +28,7 @@ static inline void ha_page_beat(struct ha_page *p)
 	uint32_t *beat = &p->shm->header.beat;
 	uint32_t next = __atomic_load_n(beat, __ATOMIC_RELAXED) + 1;
 
-	/* Relaxed: it stands alone. 0 is for agents without a heart. */
+	/* Relaxed: it stands alone. 0 is for agents without a heartbeat. */
 	__atomic_store_n(beat, next ? next : 1, __ATOMIC_RELAXED);
 }
 

@@ -273,7 +273,7 @@ int ha_config_load_env(struct ha_config *config)
 {
 	const char *debug = getenv("HA_NCCL_DEBUG");
 
-	/* The levels first, so that what loading has to say is heard. */
+	/* The levels first, so that what loading logs is seen. */
 	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"), debug ? atoi(debug) : 0);
 	unknown_names_log();
 	ignored_names_log();

@@ -102,7 +102,7 @@ static void choose_processor(void)
 	snprintf(cpus, sizeof(cpus), "--cpus=%d", last);
 }
 
-/* With or without --reflect; psns begin at 0 with every life of the switch. */
+/* With or without --reflect; psns begin at 0 with every incarnation of the switch. */
 static void live(unsigned round, bool reflect, unsigned ms)
 {
 	const char *options[] = { "--idle-us=0", "--queue=1024", "--memory=128", cpus, reflect ? "--reflect" : NULL, NULL };

@@ -73,12 +73,12 @@ static_assert(sizeof(struct mpib_deregister_response) == 12, "ABI");
 #define MPIB_HINT_MAX_ENTRIES 256
 #define MPIB_HINT_MAX_BW 1024 /* parts: everything on SUP */
 #define MPIB_HINT_TRIES 8     /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds */
-#define MPIB_HINT_BEAT_MS 100 /* ha-agent's heart */
+#define MPIB_HINT_BEAT_MS 100 /* ha-agent's heartbeat */
 
 struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries;
-	uint32_t beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent lives; 0 = this agent has no heart */
+	uint32_t beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this agent has no heartbeat */
 	uint32_t reserved;
 };
 

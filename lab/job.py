@@ -213,7 +213,7 @@ class Job:
         return "\n".join(lines) + "\n"
 
     def disorder(self):
-        """Ends of lives that were told in another order than suspected, fenced, failed over (experiment D). Channels of one
+        """Ends of incarnations that were told in another order than suspected, fenced, failed over (experiment D). Channels of one
         pair of ranks have the same name, so that it is counted: no end is told more often than the step before it."""
         told, wrong = {}, []
         for e in sorted(self.events(), key=lambda e: (e["machine"], e["pid"], e["number"])):
@@ -256,7 +256,7 @@ class Job:
                     before = max(before, length if at >= since_ns - zero else 0)
                 elif at <= begin + window_ns:
                     around = max(around, length)
-        return {"pause_ms": around / 1e6, "peace_ms": before / 1e6, "still_ms": self.lab.stood_still(fault_ns, fault_ns + window_ns),
+        return {"pause_ms": around / 1e6, "before_ms": before / 1e6, "still_ms": self.lab.stood_still(fault_ns, fault_ns + window_ns),
                 **self.parts(fault_ns, window_ns), **(also or {})}
 
     def parts(self, fault_ns, window_ns):

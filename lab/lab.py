@@ -105,7 +105,7 @@ class Lab:
 
     def around(self, job, name, machine, what, rail, off, on, hold=0.3, rest=0):
         """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again. `rest` s of
-        peace come first, in which the longest pause is measured, too."""
+        quiet operation come first, in which the longest pause is measured, too."""
         others = [r for r in range(self.rails) if r != rail]
         before, since = self.sent_again(others), time.monotonic_ns()
         time.sleep(rest)

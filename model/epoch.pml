@@ -321,7 +321,7 @@ inline close_epoch(x, r) {
 #define NOTICES(x, r) (knows[r] >> (x) & 1 || st[X(x, r)] >= JOIN || cut)
 #endif
 
-/* S offers when R has acknowledged S's state: so neither end ever has to repeat the state of an old life. */
+/* S offers when R has acknowledged S's state: so neither end ever has to repeat the state of an old incarnation. */
 #if LOSSES > 0
 #define MAY_OFFER(r) SAID(m_ack[X(R, r)], ep[X(S, r)])
 #else
@@ -341,7 +341,7 @@ end:
 		    (SAID(m_down[X(1 - x, r)], ep[X(x, r)]) || SAID(m_fenced[X(1 - x, r)], ep[X(x, r)])) ->
 		fence_begin(x, r) }
 #if CLOSE
-	/* A farewell is the fence of every rail, and the state of each. */
+	/* A BYE is the fence of every rail, and the state of each. */
 	:: d_step { !GONE(x) && ALIVE(x, r) && closed[1 - x] && !cut -> fence_begin(x, r) }
 	:: d_step { !GONE(x) && st[X(x, r)] == FENCED && closed[1 - x] && !cut -> st[X(x, r)] = DOWN }
 #endif
@@ -353,7 +353,7 @@ end:
 #endif
 	/* The peer's state has come. */
 	:: d_step { !GONE(x) && st[X(x, r)] == FENCED && SAID(m_fenced[X(1 - x, r)], ep[X(x, r)]) -> close_epoch(x, r) }
-	/* A life that never began here ended there: its OFFER was lost. */
+	/* An incarnation that never began here ended there: its OFFER was lost. */
 #ifndef NOJUMP
 	:: d_step { !GONE(x) && x == R && st[X(x, r)] == DOWN && ep[X(x, r)] + 1 < NE &&
 		    (SAID(m_down[X(S, r)], ep[X(x, r)] + 1) || SAID(m_fenced[X(S, r)], ep[X(x, r)] + 1)) ->
@@ -374,7 +374,7 @@ end:
 		    !(m_answer[r] >> ep[X(R, r)] & 1) ->
 		m_answer[r] = m_answer[r] | 1 << ep[X(R, r)] }
 #endif
-	/* A new life: offered by S, answered by R, proved over the rail itself. */
+	/* A new incarnation: offered by S, answered by R, proved over the rail itself. */
 	:: d_step { !GONE(x) && x == S && st[X(S, r)] == DOWN && ep[X(S, r)] + 1 < NE && !bad[r] && MAY_OFFER(r) ->
 		ep[X(S, r)]++; st[X(S, r)] = JOIN; dead[r] = false; knows[r] = 0;
 		m_offer[r] = m_offer[r] | 1 << ep[X(S, r)] }

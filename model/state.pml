@@ -12,7 +12,7 @@
 #define NS 1 /* slots: message m uses buffer, CTS entry and records of slot m % NS */
 #endif
 #ifndef NE
-#define NE 2 /* lives of a rail */
+#define NE 2 /* incarnations of a rail */
 #endif
 #ifndef KILLS
 #define KILLS 1 /* rails that die */
@@ -97,7 +97,7 @@
 #define FENCING 1 /* queue pair in error: nothing lands any more; completions are being drained */
 #define FENCED 2  /* drained; our state is on its way; the peer's is awaited */
 #define DOWN 3	  /* both fenced, reconciled: the epoch is closed */
-#define JOIN 4	  /* a new life: S has offered it; R has answered */
+#define JOIN 4	  /* a new incarnation: S has offered it; R has answered */
 #define PROBE 5	  /* S only: answered, PING sent, PONG awaited */
 #define ALIVE(x, r) (st[X(x, r)] == UP || st[X(x, r)] >= JOIN)
 
@@ -143,7 +143,7 @@ byte m_keys[NR];     /* R said: keys of rail r for every receive below this one 
 #define KEY(m, r) true
 #endif
 #if CLOSE
-bool told;	/* S has heard R's farewell */
+bool told;	/* S has received R's BYE */
 bool closed[2]; /* said BYE and is gone: answers nothing */
 #define GONE(x) (err[x] || closed[x])
 #else
@@ -151,21 +151,21 @@ bool closed[2]; /* said BYE and is gone: answers nothing */
 #endif
 
 /* ---- the rails ---- */
-short data[NR];	  /* stripes between S's send queue and R's memory, of the life that is now */
+short data[NR];	  /* stripes between S's send queue and R's memory, of the incarnation that is now */
 short rcq[NR];	  /* stripes placed in R's memory, their completions not polled */
 short acks[NR];	  /* stripes acknowledged, S's completions under way or not polled */
 byte cts[NR];	  /* clear-to-send entries between R and S's memory */
 byte words[NR];	  /* memory mode: the count between R and S's memory */
 byte probe[NR];   /* 1 PING, 2 PONG */
 bool bad[NR];	  /* the path is broken now */
-bool dead[NR];	  /* this life of the rail is lost: it may still deliver, or not */
+bool dead[NR];	  /* this incarnation of the rail is lost: it may still deliver, or not */
 byte knows[NR];   /* set of the ends that notice that by themselves */
 
 #ifdef ONE_WORD
 byte location; /* the one place that every rail's count is written to */
 #endif
 #ifdef SAME_QP
-short late[NR]; /* what was under way when the old life was fenced */
+short late[NR]; /* what was under way when the old incarnation was fenced */
 #endif
 
 /* ---- control messages: sets of epochs ---- */

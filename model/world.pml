@@ -3,7 +3,7 @@
  * world.pml - what the protocol runs in: rails and NICs, the data path at either end, the fault, progress
  */
 inline old_completion(m, k) {
-	assert(at[(m) * NR + k] == SEEN) /* a completion of an old life that is taken for the new one's */
+	assert(at[(m) * NR + k] == SEEN) /* a completion of an old incarnation that is taken for the new one's */
 }
 
 /* R polls an immediate. */
@@ -81,7 +81,7 @@ end:
 	/* A word per rail, and the sender takes the largest: whatever lands is read in the end. */
 	:: d_step { words[r] != 0 -> count_arrives(words[r]); words[r] = 0 }
 #endif
-	/* A life that is lost may lose what it carries. */
+	/* An incarnation that is lost may lose what it carries. */
 	:: d_step { dead[r] && (data[r] != 0 || LANDED(r) || cts[r] != 0 || words[r] != 0 || probe[r] != 0) ->
 #if OPTIONAL
 		landed[r] = 0;
@@ -265,7 +265,7 @@ end:
 #define ARRIVED(m) COMPLETE(m)
 #define R_DONE (ALL_MESSAGES(ARRIVED) && TAKEN)
 #if CLOSE
-/* The farewell: an end whose requests are complete is gone, its queue pairs with it. */
+/* The BYE: an end whose requests are complete is gone, its queue pairs with it. */
 inline bye(x) {
 	for (i : 0 .. NR - 1) {
 		if
@@ -304,7 +304,7 @@ end:
 }
 #endif
 
-/* An end gives up when none of its rails lives and none can come back; it also ends when the peer did. */
+/* An end gives up when none of its rails exists and none can come back; it also ends when the peer did. */
 #define HOPELESS(x, r) (!ALIVE(x, r) && (bad[r] || ep[X(x, r)] == NE - 1))
 #define IS_BAD(r) bad[r]
 #define NO_RAIL(x) ALL_RAILS_OF(HOPELESS, x)

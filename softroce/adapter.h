@@ -3,7 +3,7 @@
  * adapter.h - one software NIC of this process: the engine, its UDP wire, its control page and its worker thread
  *
  * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is opened. It has two
- * lives: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a
+ * is there: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a
  * page). A process that lists devices and frees the list without opening any gives the addresses back at once.
  *
  * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in verbs/.
@@ -25,7 +25,7 @@ struct sr_adapter {
 	struct sr_device_spec spec;
 	int holders, opens;  /* under the table's mutex */
 	uint8_t taken[16];   /* SUBNET: the address it has, or had the last time; all-zero = none yet */
-	unsigned life;	     /* counts forks: what was made in an earlier life belongs to the parent process */
+	unsigned life;	     /* counts forks: what was made in an earlier incarnation belongs to the parent process */
 
 	/* Protects the engine and everything below it, up to the next blank line. */
 	pthread_mutex_t lock;

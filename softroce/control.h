@@ -8,7 +8,7 @@
  *
  * The owner never maps the page, it reads it with pread() when the bell rings: a page that somebody truncates or fills
  * with garbage cannot crash it, and a device without faults pays nothing. The owner holds a flock() on the page for its
- * life; a page nobody holds is stale, and whoever finds it removes it.
+ * incarnation; a page nobody holds is stale, and whoever finds it removes it.
  */
 #ifndef SOFTROCE_CONTROL_H
 #define SOFTROCE_CONTROL_H

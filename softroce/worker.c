@@ -59,7 +59,7 @@ struct slice_attr {
 	uint64_t runtime, deadline, period;
 };
 
-/* A wish only: kernels before 6.12 ignore or refuse a slice for ordinary threads. */
+/* A request only: kernels before 6.12 ignore or refuse a slice for ordinary threads. */
 static void slice_ask(void)
 {
 	struct slice_attr attr = { .size = sizeof(attr) };

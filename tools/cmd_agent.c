@@ -16,7 +16,7 @@
 #include "include/mpib_agent_iface.h"
 #include "tools/ha.h"
 
-#define HEART_MS 2000	  /* that a heart is listened to at most: so long plugins believe in one that stands still (HA_NCCL_AGENT_STALE_MS) */
+#define HEART_MS 2000	  /* how long a heartbeat is watched at most: so long plugins accept one that stands still (HA_NCCL_AGENT_STALE_MS) */
 #define LISTEN_MS 20
 #define PATIENCE_SECONDS 5 /* for an answer of the agent */
 

@@ -24,7 +24,7 @@
 #define RANKS 2
 #define SOFT_NICS 2 /* of each rank */
 #define BOOTSTRAP_MS 120000
-#define HEARS_MS 5000 /* a rank may take to end that has met the other and hears that it has gone */
+#define HEARS_MS 5000 /* a rank may take to end that has met the other and learns that it has gone */
 #define ALIKE_MS 1000 /* ranks may lie apart that both end, for one reason, before they meet */
 
 struct options {
@@ -261,7 +261,7 @@ static void say_how(int rank, int status, bool together)
 		together ? "" : " before the ranks met: the other one, which looks for it, is ended, too");
 }
 
-/* Ranks that have met hear by their connection that the other has gone. One that has not would look for the other for as long as a person
+/* Ranks that have met receive by their connection that the other has gone. One that has not would look for the other for as long as a person
  * may take to start it on another machine. */
 static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The `ha` program: one binary, a table of subcommands. A subcommand lives in cmd_<name>.c (or in a folder of
+ * The `ha` program: one binary, a table of subcommands. A subcommand is in cmd_<name>.c (or in a folder of
  * its own when it is large), declares itself in ha.h and takes one line of the table below.
  */
 #include <stdio.h>

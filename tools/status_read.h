@@ -24,7 +24,7 @@ struct ha_status_found {
 	struct ha_status_page *page; /* NULL: refused, `why` says why */
 	const char *why;
 	bool ended;   /* its process has ended without taking the page away */
-	bool foreign; /* another pid namespace: whether the process lives cannot be told from here */
+	bool foreign; /* another pid namespace: whether the process runs cannot be told from here */
 	char name[64];
 };
 

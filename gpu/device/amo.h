@@ -3,8 +3,8 @@
  * amo.h - fetch-add at the peer, exactly once
  *
  * A NIC's own fetch-add that was executed and not acknowledged would be executed again. So the asker writes what it wants
- * (address, operand) and a signal that counts its wishes; the peer serves each count once and answers the same way. Both entries of a wish
- * are one reservation: a wish is posted whole or not at all. One wish of a connection is under way at a time.
+ * (address, operand) and a signal that counts its requests; the peer serves each count once and answers the same way. Both entries of a request
+ * are one reservation: a request is posted whole or not at all. One request of a connection is under way at a time.
  *
  * Somebody at the peer has to call ha_gpu_serve(): the host agent where the memory is the host's, or a warp of a kernel.
  */
@@ -76,7 +76,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 	return ha_gpu_fetch_add_wait(c, old, deadline == HA_GPU_FOREVER ? HA_GPU_FOREVER : deadline > now ? deadline - now : 0);
 }
 
-/* One step for the peer's wish, if there is one: executes it, then answers. By one thread at a time. True: something was done. */
+/* One step for the peer's request, if there is one: executes it, then answers. By one thread at a time. True: something was done. */
 HA_GPU_FN bool ha_gpu_serve(struct ha_gpu_conn *c)
 {
 	uint64_t address;

@@ -3,7 +3,7 @@
  * conn.h - one connection to a peer as device threads, the NICs and the host agent share it: words, memory, who writes what
  *
  * A connection has two paths, each with a queue pair of its own on a NIC of its own, and one log. Entries are numbered from 0 for as
- * long as the connection lives ("index", 48 bits); the path in use keeps entry i in slot (i - base) mod nwqes of its send queue and gives
+ * long as the connection exists ("index", 48 bits); the path in use keeps entry i in slot (i - base) mod nwqes of its send queue and gives
  * it the 16-bit hardware index i - base. The send queue is the log: what is in it from `tail` on may have to be posted again.
  *
  *      tail  <=  cons  <=  rung  <=  ready  <=  resv  <=  tail + nwqes
@@ -77,9 +77,9 @@ struct ha_gpu_path {
 	uint32_t mail_key;	/* big-endian, of the peer's mail */
 	uint32_t qpn;
 	/* the second line: who polls, proves, or sets up */
-	uint64_t cq_ci;		/* life of the path (16 bits), HA_GPU_CQ_PROBES, completions consumed in it (47; not of a collapsed queue) */
+	uint64_t cq_ci;		/* incarnation of the path (16 bits), HA_GPU_CQ_PROBES, completions consumed in it (47; not of a collapsed queue) */
 	uint8_t *cqe;		/* completion queue of the send queue: one entry (collapsed), or 1 << cq_log */
-	uint32_t *cq_dbrec;	/* [0]: consumer index, big-endian; [1]: life; eight bytes, aligned; not for a collapsed queue */
+	uint32_t *cq_dbrec;	/* [0]: consumer index, big-endian; [1]: incarnation; eight bytes, aligned; not for a collapsed queue */
 	uint32_t nlkey, nrkey;	/* entries of each table; the paths' tables need not be of one size */
 	uint32_t scratch_key;	/* big-endian, of our scratch */
 	uint32_t cq_log;	/* 0: collapsed */

@@ -59,7 +59,7 @@ HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path
 }
 
 /* Every piece asks for its completion: a put of more pieces than the ring has slots frees them as it goes, and one that its limit cuts
- * short leaves nothing that is never heard of. */
+ * short leaves nothing that is never reported. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op, uint64_t local, uint64_t remote,
 					 uint64_t bytes, unsigned how, uint64_t limit, uint64_t *last)
 {

@@ -60,14 +60,14 @@ HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 	uint64_t was = ha_gpu_load(health);
 
 	if (ha_gpu_load(&c->cons) != cons)
-		return; /* of a life that is over, perhaps */
+		return; /* of an incarnation that is over, perhaps */
 	ha_gpu_cas(&c->error, &none, (cons & HA_GPU_EPOCH) | 1 << 8 | syndrome);
 	while ((was == HA_GPU_GOOD || was == HA_GPU_SUSPECTED) && !ha_gpu_cas(health, &was, HA_GPU_FAILED))
 		;
 }
 
 /* Tells the NIC how far a queue of several is emptied. Threads pass each other between taking a completion and saying so; the word only
- * ever grows within a life, or the NIC would believe that the queue is overrun. The half that nobody arms carries the life. */
+ * ever grows within an incarnation, or the NIC would believe that the queue is overrun. The half that nobody arms carries the incarnation. */
 HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
 {
 	uint64_t *word = (uint64_t *)(void *)p->cq_dbrec, was = ha_gpu_load(word), now, ci;
@@ -79,8 +79,8 @@ HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
 }
 
 /*
- * The completion that says most: its last eight bytes, or INVALID. A queue of several is emptied, in the life of *life; an error stays in it.
- * Until a life carries the log, what completes in it are the agent's probes, and nobody else's: probes says that we are the agent.
+ * The completion that says most: its last eight bytes, or INVALID. A queue of several is emptied, in the incarnation of *incarnation; an error stays in it.
+ * Until an incarnation carries the log, what completes in it are the agent's probes, and nobody else's: probes says that we are the agent.
  */
 HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes, uint64_t *life)
 {
@@ -108,7 +108,7 @@ HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe,
 	return last;
 }
 
-/* The life of this queue carries the log, as whoever has read cons since sees it. */
+/* The incarnation of this queue carries the log, as whoever has read cons since sees it. */
 HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t life)
 {
 	return p == &c->path[ha_gpu_load(&c->active)] && ha_gpu_load(&p->cq_ci) >> 47 == life;
@@ -144,7 +144,7 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 		if (!p->cq_log)
 			break; /* the next poll sees it again */
 		if (((cons ^ next) & HA_GPU_EPOCH) && !ha_gpu_carries(c, p, life))
-			break; /* of a life that is over */
+			break; /* of an incarnation that is over */
 	}
 	ha_gpu_prove(c, cons, ha_gpu_proved(c, cons));
 	return cons;
@@ -157,7 +157,7 @@ HA_GPU_FN uint64_t ha_gpu_poll(struct ha_gpu_conn *c)
 
 /* ---- doorbell ---- */
 
-/* Where the n-th entry of a life lies. */
+/* Where the n-th entry of an incarnation lies. */
 HA_GPU_FN uint8_t *ha_gpu_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t n)
 {
 	return p->wqe + (n & (c->nwqes - 1)) * (HA_GPU_WQE_BYTES << ha_gpu_wide(p));
@@ -352,7 +352,7 @@ HA_GPU_FN bool ha_gpu_reserve_now(struct ha_gpu_conn *c, unsigned n, struct ha_g
 	return true;
 }
 
-/* The same with patience. Nothing is held when the result is not DONE. Deadline 0: now or never, and no alarm. */
+/* The same with a time limit. Nothing is held when the result is not DONE. Deadline 0: now or never, and no alarm. */
 HA_GPU_SLOW enum ha_gpu_result ha_gpu_reserve(struct ha_gpu_conn *c, unsigned n, uint64_t deadline, struct ha_gpu_slots *s)
 {
 	while (!ha_gpu_reserve_now(c, n, s)) {

@@ -74,7 +74,7 @@ static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 		a->cut = true;
 }
 
-/* A life ends. What has no connection at this end, or is ending already, does so by itself. */
+/* An incarnation ends. What has no connection at this end, or is ending already, does so by itself. */
 static void end_life(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause cause)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
@@ -121,7 +121,7 @@ static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	memcpy(p->said, s->slot, sizeof(p->said));
 }
 
-/* A life begun here went to where the peer is not any more. Said before the JOIN of the peer's first life there. */
+/* An incarnation begun here went to where the peer is not any more. Said before the JOIN of the peer's first incarnation there. */
 static void heard_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
@@ -173,7 +173,7 @@ static void post_probe(struct ha_gpu_agent *a, unsigned path)
 	a->count.probes++;
 }
 
-/* True: something came. An error or too long a silence ends the life. */
+/* True: something came. An error or too long a silence ends the incarnation. */
 static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
@@ -271,7 +271,7 @@ static bool fenced(struct ha_gpu_agent *a, unsigned path)
 	return true;
 }
 
-/* Both words carry the life: a thread that took its turn at the queue before the switch, and goes on after, finds that it is another's. */
+/* Both words carry the incarnation: a thread that took its turn at the queue before the switch, and goes on after, finds that it is another's. */
 static void restart_completions(struct ha_gpu_path *q, uint64_t life)
 {
 	ha_gpu_store(&q->cq_ci, life << 48 | HA_GPU_CQ_PROBES);
@@ -279,7 +279,7 @@ static void restart_completions(struct ha_gpu_path *q, uint64_t life)
 		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (life & 0xffff) << 32);
 }
 
-/* Our address may have changed while the path was down: the peer hears it before anything of a new life. */
+/* Our address may have changed while the path was down: the peer gets it before anything of a new incarnation. */
 static int tell_address(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED, .path = path, .life = a->path[path].life };
@@ -413,7 +413,7 @@ static bool silent(struct ha_gpu_agent *a)
 	unsigned path = carrier(a);
 
 	if (cons != a->cons_seen || index_of(cons) == ha_gpu_load(&c->rung)) {
-		if (ha_gpu_load(&c->health[path]) != HA_GPU_GOOD) { /* FAILED, too: an error of this life was looked for before */
+		if (ha_gpu_load(&c->health[path]) != HA_GPU_GOOD) { /* FAILED, too: an error of this incarnation was looked for before */
 			ha_gpu_store(&c->health[path], HA_GPU_GOOD);
 			a->count.cleared++;
 		}
@@ -443,7 +443,7 @@ static bool watch(struct ha_gpu_agent *a)
 	if (error && (error & HA_GPU_EPOCH) == (ha_gpu_load(&c->cons) & HA_GPU_EPOCH))
 		end_life(a, path, HA_GPU_CAUSE_ERROR);
 	else if (error)
-		ha_gpu_cas(&c->error, &error, 0); /* of a life that is over */
+		ha_gpu_cas(&c->error, &error, 0); /* of an incarnation that is over */
 	else if (a->ops.port(a->path[path].hw) != HA_GPU_PORT_UP)
 		end_life(a, path, HA_GPU_CAUSE_PORT);
 	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) && silent(a))

@@ -4,21 +4,21 @@
  *
  * One agent per connection and end; each end looks after its own log (what it sends), and both together after the two paths.
  *
- * A life of a path ends at both ends before anything else happens: an end that suspects it closes its log if the path carries it, puts
- * its queue pair to error, waits until it is drained, and says FENCED(path, life) with the signals that have come over the path. The
- * peer does the same when it hears that. An end that has fenced and has heard the peer's FENCED knows that nothing of this life can
+ * An incarnation of a path ends at both ends before anything else happens: an end that suspects it closes its log if the path carries it, puts
+ * its queue pair to error, waits until it is drained, and says FENCED(path, incarnation) with the signals that have come over the path. The
+ * peer does the same when it learns that. An end that has fenced and has received the peer's FENCED knows that nothing of this incarnation can
  * land any more, anywhere, and what had: the entries up to the last signal the peer has. It posts the rest again on another
  * path that is up, with that path's keys, number and slots, and opens the log. Each end chooses its path by itself.
  *
- * A path whose life is over at both ends is connected anew (JOIN(path, life + 1)), proved by probes in both directions (PROVED), and is
- * up. With failback an end returns to path 0 by ending the life of path 1. An end whose address has changed while the path was down says so
- * first (MOVED): who has begun a life with the old one ends it.
+ * A path whose incarnation is over at both ends is connected anew (JOIN(path, incarnation + 1)), proved by probes in both directions (PROVED), and is
+ * up. With failback an end returns to path 0 by ending the incarnation of path 1. An end whose address has changed while the path was down says so
+ * first (MOVED): who has begun an incarnation with the old one ends it.
  *
  * An end without any path for dark_ns gives up and says so (GAVE_UP): the other ends its waits, too, whatever its own paths are.
  *
  * Triggers: an error completion, the port's or device's word, the peer's FENCED: proof. A device thread's time limit: suspicion, it only
  * makes the agent look. What was acknowledged and is not proved while nothing more is posted, the agent proves by a read of its own: a NIC
- * that acknowledged and died is found out, though nobody posts. Silence: `silent_checks` looks in which nothing outstanding was acknowledged. Ending a life that was healthy
+ * that acknowledged and died is found out, though nobody posts. Silence: `silent_checks` looks in which nothing outstanding was acknowledged. Ending an incarnation that was healthy
  * costs time and nothing else.
  */
 #ifndef HA_GPU_FAILOVER_AGENT_H
@@ -35,7 +35,7 @@ struct ha_gpu_path_ops {
 	/* To error, and drained. 0; -EAGAIN: call again; -EIO: the device is gone, nothing of it lands any more. Anything else is no
 	 * fence; it is tried again after recovery_ns. */
 	int (*fence)(void *path);
-	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as befits this life, which both ends count
+	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as befits this incarnation, which both ends count
 	 * alike. 0, or a negative errno: not now. */
 	int (*connect)(void *path, uint64_t life);
 	/* Asked at every step: from memory, no command to a device. */
@@ -44,7 +44,7 @@ struct ha_gpu_path_ops {
 	 * And what the peer says of its own; negative errno: it cannot be. Both NULL: addresses are for good. */
 	int (*address)(void *path, uint64_t word[HA_GPU_SAID]);
 	int (*moved)(void *path, const uint64_t word[HA_GPU_SAID]);
-	/* What the peer has to know of the life that connect() has begun, and what the peer says of its own; both NULL: nothing. */
+	/* What the peer has to know of the incarnation that connect() has begun, and what the peer says of its own; both NULL: nothing. */
 	void (*tell)(void *path, uint64_t word[HA_GPU_SAID]);
 	int (*hear)(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device); /* negative errno: it cannot be */
 };
@@ -69,7 +69,7 @@ struct ha_gpu_agent_config {
 	uint64_t recovery_ns;	/* before a path that failed is tried again; doubles up to 64 times with each failure; up for 64 times as long it has one less */
 	uint64_t dark_ns;	/* without any path: then the log is given up */
 	unsigned silent_checks; /* looks without an acknowledgement while something is outstanding: the path has failed */
-	unsigned probes;	/* that a new life has to answer */
+	unsigned probes;	/* that a new incarnation has to answer */
 	bool failback;		/* return to path 0 */
 };
 
@@ -96,12 +96,12 @@ enum ha_gpu_path_state {
 struct ha_gpu_agent_path {
 	void *hw;
 	enum ha_gpu_path_state state;
-	enum ha_gpu_cause cause; /* of the end of its last life */
+	enum ha_gpu_cause cause; /* of the end of its last incarnation */
 	uint64_t life;
-	uint64_t peer_fenced, peer_joined, peer_proved; /* greatest life + 1 the peer said so of; 0: none */
+	uint64_t peer_fenced, peer_joined, peer_proved; /* greatest incarnation + 1 the peer said so of; 0: none */
 	uint64_t landed[HA_GPU_SIGNALS];		/* from the peer's FENCED */
 	uint64_t said[HA_GPU_SAID];			/* from its JOIN */
-	uint64_t posted, answered;			/* probes of this life, as hardware indices */
+	uint64_t posted, answered;			/* probes of this incarnation, as hardware indices */
 	uint64_t probe_due, probe_late, retry_at;
 	unsigned failures;  /* how long it rests before it is tried again; at most 7 */
 	uint64_t forgive_at; /* if it is still up then, one of them is forgotten */

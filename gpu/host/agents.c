@@ -89,8 +89,8 @@ static void fill(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t in
 	ha_gpu_write_entry(c, p, index, &e);
 }
 
-/* The signal of a wish that was written and never published: its sum goes back, or the peer would serve the next wish twice. Only one that is not
- * counted in `asked`: what lies in a slot may be of an older life. */
+/* The signal of a request that was written and never published: its sum goes back, or the peer would serve the next request twice. Only one that is not
+ * counted in `asked`: what lies in a slot may be of an older incarnation. */
 static void take_back_wish(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
 {
 	struct ha_gpu_wqe e;

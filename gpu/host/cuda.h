@@ -40,7 +40,7 @@ int ha_gpu_cuda_open(struct ha_gpu_cuda *c);
 /* Everything that was mapped or allocated through it has been given back. */
 void ha_gpu_cuda_close(struct ha_gpu_cuda *c);
 
-/* For ha_gpu_mlx5_init(): pinned memory, doorbell pages, dma-buf for memory of the GPU. Lives as long as `c`. */
+/* For ha_gpu_mlx5_init(): pinned memory, doorbell pages, dma-buf for memory of the GPU. Exists as long as `c`. */
 void ha_gpu_cuda_memory(struct ha_gpu_cuda *c, struct ha_gpu_mlx5_memory *memory);
 
 /* The GPU's copy of what kernels look up. What is in it never moves; a call copies what has been added since the last, then counts it. */

@@ -12,7 +12,7 @@
 
 #define HA_GPU_CARD_MAX 64 /* bytes */
 
-/* True: `fd` is its owner's from now on. False: a stranger, who is sent away. */
+/* True: `fd` is its owner's from now on. False: an unauthenticated peer, which is disconnected. */
 typedef bool (*ha_gpu_door_card)(void *self, int fd, const void *card);
 
 /* True: who is missing will not come. Asked now and then; may be NULL. */

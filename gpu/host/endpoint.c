@@ -41,7 +41,7 @@ static int make_queues(struct ha_gpu_pool *pool, struct ha_gpu_ep *e)
 	return r;
 }
 
-/* With a key that no life before it had. */
+/* With a key that no incarnation before it had. */
 static int make_target(struct ha_gpu_ep *e)
 {
 	struct ha_gpu_device *d = e->device;

@@ -46,7 +46,7 @@ int ha_gpu_host_connect(struct ha_gpu_host *host, unsigned n, unsigned nbackup);
 /* The same with dynamic connections: an initiator and a target for each peer, and the same on the backup NIC. Once, before any other: later
  * calls add queue pairs of their own only. Kernels find them with ha_gpu_world_dc(). -EALREADY: there are rows already; -EOPNOTSUPP. */
 int ha_gpu_host_connect_dc(struct ha_gpu_host *host, unsigned n, unsigned nbackup);
-/* What kernels get; lives until the end. Not collective. */
+/* What kernels get; it exists until the end. Not collective. */
 struct ha_gpu_world *ha_gpu_host_world(struct ha_gpu_host *host);
 
 /* Before a launch: no kernel of before is in it any more. -EBUSY: after limit_ms one still is. Not collective. */

@@ -73,14 +73,14 @@ struct ha_gpu_hw_qp {
 
 enum ha_gpu_qp_state { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR, HA_GPU_QP_RTS, HA_GPU_QP_ERR };
 
-/* Where the packets of a life begin, from where those of life 0 did: as far as can be from those of the lives before it (the golden section
- * of 2^24), so that a packet that has lingered in the network is taken for none of this life. */
+/* Where the packets of an incarnation begin, from where those of incarnation 0 did: as far as can be from those of the incarnations before it (the golden section
+ * of 2^24), so that a packet that has lingered in the network is taken for none of this incarnation. */
 static inline uint32_t ha_gpu_psn(uint32_t first, uint64_t life)
 {
 	return (uint32_t)(first + life * 0x9e3779) & 0xffffff;
 }
 
-/* Of a connection; constant over its lives but for both psn. */
+/* Of a connection; constant over its incarnations but for both psn. */
 struct ha_gpu_rc_link {
 	struct ha_gpu_rc_handle local, peer;
 	unsigned timeout, retry_cnt; /* as in ibv_qp_attr */

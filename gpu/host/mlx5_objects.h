@@ -22,7 +22,7 @@ struct ha_mlx5_device {
 	int gid_index;
 	struct ha_mlx5_watch {
 		pthread_mutex_t lock; /* deaf, ask_at, fatal */
-		uint64_t state;	      /* enum ha_gpu_port, as last heard; agents read it without the lock */
+		uint64_t state;	      /* enum ha_gpu_port, as last received; agents read it without the lock */
 		uint64_t look_at;     /* when events are looked for again; the same */
 		uint64_t ask_at;      /* when the port is queried again, in case that no event said it */
 		bool deaf;	      /* there are no events to be had */

@@ -35,7 +35,7 @@ int ha_mlx5_cq_create(void *device, const struct ha_gpu_cq_attr *attr, void **ou
 	size_t n = ha_gpu_prm_create_cq(in, &c);
 	struct ha_mlx5_cq *cq;
 
-	if (attr->log) { /* the firmware's producer index and owner bit go on where the queue pair's last life ended */
+	if (attr->log) { /* the firmware's producer index and owner bit go on where the queue pair's last incarnation ended */
 		HA_WARN(d->name, "a path with a ring of completions would not come back after a failure: set HA_GPU_CQ_COLLAPSED=1");
 		return -EOPNOTSUPP;
 	}
@@ -233,7 +233,7 @@ static int peer_of(struct ha_mlx5_qp *q, const struct ha_gpu_rc_link *link, stru
 	return p->ethernet ? next_hop(q, p) : 0;
 }
 
-/* A new life begins with empty queues. */
+/* A new incarnation begins with empty queues. */
 static void clear_queues(struct ha_mlx5_qp *q)
 {
 	for (size_t i = 0; i < (size_t)1 << q->cq->attr.log; i++)
@@ -289,7 +289,7 @@ int ha_mlx5_qp_drained(struct ha_gpu_hw_qp *qp)
 	uint64_t last = ha_gpu_load((const uint64_t *)(q->cq->attr.cqe + HA_GPU_CQE_QPN));
 
 	if (!rung && ha_gpu_cqe_opcode(last) == HA_GPU_CQE_INVALID)
-		return 0; /* nothing was posted in this life */
+		return 0; /* nothing was posted in this incarnation */
 	if (!q->cq->attr.log && ha_gpu_cqe_opcode(last) != HA_GPU_CQE_INVALID && (uint16_t)(rung - ha_gpu_cqe_counter(last) - 1) <= q->dci) {
 		q->tries = 0; /* an initiator's last entry takes two blocks, and is counted by its first or, a NOP, by its second */
 		return 0;

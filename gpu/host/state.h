@@ -24,14 +24,14 @@ struct ha_gpu_ep {
 	struct ha_gpu_device *device;
 	void *cq;
 	struct ha_gpu_hw_qp qp;
-	bool dc; /* qp is an initiator; dct the target for its peer, a new one in each life */
+	bool dc; /* qp is an initiator; dct the target for its peer, a new one in each incarnation */
 	struct ha_gpu_hw_dct dct;
 	uint64_t av[6]; /* of the peer's target */
 	uint8_t *wqe, *cqe;
 	uint32_t *dbrec, *cq_dbrec;
 	struct ha_gpu_rc_link link;
 	bool connected; /* the peer has its end */
-	enum ha_gpu_ep_fence { HA_GPU_EP_OPEN, HA_GPU_EP_STOPPED, HA_GPU_EP_FENCED } fence; /* how far it is; of this life */
+	enum ha_gpu_ep_fence { HA_GPU_EP_OPEN, HA_GPU_EP_STOPPED, HA_GPU_EP_FENCED } fence; /* how far it is; of this incarnation */
 };
 
 /* Queue pairs of one role: [i * pes + pe]. Primaries and backups have one each: own arrays, own counts. */

@@ -86,7 +86,7 @@ static void forget(struct lane *l)
 	l->last = &l->first;
 }
 
-/* A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is gone: agents must hear all or nothing. */
+/* A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is gone: agents must receive all or nothing. */
 static void hear(struct peer *p)
 {
 	struct lane *l = p->in.row < HA_GPU_ROWS_MAX ? lane_of(p, p->in.row) : NULL;
@@ -224,7 +224,7 @@ void ha_gpu_words_drop(struct ha_gpu_words *w, uint32_t row)
 
 struct where {
 	char address[80];
-	uint64_t secret; /* a dialler shows it: strangers are refused */
+	uint64_t secret; /* a dialler shows it: unauthenticated peers are refused */
 	int32_t status;
 };
 

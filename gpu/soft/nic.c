@@ -200,7 +200,7 @@ struct soft_qp *soft_qp_create(struct soft_nic *n, const struct soft_qp_attr *at
 	return qp;
 }
 
-/* What was under way to it does not land: its life is over. Its receive queue and its register stay for the next with this number. */
+/* What was under way to it does not land: its incarnation is over. Its receive queue and its register stay for the next with this number. */
 void soft_qp_destroy(struct soft_qp *qp)
 {
 	soft_lock(&qp->sq_lock);
@@ -215,7 +215,7 @@ void soft_qp_destroy(struct soft_qp *qp)
 	soft_unlock(&qp->sq_lock);
 }
 
-/* No completion of an older life may be taken for one of the new. */
+/* No completion of an older incarnation may be taken for one of the new. */
 static void clear_cq(struct soft_cq *cq)
 {
 	for (uint32_t i = 0; i < 1u << cq->log; i++)

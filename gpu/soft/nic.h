@@ -57,7 +57,7 @@ struct soft_mr {
 
 struct soft_qp {
 	uint64_t sq_lock; /* all that sends; taken before any rx_lock */
-	uint64_t rx_lock; /* all that receives: accepts, life, expected, rq_ci */
+	uint64_t rx_lock; /* all that receives: accepts, incarnation, expected, rq_ci */
 	struct soft_nic *nic;
 	uint32_t qpn;
 	enum soft_state state;
@@ -68,7 +68,7 @@ struct soft_qp {
 	struct soft_cq send, receive;
 	uint64_t bell;	/* register as last seen */
 	uint16_t ci, pi;
-	uint64_t psn;	      /* number of the entry at ci; where a life begins: soft_qp_number() */
+	uint64_t psn;	      /* number of the entry at ci; where an incarnation begins: soft_qp_number() */
 	uint64_t unheard_ns;  /* since when its request has no answer; 0: it has */
 	bool unacked;	      /* an entry was passed whose acknowledgement never came: only a later one's can stand for it */
 	uint32_t peer_nic, peer_qpn;
@@ -96,7 +96,7 @@ struct soft_nic {
 	uint64_t power; /* enum soft_power */
 	uint64_t link;	/* 1: up */
 	uint64_t link_back_ns; /* when a link that is down comes back by itself; 0: never */
-	uint64_t told;	/* 1: whoever asks for the port's state hears of the fault */
+	uint64_t told;	/* 1: whoever asks for the port's state learns of the fault */
 	uint64_t retry_ns, rnr_ns; /* how long a request is repeated */
 	uint64_t pace;	/* steps that do nothing between two that do: a starved NIC */
 	uint64_t idle_steps;
@@ -170,7 +170,7 @@ struct soft_qp *soft_dct_create(struct soft_nic *n, uint64_t key);
 void soft_qp_destroy(struct soft_qp *qp);
 /* 0, -EINVAL (no such transition), -EIO (the device is gone: nothing of it lands any more either). To RTR: the peer is named. */
 int soft_qp_modify(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic, uint32_t peer_qpn);
-/* Between RESET and the first request of a life: number of the first that it sends, and of the first that it takes; 0 where nobody says. */
+/* Between RESET and the first request of an incarnation: number of the first that it sends, and of the first that it takes; 0 where nobody says. */
 void soft_qp_number(struct soft_qp *qp, uint64_t psn, uint64_t expected);
 /* In error, and everything that was posted is accounted for. */
 bool soft_qp_drained(struct soft_qp *qp);

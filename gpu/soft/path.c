@@ -75,7 +75,7 @@ static int fence_dc(void *path)
 	return fence(path);
 }
 
-/* A new life has a new target with a new key: what was sent to the old one finds neither. */
+/* A new incarnation has a new target with a new key: what was sent to the old one finds neither. */
 static int reconnect_dc(void *path, uint64_t life)
 {
 	struct soft_path *p = path;

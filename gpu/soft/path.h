@@ -9,7 +9,7 @@
 struct soft_path {
 	struct soft_qp *qp;
 	uint32_t peer_qpn; /* connected */
-	struct soft_qp *dct;	     /* dynamically: the target for this peer, a new one in each life; NULL before the first */
+	struct soft_qp *dct;	     /* dynamically: the target for this peer, a new one in each incarnation; NULL before the first */
 	uint64_t told, peer_address; /* our NIC's address as the peer knows it; its NIC's */
 };
 

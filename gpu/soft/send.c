@@ -191,7 +191,7 @@ static bool takes(const struct soft_qp *peer, const struct soft_qp *qp)
 	return peer->kind == SOFT_DCT ? peer->key == qp->key : peer->peer_qpn == qp->qpn && peer->peer_nic == qp->nic->number;
 }
 
-/* The request arrives: right life, right number, then it is executed; a number that has been is only answered. */
+/* The request arrives: right incarnation, right number, then it is executed; a number that has been is only answered. */
 static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struct request *r, uint64_t *answer)
 {
 	const struct sender from = { qp->nic->number, qp->qpn, qp->talk };

@@ -23,7 +23,7 @@ struct ha_ina_client {
 	struct ha_call_channel *channel;
 	char *address;
 	char error[512];
-	/* A wish for a group that had no answer yet, packed but for its number, and the number. */
+	/* A request for a group that had no answer yet, packed but for its number, and the number. */
 	uint8_t *wish, number[16];
 	size_t wish_len;
 };
@@ -159,7 +159,7 @@ static bool answer_sound(const Inc__CreateGroupResponse *r)
 							      !(r->aggaddr % r->agglen)));
 }
 
-/* The number of this wish: the one that it had when it got no answer, else a new one. */
+/* The number of this request: the one that it had when it got no answer, else a new one. */
 static bool number_take(struct ha_ina_client *c, Inc__CreateGroupRequest *q)
 {
 	size_t len = inc__create_group_request__get_packed_size(q);

@@ -46,15 +46,15 @@ struct ha_ina_wish {
 	const char *name;	/* for people, NULL = none */
 };
 
-/* After a failure the same wish, asked again of the same client, is the same request: a group whose answer was lost is
- * the answer, if it still lives. Another wish is another request. */
+/* After a failure the same request, asked again of the same client, is the same request: a group whose answer was lost is
+ * the answer, if it still exists. Another request is another request. */
 int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_wish *wish, struct ha_ina_lease *lease);
 
 struct ha_ina_beat {
 	bool live;	  /* else stop sending; `message` says why */
 	bool switch_away; /* the switch is silent */
 	uint32_t epoch;	  /* changed: the switch has lost its memory */
-	uint32_t lease_ms, silent; /* bit per rank that was heard once and is silent now */
+	uint32_t lease_ms, silent; /* bit per rank that has sent once and is silent now */
 	char message[192];
 };
 

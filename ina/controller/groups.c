@@ -61,7 +61,7 @@ void ha_groups_open(struct ha_groups *g, const struct ha_groups_limits *limits)
 	g->limits = *limits;
 	g->quotas.others = (struct ha_quota){ .groups = HA_GROUP_IDS * HA_GROUPS_SWITCHES,
 					      .slots = HA_BUDDY_SLOTS * HA_GROUPS_SWITCHES };
-	/* A switch that remembers a table of our last life must not take it for one of this life. */
+	/* A switch that remembers a table of our last incarnation must not take it for one of this incarnation. */
 	g->versions = (ha_random_u64() >> 1 & ~UINT64_C(0xffffffff)) + 1;
 }
 
@@ -188,7 +188,7 @@ void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
 		g->sw[i]->heard = later(g->sw[i]->heard, still, now);
 }
 
-/* ---- what a wish may be ---- */
+/* ---- what a request may be ---- */
 
 static bool address_valid(uint32_t a)
 {

@@ -10,7 +10,7 @@
  *              +--+
  *
  * LIVE: the switch aggregates for it. CLOSED: it was ended here, and its switch's table lacks it; its number and its range
- * are nobody's while late packets may still arrive. Each life of a number has an epoch of its own, which also advances
+ * are nobody's while late packets may still arrive. Each incarnation of a number has an epoch of its own, which also advances
  * when the switch has lost its memory. After a restart every lease and every quarantine begins anew: no clock is trusted
  * across it.
  */
@@ -101,7 +101,7 @@ struct ha_groups {
 	struct ha_group *first;
 	unsigned live, closed;
 	uint64_t serial;  /* the last one */
-	uint64_t versions; /* the start of a life's table versions */
+	uint64_t versions; /* the start of an incarnation's table versions */
 };
 
 enum ha_refusal_kind {
@@ -146,7 +146,7 @@ struct ha_switch *ha_groups_switch_same(const struct ha_groups *g, const struct 
 struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name);
 /* It is no longer in the settings, or another one has its address: its groups are CLOSED, it gets no new ones. */
 void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now);
-/* It says that it lives. true: it has lost its memory since, and every live group on it has a new epoch. */
+/* It reports that it runs. true: it has lost its memory since, and every live group on it has a new epoch. */
 bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now);
 /* It holds no group, LIVE or CLOSED. */
 bool ha_groups_switch_empty(const struct ha_switch *s);
@@ -171,7 +171,7 @@ void ha_groups_forget(struct ha_groups *g, struct ha_group *group);
 /* The first group whose lease (LIVE) or quarantine (CLOSED) is over, or NULL. */
 struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now);
 /*
- * For `still` ns before now nobody could be heard: the process was stopped, or waited for its disk. Leases, quarantines and silences are as if that time had
+ * For `still` ns before now nothing could be received: the process was stopped, or waited for its disk. Leases, quarantines and silences are as if that time had
  * not been.
  */
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now);

@@ -382,7 +382,7 @@ static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q, stru
 	return info_fill(c, q, info);
 }
 
-/* Packets of a group have come: whoever cannot renew still lives. */
+/* Packets of a group have come: whoever cannot renew still runs. */
 static void seen(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch *sw)
 {
 	for (size_t i = 0; i < q->n_seen; i++) {

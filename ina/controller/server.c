@@ -406,7 +406,7 @@ int ha_server_serve(struct ha_server *s, uint64_t until)
 	return -EIO;
 }
 
-/* ---- life ---- */
+/* ---- incarnation ---- */
 
 static grpc_server *server_make(void)
 {

@@ -2,7 +2,7 @@
 /*
  * server.h - the service over gRPC: one completion queue, one thread
  *
- * Calls that have come are handled together, then kept by one commit, then answered: nobody hears of what is not kept.
+ * Calls that have come are handled together, then kept by one commit, then answered: nobody learns of what is not kept.
  */
 #ifndef HA_INA_SERVER_H
 #define HA_INA_SERVER_H

@@ -42,7 +42,7 @@ enum ina_ecn { INA_NOT_ECT, INA_ECT1, INA_ECT0, INA_CE }; /* RFC 3168 */
 #define INA_F_ANSWER 0x01    /* from the switch */
 #define INA_F_OVERFLOW 0x02  /* some word was saturated: the sum is not exact */
 #define INA_F_NONFINITE 0x04 /* some contribution held an infinity or a NaN: the block has no value */
-#define INA_F_ABORT 0x08     /* the group's life of this epoch is over */
+#define INA_F_ABORT 0x08     /* the group's incarnation of this epoch is over */
 #define INA_F_PROBE 0x10     /* to the switch: what have you of this packet? */
 #define INA_F_HELD 0x20	     /* answer: your contribution, and not yet all others' */
 #define INA_F_NEED 0x40	     /* answer: not your contribution; send it again */

@@ -275,7 +275,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
 
     /*
      * When a group begins, the controller fills psn_of with the psn that each slot waits for as `next` and another one as `psn`, and kind_of with 0xffff, which
-     * no frame has: so nobody is answered from the life before.
+     * no frame has: so nobody is answered from the incarnation before.
      */
     Register<turn_t, bit<16>>(SLOTS) psn_of;
     RegisterAction<turn_t, bit<16>, bit<8>>(psn_of) take_or_keep = {
@@ -409,7 +409,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
             exit;
         }
 
-        /* ina/frame/frame.c, check_sender(): whoever fails hears nothing. */
+        /* ina/frame/frame.c, check_sender(): whoever fails receives nothing. */
         if (!hdr.ina.isValid() || from_parser.parser_err != PARSER_ERROR_OK || meta.bad_checksum == 1 || hdr.ipv4.flags != 2 ||
             hdr.ipv4.offset != 0 || hdr.ipv4.ttl == 0 || hdr.ipv4.dst != SWITCH_ADDRESS) {
             drop();

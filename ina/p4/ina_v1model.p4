@@ -2,10 +2,10 @@
 /*
  * ina_v1model.p4 - the slot core (ina/switch/switch.c, ina/switch/slot.c) for v1model, as BMv2's simple_switch runs it
  *
- * Not the fastest way to write it but the one that follows the C line by line: check the sender, the life, the slot; then take, add,
+ * Not the fastest way to write it but the one that follows the C line by line: check the sender, the incarnation, the slot; then take, add,
  * answer. vectors/ has what goes in and what must come out, written from the C.
  *
- * A slot of an earlier life looks as if it were open: the register `life` says whose it is, so that nobody has to clear 64 registers when
+ * A slot of an earlier incarnation looks as if it were open: the register `life` says whose it is, so that nobody has to clear 64 registers when
  * a group begins.
  */
 #include <core.p4>
@@ -105,7 +105,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     register<bit<32>>(SLOTS) seen_by;
     register<bit<STATE_BITS>>(SLOTS) state_of;
     register<bit<33>>(SLOTS) life;  /* 1 and the epoch of the group that used the slot last */
-    register<bit<33>>(GROUPS) over; /* 1 and the epoch of the group's life that an abort ended */
+    register<bit<33>>(GROUPS) over; /* 1 and the epoch of the group's incarnation that an abort ended */
 #define WORD_REGISTER(n) register<bit<32>>(SLOTS) word##n;
     FOR_WORDS(WORD_REGISTER)
 
@@ -252,7 +252,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 is_over = true;
             }
             if (hdr.extension.isValid() && hdr.extension.epoch != meta.epoch) {
-                /* Of a past life: it is told that this one is over. Of one to come: it must wait. */
+                /* Of a past incarnation: it is told that this one is over. Of one to come: it must wait. */
                 if ((int<32>)(hdr.extension.epoch - meta.epoch) < 32s0) {
                     answer_one(F_ABORT);
                 }
@@ -285,7 +285,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             state_of.read(packed, at);
             life.read(whose, at);
             if (whose != (1w1 ++ meta.epoch)) {
-                /* Open since this life began: the first psn from first_psn on that belongs here. */
+                /* Open since this incarnation began: the first psn from first_psn on that belongs here. */
                 psn = meta.first_psn + ((hdr.ina.psn - meta.first_psn) & meta.mask);
                 seen = 0;
                 packed = 0;

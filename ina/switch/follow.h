@@ -3,7 +3,7 @@
  * follow.h - the groups of a switch, as the controller has them: a thread that says "I live" and hands on what begins and what ends
  *
  * For a switch of any make. While the controller cannot be reached all groups go on as they are. A group that is no longer in the
- * controller's table is ended first (its ranks hear abort), and removed LINGER_S later, or when another needs its slots.
+ * controller's table is ended first (its ranks receive abort), and removed LINGER_S later, or when another needs its slots.
  */
 #ifndef INA_FOLLOW_H
 #define INA_FOLLOW_H
@@ -28,11 +28,11 @@ struct ina_follow_seen {
 /* All are called from the follower's thread. */
 struct ina_follow_ops {
 	/*
-	 * A group begins, or begins a new life; the members' MAC addresses are 0: the switch finds them. 0; -EAGAIN: not yet, it is asked again
+	 * A group begins, or begins a new incarnation; the members' MAC addresses are 0: the switch finds them. 0; -EAGAIN: not yet, it is asked again
 	 * soon; any other negative errno, with *why: said once, and tried again when the table changes.
 	 */
 	int (*install)(void *arg, const struct ina_group_config *config, const char **why);
-	/* Its ranks shall hear abort from now on. */
+	/* Its ranks shall receive abort from now on. */
 	void (*end)(void *arg, uint8_t id, uint32_t epoch);
 	void (*remove)(void *arg, uint8_t id, uint32_t epoch);
 	/* Whose packets have come since the last call; at most 255. NULL: not known. */

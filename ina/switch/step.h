@@ -155,7 +155,7 @@ INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *
 	return INA_REASON_TAKEN;
 }
 
-/* The life that it belongs to. */
+/* The incarnation that it belongs to. */
 INA_STEP enum ina_reason ina_step_life(struct ina_group *g, uint64_t now, const struct ina_frame *f)
 {
 	int32_t ahead = (int32_t)(f->epoch - g->config.epoch);
@@ -253,8 +253,8 @@ INA_STEP enum ina_reason ina_step_enter(struct ina_slot *s, uint32_t each, const
 }
 
 /*
- * Who hears something, and with which flags but those of the sum. The old frame has words for a sum only: else silence, and the rank's own time
- * limit. The epoch stays the packet's: an abort names the life that is over, so that the answer to a straggler from the last life does not
+ * Who receives something, and with which flags but those of the sum. The old frame has words for a sum only: else silence, and the rank's own time
+ * limit. The epoch stays the packet's: an abort names the incarnation that is over, so that the answer to a straggler from the last incarnation does not
  * end the present one.
  */
 INA_STEP enum ina_action ina_step_action(enum ina_reason reason, bool extended, uint8_t *flags)

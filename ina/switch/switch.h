@@ -26,7 +26,7 @@ struct ina_group_config {
 	bool extended;	  /* the kind of frame that it speaks */
 	uint16_t base;	  /* first slot */
 	uint32_t len;	  /* slots, a power of two, at least two for each worker */
-	uint32_t epoch;	  /* rises with every life of this number */
+	uint32_t epoch;	  /* rises with every incarnation of this number */
 	uint32_t first_psn;    /* 0, but for tests */
 	uint64_t lease_until;  /* ns on the clock of `now`; then the group is over */
 	struct ina_member member[INA_RANKS_MAX]; /* by rank */
@@ -35,7 +35,7 @@ struct ina_group_config {
 struct ina_group {
 	struct ina_group_config config;
 	bool installed;
-	bool over;	/* by an abort or a lease that ended; only a new life changes that */
+	bool over;	/* by an abort or a lease that ended; only a new incarnation changes that */
 	bool lived;	/* config.epoch was used */
 };
 
@@ -91,7 +91,7 @@ struct ina_verdict {
 void ina_switch_init(struct ina_switch *sw, uint32_t addr, const uint8_t mac[6], struct ina_slot *slot, uint32_t nslots);
 
 /*
- * A group begins, or begins a new life. 0, or with *why a sentence: -EINVAL what no group can be, -ENOSPC slots that the switch has not,
+ * A group begins, or begins a new incarnation. 0, or with *why a sentence: -EINVAL what no group can be, -ENOSPC slots that the switch has not,
  * -EEXIST slots that another group has, -ESTALE an epoch that is not above the last one of this number.
  */
 int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *config, const char **why);
@@ -102,7 +102,7 @@ int ina_switch_renew(struct ina_switch *sw, uint8_t id, uint32_t epoch, uint64_t
 /* 0, -ENOENT, -ESTALE. Its slots are free; its epoch is remembered. */
 int ina_switch_remove(struct ina_switch *sw, uint8_t id, uint32_t epoch);
 
-/* Its life is over, as with an abort: for those who heard of it elsewhere. 0, -ENOENT, -ESTALE. */
+/* Its incarnation is over, as with an abort: for those who learned of it elsewhere. 0, -ENOENT, -ESTALE. */
 int ina_switch_end(struct ina_switch *sw, uint8_t id, uint32_t epoch);
 
 /* f: as ina_frame_decode() took it. The verdict's words are good until the next step. */

@@ -14,9 +14,9 @@
 	X(PROTECTED, "protected")	  /* a standby is proven */ \
 	X(NOT_PROTECTED, "not_protected") /* there is none, or no longer; the cause says why */ \
 	X(SUSPECTED, "suspected")	  /* a rail does not do its work; the cause says how it showed */ \
-	X(FENCED, "fenced")		  /* nothing of that rail's old life can reach memory any more */ \
+	X(FENCED, "fenced")		  /* nothing of that rail's old incarnation can reach memory any more */ \
 	X(FAILED_OVER, "failed_over")	  /* what was lost has been posted again on other rails */ \
-	X(RECOVERED, "recovered")	  /* a rail is back, in a new life */ \
+	X(RECOVERED, "recovered")	  /* a rail is back, in a new incarnation */ \
 	X(FAILED_BACK, "failed_back")	  /* it carries its old share again */ \
 	X(LOST, "lost")			  /* the connection ends with an error */ \
 	X(DEVICE, "device")		  /* the device, port or a queue spoke */ \
@@ -37,7 +37,7 @@
 	X(PEER_NOTICE, "peer_notice")	    /* the peer says so */ \
 	X(SIBLING, "sibling")		    /* another connection has just lost the same device, or path */ \
 	X(NO_RAIL, "no_rail")		    /* none is left */ \
-	X(PEER_GONE, "peer_gone")	    /* its process has ended without a farewell */ \
+	X(PEER_GONE, "peer_gone")	    /* its process has ended without a BYE message */ \
 	X(DATA_LOST, "data_lost")	    /* acknowledged by the NIC, never placed, and already released */ \
 	X(DISABLED, "disabled")		    /* by the settings of this end */ \
 	X(NO_STANDBY, "no_standby")	    /* no second device */ \
@@ -48,7 +48,7 @@
 	X(PROTOCOL, "protocol")		    /* the peer broke it */ \
 	X(FOLLOWED, "followed")		    /* the agent's hints */ \
 	X(NO_AGENT, "no_agent")		    /* there is no file of hints, or one that is not to be trusted */ \
-	X(AGENT_STALE, "agent_stale")	    /* the agent's heart stands still */ \
+	X(AGENT_STALE, "agent_stale")	    /* the agent's heartbeat stands still */ \
 	X(BAD_HINT, "bad_hint")		    /* none, torn, out of range, or of another flow */ \
 	X(NO_SLOT, "no_slot")		    /* the agent has no room for some connections: they get no hints */
 

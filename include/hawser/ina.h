@@ -3,7 +3,7 @@
  * ina.h - collectives through a switch that adds: what a process calls (libhawser-ina.so)
  *
  * A process attaches to the backend of its host (ha-backend), which owns the network card; the two share memory, and nothing else. A crash of
- * either costs the other an error, not its life. Groups of 2 to 32 ranks are created by one member and joined by all.
+ * either costs the other an error, not its incarnation. Groups of 2 to 32 ranks are created by one member and joined by all.
  *
  * Operations are asynchronous and end in the order in which they were posted to their group. Each is cut into segments of
  * HA_INA_SEGMENT bytes; a segment's result reaches the caller's memory whole or not at all, and until it does that part of the
@@ -57,7 +57,7 @@ struct ha_ina_options {
 	bool loopback;
 	/*
 	 * For another thread that wants this one back: as soon as *give_up is not 0, a call that waits (ha_ina_open, ha_ina_group_create, ha_ina_group_join of
-	 * this context) ends with -ECANCELED, within a tenth of a second. Lives as long as the context; written and read atomically. NULL: none.
+	 * this context) ends with -ECANCELED, within a tenth of a second. Exists as long as the context; written and read atomically. NULL: none.
 	 */
 	const int *give_up;
 };

@@ -3,7 +3,7 @@
 
     a  rail0 ==X== rail0  b         both down at a; rail1 up after 3 s; rail0 up later
        rail1 --X-- rail1            then the same with cables, at b
-       mgmt  ----- mgmt             the out-of-band socket lives
+       mgmt  ----- mgmt             the out-of-band socket is
 
 Nothing moves while no path is there; the job goes on when one is, and is protected when both are.
 """

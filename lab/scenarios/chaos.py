@@ -70,7 +70,7 @@ def same(first, last):
 
 
 def settled(lab, machine, job, first):
-    """What lives that are over have left behind is destroyed by a thread that takes its time: a minute at most."""
+    """What incarnations that are over have left behind is destroyed by a thread that takes its time: a minute at most."""
     for _ in range(60):
         last = holds(machine, job)
         if same(first, last):

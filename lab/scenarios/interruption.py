@@ -17,7 +17,7 @@ KINDS = {"port": ("port", False, True, {}), "cable": ("cable", False, True, {}),
          "silent6": ("netem", "loss 100%", None, {"HA_NCCL_QP_RETRY_CNT": 6}), "silent7": ("netem", "loss 100%", None, {})}
 
 FLAPS = 6  # a rail that is lost a fourth time has to wait before it is taken back: a new job then
-PARTS = ("peace_ms", "detected_ms", "fenced_ms", "failed_over_ms", "registering_ms", "replayed", "sent_again", "not_ready")  # after the command was given
+PARTS = ("before_ms", "detected_ms", "fenced_ms", "failed_over_ms", "registering_ms", "replayed", "sent_again", "not_ready")  # after the command was given
 
 
 def run(lab):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The lab itself is killed, or told to end, while its machines run: none of them is left behind.
 
-    lab/run peace  --  a, b         a lab of its own; SIGKILL, then SIGTERM to its first process only
+    lab/run quiet  --  a, b         a lab of its own; SIGKILL, then SIGTERM to its first process only
 
 Its QEMUs are gone within a moment; after SIGTERM its folder is gone too.
 """
@@ -26,7 +26,7 @@ def run(lab):
 
 
 def hurt(lab, number, folder):
-    other = subprocess.Popen([sys.executable, os.path.join(ROOT, "lab/run"), "--results", folder, "peace"], stdin=subprocess.DEVNULL,
+    other = subprocess.Popen([sys.executable, os.path.join(ROOT, "lab/run"), "--results", folder, "quiet"], stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder})
     try:
         lab.wait(lambda: len(machines_of(other.pid)) == 2 or other.poll() is not None, "the other lab has no machines", LIMIT)

@@ -16,7 +16,7 @@ enum ha_status_class {
 	HA_STATUS_OK,
 	HA_STATUS_FLUSHED,     /* the consequence of an earlier error, which another completion or event names */
 	HA_STATUS_TRANSIENT,   /* the peer or the fabric may answer next time */
-	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new life of this one, may work */
+	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new incarnation of this one, may work */
 	HA_STATUS_REFUSED,     /* the peer's NIC said no: another one may say yes; two that refuse the same, none */
 	HA_STATUS_FATAL,       /* a defect that would repeat on any path */
 };

@@ -81,7 +81,7 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 	conn->local_bytes = c->heap_bytes;
 }
 
-/* One NIC of one end: a stranger's queue pair and keys first where it is the backup's. */
+/* One NIC of one end: an unauthenticated peer's queue pair and keys first where it is the backup's. */
 static void make_path(struct pair *p, unsigned e, unsigned path, const struct pair_config *c, uint32_t *heap_keys, uint32_t *mail_key)
 {
 	struct soft_nic *n = &p->fabric->nic[2 * e + path];

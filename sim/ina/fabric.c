@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fabric.c - the switch, a cable to each rank, and a stranger who says what he likes to everybody */
+/* fabric.c - the switch, a cable to each rank, and an unauthenticated peer that sends anything to everybody */
 #include "sim/ina/world.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 	}
 }
 
-/* ---- the stranger ---- */
+/* ---- the unauthenticated peer ---- */
 
 /* All but the sender is as it must be, or nearly; he knows the group, its psns, everything. */
 void ina_sim_stranger(void *arg)

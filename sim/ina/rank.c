@@ -308,7 +308,7 @@ static void add_counters(struct ina_sim_rank *r)
 #undef X
 }
 
-/* A life of the group begins: a new worker, which goes on at operation `resume`. With resume = the number of operations: the last one ends. */
+/* An incarnation of the group begins: a new worker, which goes on at operation `resume`. With resume = the number of operations: the last one ends. */
 void ina_sim_rank_open(struct ina_sim_rank *r, unsigned resume)
 {
 	struct ina_sim_world *w = r->world;

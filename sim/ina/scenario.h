@@ -40,9 +40,9 @@ struct ina_sim_scenario {
 	/* All 0: never. ns from the start. */
 	uint64_t restart_at, away_ns; /* the switch loses all it knows, and is away */
 	uint64_t dead_at;	      /* rank 1 says nothing any more */
-	uint64_t lapse_at;	      /* the lease ends: the controller was not heard */
+	uint64_t lapse_at;	      /* the lease ends: nothing came from the controller */
 	uint64_t leave_at, outage_ns; /* rank 1 gives the group up, and its cable upwards is cut for so long */
-	uint64_t hostile_ns;	      /* a stranger says something to somebody that often */
+	uint64_t hostile_ns;	      /* an unauthenticated peer sends something to somebody that often */
 };
 
 void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed);

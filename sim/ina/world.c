@@ -71,7 +71,7 @@ static bool look_after(struct ina_sim_world *w)
 	if (!failed)
 		return true;
 	if (w->rank[1].dead)
-		return true; /* the group is no more; who lives knows it */
+		return true; /* the group is no more; who goes on knows it */
 	if (w->away || (!w->sc.extended && now < last + ina_sim_packet_life(&w->sc)))
 		return false;
 	if (w->result.lives >= INA_SIM_LIVES_MAX) {

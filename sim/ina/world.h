@@ -38,7 +38,7 @@ struct ina_sim_result {
 	enum ina_sim_finding finding;
 	char text[400];
 	uint64_t at, ns, hash, steps, packets, lost, errors, lives;
-	struct ina_counters count; /* of all ranks, all lives */
+	struct ina_counters count; /* of all ranks, all incarnations */
 	uint64_t reason[INA_REASONS]; /* what the switch made of packets */
 };
 
@@ -112,7 +112,7 @@ static inline bool ina_sim_over(const struct ina_sim_world *w)
 	return w->result.finding != INA_SIM_NOTHING;
 }
 
-/* fabric.c: the switch, the cables, the stranger */
+/* fabric.c: the switch, the cables, the unauthenticated peer */
 void ina_sim_send_up(struct ina_sim_rank *r, const struct ina_frame *f);
 void ina_sim_stranger(void *world);
 void ina_sim_packets_free(struct ina_sim_world *w);

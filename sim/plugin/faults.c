@@ -65,13 +65,13 @@ static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struc
 	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS) : between(rng, 5 * MS, 1500u * MS);
 }
 
-/* A farewell that comes later than a queue pair gives up cannot settle a send whose acknowledgement was lost. */
+/* A BYE that comes later than a queue pair gives up cannot settle a send whose acknowledgement was lost. */
 static void make_sick(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 10 * US, sim_scenario_window(sc) / 4);
 }
 
-/* A NIC that has acknowledged shows the completion soon after; the core waits a second for it behind a farewell. */
+/* A NIC that has acknowledged shows the completion soon after; the core waits a second for it behind a BYE. */
 static void make_hold(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 1 * US, sr_rng_below(rng, 3) ? 1 * MS : 400 * MS);
@@ -94,7 +94,7 @@ static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struc
 	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4); /* up to this long down, then up */
 }
 
-/* All that has begun is over with it: from a moment to more than a life may take to come up. */
+/* All that has begun is over with it: from a moment to more than an incarnation may take to come up. */
 static void make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));

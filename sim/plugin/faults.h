@@ -20,7 +20,7 @@ enum sim_effect {
 	/* Failover survives these where another path is left, or soon back. */
 	SIM_OUTAGE,
 	SIM_CONNECTING, /* what is up stays up; nothing new comes up */
-	SIM_BREAK,  /* at one moment; the next life may be sound */
+	SIM_BREAK,  /* at one moment; the next incarnation may be sound */
 	SIM_DEATH,  /* of the device, for good, at the end of the fault's time */
 	SIM_DYING,  /* the same, at an unknown moment, or never */
 	SIM_SOCKETS_LOST,

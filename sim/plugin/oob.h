@@ -41,7 +41,7 @@ void sim_oob_init(struct sim_oob *oob, uint64_t seed, uint64_t (*now)(void *arg)
 /* Frees what is left. */
 void sim_oob_fini(struct sim_oob *oob);
 
-/* Every established stream is reset at both ends (`both`), or at the end of `host` alone, whose peer hears nothing. */
+/* Every established stream is reset at both ends (`both`), or at the end of `host` alone, whose peer receives nothing. */
 void sim_oob_reset(struct sim_oob *oob, unsigned host, bool both);
 /* Both directions of every stream go silent; the ends learn of it by keep-alive only. */
 void sim_oob_silence(struct sim_oob *oob);

@@ -193,7 +193,7 @@ static uint64_t recovery(const struct sim_scenario *sc)
 	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS;
 }
 
-/* What the two ends need to agree on a new life stands still. */
+/* What the two ends need to agree on a new incarnation stands still. */
 static struct span pause_of(const struct sim_fault *f)
 {
 	switch (effect(f)) {
@@ -321,7 +321,7 @@ static bool death_in(const struct sim_scenario *sc, const struct span *dark)
 	return false;
 }
 
-/* The end comes when the patience is over, or at once where a device is gone for good. */
+/* The end comes when the time limit has passed, or at once where a device is gone for good. */
 static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_promise *p, const struct spans *dark)
 {
 	uint64_t excuse = SIM_NEVER;

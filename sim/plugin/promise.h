@@ -3,7 +3,7 @@
  * promise.h - what the core owes one connection, given everything that goes wrong in a scenario
  *
  * A path is a pair of devices that a rail runs over: those that the connection was opened with, and for one opened on a
- * single device the standby. As long as one path lives at both ends, and also when all are away for less than the patience
+ * single device the standby. As long as one path exists at both ends, and also when all are away for less than the time limit
  * (HA_NCCL_MAX_RETRIES), every request completes. Everything else may end in an error, in time and at both ends. All of it is
  * computed from the scenario alone, without a look into the core.
  */
@@ -21,7 +21,7 @@ struct sim_promise {
 	unsigned nrails;
 	uint64_t patience;     /* ns, of the less patient end */
 	uint64_t unprotected;  /* a path breaks, and nothing covers it */
-	uint64_t dark;	       /* no path for longer than the patience */
+	uint64_t dark;	       /* no path for longer than the time limit */
 	uint64_t no_socket;    /* the sockets are lost, and then, or before, every path had trouble once */
 	uint64_t not_placed;   /* a NIC dies with what it has acknowledged and not shown, and the sender believes the NIC */
 	uint64_t not_opened;   /* what a connection that is being made does not survive */
@@ -33,7 +33,7 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 bool sim_promise_survives(const struct sim_promise *p);
 /*
  * The other end has closed in order, at `closed` (ns from the start), and this one (0 = the sender) fails at `now`: may the
- * farewell have been lost with the sockets, and the NIC's last acknowledgement with a packet or, as the receiver's last word
+ * BYE messages have been lost with the sockets, and the NIC's last acknowledgement with a packet or, as the receiver's last word
  * (HA_NCCL_ACK=memory), with the queue pair that the receiver destroys? Then nobody is left to say that all arrived.
  */
 bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now);

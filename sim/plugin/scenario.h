@@ -55,7 +55,7 @@ struct sim_host_spec {
 	int policy;			/* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 	/* Tests only: an agent that says so of every connection from here; it dies while it writes, and another takes its place (ns from
-	 * the start; dies 0 = it lives). */
+	 * the start; dies 0 = it goes on). */
 	struct sim_agent {
 		bool on;
 		uint16_t share; /* of the second device, parts per 1024 */
@@ -77,7 +77,7 @@ struct sim_scenario {
 	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */
 	uint8_t speed[2][SIM_DEVICES_MAX];	/* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
 	uint64_t reg_ns; /* tests only: registering a buffer takes so long, and the host stands still meanwhile */
-	struct sim_mute { /* tests only: what the queue pairs of this end's first lives send is lost, from `at` on (ns from the start) */
+	struct sim_mute { /* tests only: what the queue pairs of this end's first incarnations send is lost, from `at` on (ns from the start) */
 		bool on;
 		unsigned conn, end;
 		uint64_t at;

@@ -408,7 +408,7 @@ static void ack_async_event(V, struct ibv_async_event *event)
 {
 }
 
-/* An object goes: nobody may hear of it any more. */
+/* An object goes: nobody may learn of it any more. */
 static void events_purge(struct sim_device *dev, const void *object)
 {
 	unsigned kept = 0;

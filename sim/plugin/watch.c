@@ -62,8 +62,8 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 
 /*
  * How long both ends may stand still while a path is without trouble, or once all faults are over: until the trouble
- * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of dialling and of a farewell
- * take. Where no path is left, also the patience of the core, of connecting and of the sockets' keep-alive.
+ * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of dialling and of closing
+ * take. Where no path is left, also the time limit of the core, of connecting and of the sockets' keep-alive.
  */
 static uint64_t calm_limit(const struct sim_world *w)
 {

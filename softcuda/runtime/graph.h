@@ -59,7 +59,7 @@ struct graph_node **sort_nodes(const struct graph *graph);
 /* Whether every captured node is one of `ends` or something that they wait for. */
 bool is_joined(const struct graph *graph, const struct node_set *ends);
 
-/* Keep `references` of an object, which the caller has taken, as long as the graph lives. */
+/* Keep `references` of an object, which the caller has taken, as long as the graph exists. */
 cudaError_t keep_user_object(struct graph *graph, struct user_object *object, unsigned references);
 /* Give some of them up; false: the graph has not so many. */
 bool drop_user_object(struct graph *graph, struct user_object *object, unsigned references);

@@ -2,7 +2,7 @@
 /*
  * vmm.h - virtual memory management: memory without an address, addresses without memory, and mappings
  *
- * Memory is an anonymous file of its own, so that it lives as long as any process has a handle or a mapping of it.
+ * Memory is an anonymous file of its own, so that it exists as long as any process has a handle or a mapping of it.
  * Several mappings may show one memory at different addresses.
  */
 #ifndef SOFTCUDA_VMM_H

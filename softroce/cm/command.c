@@ -474,7 +474,7 @@ static int (*const commands[])(const struct body *body) = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = refused,
 };
 
-/* life: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
+/* incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
 static int command_run(int fd, uint64_t *life, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
 {
 	struct body body = { .in = in, .in_len = hdr->in, .out_len = hdr->out };

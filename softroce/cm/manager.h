@@ -57,7 +57,7 @@ struct sr_cm_channel {
 struct sr_cm_id {
 	uint32_t handle;
 	struct sr_cm_channel *channel;
-	uint64_t uid; /* librdmacm's name; 0: it has not heard of it yet */
+	uint64_t uid; /* librdmacm's name; 0: it has not learned of it yet */
 	uint16_t ps;
 	uint8_t qp_type;
 	enum sr_cm_state state;
@@ -121,7 +121,7 @@ struct sr_cm_handlers {
 };
 void sr_cm_handle(const struct sr_cm_handlers *handlers);
 
-/* An event for the id's program; fill it in and push it. NULL: no memory, or nobody to hear it. */
+/* An event for the id's program; fill it in and push it. NULL: no memory, or nobody to get it. */
 struct sr_cm_note *sr_cm_note(struct sr_cm_id *id, enum sr_cm_event event, int status);
 void sr_cm_push(struct sr_cm_note *note);
 /* The channel's first event, the caller's to free; NULL: there is none. */

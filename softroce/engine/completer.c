@@ -19,7 +19,7 @@ static const uint32_t rnr_time[32] = {
 #define RNR_FOREVER 7
 #define RETRY_FOREVER 7
 
-/* Something new was acknowledged: the peer lives. */
+/* Something new was acknowledged: the peer answers. */
 static void progressed(struct sr_qp *qp)
 {
 	struct sr_requester *req = &qp->req;

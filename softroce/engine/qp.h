@@ -56,7 +56,7 @@ struct sr_requester {
 	uint32_t rd_head, rd_tail;
 	uint32_t implied_psn;  /* una_psn of the last implied NAK, so that a gap is answered once */
 	bool implied;	       /* implied_psn counts */
-	bool rnr_wait;	       /* the peer asked for patience; the timer ends it */
+	bool rnr_wait;	       /* the peer asked to wait; the timer ends it */
 	bool drained_reported; /* SQ_DRAINED was raised for this SQD */
 	uint8_t retry_left, rnr_left;
 };

@@ -334,7 +334,7 @@ static void enter(struct sr_qp *qp, enum ibv_qp_state to)
 		return;
 	case IBV_QPS_ERR:
 		sr_qp_enter_error(qp);
-		/* The program wants this life to end: nothing more goes out of it, not even answers. */
+		/* The program wants this incarnation to end: nothing more goes out of it, not even answers. */
 		qp->service->silence(qp);
 		return;
 	case IBV_QPS_SQD:

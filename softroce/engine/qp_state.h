@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* qp_state.h - the queue pair's life: transitions, errors, and what flushing does */
+/* qp_state.h - the queue pair's incarnation: transitions, errors, and what flushing does */
 #ifndef SOFTROCE_ENGINE_QP_STATE_H
 #define SOFTROCE_ENGINE_QP_STATE_H
 

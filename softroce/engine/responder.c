@@ -22,7 +22,7 @@ static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_
 	sr_qp_owe(qp);
 }
 
-/* A request that can not be: the peer hears why, and this queue pair is of no use any more (9.9.3.1, class C). */
+/* A request that can not be: the peer learns why, and this queue pair is of no use any more (9.9.3.1, class C). */
 static void refuse(struct sr_qp *qp, uint8_t syndrome, enum ibv_event_type event)
 {
 	qp->nic->counters.refused_request++;
@@ -41,7 +41,7 @@ static void refuse_access(struct sr_qp *qp)
 	refuse(qp, SR_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-/* The fault is in the receive that was posted: it completes with the reason, the peer hears only that (9.9.3.1, class
+/* The fault is in the receive that was posted: it completes with the reason, the peer receives only that (9.9.3.1, class
  * A). */
 static void receive_failed(struct sr_qp *qp, enum ibv_wc_status status, uint8_t syndrome)
 {

@@ -33,7 +33,7 @@ struct sr_service {
 	void (*drain)(struct sr_qp *qp);
 	/* Drops every answer owed to the peer. */
 	void (*silence)(struct sr_qp *qp);
-	/* Clears the service's state for a new life. */
+	/* Clears the service's state for a new incarnation. */
 	void (*reset)(struct sr_qp *qp);
 };
 

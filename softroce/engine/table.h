@@ -3,7 +3,7 @@
  * table.h - numbers for objects: queue-pair numbers and memory keys
  *
  * A number is a slot index in its low bits and random bits above. Looking up is one load and one comparison; a number
- * from an object's earlier life, or a guessed one, misses. Freed slots are reused oldest first, each time under
+ * from an object's earlier incarnation, or a guessed one, misses. Freed slots are reused oldest first, each time under
  * other random bits.
  */
 #ifndef SOFTROCE_ENGINE_TABLE_H
@@ -14,7 +14,7 @@
 
 struct sr_slot {
 	void *object;  /* NULL = free */
-	uint32_t id;   /* number of this life, or of the last one */
+	uint32_t id;   /* number of this incarnation, or of the last one */
 	uint32_t next; /* next free slot */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thousand processes that come and go: 100 at a time, each with some connections of some of 50 flows; a third says
- * farewell, a third only closes its socket, a third is killed. Nothing may be left, and no slot may be used twice. */
+ * deregistration, a third only closes its socket, a third is killed. Nothing may be left, and no slot may be used twice. */
 #include "tests/agent/rig.h"
 #include "base/check.h"
 

@@ -133,7 +133,7 @@ static void a_congested_sout_gives_to_sup(void)
 	end();
 }
 
-/* One look in trouble, one in peace, for ever: nothing moves. */
+/* One look with a fault, one without, for ever: nothing moves. */
 static void flicker_moves_nothing(void)
 {
 	uint32_t slot;

@@ -67,7 +67,7 @@ static void dead_processes_are_noticed(const struct rig *r)
 		CHECK(read(ready[0], &byte, 1) == 1);
 		rig_await(r, "sockets", !closed);
 		CHECK_INT(rig_number(r, "registered_connections"), 10);
-		rig_sleep(1500); /* it lives: nothing is taken from it */
+		rig_sleep(1500); /* it still runs: nothing is taken from it */
 		CHECK_INT(rig_number(r, "registered_connections"), 10);
 		kill(child, SIGKILL);
 		waitpid(child, &status, 0);

@@ -167,7 +167,7 @@ static void a_dead_process_holds_nothing(void)
 	CHECK_INT(dead->pid, child);
 	CHECK_INT(add(dead, 1, 1, &slot), MPIB_STATUS_OK);
 	CHECK_INT(add(dead, 2, 2, &slot), MPIB_STATUS_OK);
-	ha_owner_hang_up(&s, dead); /* its socket is closed, it lives: it keeps them */
+	ha_owner_hang_up(&s, dead); /* its socket is closed, it still runs: it keeps them */
 	ha_owner_sweep(&s, 100);
 	CHECK_INT(s.used, 2);
 	CHECK_INT(s.nowners, 1);

@@ -249,7 +249,7 @@ int cuStreamQuery(void *stream)
 int cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 {
 	if (attribute != 2 || (!range_at(p, DEVICE) && !range_at(p, PINNED)))
-		return INVALID; /* memory that CUDA has never heard of */
+		return INVALID; /* memory that CUDA has no knowledge of */
 	*(int *)value = range_at(p, DEVICE) ? 2 : 1;
 	return 0;
 }

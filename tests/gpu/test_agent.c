@@ -232,7 +232,7 @@ static void failures_bounded(void)
 	short_rests(failures_bounded_body);
 }
 
-/* ---- a thread at a ring of completions stalls, the path dies and comes back, its queue is as full as it was: it took the new life's
+/* ---- a thread at a ring of completions stalls, the path dies and comes back, its queue is as full as it was: it took the new incarnation's
  * completion for its own, and nobody ever reported that one ---- */
 static void stalled_poller_body(void *arg)
 {
@@ -318,7 +318,7 @@ static void late_poller(void)
 }
 
 /* ---- the path that carried the log is the one that comes back, and threads look at its queue all the while: they took the completions of
- * its probes, and a path that nothing happened to any more was given up life after life ---- */
+ * its probes, and a path that nothing happened to any more was given up incarnation after incarnation ---- */
 static void healer(void *arg)
 {
 	for (;;) {

@@ -33,7 +33,7 @@ static void post(uint16_t n, unsigned word, const struct soft_qp *target, uint64
 	ha_gpu_mmio(dci->bf, e.w[0] + n);
 }
 
-/* The first step hears the doorbell; then until the entry is done, in one way or the other. */
+/* The first step receives the doorbell; then until the entry is done, in one way or the other. */
 static void settle(struct soft_fabric *f)
 {
 	uint64_t end = ha_gpu_now() + 120 * SECOND;
@@ -94,7 +94,7 @@ static void targets(void)
 	CHECK_INT(to[50], 0);
 	CHECK_INT(state_of(&syndrome), HA_GPU_CQE_REQ_ERR << 16);
 	raise();
-	post(0, 50, b, 88); /* a conversation begins anew with the initiator's life */
+	post(0, 50, b, 88); /* a conversation begins anew with the initiator's incarnation */
 	settle(f);
 	CHECK_INT(to[50], 1);
 	CHECK_INT(soft_qp_modify(a, SOFT_RESET, 0, 0), -EINVAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_door.c - strangers who dial while the processes of a job look for each other */
+/* test_door.c - unauthenticated peers that connect while the processes of a job look for each other */
 #include "gpu/device/world.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
@@ -15,7 +15,7 @@
 
 #define LIMIT_MS 100000
 #define STRANGERS 12
-#define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each stranger used to cost */
+#define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each unauthenticated peer used to cost */
 
 static char root[80];
 static atomic_int full; /* so often there is no descriptor for who dials */
@@ -57,7 +57,7 @@ static void crowd_in(struct rank *r, const char *where)
 	}
 }
 
-/* Strangers are there before rank 1, and say nothing. */
+/* Unauthenticated peers are there before rank 1, and say nothing. */
 static void meet_with_strangers(void)
 {
 	pthread_t t;
@@ -104,7 +104,7 @@ static void silent_at_the_bootstrap(void)
 	part();
 }
 
-/* Rank 1 learns where rank 0 listens, and so do strangers, who are faster. */
+/* Rank 1 learns where rank 0 listens, and so do unauthenticated peers, which are faster. */
 static int spy(void *self, const void *send, void *receive, size_t bytes)
 {
 	struct rank *r = self;
@@ -185,7 +185,7 @@ static void a_row_that_cannot_be(void)
 #define WORDS 200000u /* far more than the buffers of a socket hold */
 
 /*
- * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank 0 would not hear rank 1 either. Once it reads, all is there.
+ * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank 0 would not receive from rank 1 either. Once it reads, all is there.
  */
 static void slow_listener(void)
 {
@@ -296,7 +296,7 @@ static void *friend_in_pieces(void *unused)
 	return NULL;
 }
 
-/* Strangers that go at once, say something else, or say too little; more of them than are kept waiting. */
+/* Unauthenticated peers that go at once, say something else, or say too little; more of them than are kept waiting. */
 static void crowd(void)
 {
 	int listener, missing, fd[300];

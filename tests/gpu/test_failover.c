@@ -98,7 +98,7 @@ static void backup_numbers(void)
 
 	scene_begin();
 	CHECK(scene.a->path[0].qpn != scene.a->path[1].qpn);
-	CHECK_INT(scene.fabric->nic[1].qp[0].qpn, scene.a->path[0].qpn); /* a stranger's, on the backup's NIC */
+	CHECK_INT(scene.fabric->nic[1].qp[0].qpn, scene.a->path[0].qpn); /* an unauthenticated peer's, on the backup's NIC */
 	for (unsigned i = 0; i < scene.a->path[0].nrkey; i++)
 		CHECK(scene.a->path[0].rkey[i] != scene.a->path[1].rkey[i] && scene.a->path[0].lkey[i] != scene.a->path[1].lkey[i]);
 	scene_run(backup_numbers_body);

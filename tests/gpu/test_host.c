@@ -60,7 +60,7 @@ static void alone(void)
 	down();
 }
 
-/* What a path says of itself is what its NIC made: number, keys, mail; the other path's numbers are in use there, by strangers. */
+/* What a path says of itself is what its NIC made: number, keys, mail; the other path's numbers are in use there, by unauthenticated peers. */
 static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, int peer_nic)
 {
 	struct ha_gpu_conn *c = conn(pe, row, peer);
@@ -137,7 +137,7 @@ static void key_tables(void)
 	down();
 }
 
-/* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every NIC, so it would hit a stranger. */
+/* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every NIC, so it would hit an unauthenticated peer. */
 static void qpn_of_its_own(void)
 {
 	unsigned differ = 0, strangers = 0;
@@ -259,7 +259,7 @@ static void nothing_is_up(void)
 	job_end(&job);
 }
 
-/* Until the path's life has ended at this end: nothing brings it back while a NIC is away, but this end, whose own is there, has soon begun to try. */
+/* Until the path's incarnation has ended at this end: nothing brings it back while a NIC is away, but this end, whose own is there, has soon begun to try. */
 static void wait_until_failed(struct ha_gpu_conn *c, unsigned path)
 {
 	uint64_t end = ha_gpu_now() + 120 * SECOND, health;
@@ -305,7 +305,7 @@ static uint64_t number_of(const struct soft_nic *n, uint32_t qpn, bool received)
 	return number;
 }
 
-/* A path that came back began with the packet number of its first life: what had lingered in the network could be taken for new. */
+/* A path that came back began with the packet number of its first incarnation: what had lingered in the network could be taken for new. */
 static void fresh_numbers(void)
 {
 	struct ha_gpu_agent_path *p;
@@ -318,7 +318,7 @@ static void fresh_numbers(void)
 	c = conn(0, 0, 1);
 	e = job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].eps[1];
 	p = &job.pe[0].host->row[0].agent[1].path[0];
-	/* The first life, or, where a NIC's thread was without a processor for a second, a later one. */
+	/* The first incarnation, or, where a NIC's thread was without a processor for a second, a later one. */
 	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - ha_gpu_psn(e->link.local.psn, p->life) < 1000);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
 	ha_gpu_store(&job.fabric->nic[1].told, 1);
@@ -335,7 +335,7 @@ static void fresh_numbers(void)
 
 /* ---- a port that comes back with another address ---- */
 
-/* This end has connected its queue pair for the next life. */
+/* This end has connected its queue pair for the next incarnation. */
 static void wait_until_joined(struct ha_gpu_conn *c, unsigned path)
 {
 	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->health[path]) != HA_GPU_RECOVERING; usleep(1000))
@@ -387,7 +387,7 @@ static void another_address(void)
 	down();
 }
 
-/* The other end has begun the next life already, with the old address. */
+/* The other end has begun the next incarnation already, with the old address. */
 static void another_address_after_a_join(void)
 {
 	up(2, 2, job_connect_1_1);
@@ -396,7 +396,7 @@ static void another_address_after_a_join(void)
 	wait_until_joined(conn(0, 0, 1), 0);
 	back_at(2, 100);
 	primary_is_back();
-	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2); /* the life of its completions */
+	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2); /* the incarnation of its completions */
 	down();
 }
 
@@ -509,8 +509,8 @@ static uint64_t add_there(uint64_t add)
 	return old;
 }
 
-/* A kernel dies with two slots reserved, where a life before has left the last wish's signal: repair took it for one that was never published, and
- * the wish after that was answered with the old answer, and not done. */
+/* A kernel dies with two slots reserved, where an incarnation before has left the last request's signal: repair took it for one that was never published, and
+ * the request after that was answered with the old answer, and not done. */
 static void signal_of_an_older_life(void)
 {
 	uint32_t word[7] = { 0 };

@@ -115,7 +115,7 @@ static void want_all_right(const struct job *j, uint64_t cuts_at_least)
 
 /* ---- nothing is cut ---- */
 
-static void peace(void)
+static void quiet(void)
 {
 	struct job j;
 
@@ -479,7 +479,7 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-	{ "peace", peace },
+	{ "quiet", quiet },
 	{ "alone", alone },
 	{ "cut_in_dispatch", cut_in_dispatch },
 	{ "cut_in_combine", cut_in_combine },

@@ -312,7 +312,7 @@ static void put_longer_than_the_ring(void)
 	stop();
 }
 
-/* The asker dies before the answer; the next wish overwrote its words, and was served twice. */
+/* The asker dies before the answer; the next request overwrote its words, and was served twice. */
 static void fetch_add_after_repair(void)
 {
 	struct ha_gpu_conn *c;

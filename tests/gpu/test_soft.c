@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_soft.c - the software NIC by itself, stepped by hand: doorbells, order, completions, errors, flushes, lives */
+/* test_soft.c - the software NIC by itself, stepped by hand: doorbells, order, completions, errors, flushes, incarnations */
 #include "gpu/soft/nic.h"
 
 #include "gpu/device/wqe.h"
@@ -322,7 +322,7 @@ static void repeated_once(void)
 	put_entry(0, &e);
 	ring(1);
 	run();
-	qp->ci = 0; /* it never heard */
+	qp->ci = 0; /* it never received */
 	qp->psn = 0;
 	run();
 	CHECK_INT(to[7], 2);
@@ -330,7 +330,7 @@ static void repeated_once(void)
 	stop();
 }
 
-/* What was held of an old life does not land in the new one; nor in a queue pair that is in error. */
+/* What was held of an old incarnation does not land in the new one; nor in a queue pair that is in error. */
 static void held(void)
 {
 	for (unsigned what = 0; what < 3; what++) {

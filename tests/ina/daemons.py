@@ -83,7 +83,7 @@ class Network:
         return p.wait(timeout=60)
 
     def _listens(self, name, path, kind):
-        """What a killed process left there is no sign of life."""
+        """What a killed process left there is no sign of activity."""
         until = time.monotonic() + 60
         while True:
             with socket.socket(socket.AF_UNIX, kind) as s:
@@ -112,7 +112,7 @@ class Network:
         self.start("switch", *words, space=self.spaces.get("switch"))
 
     def switch_is_known(self):
-        """The controller has heard of it, and gives groups."""
+        """The controller has learned of it, and gives groups."""
         until = time.monotonic() + 60
         while True:
             made = subprocess.run([self.build + "/ha", "ina", "create", "10.0.0.1,10.0.0.2", "--lease=1", "--controller=unix:" + self.path("controller")],

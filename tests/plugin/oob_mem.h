@@ -27,7 +27,7 @@ struct oob_mem {
 
 extern const struct ha_oob_ops oob_mem_ops;
 
-/* A raw stream to a listener, for strangers; ops' send, recv and close work on it. NULL: nobody listens there. */
+/* A raw stream to a listener, for unauthenticated peers; ops' send, recv and close work on it. NULL: nobody listens there. */
 struct ha_oob_conn *oob_mem_dial(struct oob_mem *net, const struct ha_wire_addr *addr);
 /* End every stream, in order (0) or with a negative errno. */
 void oob_mem_cut(struct oob_mem *net, int error);

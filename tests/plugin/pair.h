@@ -31,7 +31,7 @@ void pair_connect(struct pair *p, struct ha_ctx *ctx, int nmore);
 /* The connection ends, the context stays; or both end. */
 void pair_disconnect(struct pair *p);
 void pair_close(struct pair *p);
-/* Page-aligned zeroed memory; lives to the end of the process. */
+/* Page-aligned zeroed memory; it exists to the end of the process. */
 void *pair_alloc(size_t size);
 /* Between two fruitless calls, the k-th in a row: spin at first, then give the processor away. */
 void pair_idle(struct pair *p, int k);

@@ -74,7 +74,7 @@ static void bytes(const struct options *opt)
 	pair_close(&p);
 }
 
-/* None of these arrives, each is counted, and the queue pair lives on. */
+/* None of these arrives, each is counted, and the queue pair goes on. */
 static void dropped(void)
 {
 	struct sr_ah ah;

@@ -105,7 +105,7 @@ static void misaligned_atomic(void)
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, true);
 }
 
-/* A message longer than the receive: both ends hear of it in completions, so no event. */
+/* A message longer than the receive: both ends learn of it in completions, so no event. */
 static void too_long(uint32_t len)
 {
 	struct ibv_send_wr wr;
@@ -123,7 +123,7 @@ static void too_long(uint32_t len)
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, -1, true);
 }
 
-/* A receive whose own buffer is wrong, or only readable: the sender hears "remote operation". */
+/* A receive whose own buffer is wrong, or only readable: the sender receives "remote operation". */
 static void bad_receive(bool read_only)
 {
 	struct ibv_send_wr wr;

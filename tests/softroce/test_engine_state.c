@@ -253,7 +253,7 @@ static void flush_and_again(void)
 		}
 		run_for(&p, 10000000000ull);
 		CHECK(sr_cq_empty(p.end[0].scq) && sr_cq_empty(p.end[0].rcq));
-		/* A completion nobody polled is forgotten with the life it belongs to; the peer's are not touched. */
+		/* A completion nobody polled is forgotten with the incarnation it belongs to; the peer's are not touched. */
 		CHECK_EQ(post(&p, 0, &wr), 0);
 		CHECK(!sr_cq_empty(p.end[0].scq));
 		for (int e = 0; e < 2; e++) {

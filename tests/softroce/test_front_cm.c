@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager by the commands that librdmacm gives the kernel: connections, refusals, datagrams, channels
- * that close, a wire that loses, and strangers. */
+ * that close, a wire that loses, and unauthenticated peers. */
 #include "softroce/cm/command.h"
 #include "softroce/cm/mad.h"
 #include "softroce/cm/manager.h"
@@ -207,7 +207,7 @@ static void pair_close(struct pair *p)
 	CHECK(softroce_cm_close(p->client) == -1);
 }
 
-/* From soft1 to the listener on soft0, which does not hear of it here. */
+/* From soft1 to the listener on soft0, which does not learn of it here. */
 static void request(struct pair *p)
 {
 	CHECK(!id_bind(p->client, p->active, address(&gids[1], 0)));
@@ -495,7 +495,7 @@ static void lose(uint32_t drop_ppm)
 	faults_set("soft1", (struct sr_faults){ .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
 }
 
-/* Requests are said twenty times, farewells six times: if all six were lost (of 30 %, once in 340 runs of four), the peer would never know. */
+/* Requests are said twenty times, BYE messages six times: if all six were lost (of 30 %, once in 340 runs of four), the peer would never know. */
 static void test_loss(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
@@ -516,7 +516,7 @@ static void test_loss(void)
 	pair_close(&p);
 }
 
-/* ---- strangers ---- */
+/* ---- unauthenticated peers ---- */
 
 struct stranger {
 	struct ibv_context *context;
@@ -641,7 +641,7 @@ static void test_strangers(void)
 	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
 	request(&p);
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
-	while (strcmp((char *)event.param.conn.private_data, "may I?")) { /* strangers' words that were still on their way */
+	while (strcmp((char *)event.param.conn.private_data, "may I?")) { /* unauthenticated peers' words that were still on their way */
 		id_destroy(p.server, event.id);
 		event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	}

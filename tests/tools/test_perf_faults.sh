@@ -35,7 +35,7 @@ broken die:3 'was killed by signal 9'
 broken leave:3 'left with status 7'
 # in reduce only two of three ranks send: the third one is left alone
 TESTSOCK_FAULT=quit:3 refused 1 'ended as if all were well' reduce --ranks 3 -b 64K -e 64K -n 5
-# the same when one loses its connection long before it can hear of the other's end, and so complains of the plugin (unless it was busy meanwhile)
+# the same when one loses its connection long before it can learn of the other's end, and so complains of the plugin (unless it was busy meanwhile)
 TESTSOCK_FAULT=desert:3 refused 1 'ended as if all were well$' reduce --ranks 3 -b 64K -e 64K -n 5
 broken deaf:1 'accept from rank' 6
 broken nodev:1 'no device'

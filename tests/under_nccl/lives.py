@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program that makes NCCL communicators in turn, as elastic jobs do: each sums over all ranks, every element is compared.
 
-Usage: lives.py LIBRARIES RANKS PLAN        LIBRARIES: the folder of libnccl.so.2, with libcudart.so.12 above it
+Usage: incarnations.py LIBRARIES RANKS PLAN        LIBRARIES: the folder of libnccl.so.2, with libcudart.so.12 above it
 PLAN is a word per step, the same in all ranks: `make` a communicator, `end` the oldest, `sum` over all that there are, `wait` until
 the file named by LIVES_GO exists and remove it (rank 0 looks; the others wait in the next step). Prints "rank R: step N PLAN" per step.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators in turn and beside each other under NCCL (lives.py), over fused devices where NCCL has them: each is the plugin's, on the
+"""Communicators in turn and beside each other under NCCL (incarnations.py), over fused devices where NCCL has them: each is the plugin's, on the
 same devices, whatever NCCL does with the plugin in between.
 
 Usage: test_lives.py BUILD VERSION CASE
@@ -67,7 +67,7 @@ def beside(build, version):
 
 
 def made_during_a_cut(build, version):
-    """A communicator that is made while a NIC is away; the first one lives on."""
+    """A communicator that is made while a NIC is away; the first one goes on."""
     with Lives(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as lives:
         lives.wait("the first has summed", lambda: lives.reached(1))
         lives.tool("cut", "soft0")

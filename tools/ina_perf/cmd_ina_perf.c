@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GRACE_S 2 /* for the other ranks to say what they have heard */
+#define GRACE_S 2 /* for the other ranks to say what they have received */
 
 enum { OPT_RANKS = 256, OPT_RANK, OPT_MEMBERS, OPT_TICKET, OPT_BACKEND, OPT_ROOT, OPT_AGAIN, OPT_LIFE, OPT_FIRST, OPT_EACH, OPT_TIMEOUT, OPT_LOOPBACK, OPT_HELP };
 
@@ -200,7 +200,7 @@ static bool make_steps(struct ina_perf *p, const struct choice *c)
 
 /* ---- processes ---- */
 
-/* A rank has failed: the others hear of it by themselves, but for those that wait for what it would have given them. */
+/* A rank has failed: the others learn of it by themselves, but for those that wait for what it would have given them. */
 static void end_others(const pid_t *pid, unsigned ranks)
 {
 	sleep(GRACE_S);

@@ -228,7 +228,7 @@ static int agree(struct run *r)
 	int err;
 
 	for (unsigned i = 0; i < r->perf->ranks; i++)
-		at[i] = (int32_t)r->at; /* loopback hears itself only */
+		at[i] = (int32_t)r->at; /* loopback receives itself only */
 	err = operate(r, &q, &ns);
 	least = at[0];
 	for (unsigned i = 1; !err && i < r->perf->ranks; i++)

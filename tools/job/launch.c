@@ -248,7 +248,7 @@ static void kill_rest(struct family *f)
 			kill(f->pids[i], SIGKILL);
 }
 
-/* What the ranks that failed said, when all are gone. One that complains may be another's victim who heard of that one's end too late. */
+/* What the ranks that failed said, when all are gone. One that complains may be another's victim that learned of its end too late. */
 static void reason_tell(const struct family *f)
 {
 	if (f->complainer >= 0 && f->quitter >= 0)

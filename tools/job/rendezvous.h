@@ -27,7 +27,7 @@ struct ha_place {
 	char host[256]; /* rank 0's */
 	int port;
 	int listener; /* rank 0: a socket that already listens there, or -1 */
-	uint64_t job; /* the same in all ranks of one run; strangers are refused */
+	uint64_t job; /* the same in all ranks of one run; unauthenticated peers are refused */
 	bool forked; /* a parent process watches the ranks and reports what ended them */
 	char *last_words; /* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
 	struct ha_cues *cues; /* of --at; NULL: none */
@@ -36,7 +36,7 @@ struct ha_place {
 
 /*
  * Connects all ranks, waiting at most timeout_s for the last one. Returns 0 or a negative errno (-ETIMEDOUT,
- * -EADDRINUSE, -EPROTO for a stranger, ...) with the fault recorded.
+ * -EADDRINUSE, -EPROTO for an unauthenticated peer, ...) with the fault recorded.
  */
 int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place, int timeout_s);
 

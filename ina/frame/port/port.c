@@ -250,7 +250,7 @@ static void stop_dialling(struct ina_port *p)
 
 /*
  * A memif of DPDK's (22.11 to 26.07) is left to the end of the process: closing it frees a listener that the interrupt thread still looks at, and to stop a
- * server can free a connection twice, when its client leaves at the same time. A client is stopped, so that its server hears of it.
+ * server can free a connection twice, when its client leaves at the same time. A client is stopped, so that its server learns of it.
  */
 void ina_port_close(struct ina_port *p)
 {

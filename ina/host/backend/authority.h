@@ -21,7 +21,7 @@ struct ha_authority_ops {
 	int (*create)(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *group, char *why, size_t size);
 	/*
 	 * From now on this incarnation is the rank's, and no other ever will be: a rank that starts again must not meet what it has sent before (docs/ina.md,
-	 * "Lives"). `group` has what the ticket says, and gets what is true. -EEXIST: the rank has joined before.
+	 * "Incarnations"). `group` has what the ticket says, and gets what is true. -EEXIST: the rank has joined before.
 	 */
 	int (*join)(struct ha_authority *a, struct ha_group_facts *group, unsigned rank, uint64_t incarnation, char *why, size_t size);
 	/* -ECANCELED, -ETIMEDOUT: it is over, and why. Any other error: nobody knows, ask again. */

@@ -311,7 +311,7 @@ static void removed(struct ha_backend *b, struct ha_member *m)
 	ha_member_free(m);
 }
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
 static void take_question(struct ha_backend *b, struct ha_question *q, int kind)
 {

@@ -40,7 +40,7 @@ static void respond(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence,
 {
 	struct ina_shm_response r = { .sequence = sequence, .result = result, .met = met };
 
-	/* Relaxed: set before the letters that the ends of ranks come from. */
+	/* Relaxed: set before the messages that the ends of ranks come from. */
 	if (result == -ECANCELED && atomic_load_explicit(&b->closing, memory_order_relaxed))
 		r.result = -ENOTCONN;
 	count(&b->stats.failed, result != 0);
@@ -95,7 +95,7 @@ static void part_done(struct ha_balancer *b, unsigned worker, struct ha_part *pa
 
 /* ---- the end of a group ---- */
 
-/* By what one worker has met, or control has heard: for all workers. `but` knows it already. */
+/* By what one worker has met, or control has learned: for all workers. `but` knows it already. */
 static void end_member(struct ha_balancer *b, struct ha_member *m, int err, const char *why, const struct ha_stream *but)
 {
 	if (m->over || m->leaving)
@@ -262,7 +262,7 @@ static bool take_requests(struct ha_balancer *b, struct ha_peer *p)
 		int got = ina_shm_peer_next(p->shm, &r);
 
 		if (got < 0)
-			p->mute = true; /* it did wrong; control hears that it has gone */
+			p->mute = true; /* it did wrong; control learns that it has gone */
 		if (got <= 0)
 			break;
 		any = true;
@@ -271,7 +271,7 @@ static bool take_requests(struct ha_balancer *b, struct ha_peer *p)
 	return any;
 }
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
 static void add_member(struct ha_balancer *b, struct ha_member *m)
 {

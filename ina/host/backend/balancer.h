@@ -70,7 +70,7 @@ struct ha_balancer {
 	} own;
 };
 
-/* b: zeroed but for worker, workers, idle_ns, shared, loop, cpu, control. From here on workers may ring &b->sleeper, and letters wait. 0 or a negative errno. */
+/* b: zeroed but for worker, workers, idle_ns, shared, loop, cpu, control. From here on workers may ring &b->sleeper, and messages wait. 0 or a negative errno. */
 int ha_balancer_open(struct ha_balancer *b);
 /* The thread: when the workers are there. 0 or a negative errno. */
 int ha_balancer_start(struct ha_balancer *b);

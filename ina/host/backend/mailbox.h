@@ -2,7 +2,7 @@
 /*
  * mailbox.h - rare messages to a thread, from any other
  *
- * A letter is part of what it is about, and on its way at most once at a time: so sending needs no memory, and cannot fail.
+ * A message is part of what it is about, and on its way at most once at a time: so sending needs no memory, and cannot fail.
  */
 #ifndef INA_BACKEND_MAILBOX_H
 #define INA_BACKEND_MAILBOX_H
@@ -26,7 +26,7 @@ struct ha_mailbox {
 
 void ha_mailbox_open(struct ha_mailbox *m, struct ha_sleeper *reader);
 void ha_mailbox_close(struct ha_mailbox *m);
-/* kind and what are the letter's; it is the reader's from here on. */
+/* kind and what are the message's; it is the reader's from here on. */
 void ha_mailbox_send(struct ha_mailbox *m, struct ha_letter *letter, int kind, void *what);
 /* NULL: there is none. */
 struct ha_letter *ha_mailbox_take(struct ha_mailbox *m);

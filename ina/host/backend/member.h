@@ -44,7 +44,7 @@ struct ha_member {
 	int end_err; /* set with `end` */
 	char end_why[320];
 	int remove_err; /* set with `remove`: 0 = the client leaves; else how its operations end, and those of all ranks */
-	bool remove_asked; /* with it: the client is there, and hears when all of it is over */
+	bool remove_asked; /* with it: the client is there, and is informed when all of it is over */
 	char remove_why[320];
 
 	/* The balancer's. */

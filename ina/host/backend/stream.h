@@ -23,7 +23,7 @@ struct ha_stream {
 	uint8_t headroom;
 	bool started;  /* `worker` may be looked at */
 	bool reported; /* its end has been told */
-	bool leaving;  /* as soon as the switch has heard what it has to hear */
+	bool leaving;  /* as soon as the switch has what is for it */
 	struct ina_entry *entry;
 	uint32_t capacity;
 	struct ha_stream *next, *same; /* of the thread; of this group number and rank */

@@ -183,7 +183,7 @@ static bool take_notes(struct ha_worker_thread *w)
 
 /* ---- packets ---- */
 
-/* Several switches may each have a group of this number, and an earlier life of it may still be known here. */
+/* Several switches may each have a group of this number, and an earlier incarnation of it may still be known here. */
 static struct ha_stream *stream_of(const struct ha_worker_thread *w, const struct ina_frame *f)
 {
 	struct ha_stream *first = w->own.by[f->group][f->rank];

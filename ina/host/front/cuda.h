@@ -16,7 +16,7 @@
 #define CUDA_WHY 256
 #define CUDA_DEVICES 64
 
-/* One device's; lives as long as the buffer. */
+/* One device's; exists as long as the buffer. */
 struct ina_cuda_stream {
 	int device;
 	void *in, *out; /* from the device; to it */

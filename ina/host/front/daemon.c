@@ -41,7 +41,7 @@ static void hear(struct ha_ina *ctx, const struct ina_shm_message *m)
 		ina_front_joined_late(ctx, m->joined.handle);
 }
 
-/* What the backend says; false: there is nothing more to be heard, and *why says why. */
+/* What the backend says; false: nothing more will come, and *why says why. */
 static bool messages(struct ha_ina *ctx, const char **why)
 {
 	struct ina_shm_message m;

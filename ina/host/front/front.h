@@ -8,9 +8,9 @@
  *   an operation is in its group's list until the daemon has ended it; before that nobody frees it
  *   a group is in the context's list from the backend's JOINED (so that no STATE misses it) until ha_ina_group_leave(), which waits until
  *   its operations have ended; then in `leaving` until the socket has taken the LEAVE
- *   a context lives until it is closed and its last operation and group have been freed (refs)
+ *   a context exists until it is closed and its last operation and group have been freed (refs)
  *
- * A piece is one segment of an operation. Its life: IDLE, then, in the order of pieces, a place in the copy buffer and FILLING (what this rank
+ * A piece is one segment of an operation. Its incarnation: IDLE, then, in the order of pieces, a place in the copy buffer and FILLING (what this rank
  * brings is being copied in), FULL, ASKED (in the backend's hands), EMPTYING (the result is being copied out), DONE; or FAILED. When its
  * group has failed, the operation does not wait for what is ASKED: the place in the buffer is given back when the backend answers (struct
  * ina_front_asked with no op). It does wait for copies, for these touch the caller's memory.

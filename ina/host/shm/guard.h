@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guard.h - memory of somebody else's that may not be there: the backend loses that client, and lives
+ * guard.h - memory of somebody else's that may not be there: the backend loses that client, and goes on
  *
  * A file can be sealed against holes, but what is in it can still get lost: a page that cannot be read back from swap, or memory that is broken. Then the
  * kernel sends SIGBUS to whoever touches it. For memory that has a guard the signal's handler puts empty private memory in its place, for all of the

@@ -121,7 +121,7 @@ void ina_shm_peer_end(struct ina_shm_peer *peer, const char *why)
 	shutdown(peer->fd, SHUT_RDWR);
 }
 
-/* Control thread: nothing is heard of the peer from here on. */
+/* Control thread: nothing is received from the peer from here on. */
 static void gone(struct ina_shm_peer *peer, const char *reason)
 {
 	struct ina_shm_server *server = peer->server;

@@ -7,10 +7,10 @@
  *   the data thread      ina_shm_peer_next(), ina_shm_peer_respond(), ina_shm_peer_sleep(), ina_shm_peer_awake(); may be the same
  * Answers (ina_shm_answer_*), ina_shm_peer_state() and ina_shm_peer_end() are for any thread, as long as the peer has not been released.
  *
- * A peer dies in two phases: gone() says that it is no more (its socket is closed, nothing it had asked will be heard); its memory stays
+ * A peer dies in two phases: gone() says that it is no more (its socket is closed, nothing it had asked will be received); its memory stays
  * mapped until ina_shm_peer_release(), which the backend calls when none of its threads touches it any more.
  *
- * What a client does wrong ends it, with one line, which it is told too (REFUSED); nothing more is heard of it, and the others hear nothing of it at all.
+ * What a client does wrong ends it, with one line, which it is told too (REFUSED); nothing more is received from it, and the others receive nothing of it at all.
  */
 #ifndef INA_SHM_SERVER_H
 #define INA_SHM_SERVER_H

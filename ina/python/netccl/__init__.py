@@ -25,7 +25,7 @@ __all__ = fallback.NAMES + ["allreduce_hook", "check_inc_requirement", "destroy_
 
 
 def status(group=None):
-    """What has become of a group's operations: a dictionary. in_network, why (not), counts of network, fallback, recovered, lives."""
+    """What has become of a group's operations: a dictionary. in_network, why (not), counts of network, fallback, recovered, incarnations."""
     context = get_group_ctx(group)
     return context.status() if context else {"in_network": False, "why": "the group has no context", "network": 0}
 

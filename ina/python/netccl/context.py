@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What netccl knows of a process group: its life in the network, the agent that watches it, and when it is tried again.
+"""What netccl knows of a process group: its incarnation in the network, the agent that watches it, and when it is tried again.
 
 All ranks decide alike whether an operation goes through the network: by its number in the program, and by what they agreed on.
 """
@@ -26,7 +26,7 @@ class Context:
         self.name = None  # of the group, alike on all ranks
         self.lives = 0
         self.life = None
-        self.dead = None  # why there is never going to be another life
+        self.dead = None  # why there is never going to be another incarnation
         self.why = None  # why there is none now
         self.quant = codec.mode()
         self.pause = Pause(_retry())
@@ -36,7 +36,7 @@ class Context:
         self._closing = False
         self._agent = None
 
-    # ---- a life begins: all ranks at the same place of the program ----
+    # ---- an incarnation begins: all ranks at the same place of the program ----
 
     def attempt(self):
         """Tries to have the group in the network. True: it is. All ranks get the same answer."""
@@ -92,7 +92,7 @@ class Context:
     # ---- operations ----
 
     def reserve(self, kind):
-        """The next operation of the life; None: it goes another way. Waits while the ranks agree after a failure."""
+        """The next operation of the incarnation; None: it goes another way. Waits while the ranks agree after a failure."""
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.life is None or not self.life.frozen or self.life.limit is not None)
@@ -118,7 +118,7 @@ class Context:
         life.submit(operation)
 
     def spoil(self, operation, error):
-        """The call that reserved it has raised: this rank cannot bring its part, which is an error on all, and the end of the life."""
+        """The call that reserved it has raised: this rank cannot bring its part, which is an error on all, and the end of the incarnation."""
         operation.spoiled = "%s: %s" % (type(error).__name__, error)
         with self.changed:
             if self.life is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One life of a group in the network: its operations from the first to the failure, if there is one.
+"""One incarnation of a group in the network: its operations from the first to the failure, if there is one.
 
 Every rank numbers the operations of its group in the order of the program, so the numbers mean the same on all. Rank r posts number m only
 after its number m - IN_FLIGHT has ended well. So whoever has the result of m knows that all ranks have those up to m - IN_FLIGHT, and
@@ -32,7 +32,7 @@ class Life:
         self.operations = {}  # from `confirmed` on
         self.failure = None  # (negative errno, sentence), or the alarm's
         self.frozen = False  # recovery has begun: nothing more is posted
-        self.limit = None  # after the agreement: numbers below it belong to this life on all ranks
+        self.limit = None  # after the agreement: numbers below it belong to this incarnation on all ranks
         self.crowded = False  # the library had no room; the agent tries again
         self.left = False
 
@@ -165,11 +165,11 @@ class Pause:
         return self.count > self.length
 
     def refused(self):
-        """There was no life to be had: twice as long from the second time on."""
+        """There was no incarnation to be had: twice as long from the second time on."""
         self.count, self.length = 0, min(self.length * 2, self.MOST) if self.tried else self.length
         self.tried = True
 
     def failed_after(self, operations):
-        """A life ended: twice as long if it was a short one, else as at first."""
+        """An incarnation ended: twice as long if it was a short one, else as at first."""
         self.count = 0
         self.length = self.first if operations > 4 * self.length else min(self.length * 2, self.MOST)

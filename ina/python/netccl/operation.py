@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A collective on its way through the network, and how its rest is made when it was cut off.
 
-A life (life.py) drives it. Until it has ended on all ranks, each keeps what another may need: of an all-reduce the result, of all others
+An incarnation (life.py) drives it. Until it has ended on all ranks, each keeps what another may need: of an all-reduce the result, of all others
 what it brought; in buffers of our own, for the user's memory is the user's again as soon as the operation has ended here.
 """
 
@@ -35,7 +35,7 @@ def runs(segments, wanted):
 
 
 class Operation:
-    """One of a life, numbered in the order of the program, alike on all ranks."""
+    """One of an incarnation, numbered in the order of the program, alike on all ranks."""
 
     coll = type = root = None
     size, parts = 0, 1
@@ -44,7 +44,7 @@ class Operation:
     def __init__(self, number):
         self.number = number
         self.ready = threading.Event()  # the user's call has come as far as posting
-        self.over = threading.Event()  # the library, or the life, has done with it
+        self.over = threading.Event()  # the library, or the incarnation, has done with it
         self.finished = threading.Event()  # the result is in the user's memory, or `error` is set
         self.void = False  # all ranks found that it goes another way
         self.spoiled = None  # why this rank could not bring its part

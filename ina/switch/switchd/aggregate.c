@@ -71,7 +71,7 @@ INLINE void learn(struct ina_core *c, const struct ina_frame *f, uint16_t port)
 	atomic_store_explicit(at, place, memory_order_relaxed);
 }
 
-/* A life that was ended on another core, or by the controller, is ended here before its next packet is looked at. */
+/* An incarnation that was ended on another core, or by the controller, is ended here before its next packet is looked at. */
 INLINE void hear_of_end(struct ina_core *c, const struct ina_frame *f)
 {
 	uint64_t over = atomic_load_explicit(&c->all->over[f->group], memory_order_acquire);
@@ -104,7 +104,7 @@ INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mb
 }
 
 
-/* What a contribution is worth, and who hears of it. */
+/* What a contribution is worth, and who learns of it. */
 INLINE void judge(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
 	struct ina_slot *s = NULL;

@@ -6,7 +6,7 @@
  * to one core, which is chosen by group and worker alone, and two cores never look at the same slot. A core that receives another's packet passes it
  * on through that one's ring. A group with as many workers as there are cores is on all of them; a group with one worker is on one.
  *
- * Shared by all cores: where the ranks are (one word each), which lives have been ended by an abort (one word for each group), the bridge's table. What a
+ * Shared by all cores: where the ranks are (one word each), which incarnations have been ended by an abort (one word for each group), the bridge's table. What a
  * controller says reaches each core as a command, which it carries out between two rounds.
  */
 #ifndef INA_SWITCHD_CORE_H
@@ -66,7 +66,7 @@ struct ina_cores {
 	struct ina_spread spread;
 	struct ina_mac_table macs;
 	ina_place where[INA_GROUPS][INA_RANKS_MAX];
-	/* 1 << 32 | epoch of the life that has ended. Written with release before the abort's answers leave, read with acquire with every packet. */
+	/* 1 << 32 | epoch of the incarnation that has ended. Written with release before the abort's answers leave, read with acquire with every packet. */
 	_Atomic uint64_t over[INA_GROUPS];
 	struct ina_mark_config mark;
 	struct ina_trouble_config trouble;

@@ -64,7 +64,7 @@ static int install_locked(struct ina_groups *g, const struct ina_group_config *c
 		*why = c.why[0];
 		return c.err[0];
 	}
-	/* Unless a rank has ended the new life already. */
+	/* Unless a rank has ended the new incarnation already. */
 	atomic_compare_exchange_strong_explicit(over, &before, 0, memory_order_relaxed, memory_order_relaxed);
 	g->config[config->id] = *config;
 	g->live[config->id] = true;
@@ -123,7 +123,7 @@ static void remove_group(void *arg, uint8_t id, uint32_t epoch)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* Since the last time: a core that writes at the same moment is heard the next time. */
+/* Since the last time: a core that writes at the same moment is received the next time. */
 static bool take_seen(struct ina_cores *all, unsigned id)
 {
 	bool seen = false;

@@ -6,7 +6,7 @@
  * was found out about it, and the head of the answer. A packet with the same head, and of the same length, need not be decoded, checked and looked up again: it
  * is sound, it is this core's, the rank is who it says and where it was, its group and epoch are known. What else there is goes the general way.
  *
- * A prediction is of one life of the table, which is how often groups have changed (ina/switch/switch.h): with a change everything is forgotten.
+ * A prediction is of one incarnation of the table, which is how often groups have changed (ina/switch/switch.h): with a change everything is forgotten.
  */
 #ifndef INA_SWITCHD_PREDICT_H
 #define INA_SWITCHD_PREDICT_H
@@ -43,7 +43,7 @@ typedef struct ina_prediction ina_prediction_row[INA_RANKS_MAX];
 ina_prediction_row *ina_predictions_open(void);
 void ina_predictions_close(ina_prediction_row *rows);
 
-/* How it comes: the table's life, which is never 0, port, and bytes. */
+/* How it comes: the table's incarnation, which is never 0, port, and bytes. */
 static inline uint64_t ina_predict_comes(uint32_t life, uint16_t port, uint16_t bytes)
 {
 	return (uint64_t)life << 32 | (uint64_t)port << 16 | bytes;

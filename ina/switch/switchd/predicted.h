@@ -2,7 +2,7 @@
 /*
  * predicted.h - contributions whose heads are as predicted (predict.h), and answers with predicted heads: a part of aggregate.c, behind the general way
  *
- * The slot core is the same (ina/switch/step.h); what is left out is what the prediction has answered. Whatever is not as usual then - a slot that is not the packet's, a life that is
+ * The slot core is the same (ina/switch/step.h); what is left out is what the prediction has answered. Whatever is not as usual then - a slot that is not the packet's, an incarnation that is
  * over, a block that was in already, a mark, a flag, a rank that has moved - goes the general way.
  */
 #ifndef INA_SWITCHD_PREDICTED_H
@@ -17,7 +17,7 @@ struct burst {
 	uint64_t comes; /* ina_predict_comes() without port and bytes */
 	uint32_t addr;	/* the switch's, as it lies */
 	bool calm;	/* nothing waits, and has not for a while: no packet is marked on its way in */
-	uint8_t group;	/* lives, as was seen after all of them had come; 0: not looked yet */
+	uint8_t group;	/* is there, as was seen after all of them had come; 0: not looked yet */
 	unsigned taken, complete, answers;
 };
 
@@ -208,7 +208,7 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u, const s
 }
 
 /*
- * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at once for a burst: whoever has heard of an abort sends
+ * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at once for a burst: whoever has learned of an abort sends
  * after the word of it was written (core.h), so what was received before the look has nothing that the look could miss.
  */
 INLINE bool lives(struct ina_core *c, struct burst *u, uint8_t group)

@@ -18,7 +18,7 @@ struct ina_xdp_settings {
 };
 
 /*
- * A group in one life: the one value of a map of its own, which user space maps into its memory. group.config.lease_until and .member[].mac
+ * A group in one incarnation: the one value of a map of its own, which user space maps into its memory. group.config.lease_until and .member[].mac
  * may change, by aligned stores; the rest stands. group.over is the program's as well.
  */
 struct ina_xdp_group {
@@ -37,7 +37,7 @@ struct ina_xdp_cursor {
 	uint8_t next;
 };
 
-/* What stands in the slots' map behind a lock; of another, earlier life than the group's: open. */
+/* What stands in the slots' map behind a lock; of another, earlier incarnation than the group's: open. */
 struct ina_xdp_slot {
 	uint32_t lock; /* struct bpf_spin_lock */
 	uint32_t reserved;

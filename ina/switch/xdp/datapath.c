@@ -130,7 +130,7 @@ struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testa
 	x->settings = *settings;
 	x->settings.testable = testable;
 	ina_switch_init(&x->shadow, settings->addr, settings->mac, NULL, settings->nslots);
-	/* Above the lives of a switch of before: only its own maps know them, but a clock costs nothing. */
+	/* Above the incarnations of a switch of before: only its own maps know them, but a clock costs nothing. */
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	x->life = (uint64_t)now.tv_sec << 32;
 	err = load(x, testable);

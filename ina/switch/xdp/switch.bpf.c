@@ -4,7 +4,7 @@
  *
  *   frame -> decode -> group -> ina/switch/step.h, the slot's lock held -> XDP_TX, or on veth a redirect  one answer, to where the frame came from
  *                                                                -> broadcast into a devmap        all answers: ina_answer makes each rank's
- *                                                                -> XDP_DROP                       nobody hears anything
+ *                                                                -> XDP_DROP                       nobody receives anything
  *            not ours -> XDP_PASS                                                                  the bridge, the router, the host
  *
  * Answer all: bpf_redirect_map() with BPF_F_BROADCAST clones the frame for each entry of the group's devmap, which has one for each rank, and the
@@ -16,7 +16,7 @@
  * Two CPUs may have packets of one slot: every slot has a bpf_spin_lock, held from the age check to the last word of the sum in
  * the packet. The kernel (6.1) allows one lock at a time and neither helpers nor functions under it: what is needed there is
  * inline, room for the sum is made before, and the packet is turned into the answer after. A group is never changed but replaced, in a map of maps, so a
- * packet sees one life of it, whole. A slot belongs to the latest life that has used it: a packet that still sees an earlier one, while another CPU is
+ * packet sees one incarnation of it, whole. A slot belongs to the latest incarnation that has used it: a packet that still sees an earlier one, while another CPU is
  * ahead, cannot take it back, and user space has no slots to clear.
  */
 #include "ina/switch/step.h"

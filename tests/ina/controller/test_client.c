@@ -148,7 +148,7 @@ static void hanging(void)
 	ha_ina_client_close(c);
 }
 
-/* A controller that stood still for longer than a lease could hear nobody: no group ends for that, and no rank was silent. */
+/* A controller that stood still for longer than a lease could receive nothing: no group ends for that, and no rank was silent. */
 static void stood_still(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
@@ -189,7 +189,7 @@ static unsigned live_now(struct ha_ina_client *c)
 	return n;
 }
 
-/* The answer to a wish is lost: asked again, it is the same request; answered once, it is another. */
+/* The answer to a request is lost: asked again, it is the same request; answered once, it is another. */
 static void answer_lost(void)
 {
 	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };

@@ -339,7 +339,7 @@ static void switch_that_registers(void)
 	version = s->version;
 	CHECK(!ha_groups_switch_heard(&g, s, 77, 2 * S));
 	CHECK(s->version == version);
-	/* it has lost its memory: whoever waits for an answer of the old life must learn it */
+	/* it has lost its memory: whoever waits for an answer of the old incarnation must know it */
 	CHECK(ha_groups_switch_heard(&g, s, 78, 3 * S));
 	CHECK(s->version != version && group->r.epoch == 2);
 	CHECK(!make(16, 5000, 6 * S));

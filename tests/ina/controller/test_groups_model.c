@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * groups.h against a naive reference: who owns each slot is an array, times are compared one by one, and a wish is
- * granted exactly when looking at every block of every switch finds one. Random wishes, renewals, ends, jumps of time,
+ * groups.h against a naive reference: who owns each slot is an array, times are compared one by one, and a request is
+ * granted exactly when looking at every block of every switch finds one. Random requests, renewals, ends, jumps of time,
  * switches that shrink, grow, vanish, come back and lose their memory, and a restart (what is kept, loaded into a new
  * one) at any point. Arguments: the first seed, how many.
  */
@@ -310,7 +310,7 @@ static void switch_change(void)
 			if (group[k].used && group[k].at == i)
 				naive_end(&group[k]);
 		break;
-	default: /* it says that it lives, rarely with its memory lost */
+	default: /* it reports that it runs, rarely with its memory lost */
 		if (!sw[i].there) {
 			info = info_of(i);
 			sw[i].there = true;

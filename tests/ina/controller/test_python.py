@@ -185,7 +185,7 @@ def a_switch(r, stub):
     assert stub.Heartbeat(new.HeartbeatRequest(GroupID=group.GroupID, Key=group.Key), timeout=30).Epoch == group.Epoch + 1
     stub.DestroyGroup(new.DestroyGroupRequest(GroupID=group.GroupID, Key=group.Key), timeout=30)
     assert not beat(Incarnation=6).Group
-    # strangers may announce themselves here ("register any"), sound ones
+    # unauthenticated peers may announce themselves here ("register any"), sound ones
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="x y", Incarnation=1), Code.INVALID_ARGUMENT, "name")
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="new", Incarnation=1), Code.INVALID_ARGUMENT, "16 to 65536")
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="new", Incarnation=1, IP=1, Slots=64, Serves=["10.0.0.1/8"]),
@@ -323,7 +323,7 @@ def mutual_tls(top):
                 Code.PERMISSION_DENIED, "alice may not speak for a switch")
         bob.SwitchHeartbeat(new.SwitchHeartbeatRequest(Name="t", Incarnation=1, IP=1, Slots=64, Serves=["11.0.0.0/8"]), timeout=30)
         assert not root.DestroyGroup(new.DestroyGroupRequest(GroupID=group.GroupID), timeout=30).Message
-        # strangers: without a certificate, with another authority's, with a name that means something else, without TLS
+        # unauthenticated peers: without a certificate, with another authority's, with a name that means something else, without TLS
         for who in None, "mallory":
             refused(stub(who, r.port).List, new.ListRequest(), Code.UNAVAILABLE, "")
         for who in "nameless", "fake":

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* ---- in peace ---- */
+/* ---- in normal operation ---- */
 
 /* Every packet is as docs/ina.md has it, for each collective, and each answer lands where it belongs. */
 static void collectives(void)

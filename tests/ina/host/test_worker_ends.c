@@ -113,7 +113,7 @@ static void short_queue(void)
 	CHECK_INT(n, 32);
 }
 
-/* A thread that stood still, or its machine, heard nobody: that is not the switch's silence, nor another rank's. It asks before it says so. */
+/* A thread that stood still, or its machine, received nothing: that is not the switch's silence, nor another rank's. It asks before it says so. */
 static void stood_still(void)
 {
 	uint64_t start;
@@ -130,7 +130,7 @@ static void stood_still(void)
 	CHECK(times_sent(1, false) == 1);
 	answer(1);
 	CHECK(j.done && !j.err && j.total == 2);
-	/* And if nobody answers now, either: the patience is what it was. */
+	/* And if nobody answers now, either: the time limit is what it was. */
 	post(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	time_now.now += 60 * HA_NS_PER_S;
@@ -227,7 +227,7 @@ static void idle(void)
 	}
 }
 
-/* The switch says that this life is over; words about another one say nothing, and nobody else's do. */
+/* The switch says that this incarnation is over; words about another one say nothing, and nobody else's do. */
 static void told_to_end(void)
 {
 	for (uint32_t epoch = 4; epoch <= 6; epoch++) {
@@ -257,7 +257,7 @@ static void told_to_end(void)
 	CHECK_INT(sent[0].f.flags, INA_F_ABORT);
 }
 
-/* Each abort is lost but `heard`, none if that is 0. How often it was said until nobody tells any more. */
+/* Each abort is lost but `received`, none if that is 0. How often it was said until nobody tells any more. */
 static unsigned aborts_until(unsigned heard)
 {
 	struct job j;

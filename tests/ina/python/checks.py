@@ -172,7 +172,7 @@ def others(group, ranks):
 
 
 def refused(group, ranks):
-    """One clear line, on every rank alike, and the group lives on."""
+    """One clear line, on every rank alike, and the group incarnations on."""
     n = len(ranks)
     for call, wanted in (
         (lambda: dist.all_gather_into_tensor(torch.zeros(2 * n + 1), torch.zeros(2), group), "ranks times"),

@@ -38,7 +38,7 @@ def _receive(s):
 
 
 class Adder:
-    """`full` times it refuses a group. `plan`: by life, (segments to serve, ranks that get the last one's answer)."""
+    """`full` times it refuses a group. `plan`: by incarnation, (segments to serve, ranks that get the last one's answer)."""
 
     def __init__(self, path, full=0, plan=()):
         self.path, self.full, self.plan = path, full, list(plan)

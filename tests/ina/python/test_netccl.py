@@ -80,21 +80,21 @@ def _cut(rank, n, folder, port, mode, times):
             assert netccl.status()["fallback"] == fell + pause.length
             pause.length = 2
             lives += 1
-            dist.barrier()  # begins the next life
+            dist.barrier()  # begins the next incarnation
     dist.destroy_process_group()
 
 
 def cut():
     """Any collective cut in the middle: the right bytes, the same on all ranks; the group goes on without, and later with the network."""
     lucky = [(2, (0,)), (2, ())]
-    # of each life: the barrier that began it, and two segments
+    # of each incarnation: the barrier that began it, and two segments
     plans = [(count + (life > 0), ranks_) for life, (count, ranks_) in enumerate(lucky * 5)] + [(None, ())]
     go(_cut, 3, "block", 2, adder={"plan": plans})
     go(_cut, 3, "factor", 1, adder={"plan": plans[::2] + [(None, ())]})
 
 
 def _last_answer(rank, n, folder, port):
-    """Only rank 0 hears the answer. It goes on to what it needs the others for, in which netccl has no part."""
+    """Only rank 0 receives the answer. It goes on to what it needs the others for, in which netccl has no part."""
     start(rank, n, folder, port=port)
     t = torch.full((1000,), float(rank))
     dist.all_reduce(t)
@@ -120,14 +120,14 @@ def _last_of_each(rank, n, folder, port):
         _settled(n, False, recovered=lives)
         netccl.get_group_ctx().pause.length = 1
         dist.barrier()
-        dist.barrier()  # begins the next life
+        dist.barrier()  # begins the next incarnation
     dist.destroy_process_group()
 
 
 def last_answer():
     """The answer that only one rank gets: it goes on, its agent gives the others what they lack."""
     go(_last_answer, 3, adder={"plan": [(1, (0,))]})
-    # of each life: the barrier that began it, and the call's segments
+    # of each incarnation: the barrier that began it, and the call's segments
     go(_last_of_each, 3, adder={"plan": [(1, (0,)), (2, (1,)), (2, (0,)), (4, (1,)), (4, (0,)), (None, ())]})
 
 
@@ -316,7 +316,7 @@ def replaced():
 
 
 def _leaves(rank, n, folder, port):
-    """Only rank 0 hears the answer, and its program ends there."""
+    """Only rank 0 receives the answer, and its program ends there."""
     start(rank, n, folder, port=port)
     t = torch.full((SEGMENT // 4,), float(rank + 1))
     dist.all_reduce(t)

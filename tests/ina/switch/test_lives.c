@@ -7,9 +7,9 @@
 
 static struct ranks r;
 
-/* ---- lives ---- */
+/* ---- incarnations ---- */
 
-/* A past life's packets are told that it is over; those of one that the switch does not know yet wait. */
+/* A past incarnation's packets are told that it is over; those of one that the switch does not know yet wait. */
 static void epoch(void)
 {
 	struct ina_frame f;
@@ -30,7 +30,7 @@ static void epoch(void)
 	CHECK_INT(r.answers, 0);
 	CHECK_INT(ranks_give(&r, 1, 0, 2), INA_REASON_COMPLETE);
 	CHECK_INT(ranks_word(&r.answer[0], 0), 3);
-	/* The next life begins with nothing of the last one. */
+	/* The next incarnation begins with nothing of the last one. */
 	ranks_give(&r, 0, 1, 1000);
 	c = r.config;
 	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE);
@@ -51,7 +51,7 @@ static void epoch(void)
 	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE); /* also after it was removed */
 }
 
-/* A packet of the last life comes late: the answer names that life, so that nobody takes it for the end of this one. */
+/* A packet of the last incarnation comes late: the answer names that incarnation, so that nobody takes it for the end of this one. */
 static void straggler(void)
 {
 	struct ina_group_config c;
@@ -75,7 +75,7 @@ static void straggler(void)
 
 /*
  * The frame does not say which process of a rank speaks. One that starts again at the first psn of an epoch in which its rank has sent gets the
- * old sums (docs/ina.md has the rule that forbids it). When it ends that epoch, everybody hears it, and in the next one only new words count.
+ * old sums (docs/ina.md has the rule that forbids it). When it ends that epoch, everybody gets it, and in the next one only new words count.
  */
 static void restarted_rank(void)
 {
@@ -205,7 +205,7 @@ static void installed(void)
 	c.base = 0;
 	c.len = 2048;
 	CHECK_INT(install(c), -ENOSPC);
-	/* A new life may lie where the last one was. */
+	/* A new incarnation may lie where the last one was. */
 	c = r.config;
 	c.epoch++;
 	c.base = 70;

@@ -173,7 +173,7 @@ static void stray_rank(void)
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
 		f.src = 0xc0a80001;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
-		CHECK_INT(r.answers, 0); /* strangers hear nothing: nobody can make the switch send to a third party */
+		CHECK_INT(r.answers, 0); /* unauthenticated peers receive nothing: nobody can make the switch send to a third party */
 		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[1], 0), 6);
 	}

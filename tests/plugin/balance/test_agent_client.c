@@ -232,7 +232,7 @@ static void a_restarted_agent_disturbs_nobody(void)
 	agent_listens();
 	later(200 * HA_NS_PER_MS);
 	agent_accepts();
-	CHECK_INT(converse(0), 1); /* the farewell that the dead one may not have heard */
+	CHECK_INT(converse(0), 1); /* the BYE message that the failed one may not have received */
 	CHECK_INT(held(), 100);
 	end();
 }

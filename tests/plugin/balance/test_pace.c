@@ -60,7 +60,7 @@ static void silence_counts_before_it_ends(void)
 	CHECK(ha_pace_rate(&p, now + 22 * MS) > 1000);
 }
 
-/* Eight are posted at once, nothing is heard for 100 ms, then all of them are: 80 000 bytes in 100 ms, at any moment. */
+/* Eight are posted at once, nothing is received for 100 ms, then all of them are: 80 000 bytes in 100 ms, at any moment. */
 static void bursts_are_not_rates(void)
 {
 	struct ha_pace p = { 0 };

@@ -110,7 +110,7 @@ static void in_pieces(void)
 	}
 }
 
-/* Nobody has that ring, or its nonce is another: void; what follows is heard again. */
+/* Nobody has that ring, or its nonce is another: void; what follows is received again. */
 static void for_nobody(void)
 {
 	struct ha_msg_cause own;
@@ -129,7 +129,7 @@ static void for_nobody(void)
 	end();
 }
 
-/* An end that has not agreed to trains takes none, neither for others nor for itself. */
+/* An end that has not agreed to batches takes none, neither for others nor for itself. */
 static void not_agreed(void)
 {
 	begin(0);
@@ -140,7 +140,7 @@ static void not_agreed(void)
 	end();
 }
 
-/* A farewell is nobody else's. */
+/* A BYE message is nobody else's. */
 static void no_farewell(void)
 {
 	struct {
@@ -157,7 +157,7 @@ static void no_farewell(void)
 	end();
 }
 
-/* The connection is gone when the train comes. */
+/* The connection is gone when the batch comes. */
 static void closed_meanwhile(void)
 {
 	struct ha_recv *gone;

@@ -195,7 +195,7 @@ static void forget(struct life *life)
 	}
 }
 
-/* Lives are kept to the end of the process, tickets and operations point to them; what was brought is not. */
+/* Incarnations are kept to the end of the process, tickets and operations point to them; what was brought is not. */
 static void hub_leave(struct ha_ina_group *group)
 {
 	pthread_mutex_lock(&lock);

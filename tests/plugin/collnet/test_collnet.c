@@ -332,7 +332,7 @@ static bool asks(int r)
 }
 
 /*
- * A backend that hangs while it is asked for a group, for a place in one, or attached to: whoever closes then waits no longer than the farewell.
+ * A backend that hangs while it is asked for a group, for a place in one, or attached to: whoever closes then waits no longer than closing may take.
  * Before, it waited for the backend's answer: 60 s.
  */
 static void hung_pilot(void)
@@ -395,7 +395,7 @@ static void hung_join(void)
 		usleep(5000);
 	}
 	CHECK(n > 20);
-	CHECK(longest < 30); /* a stop for the backend would be its patience, 60 s */
+	CHECK(longest < 30); /* a stop for the backend would be its time limit, 60 s */
 	CHECK_INT(team_stats(&team, 0).epochs, 1);
 	hub_reset();
 	n = team_until_on_switch(&team, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bootstrap, and the messages about rails after it, against a peer that says anything. The input is a play: each step is a byte that names what happens,
- * then its arguments. A peer knocks at a listener, or takes the place of the listener that a connector dials; it sends
+ * then its arguments. A peer connects to a listener, or takes the place of the listener that a connector dials; it sends
  * bytes, or messages that are sound but for some bytes, in any order; time passes; streams end. The state machine is
  * the real one, over memory. Whatever happens, nothing is left at the end.
  */

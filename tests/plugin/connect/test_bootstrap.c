@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bootstrap with virtual time and a network in memory: byte by byte, damaged at each byte, cut at each byte,
- * strangers of every kind, peers that never answer, ends in every state. Nothing may be left over, ever.
+ * unauthenticated peers of every kind, peers that never answer, ends in every state. Nothing may be left over, ever.
  */
 #include "plugin/connect/accept.h"
 #include "plugin/transfer/bundle.h"
@@ -287,7 +287,7 @@ static void strangers(void)
 	world_close(&w);
 }
 
-/* A thousand silent knocks: bounded, few lines, and a peer still gets through. */
+/* A thousand silent incoming connections: bounded, few lines, and a peer still gets through. */
 static void crowd(void)
 {
 	static struct ha_oob_conn *s[1000];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections over TCP and the software NIC: many at once, with and without the service thread; a peer process that
- * dies, or says farewell; strangers at a real port; two threads; IPv6.
+ * dies, or says BYE; unauthenticated peers at a real port; two threads; IPv6.
  */
 #include "plugin/connect/accept.h"
 #include "plugin/transfer/bundle.h"
@@ -239,7 +239,7 @@ static void peer_ends(enum ending how)
 	ha_ctx_destroy(ctx);
 }
 
-/* ---- strangers on a real port ---- */
+/* ---- unauthenticated peers on a real port ---- */
 
 static int dial(const struct ha_wire_addr *a)
 {

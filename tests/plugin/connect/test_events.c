@@ -70,7 +70,7 @@ static void queues(void)
 	world_close(&w);
 }
 
-/* The socket ends in order, without farewell: a dead process. */
+/* The socket ends in order, without BYE: a dead process. */
 static void dead(void)
 {
 	begin();
@@ -81,7 +81,7 @@ static void dead(void)
 	world_close(&w);
 }
 
-/* It is lost in another way: the rail gets a beat at once, and its queue pair knows. */
+/* It is lost in another way: the rail gets a heartbeat at once, and its queue pair knows. */
 static void lost(void)
 {
 	static const int errors[] = { -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Destroying a failed path's queue pair takes the kernel for ever (rdma_rxe on a NIC without carrier: seconds): the
- * messages go on over another path meanwhile, a new life comes up, and both connections are served.
+ * messages go on over another path meanwhile, a new incarnation comes up, and both connections are served.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -64,7 +64,7 @@ int main(void)
 	CHECK_INT(atomic_load(&waiting), 1); /* one thread, and it does not hold up the rest */
 	for (k = 0; atomic_load(&made) < before + 2 && k < PAIR_PATIENCE; k++)
 		pair_idle(&p, k);
-	CHECK(atomic_load(&made) >= before + 2); /* both ends of a new life */
+	CHECK(atomic_load(&made) >= before + 2); /* both ends of a new incarnation */
 	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 	pthread_mutex_unlock(&gate);
 

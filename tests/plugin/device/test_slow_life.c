@@ -215,7 +215,7 @@ static void closing(void)
 	pthread_join(thread, NULL);
 }
 
-/* The peer closes: the life that is being made is fenced, and then its error is told. */
+/* The peer closes: the incarnation that is being made is fenced, and then its error is told. */
 static void fenced(void)
 {
 	struct ha_request *req;
@@ -239,7 +239,7 @@ static void fenced(void)
 	over(one.p.ctx);
 }
 
-/* The device dies: that life is over at once, and messages go over the other device. */
+/* The device dies: that incarnation is over at once, and messages go over the other device. */
 static void lost(int nth)
 {
 	struct line one;

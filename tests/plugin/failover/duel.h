@@ -110,7 +110,7 @@ void duel_fail(struct duel *d, const char *file, int line, const char *what, con
 			duel_fail(d, __FILE__, __LINE__, #condition, __VA_ARGS__);      \
 	} while (0)
 
-/* end.c: the life of one end's process. */
+/* end.c: the incarnation of one end's process. */
 int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum duel_end end);
 
 /* Tests of one program by their names: runs argv[1], or all. */

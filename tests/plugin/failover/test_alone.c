@@ -64,7 +64,7 @@ static void alone_kill(void)
 	duel_close(&d);
 }
 
-/* The port gets another address: the old GID is gone, the next life has the new one. Interfaces of a network of our own. */
+/* The port gets another address: the old GID is gone, the next incarnation has the new one. Interfaces of a network of our own. */
 static void alone_gid(void)
 {
 	const struct duel_setup setup = { .env_of = { { "SOFTROCE_DEVICES=ha_a" }, { "SOFTROCE_DEVICES=ha_b" } } };

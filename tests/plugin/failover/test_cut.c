@@ -60,7 +60,7 @@ static void cut_standby(void)
 	duel_close(&d);
 }
 
-/* The standby works in one direction only. The pings of each new life arrive, their pongs do not: nobody calls that recovered. */
+/* The standby works in one direction only. The pings of each new incarnation arrive, their pongs do not: nobody calls that recovered. */
 static void half_standby(void)
 {
 	struct duel d;
@@ -70,7 +70,7 @@ static void half_standby(void)
 	duel_blackhole(&d, RECEIVER, 1, true);
 	duel_await_events(&d, SENDER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
 	duel_await_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
-	usleep(1500000); /* some lives are offered meanwhile */
+	usleep(1500000); /* some incarnations are offered meanwhile */
 	duel_flow(&d, 20);
 	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), NULL), "the receiver believes in it");
 	HOLDS(&d, !duel_events(&d, SENDER, EVENT("recovered"), NULL), "the sender believes in it");

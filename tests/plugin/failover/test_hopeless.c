@@ -5,7 +5,7 @@
  */
 #include "tests/plugin/failover/duel.h"
 
-#define LIMIT_S 30 /* far more than the patience of 100 ms; less than any wait of the test */
+#define LIMIT_S 30 /* far more than the time limit of 100 ms; less than any wait of the test */
 
 /* Without failover nobody tells the peer: an end that only waits finds out when it writes a word. */
 #define BEAT "HA_NCCL_HEARTBEAT_MS=300"

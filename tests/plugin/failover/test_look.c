@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SIZE 64
-#define BATCH 64 /* messages between two looks: more than a receiver posts before it hears of one */
+#define BATCH 64 /* messages between two looks: more than a receiver posts before it learns of one */
 #define LOOKS 20
 
 struct ends {
@@ -116,7 +116,7 @@ int main(void)
 {
 	struct ends e;
 
-	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* no beat in the middle */
+	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* no heartbeat in the middle */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
 	ends_open(&e);
 	await_settled(&e);

@@ -56,7 +56,7 @@ static void post_spoilt(unsigned rails)
 	CHECK(from.req);
 }
 
-/* Until both are done, or the sender has its error, which is returned; the receiver may hear of the end first. */
+/* Until both are done, or the sender has its error, which is returned; the receiver may learn of the end first. */
 static int outcome(void)
 {
 	int err = 0, told = 0;
@@ -131,7 +131,7 @@ static void on_one_rail(void)
 		CHECK_INT(outcome(), 0);
 		CHECK(!memcmp(from.data, to.data, SIZE));
 		pair_messages(&p, &from, &to, 100, SIZE);
-		all_up(); /* its next life has come */
+		all_up(); /* its next incarnation has come */
 	}
 	finish();
 }
@@ -148,7 +148,7 @@ static void on_all(int rails)
 	finish();
 }
 
-static void in_peace(void)
+static void while_quiet(void)
 {
 	const struct ibv_wc refusal = { .status = IBV_WC_REM_ACCESS_ERR };
 	struct ha_bundle *b;
@@ -164,7 +164,7 @@ static void in_peace(void)
 		CHECK(k < PAIR_PATIENCE);
 		ha_rail_failed(b, &b->rail[other], &refusal, 0);
 		ha_bundle_leave(b);
-		usleep(20000); /* until its next life there is no message: nothing moves on */
+		usleep(20000); /* until its next incarnation there is no message: nothing moves on */
 	}
 	pair_messages(&p, &from, &to, 10, SIZE);
 	finish();
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "three"))
 		on_all(3);
 	else
-		in_peace();
+		while_quiet();
 	printf("%s: ok\n", argv[1]);
 	return 0;
 }

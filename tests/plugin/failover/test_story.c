@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Nothing happens: protected, and not one warning. */
-static void peace(void)
+static void quiet(void)
 {
 	struct duel d;
 
@@ -100,7 +100,7 @@ static void no_second(void)
 }
 
 static const struct duel_test tests[] = {
-	{ "peace", peace },
+	{ "quiet", quiet },
 	{ "cut_and_healed", cut_and_healed },
 	{ "no_second", no_second },
 };

@@ -115,7 +115,7 @@ static void message(struct run *r, uint8_t mark)
 
 static char events[] = "/tmp/instructions.XXXXXX";
 
-/* Peace: both ends have said that they are protected (slowly, under callgrind), or that they never will be. */
+/* Calm: both ends have said that they are protected (slowly, under callgrind), or that they never will be. */
 static void await_protection(void)
 {
 	static char text[65536];

@@ -113,7 +113,7 @@ void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file,
  */
 int rig_count_threads(int expected);
 int rig_count_fds(void);
-/* With a context that lives on, where connections end behind the call that closes them: until there
+/* With a context that goes on, where connections end behind the call that closes them: until there
  * are no more than these. */
 void rig_shrink_to(int threads, int fds);
 

@@ -300,7 +300,7 @@ static void torn(double without)
 	mend("past 1024 after all that", without);
 }
 
-/* A heart that beats and then stands still; and beats again. */
+/* A heartbeat that goes on and then stops; and goes on again. */
 static void heart(double without)
 {
 	struct rig_deadline deadline = rig_deadline("the heart stands still");
@@ -313,10 +313,10 @@ static void heart(double without)
 	}
 	while (!last_is("agent_stale"))
 		rig_pause(&deadline);
-	count_told(); /* a busy machine may have missed beats before */
+	count_told(); /* a busy machine may have missed heartbeats before */
 	measure("the heart stands still", without);
 	check_told("the heart stands still");
-	__atomic_store_n(&shm->header.beat, 0, __ATOMIC_RELEASE); /* an agent without a heart took over */
+	__atomic_store_n(&shm->header.beat, 0, __ATOMIC_RELEASE); /* an agent without a heartbeat took over */
 	await_events("followed", ++told.followed);
 	measure("another agent", 0.75);
 	check_told("another agent");

@@ -2,7 +2,7 @@
 /*
  * listen, connect, accept, isend, irecv and test return at once, whatever the peer does: it never answers, it never
  * accepts, it speaks garbage, it stops half way, it closes. A connect to such a peer stays NULL or becomes an error
- * with a line in the log; a listener that strangers knock at still takes the real connection.
+ * with a line in the log; a listener that unauthenticated peers connect to still takes the real connection.
  */
 #include "tests/plugin/nccl/peer.h"
 #include "tests/plugin/nccl/prompt.h"
@@ -147,7 +147,7 @@ static void nobody_there(void)
 	close(fd);
 }
 
-/* Strangers at the listener's socket, in every posture, and then the real connection. */
+/* Unauthenticated peers at the listener's socket, in every posture, and then the real connection. */
 static void strangers_knock(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };

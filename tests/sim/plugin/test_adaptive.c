@@ -44,7 +44,7 @@ static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned
 		sc->speed[h][1] = 2;
 		sc->host[h].policy = way == ADAPTIVE ? HA_POLICY_ADAPTIVE : way == TOPOLOGY ? HA_POLICY_TOPOLOGY :
 				     way == AGENT ? HA_POLICY_AGENT : HA_POLICY_STATIC;
-		/* It knows what the rails can do, and hears of no fault. */
+		/* It knows what the rails can do, and learns of no fault. */
 		sc->host[h].agent = (struct sim_agent){ .on = way == AGENT, .share = 1024 * SLOW / (FAST + SLOW) };
 		sc->host[h].weights[0] = 512;
 		sc->host[h].weights[1] = way == EQUAL ? 512 : 0;

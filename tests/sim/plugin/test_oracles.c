@@ -22,7 +22,7 @@ int main(void)
 	CHECK_INT(t.findings, 0);
 	CHECK(t.messages > 1000);
 
-	/* Lost in silence: somebody waits for ever, or the peer's farewell does not agree. */
+	/* Lost in silence: somebody waits for ever, or the peer's BYE message does not agree. */
 	hunt(SIM_DROP_IMM, &t);
 	CHECK(t.by_finding[SIM_HANG] > 0 && t.findings > SEEDS / 3);
 	hunt(SIM_DOUBLE_IMM, &t);

@@ -26,7 +26,7 @@ static void must_hold(const struct sim_scenario *sc, const char *what)
 	exit(1);
 }
 
-/* The sender is done and says farewell while the receiver still waits for the flush of the last message. */
+/* The sender is done and says BYE while the receiver still waits for the flush of the last message. */
 static void flush_outlives_farewell(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -294,7 +294,7 @@ static void port_back_at_the_receiver(uint64_t key)
 	}
 }
 
-/* The same while the sender's offer of a new life waits to be said again, twice as long each time: what is back is told to the offer, too. */
+/* The same while the sender's offer of a new incarnation waits to be said again, twice as long each time: what is back is told to the offer, too. */
 static void port_back_under_an_offer(uint64_t key)
 {
 	const uint64_t back = 305 * MS + key * 137 * MS;
@@ -340,7 +340,7 @@ static void dies_with_messages_unread(uint64_t key)
 	free(text);
 }
 
-/* The receiver has everything and closes; its farewell is lost with the sockets, and its NIC's last acknowledgement on the way
+/* The receiver has everything and closes; its BYE is lost with the sockets, and its NIC's last acknowledgement on the way
  * (seed 40024497). The sender cannot know that all arrived, and may say so; but only then. */
 static void farewell_lost(uint64_t key)
 {
@@ -377,10 +377,10 @@ static void last_word_lost(uint64_t key)
 	must_hold(&sc, "a last acknowledgement that is lost");
 	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
 	sc.nfaults = 0;
-	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* the farewell arrives */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* the BYE arrives */
 }
 
-/* Without failover a buffer cannot be registered on a device that has just died: NCCL hears an error from that call, while the
+/* Without failover a buffer cannot be registered on a device that has just died: NCCL receives an error from that call, while the
  * other rail still brings data for what was posted before. That is the connection's until it is closed (seed 60088082). */
 static void registration_refused(uint64_t key)
 {
@@ -421,7 +421,7 @@ static void standby_lost_again(uint64_t key)
 }
 
 /*
- * A path is back, but one host stands still, so that nobody may use it before the other end's patience is over: its standby had never
+ * A path is back, but one host stands still, so that nobody may use it before the other end's time limit has passed: its standby had never
  * been up, or is lost meanwhile (seed 1251, all but the faults that matter left out).
  */
 static void back_while_a_host_stalls(uint64_t key)
@@ -444,7 +444,7 @@ static void back_while_a_host_stalls(uint64_t key)
 	must_hold(&sc, "a path back while a host stalls");
 }
 
-/* Of the stall it is, and it must be about as long as the patience. */
+/* Of the stall it is, and it must be about as long as the time limit. */
 static void stall_excuse_is_narrow(uint64_t key)
 {
 	struct sim_scenario sc;

@@ -3,7 +3,7 @@
  * test_silence.c - a NIC that falls silent and never says why is given up after the soft time-out: not sooner, not a heartbeat later
  *
  * The devices take retry_cnt 7 for "without end", as Linux's rdma_rxe does, so that the soft time-out (HA_NCCL_RTO_MS) is all there is. A
- * black hole begins at moments that lie anyhow to the looks and beats of beat.c. Virtual time, so exact.
+ * black hole begins at moments that lie anyhow to the looks and heartbeats of heartbeat.c. Virtual time, so exact.
  */
 #include "sim/plugin/hunt.h"
 #include "base/check.h"
@@ -71,7 +71,7 @@ static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned
 	CHECK(most <= RTO_MS * (1 + LATE) + late_ms);
 }
 
-/* Both data rails are idle, so that their beats coincide: the one that dies is given up a time-out after the beat that it swallowed. */
+/* Both data rails are idle, so that their heartbeats coincide: the one that dies is given up a time-out after the heartbeat that it swallowed. */
 static void idle_pair(void)
 {
 	for (uint64_t key = 1; key <= 2; key++) {
@@ -194,7 +194,7 @@ int main(void)
 	spread(200, 3, false, 0);
 	spread(50, 3, false, 0);
 	spread(1000, 3, false, 0);
-	/* After a pause the next beat sees first that there is work; a heartbeat is a quarter of the time-out at most. */
+	/* After a pause the next heartbeat sees first that there is work; a heartbeat is a quarter of the time-out at most. */
 	spread(200, 300, false, 200);
 	spread(1000, 300, false, 250);
 	idle_pair();

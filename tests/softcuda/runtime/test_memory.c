@@ -174,7 +174,7 @@ static void pools(void)
 	FAILS(cudaMallocFromPoolAsync(&pointer, (1 << 20) + 1, pool, NULL), cudaErrorMemoryAllocation);
 	OK(cudaMallocFromPoolAsync(&pointer, 1 << 20, pool, NULL));
 	FAILS(cudaIpcGetMemHandle(&handle, pointer), cudaErrorInvalidValue);
-	OK(cudaMemPoolDestroy(pool)); /* it lives on with its allocation */
+	OK(cudaMemPoolDestroy(pool)); /* it stays with its allocation */
 	FAILS(cudaMallocFromPoolAsync(&other, 1, pool, NULL), cudaErrorInvalidResourceHandle);
 	memset(pointer, 1, 1 << 20);
 	OK(cudaFree(pointer));

@@ -53,7 +53,7 @@ static char *as_bytes(CUdeviceptr address)
 	return (char *)(uintptr_t)address;
 }
 
-/* One memory at two addresses; it lives as long as one of handle and mappings. */
+/* One memory at two addresses; it exists as long as one of handle and mappings. */
 static void mappings(void)
 {
 	handle_t memory, again;

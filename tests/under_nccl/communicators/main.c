@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* communicators LIBNCCL PLUGIN TEST: one test of the lives of communicators under NCCL itself. */
+/* communicators LIBNCCL PLUGIN TEST: one test of the incarnations of communicators under NCCL itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

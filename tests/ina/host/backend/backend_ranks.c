@@ -83,7 +83,7 @@ static int endless(struct crew *c)
 			continue;
 		}
 		for (unsigned r = 0; r < c->ranks; r++) {
-			if (!result[r]) { /* this one was whole for it: it hears with its next */
+			if (!result[r]) { /* this one was whole for it: it receives with its next */
 				rig_post(&c->client[r], &(struct rig_request){ c->handle[r], 32 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
 				result[r] = result_of(&c->client[r]);
 			}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tickets of strangers: what is taken is a group that can be, and is written as the same bytes. */
+/* Tickets of unauthenticated peers: what is taken is a group that can be, and is written as the same bytes. */
 #include "ina/host/backend/ticket.h"
 #include "ina/frame/bytes.h"
 

@@ -69,7 +69,7 @@ struct rig_request {
 /* Its sequence. */
 uint64_t rig_post(struct rig_client *c, const struct rig_request *q);
 /*
- * Patience with what shared memory brings is counted in turns that this process had, half a minute of them on an idle machine, and not in time: where it gets few turns,
+ * Time limit with what shared memory brings is counted in turns that this process had, half a minute of them on an idle machine, and not in time: where it gets few turns,
  * so do those that it waits for.
  */
 #define RIG_TURNS 400000u

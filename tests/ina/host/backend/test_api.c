@@ -246,7 +246,7 @@ static void *give_up(void *op)
 }
 
 /*
- * A rank gives up an operation of which its backend has nothing in its hands: not asked yet, or between two segments. The others hear it at once all the
+ * A rank gives up an operation of which its backend has nothing in its hands: not asked yet, or between two segments. The others get it at once all the
  * same, and do not wait for as long as they would for one that is slow.
  */
 static void given_up_unasked(void)
@@ -286,7 +286,7 @@ static void given_up_unasked(void)
 	world_close(&w);
 }
 
-/* Old frames have no room for an exponent: who asks for float32 hears that, and what to do; whole numbers are summed. */
+/* Old frames have no room for an exponent: who asks for float32 learns that, and what to do; whole numbers are summed. */
 static void old_frames_say_so(void)
 {
 	static struct world w;

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A controller that takes the connection and never says a word, as one that was stopped does: nobody knows whether the group lives, so it goes on. */
+/* A controller that takes the connection and never says a word, as one that was stopped does: nobody knows whether the group incarnations, so it goes on. */
 static void hangs(void)
 {
 	struct ha_group_facts g = { .id = 1, .ranks = 2, .workers = 1, .key = 7, .switch_name = "leaf" };

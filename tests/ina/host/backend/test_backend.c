@@ -259,7 +259,7 @@ static void tickets(void)
 	rig_close(&r);
 }
 
-/* docs/ina.md, "Lives": what a rank has sent is not met again, whoever was restarted. */
+/* docs/ina.md, "Incarnations": what a rank has sent is not met again, whoever was restarted. */
 static void restarted_rank_does_not_join_again(void)
 {
 	struct rig r;
@@ -432,7 +432,7 @@ static void rank_leaves_in_the_middle(void)
 	rig_close(&r);
 }
 
-/* What says that a group is over gets lost, several times: the others hear it all the same, and not their own time limit. */
+/* What says that a group is over gets lost, several times: the others get it all the same, and not their own time limit. */
 static void aborts_get_lost(void)
 {
 	struct rig r;
@@ -530,7 +530,7 @@ static void client_killed(void)
 	rig_close(&r);
 }
 
-/* A backend that stops: its clients' sockets end, the other hosts' ranks hear abort; a new one serves the same clients anew. */
+/* A backend that stops: its clients' sockets end, the other hosts' ranks receive abort; a new one serves the same clients anew. */
 static void backend_stops(void)
 {
 	struct rig r;

@@ -38,7 +38,7 @@ static void post(struct stage *s, unsigned rank)
 	rig_post(&s->client[rank], &(struct rig_request){ s->handle[rank], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
 }
 
-/* Rank 1's client is ended, rank 0 hears so and has got nothing in its place, and other groups of the same backends go on. */
+/* Rank 1's client is ended, rank 0 learns so and has got nothing in its place, and other groups of the same backends go on. */
 static void stage_close(struct stage *s)
 {
 	const uint32_t *word = (const uint32_t *)(const void *)s->client[0].shm.memory.buffer;

@@ -33,7 +33,7 @@ def stop(name, how=signal.SIGTERM):
 
 
 def await_socket(path, what, kind):
-    """Somebody listens there; what a killed process left there is no sign of life."""
+    """Somebody listens there; what a killed process left there is no sign of activity."""
     until = time.time() + 60
     while time.time() < until:
         with socket.socket(socket.AF_UNIX, kind) as s:

@@ -94,7 +94,7 @@ static void arp(void)
 	}
 }
 
-/* A cable on which another host never stops speaking: fd is its end; it answers the question number `answers`, or none, and hears all before it ends. */
+/* A cable on which another host never stops speaking: fd is its end; it answers the question number `answers`, or none, and receives all before it ends. */
 struct chatter {
 	int fd;
 	unsigned answers, questions;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo's patience (scripts/demo-ina): time in which one of its processes waited for a processor is no sign of a hang, time in which all slept is."""
+"""The demo's time limit (scripts/demo-ina): time in which one of its processes waited for a processor is no sign of a hang, time in which all slept is."""
 import importlib.machinery
 import importlib.util
 import os
@@ -31,7 +31,7 @@ def look(patience, seconds):
 
 
 def starved(d, cpu):
-    """One processor for it and a dozen others: nothing is heard of it for far longer than the threshold, and nobody says that it hangs. Nor when it is stopped."""
+    """One processor for it and a dozen others: there is no news of it for far longer than the threshold, and nobody says that it hangs. Nor when it is stopped."""
     d.HANG_S = 3
     spinners = [subprocess.Popen(SPIN, preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) for _ in range(13)]
     try:

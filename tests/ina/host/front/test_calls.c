@@ -414,7 +414,7 @@ static void close_in_flight(void)
 	backend_stop();
 }
 
-/* A forked child's copy is dead, harmlessly; the parent's lives, and its end is seen although the child goes on. */
+/* A forked child's copy is dead, harmlessly; the parent's incarnations, and its end is seen although the child goes on. */
 static void forked(void)
 {
 	static int32_t a[64], b[64];

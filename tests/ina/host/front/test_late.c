@@ -122,7 +122,7 @@ static void join_too_late(void)
 	CHECK_INT(ha_ina_group_join(ina, ticket, 0, &g), -ETIMEDOUT);
 	CHECK(!g && strstr(ha_ina_error(ina), "has not answered"));
 	for (unsigned i = 0; i < 20000 && !atomic_load(&joins); i++)
-		usleep(5000); /* a busy machine's backend hears of it only now */
+		usleep(5000); /* a busy machine's backend learns of it only now */
 	pthread_mutex_lock(&serving);
 	joined(asker, asker_serial);
 	pthread_mutex_unlock(&serving);
@@ -135,7 +135,7 @@ static void join_too_late(void)
 	finish(ina);
 }
 
-/* The group's end comes right behind the answer: the caller hears of both, whatever it does in between. */
+/* The group's end comes right behind the answer: the caller learns of both, whatever it does in between. */
 static void ended_at_once(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
@@ -168,7 +168,7 @@ static int client_fd(void)
 	return -1;
 }
 
-/* A backend that does not read for a while, and many who leave: each is heard, in the end. */
+/* A backend that does not read for a while, and many who leave: each is received, in the end. */
 static void leave_when_full(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
@@ -220,7 +220,7 @@ static unsigned questions(struct ha_ina *ina)
 	return n;
 }
 
-/* Closed while other threads wait for the backend's answers: they come back, and the context lives until the last of them has. */
+/* Closed while other threads wait for the backend's answers: they come back, and the context exists until the last of them has. */
 static void closed_while_asking(void)
 {
 	struct ha_ina *ina = start();

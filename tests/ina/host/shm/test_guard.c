@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_guard.c - memory that a client takes away again, or that is not there: the backend's process lives, and this client alone is lost */
+/* test_guard.c - memory that a client takes away again, or that is not there: the backend's process runs, and this client alone is lost */
 #include "ina/host/shm/memory.h"
 #include "tests/ina/switch/named.h"
 #include "tests/ina/host/shm/no_seals.h"
@@ -92,7 +92,7 @@ static void *reader(void *arg)
 	return (void *)(uintptr_t)(sum != 0); // NOLINT(performance-no-int-to-ptr)
 }
 
-/* Pages that were there are not any more: threads that touch them read zeros, and hear that they are lost; the memory of another client is what it was. */
+/* Pages that were there are not any more: threads that touch them read zeros, and learn that they are lost; the memory of another client is what it was. */
 static void lost(void)
 {
 	struct ina_shm_memory client, backend, other_client, other;

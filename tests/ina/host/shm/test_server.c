@@ -251,7 +251,7 @@ static void requests(void)
 	finish();
 }
 
-/* A client is told that it has attached after the backend has: its first request finds somebody asleep, who hears the bell. */
+/* A client is told that it has attached after the backend has: its first request finds somebody asleep, whom the bell wakes. */
 static void came_first(void)
 {
 	dawdle_us = 30000;
@@ -511,7 +511,7 @@ static void no_files(void)
 	ina_shm_server_close(server);
 }
 
-/* The file that came could not be taken, for there are no more: that is what the client hears, and not that it sent none. */
+/* The file that came could not be taken, for there are no more: that is what the client receives, and not that it sent none. */
 static void no_file_for_memory(void)
 {
 	struct ina_shm_message m = { .type = INA_SHM_HELLO, .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } };
@@ -581,7 +581,7 @@ static void bell_when_full(void)
 	finish();
 }
 
-/* Of a client that did wrong nothing more is heard, whatever it had sent already. */
+/* Of a client that did wrong nothing more is received, whatever it had sent already. */
 static void deaf_after_the_end(void)
 {
 	struct ina_shm_message m = { .type = INA_SHM_ATTACH };

@@ -3,7 +3,7 @@
  * What is not the switch's, on three ports: the input is a list of packets, each with its port, the time that passes before it, and its bytes.
  *
  * Whatever they are: a packet leaves as it came, or marked; never where it came from, but the answer to an ARP request; to one port, or to all others; a
- * sender that has just been heard is found; every packet is counted once, and none is lost.
+ * sender that has just sent is found; every packet is counted once, and none is lost.
  */
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
@@ -21,7 +21,7 @@ static struct ina_core *core;
 static struct last {
 	uint8_t mac[6];
 	uint16_t port;
-} last; /* who was heard with the packet before */
+} last; /* who sent the packet before */
 
 static void start(void)
 {

@@ -144,7 +144,7 @@ void switch_rig_await_up(struct switch_rig *r)
 			CHECK(ms_now() < end);
 			usleep(2000);
 		}
-		while (ina_port_receive(&r->port[p], 0, &m, 1)) /* what was on its way to the life before; and buffers for the switch */
+		while (ina_port_receive(&r->port[p], 0, &m, 1)) /* what was on its way to the incarnation before; and buffers for the switch */
 			rte_pktmbuf_free(m);
 	}
 }

@@ -86,7 +86,7 @@ static void forward(void)
 			     after[6] = { 1, 0x80, 0xc2, 0, 0, 16 };
 
 	start((const char *const[]){ "--cores=2", NULL });
-	say(0, host(1), host(0), 0x0800); /* nobody has heard of host 1 */
+	say(0, host(1), host(0), 0x0800); /* nobody has seen host 1 */
 	came(6);
 	say(1, host(0), host(1), 0x86dd);
 	came(1);
@@ -291,7 +291,7 @@ static uint64_t accounted(void)
 	return n;
 }
 
-/* 20,000 packets of rubbish between sums: the sums are right, the switch lives, and each packet is somewhere in its numbers. */
+/* 20,000 packets of rubbish between sums: the sums are right, the switch runs, and each packet is somewhere in its numbers. */
 static void hostile(void)
 {
 	uint8_t b[INA_FRAME_MAX];
@@ -392,7 +392,7 @@ static void give(uint8_t rank)
 	switch_rig_send(&r, rank, b, ina_frame_encode(&f, b));
 }
 
-/* A new life that cannot be leaves the present one as it is, with all that is known of its ranks. */
+/* A new incarnation that cannot be leaves the present one as it is, with all that is known of its ranks. */
 static void refused_life(void)
 {
 	switch_rig_groups(&r, "group 5 epoch 2 slots 0 16 members 10.0.0.1 10.0.0.2\n");

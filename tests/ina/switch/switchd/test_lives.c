@@ -122,7 +122,7 @@ static void controller_dies(void)
 	CHECK_INT(switch_rig_metric(&s, "hawser_switch_ends_total"), 0);
 }
 
-/* With half a sum in it. What it knew is gone, the ranks hear so, and a new life begins. */
+/* With half a sum in it. What it knew is gone, the ranks learn so, and a new incarnation begins. */
 static void switch_dies(void)
 {
 	uint32_t before = lease.epoch, now;

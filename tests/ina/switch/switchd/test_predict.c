@@ -3,7 +3,7 @@
  * test_predict.c - header prediction (ina/switch/switchd/predict.h) lets nothing pass that the slot core would not, and changes no answer: a living ha-switch over memif
  * beside the slot core in this process (oracle.h), once the heads of all ranks are predicted
  *
- * Usage: test_switchd_predict HA-SWITCH bytes|moves|lives|traffic|marks [CORES]
+ * Usage: test_switchd_predict HA-SWITCH bytes|moves|incarnations|traffic|marks [CORES]
  */
 #include "ina/frame/bytes.h"
 #include "base/check.h"
@@ -235,7 +235,7 @@ static void moves(void)
 	oracle_nothing_more(&o);
 }
 
-/* ---- the group's life ends ---- */
+/* ---- the group's incarnation ends ---- */
 
 static void abort_by(unsigned rank)
 {
@@ -266,7 +266,7 @@ static void lives(void)
 			groups[0].base = 128; /* the same heads, other slots */
 	}
 	install(1);
-	groups[0].epoch--; /* from the life before */
+	groups[0].epoch--; /* from the incarnation before */
 	sum(0);
 	groups[0].epoch++;
 	sum(0);

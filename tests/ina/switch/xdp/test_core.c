@@ -74,7 +74,7 @@ static uint32_t dice(uint32_t n)
 	return (uint32_t)((seed >> 33) % n);
 }
 
-/* A group that lives, and how far its workers are. */
+/* A group that exists, and how far its workers are. */
 struct job {
 	struct ina_group_config c;
 	uint32_t at[WORKERS];

@@ -145,7 +145,7 @@ def native(rig):
 
 def native_alone(rig):
     """Answers for one rank come at once, although nothing else goes its way: XDP_TX of a veth does not wake an other end that has no XDP program. A rank
-    whose group never comes hears from the switch, again and again, and says so."""
+    whose group never comes receives from the switch, again and again, and says so."""
     for here in rig.host:
         assert here.run("ethtool", "-K", "eth0", "gro", "on").returncode == 0
     rig.start("--mode=native")
@@ -166,7 +166,7 @@ def loss(rig):
 
 
 def passes(rig):
-    """What is not ours goes on: ARP there and back over the bridge, and a datagram. Strangers, a wrong slot, garbage of protocol 253 for us: nobody hears
+    """What is not ours goes on: ARP there and back over the bridge, and a datagram. Unauthenticated peers, a wrong slot, garbage of protocol 253 for us: nobody receives
     anything, and then it works. A switch that is killed takes its program with it."""
     def reached(address):
         rig.host[0].run(sys.executable, "-c", SEND, address)
