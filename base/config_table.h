@@ -126,6 +126,9 @@ X(STR, agent_socket, "HA_NCCL_AGENT_SOCKET", 0, 0, 0, "/run/mpib/agent.sock", NO
 X(STR, agent_hints, "HA_NCCL_AGENT_HINTS", 0, 0, 0, "/run/mpib/hints", NOW, RAILS,
   "The file of 4112 bytes in which ha-agent gives its hints; root's or this user's, else it is not read. Not set, and no directory "
   "/run/mpib of root's or this user's: /tmp/mpib/hints.")
+X(BOOL, agent_gate, "HA_NCCL_AGENT_GATE", 0, 0, 1, "", NOW, RAILS,
+  "Which messages hints count for: 0 = for messages of every size, 1 = messages below the gate, the bandwidth-delay product that is "
+  "measured, go over SOUT whatever the hint is; with MPIB between islands alone.")
 X(INT, agent_stale_ms, "HA_NCCL_AGENT_STALE_MS", 2000, 200, 60000, "", NOW, RAILS,
   "Milliseconds for which the agent's heartbeat (every 100 ms) may be missing before its hints are no longer followed.")
 

@@ -83,7 +83,7 @@ struct mpib_hint_header {
 };
 
 struct mpib_hint_entry {
-	uint32_t sup_bw; /* SUP's share, parts per 1024 */
+	uint32_t sup_bw; /* SUP's share, parts per 1024; above MPIB_HINT_MAX_BW: the same as that */
 	uint32_t seq;	 /* odd: is being written */
 	uint32_t src_ip; /* SOUT's pair; 0 and 0: the slot is free */
 	uint32_t dst_ip;

@@ -7,6 +7,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
+#include "plugin/balance/policy.h"
 #include "plugin/balance/share.h"
 #include "rdma/topo/device.h"
 
@@ -92,7 +93,9 @@ void ha_advice_join(struct ha_bundle *b)
 		if (b->balance.lead[i] == second)
 			d->sup |= (uint8_t)(1u << i);
 	d->hint = d->told = HA_HINT_NONE;
+	d->gated = b->ctx->config.agent_gate && (d->across || !b->ctx->mpib.on);
 	d->on = true;
+	ha_policy_update(b);
 	if (a->borrowed) {
 		atomic_store_explicit(&d->flow.slot, MPIB_NO_SLOT, memory_order_relaxed);
 		return;

@@ -3,7 +3,7 @@
  * advice.h - HA_NCCL_POLICY=agent, and MPIB_MODE=1: how much of each message goes over SUP is what an agent says
  *
  * The driver tells the agent of each sending connection with data rails on two devices, SOUT's first, and watches the
- * agent's heart. Each isend that is large enough to be cut reads the connection's hint: some loads from memory. While there is no
+ * agent's heartbeat. Each isend reads the connection's hint: some loads from memory. While there is no
  * hint to follow, whatever the reason, the connection has the shares that it would have without an agent; one event
  * says so, and one that it is over: of the agent as a whole (the journal names no connection), or of this connection's hint.
  */
@@ -33,6 +33,8 @@ struct ha_advice {
 /* Of a connection. */
 struct ha_advised {
 	bool on;
+	bool across;	 /* MPIB: the peer is in another island; set before the connection is launched */
+	bool gated;	 /* messages below the gate go over SOUT, whatever the hint is */
 	uint8_t hint;	 /* enum ha_hint: of the last look */
 	uint8_t told;	 /* and of the last that was told */
 	uint32_t sup_bw; /* the share followed, when hint is HA_HINT_OK */
@@ -40,6 +42,12 @@ struct ha_advised {
 	struct ha_agent_flow flow;
 	uint16_t without[HA_MAX_RAILS]; /* shares while there is no hint */
 };
+
+/* The hint counts for messages of every size. */
+static inline bool ha_advice_rules(const struct ha_advised *d)
+{
+	return d->on && d->hint == HA_HINT_OK && !d->gated;
+}
 
 /* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL. */
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints);

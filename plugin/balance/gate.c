@@ -15,9 +15,14 @@
 #define TRIES 64  /* among so many messages */
 #define CHANGE 4  /* a gate that would differ by less than 1/4 stays */
 
+static uint32_t measured_bytes(const struct ha_gate *g)
+{
+	return g->bytes ? g->bytes : HA_GATE_FIRST;
+}
+
 uint32_t ha_gate_bytes(const struct ha_bundle *b)
 {
-	return b->balance.gate.bytes ? b->balance.gate.bytes : HA_GATE_FIRST;
+	return ha_advice_rules(&b->balance.advised) ? 0 : measured_bytes(&b->balance.gate);
 }
 
 void ha_gate_join(struct ha_bundle *b, bool several_devices)
@@ -35,11 +40,13 @@ void ha_gate_arm(struct ha_bundle *b)
 	ha_gate_apply(b);
 }
 
-/* Whose turn it is must be asked for each message; so must those that are to be measured. */
+/* Whose turn it is must be asked for each message, and so must a hint; those that are to be measured need a look, too. */
 void ha_gate_apply(struct ha_bundle *b)
 {
+	bool each = b->balance.turns || b->balance.gate.wanted || (b->balance.advised.on && !b->balance.advised.gated);
+
 	if (b->balance.stripe_min != UINT64_MAX)
-		b->balance.stripe_min = b->balance.turns || b->balance.gate.wanted ? 0 : ha_gate_bytes(b);
+		b->balance.stripe_min = each ? 0 : ha_gate_bytes(b);
 }
 
 static void disarm(struct ha_bundle *b)
@@ -74,7 +81,7 @@ int ha_gate_choose(struct ha_bundle *b, unsigned mask)
 {
 	unsigned earlier = mask & ((2u << b->balance.gate.rail) - 1), order[] = { mask & ~earlier, earlier };
 
-	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX || !turn_has_come(b))
+	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX || ha_advice_rules(&b->balance.advised) || !turn_has_come(b))
 		return -1;
 	for (unsigned k = 0; k < 2; k++)
 		for (unsigned left = order[k]; left; left &= left - 1) {
@@ -125,7 +132,7 @@ static void open_or_close(struct ha_bundle *b)
 	struct ha_gate *g = &b->balance.gate;
 	const struct ha_gate_path *first = &g->path[b->balance.lead[b->balance.first]];
 	uint64_t rate = rate_of(first, &first->fastest), rtt = 0, bytes;
-	uint32_t now = ha_gate_bytes(b);
+	uint32_t now = measured_bytes(g);
 
 	for (unsigned i = 0; i < b->balance.ndata; i++)
 		if (b->active >> i & 1 && b->balance.weight[i] && g->path[b->balance.lead[i]].rtt_ns > rtt)

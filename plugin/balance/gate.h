@@ -9,6 +9,9 @@
  * data's then the rate; the shortest and the fastest of the last few count, because whatever disturbs a measurement makes it
  * longer.
  *
+ * Where an agent's hint is followed there is no gate: it counts for messages of every size. With HA_NCCL_AGENT_GATE=1 messages
+ * below the gate go over SOUT whatever the hint is, with MPIB those between islands (ha_advised.gated).
+ *
  * One large message in 32 is measured. Small ones go past without a look (one compare with ha_balance.stripe_min); for their sake the
  * driver opens the gate for some messages with each heartbeat. Where nobody shares (one rail, policy `primary`) nothing is measured.
  *
@@ -51,11 +54,11 @@ struct ha_gate {
 
 /* The connection is launched, with its shares. */
 void ha_gate_join(struct ha_bundle *b, bool several_devices);
-/* Messages below so many bytes stay on one rail. */
+/* Messages below so many bytes stay on one rail. 0: there is no gate. */
 uint32_t ha_gate_bytes(const struct ha_bundle *b);
-/* The next messages are to be measured, small ones too. */
-/* b->stripe_min follows the gate, where messages are shared at all. */
+/* b->balance.stripe_min follows the gate, where messages are shared at all. */
 void ha_gate_apply(struct ha_bundle *b);
+/* The next messages are to be measured, small ones too. */
 void ha_gate_arm(struct ha_bundle *b);
 /* A message of several work requests is about to be posted on the rails of `mask`: on which of them is it measured? -1: none. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask);

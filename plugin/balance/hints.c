@@ -167,7 +167,6 @@ const char *ha_hint_text(enum ha_hint hint)
 		[HA_HINT_OK] = "followed",
 		[HA_HINT_NONE] = "none",
 		[HA_HINT_TORN] = "torn",
-		[HA_HINT_RANGE] = "past 1024",
 		[HA_HINT_FOREIGN] = "of another flow",
 	};
 

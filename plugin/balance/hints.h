@@ -27,7 +27,6 @@ enum ha_hint {
 	HA_HINT_OK,
 	HA_HINT_NONE,	 /* no slot, no file, or an agent whose heart stands still */
 	HA_HINT_TORN,	 /* it was being written at every attempt, or its writer died over it */
-	HA_HINT_RANGE,	 /* the share is past 1024 */
 	HA_HINT_FOREIGN, /* the entry belongs to another flow now */
 	HA_HINT_KINDS
 };
@@ -70,7 +69,8 @@ const char *ha_hint_text(enum ha_hint hint);
 
 /*
  * The share of SUP for the flow src to dst (IPv4 addresses in network byte order) that registered as `slot`;
- * MPIB_NO_SLOT is none. *sup_bw is written with HA_HINT_OK only, and is at most MPIB_HINT_MAX_BW.
+ * MPIB_NO_SLOT is none. *sup_bw is written with HA_HINT_OK only. It is at most MPIB_HINT_MAX_BW: an entry above that means
+ * the same, everything over SUP.
  */
 static inline enum ha_hint ha_hints_read(const struct ha_hints *h, uint32_t slot, uint32_t src, uint32_t dst,
 					 uint32_t *sup_bw)
@@ -84,9 +84,7 @@ static inline enum ha_hint ha_hints_read(const struct ha_hints *h, uint32_t slot
 		return HA_HINT_TORN;
 	if (e.src_ip != src || e.dst_ip != dst)
 		return HA_HINT_FOREIGN;
-	if (e.sup_bw > MPIB_HINT_MAX_BW)
-		return HA_HINT_RANGE;
-	*sup_bw = e.sup_bw;
+	*sup_bw = e.sup_bw < MPIB_HINT_MAX_BW ? e.sup_bw : MPIB_HINT_MAX_BW;
 	return HA_HINT_OK;
 }
 

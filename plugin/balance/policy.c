@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/policy.h"
 
+/* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages there. */
+static unsigned find_first(const struct ha_bundle *b)
+{
+	unsigned first = b->active ? (unsigned)__builtin_ctz(b->active) : 0;
+
+	if (b->balance.advised.on && b->balance.advised.gated && first < b->balance.ndata && !b->balance.lead[first])
+		return first;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->balance.weight[i] > b->balance.weight[first])
+			first = i;
+	return first;
+}
+
 void ha_policy_update(struct ha_bundle *b)
 {
 	unsigned weighted = 0;
 
-	b->balance.first = b->active ? (uint8_t)__builtin_ctz(b->active) : 0;
+	b->balance.first = (uint8_t)find_first(b);
 	b->poll.rails = 0;
 	for (unsigned i = 0; i < b->nrails; i++) {
 		if (!(b->active >> i & 1))
@@ -15,8 +28,6 @@ void ha_policy_update(struct ha_bundle *b)
 			weighted++;
 			b->poll.rails |= (uint8_t)(1u << i);
 		}
-		if (b->balance.weight[i] > b->balance.weight[b->balance.first])
-			b->balance.first = (uint8_t)i;
 	}
 	b->poll.rails |= b->active & (uint8_t)(1u << b->balance.first);
 	b->balance.stripe_min = weighted > 1 ? 0 : UINT64_MAX;
@@ -66,13 +77,15 @@ static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t id
 	return chosen;
 }
 
-/* Of `mask`, the rail on the device of the heaviest one. */
-static unsigned heaviest(const struct ha_bundle *b, unsigned mask)
+/* The active rails on the device of b->balance.first. */
+static unsigned beside_first(const struct ha_bundle *b)
 {
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (mask >> i & 1 && b->balance.lead[i] == b->balance.lead[b->balance.first])
-			return 1u << i;
-	return 1u << b->balance.first;
+	unsigned mask = 1u << b->balance.first;
+
+	for (unsigned i = 0; i < b->balance.ndata && b->balance.first < b->balance.ndata; i++)
+		if (b->active >> i & 1 && b->balance.lead[i] == b->balance.lead[b->balance.first])
+			mask |= 1u << i;
+	return mask;
 }
 
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
@@ -82,15 +95,15 @@ unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 
 	if (size < b->balance.stripe_min)
 		return 1u << b->balance.first;
+	if (size < ha_gate_bytes(b))
+		return b->balance.turns ? take_turns(b, beside_first(b), idx) : 1u << b->balance.first;
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->balance.weight[i])
 			mask |= 1u << i;
 	if (b->balance.turns)
 		mask = take_turns(b, mask, idx);
-	if (size < ha_gate_bytes(b))
-		return heaviest(b, mask);
 	/* A share that rounds to nothing would be an empty write: leave that rail out. */
-	for (unsigned i = 0; i < b->nrails; i++) {
+	for (unsigned i = b->nrails; i-- > 0 && mask & (mask - 1);) {
 		range = mask >> i & 1 ? ha_policy_range(b->balance.weight, mask, i, size) : (struct ha_range){ 0, 1 };
 		if (!range.length)
 			mask &= ~(1u << i);
@@ -98,10 +111,11 @@ unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 	return mask;
 }
 
-/* Where the stripes of the rails below `rail` end: the running share of the size, rounded down to the alignment. */
+/* Where the stripes of the rails below `rail` end: the running share of the size, rounded up to the alignment, so that what is too
+ * small to be cut is the first rail's: of SUP's part MPIB's document rounds down. */
 static uint64_t boundary(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)
 {
-	uint64_t below = 0, all = 0;
+	uint64_t below = 0, all = 0, end;
 
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
 		if (!(mask >> i & 1))
@@ -112,7 +126,8 @@ static uint64_t boundary(const uint16_t *weight, unsigned mask, unsigned rail, u
 	}
 	if (below == all)
 		return size;
-	return (size / all * below + size % all * below / all) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+	end = (size / all * below + size % all * below / all + HA_STRIPE_ALIGN - 1) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+	return end < size ? end : size;
 }
 
 struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)

@@ -17,10 +17,10 @@ struct ha_range {
 	uint64_t offset, length;
 };
 
-/* The set of active rails or a weight has changed: find b->first, b->polled and b->stripe_min anew. */
+/* The set of active rails or a weight has changed: find b->balance.first, b->poll.rails and b->balance.stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
 /* Mask of the rails that carry message `idx` of `size` bytes in its largest buffer; a subset of b->active, never empty.
- * active must not be 0. Below b->stripe_min it is b->first alone, and callers in a hurry look there themselves. */
+ * active must not be 0. Below b->balance.stripe_min it is b->balance.first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);
 /* All rails of the mask are on one device. */
 bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails);

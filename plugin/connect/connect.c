@@ -69,6 +69,7 @@ static int step_start(struct ha_pending *p)
 		return err;
 	}
 	p->bundle->terms.nonce = p->handle.nonce;
+	p->bundle->balance.advised.across = p->ctx->mpib.on && ha_mpib_across(p->ctx, &p->handle.oob);
 	snprintf(p->bundle->name, sizeof(p->bundle->name), "%s -> %s", ha_device_name(p->bundle->rail[0].dev), p->who);
 	return HA_PENDING_DIAL;
 }

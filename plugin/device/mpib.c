@@ -87,9 +87,14 @@ void ha_mpib_rails(const struct ha_mpib *m, bool sup, int *dev, struct ha_comm_o
 		opts->more[i - 1] = i < m->sout_qp ? m->sout : m->sup;
 }
 
+bool ha_mpib_across(const struct ha_ctx *ctx, const struct ha_wire_addr *peer)
+{
+	return !ha_mpib_island(&ctx->mpib.local, peer, ctx->config.mpib_island_prefix_len);
+}
+
 bool ha_mpib_uses_sup(const struct ha_ctx *ctx, const struct ha_wire_addr *peer)
 {
-	return ctx->config.mpib_mode || ha_mpib_island(&ctx->mpib.local, peer, ctx->config.mpib_island_prefix_len);
+	return ctx->config.mpib_mode || !ha_mpib_across(ctx, peer);
 }
 
 void ha_mpib_parts(const struct ha_bundle *b, uint32_t part[2])

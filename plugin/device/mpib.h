@@ -36,6 +36,8 @@ bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, 
 
 /* The rails of a connection: all, or SOUT's alone. */
 void ha_mpib_rails(const struct ha_mpib *mpib, bool sup, int *dev, struct ha_comm_opts *opts);
+/* Is the listener at `peer` in another island than we? */
+bool ha_mpib_across(const struct ha_ctx *ctx, const struct ha_wire_addr *peer);
 /* Does a connection to the listener at `peer` have rails on SUP? */
 bool ha_mpib_uses_sup(const struct ha_ctx *ctx, const struct ha_wire_addr *peer);
 /* The parts of SOUT and SUP of the connection's data, before any hint. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What `make install` puts into a prefix works there: ha finds the plugin, the plugin the software NIC, softroce-run its library.
+# What `make install` puts into a prefix works there: ha finds the plugin, the plugin the software NIC, softroce-run its library, and
+# whoever writes an agent or a plugin of his own the interface between the two.
 # Usage: install.sh BUILD_DIR
 set -euo pipefail
 prefix=$(mktemp -d)
@@ -10,5 +11,20 @@ cd /
 out=$(HA_NCCL_VERBS=soft "$prefix/bin/ha" perf pingpong --ranks 2 -b 8 -e 8 -n 20)
 grep -q "plugin: HA, .*$prefix/lib/libnccl-net-ha.so" <<<"$out" || { echo "another plugin was taken: $out"; exit 1; }
 grep -q "Out of bounds values : 0 OK" <<<"$out"
+cat >"$prefix/agent.c" <<'EOF'
+#include <hawser/mpib_agent_iface.h>
+#include <stdio.h>
+int main(void)
+{
+	static struct mpib_hint_shm shm;
+	struct mpib_hint_entry e;
+
+	mpib_hint_put(&shm.entries[255], 768, 1, 2);
+	printf("%zu %d %u\n", sizeof(shm), mpib_hint_get(&shm.entries[255], &e), e.sup_bw);
+	return 0;
+}
+EOF
+${CC:-cc} -std=c11 -Wall -Wextra -Werror -I"$prefix/include" -o "$prefix/agent" "$prefix/agent.c"
+[ "$("$prefix/agent")" = "4112 1 768" ] || { echo "mpib_agent_iface.h as installed: $("$prefix/agent")"; exit 1; }
 devices=$(env -u LD_PRELOAD "$prefix/bin/softroce-run" ibv_devices)
 grep -q soft0 <<<"$devices" || { echo "softroce-run shows no device: $devices"; exit 1; }

@@ -92,7 +92,7 @@ static void test_shares_follow_weights(void)
 	b.active = 2;
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
-	rails(2, (uint16_t[]){ 1, 1023 }, 3);
+	rails(2, (uint16_t[]){ 1023, 1 }, 3);
 	CHECK(covers(HA_GATE_FIRST) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
 	CHECK(covers(5ull << 30) == 2);
 }
@@ -149,8 +149,85 @@ static void test_mpib_examples(void)
 	}
 }
 
+/* The hint of the device pair at rails 0 and 1, as advice.c takes it. */
+static void hint(unsigned sup_bw, bool gated)
+{
+	memset(&b, 0, sizeof(b));
+	b.balance.ndata = 2;
+	b.balance.lead[1] = 1;
+	b.balance.moves = true;
+	b.balance.advised.on = true;
+	b.balance.advised.gated = gated;
+	b.balance.advised.hint = HA_HINT_OK;
+	rails(2, (uint16_t[]){ (uint16_t)(1024 - sup_bw), (uint16_t)sup_bw }, 3);
+}
+
+static uint64_t sup_bytes(uint64_t size)
+{
+	unsigned mask = ha_policy_mask(&b, 0, size);
+
+	covers(size);
+	return mask & 2 ? ha_policy_range(b.balance.weight, mask, 1, size).length : 0;
+}
+
+/* MPIB's document: the share of SUP, rounded down to 128 bytes, of a message of any size. */
+static void test_hint_counts_for_every_size(void)
+{
+	for (unsigned sup_bw = 0; sup_bw <= 1024; sup_bw += 64) {
+		hint(sup_bw, false);
+		for (uint64_t size = 0; size <= 256 << 10; size += 128) {
+			CHECK(sup_bytes(size) == (size * sup_bw / 1024 & ~(uint64_t)127));
+			CHECK(b.balance.stripe_min == 0); /* the next hint must be seen, too */
+		}
+	}
+	hint(256, false);
+	CHECK(sup_bytes(8) == 0 && sup_bytes(384) == 0 && sup_bytes(512) == 128);
+	hint(1024, false);
+	CHECK(sup_bytes(8) == 8);
+}
+
+/* No hint to follow: the gate is what it is without an agent, but every message looks for a hint. */
+static void test_gate_without_a_hint(void)
+{
+	hint(768, false);
+	b.balance.advised.hint = HA_HINT_NONE;
+	ha_policy_update(&b);
+	CHECK(b.balance.stripe_min == 0);
+	CHECK(sup_bytes(HA_GATE_FIRST - 128) == HA_GATE_FIRST - 128 && sup_bytes(HA_GATE_FIRST) == HA_GATE_FIRST / 4 * 3);
+}
+
+/* HA_NCCL_AGENT_GATE=1: what lies below the gate goes over SOUT, whatever the hint says, and takes turns there. */
+static void test_gate_that_overrides_the_hint(void)
+{
+	static struct ha_device *const sout = (struct ha_device *)&b, *const sup = (struct ha_device *)(&b + 1);
+	unsigned small = 0;
+
+	for (unsigned sup_bw = 0; sup_bw <= 1024; sup_bw += 256) {
+		hint(sup_bw, true);
+		CHECK(b.balance.stripe_min == HA_GATE_FIRST && b.balance.first == 0);
+		CHECK(sup_bytes(8) == 0 && sup_bytes(HA_GATE_FIRST - 1) == 0);
+		CHECK(sup_bytes(HA_GATE_FIRST) == HA_GATE_FIRST / 1024 * sup_bw);
+	}
+	b.active = 2;
+	ha_policy_update(&b);
+	CHECK(b.balance.first == 1); /* SOUT is down */
+	hint(1024, true);
+	b.balance.ndata = 4;
+	for (unsigned i = 0; i < 4; i++)
+		b.rail[i].dev = i < 2 ? sout : sup;
+	ha_policy_turns(&b);
+	rails(4, (uint16_t[]){ 0, 0, 1024, 1024 }, 15);
+	for (uint64_t idx = 0; idx < 4; idx++)
+		small |= ha_policy_mask(&b, idx, 8);
+	CHECK(small == 3 && ha_policy_mask(&b, 0, HA_GATE_FIRST) == 4);
+}
+
 int main(void)
 {
+	test_hint_counts_for_every_size();
+	test_gate_without_a_hint();
+	test_gate_that_overrides_the_hint();
+	memset(&b, 0, sizeof(b));
 	test_mpib_examples();
 	test_turns();
 	test_small_on_one_rail();

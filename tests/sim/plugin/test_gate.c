@@ -96,6 +96,8 @@ static void queue_is_no_distance(void)
 	double gate;
 
 	one_by_one(&sc, 20, 20, 5 * MS);
+	for (unsigned h = 0; h < 2; h++)
+		sc.host[h].heartbeat_ms = 50; /* with one always under way no rail is ever free to be measured */
 	run(&sc, &r);
 	gate = gate_at(&r, END_MS);
 	printf("answers after 10 ms at 20 MB/s: gate %5.1f KiB\n", gate / KIB);
