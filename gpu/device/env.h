@@ -34,7 +34,6 @@
 #include "gpu/device/env_host.h"
 #endif
 
-#include "gpu/device/mutation.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "queue entries are put together for little-endian machines"

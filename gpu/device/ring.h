@@ -47,7 +47,7 @@ HA_GPU_FN uint64_t ha_gpu_proved(const struct ha_gpu_conn *c, uint64_t cons)
 {
 	uint64_t i = ha_gpu_index_of(cons);
 
-	if (!HA_GPU_PROTECTED || !c->proof_every || HA_GPU_MUTATION(ACK_IS_PLACED))
+	if (!HA_GPU_PROTECTED || !c->proof_every)
 		return i;
 	return i & ~(uint64_t)(c->proof_every - 1);
 }
@@ -126,7 +126,7 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 	w = ha_gpu_completion(p, &cqe, false, &life);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID)
 		return cons;
-	if (ha_gpu_cqe_opcode(w) != HA_GPU_CQE_REQ && !HA_GPU_MUTATION(ERROR_IS_DONE)) {
+	if (ha_gpu_cqe_opcode(w) != HA_GPU_CQE_REQ) {
 		ha_gpu_failed(c, p, cqe, cons);
 		return cons;
 	}
@@ -187,8 +187,6 @@ HA_GPU_FN void ha_gpu_ring_now(struct ha_gpu_conn *c)
 			ha_gpu_store(&c->rung, ready);
 		}
 		ha_gpu_store_sc(&c->bell, 0);
-		if (HA_GPU_MUTATION(NO_RECHECK))
-			return;
 	}
 }
 
@@ -245,8 +243,7 @@ HA_GPU_FN void ha_gpu_slots_at(const struct ha_gpu_conn *c, struct ha_gpu_slots 
 /* What a thread does while it waits: nothing that was published may wait for it. */
 HA_GPU_FN void ha_gpu_idle(struct ha_gpu_conn *c)
 {
-	if (!HA_GPU_MUTATION(LAZY_BELL))
-		ha_gpu_ring(c);
+	ha_gpu_ring(c);
 	ha_gpu_poll(c);
 	ha_gpu_pause();
 }
@@ -309,7 +306,7 @@ HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu
  * read resv before a proof that lies below the gate finds that resv has moved. */
 HA_GPU_FN uint64_t ha_gpu_gate(const struct ha_gpu_conn *c, uint64_t next, uint64_t tail)
 {
-	uint64_t room = HA_GPU_MUTATION(NO_BOUND) ? UINT64_MAX : tail + c->nwqes, proof = next | (c->proof_every - 1);
+	uint64_t room = tail + c->nwqes, proof = next | (c->proof_every - 1);
 
 	return HA_GPU_PROTECTED && c->proof_every && proof < room ? proof : room;
 }
@@ -324,7 +321,7 @@ HA_GPU_SLOW bool ha_gpu_reserve_slow(struct ha_gpu_conn *c, unsigned n, struct h
 		ha_gpu_slots_at(c, s, r, n);
 		if (HA_GPU_PROTECTED && r & (HA_GPU_CLOSED | HA_GPU_DOWN))
 			return false;
-		if (s->end - tail > c->nwqes && !HA_GPU_MUTATION(NO_BOUND))
+		if (s->end - tail > c->nwqes)
 			return false;
 	} while (!ha_gpu_cas(&c->resv, &r, s->end));
 	ha_gpu_store(&c->gate, ha_gpu_gate(c, s->end, tail));
@@ -409,8 +406,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t in
 			return HA_GPU_DONE;
 		if (ha_gpu_load(&c->resv) & HA_GPU_DOWN)
 			return HA_GPU_BOTH_DOWN;
-		if (!HA_GPU_MUTATION(LAZY_BELL))
-			ha_gpu_ring(c);
+		ha_gpu_ring(c);
 		ha_gpu_pause();
 		if (ha_gpu_now() > deadline)
 			return ha_gpu_alarm(c);

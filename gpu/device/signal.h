@@ -16,7 +16,7 @@
 
 HA_GPU_FN uint64_t ha_gpu_slot_address(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, unsigned slot)
 {
-	uint64_t path = HA_GPU_MUTATION(SHARED_SLOT) ? 0 : ha_gpu_path_number(c, p);
+	uint64_t path = ha_gpu_path_number(c, p);
 
 	return p->mail + (path * HA_GPU_SIGNALS + slot) * 8;
 }
@@ -29,13 +29,6 @@ HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_pa
 	struct ha_gpu_wqe e;
 
 	c->sent[slot] = sum;
-	if (HA_GPU_MUTATION(PLAIN_ADD)) {
-		ha_gpu_wqe_fetch_add(&e, p->qpn, ha_gpu_hw_index(p, index), HA_GPU_WQE_SIGNALED, add);
-		ha_gpu_wqe_remote(&e, p->mail + slot * 8, p->mail_key);
-		ha_gpu_wqe_data(&e, 6, (uint64_t)(uintptr_t)&c->scratch[1], p->scratch_key, 8);
-		ha_gpu_write_entry(c, p, index, &e);
-		return;
-	}
 	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8);
 }
 

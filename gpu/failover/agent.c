@@ -67,7 +67,7 @@ static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 
 	if (word == HA_GPU_SAY_FENCED)
 		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
-			s.slot[i] = ha_gpu_load(&a->conn->mail->slot[HA_GPU_MUTATION(SHARED_SLOT) ? 0 : path][i]);
+			s.slot[i] = ha_gpu_load(&a->conn->mail->slot[path][i]);
 	if (word == HA_GPU_SAY_JOIN && a->ops.tell)
 		a->ops.tell(a->path[path].hw, s.slot);
 	if (a->channel.send(a->channel.self, &s))
@@ -92,8 +92,7 @@ static void end_life(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause ca
 	a->carrying = false;
 	a->last_cause = cause;
 	a->dark_since = ha_gpu_now();
-	if (!HA_GPU_MUTATION(NO_CLOSE))
-		ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
+	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
 }
 
 static void heard_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
@@ -215,12 +214,10 @@ static bool closing(struct ha_gpu_agent *a, unsigned path)
 	struct ha_gpu_conn *c = a->conn;
 	uint64_t idle = 0;
 
-	if (!HA_GPU_MUTATION(NO_CLOSE)) {
-		if (ha_gpu_load(&c->ready) != index_of(ha_gpu_load(&c->resv) & ~HA_GPU_DOWN))
-			return false;
-		if (!ha_gpu_cas(&c->bell, &idle, 1))
-			return false;
-	}
+	if (ha_gpu_load(&c->ready) != index_of(ha_gpu_load(&c->resv) & ~HA_GPU_DOWN))
+		return false;
+	if (!ha_gpu_cas(&c->bell, &idle, 1))
+		return false;
 	ha_gpu_or(&c->tail, HA_GPU_FROZEN);
 	a->path[path].state = HA_GPU_PATH_FENCING;
 	return true;
@@ -246,7 +243,7 @@ static bool fencing(struct ha_gpu_agent *a, unsigned path)
 
 	if (ha_gpu_now() < p->retry_at)
 		return false;
-	r = HA_GPU_MUTATION(NO_FENCE) || HA_GPU_MUTATION(SHARED_SLOT) ? 0 : a->ops.fence(p->hw);
+	r = a->ops.fence(p->hw);
 	if (r && r != -EIO) {
 		p->retry_at = r == -EAGAIN ? 0 : ha_gpu_now() + a->config.recovery_ns; /* refused: it may still take what comes */
 		return false;
@@ -393,7 +390,7 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 		a->proof = 0;
 	}
 	tail = index_of(ha_gpu_load(&c->tail));
-	if (a->proof || index_of(cons) != ready || tail == ready || HA_GPU_MUTATION(TRUST_IDLE))
+	if (a->proof || index_of(cons) != ready || tail == ready)
 		return;
 	ha_gpu_slots_at(c, &s, ready, 1);
 	if (s.end - tail > c->nwqes || !ha_gpu_cas(&c->resv, &resv, s.end))
@@ -472,8 +469,7 @@ static void replay(struct ha_gpu_agent *a, unsigned from, unsigned to)
 static void open_log(struct ha_gpu_agent *a, unsigned to)
 {
 	struct ha_gpu_conn *c = a->conn;
-	uint64_t one = HA_GPU_MUTATION(NO_EPOCH) ? 0 : HA_GPU_EPOCH_ONE;
-	uint64_t epoch = (ha_gpu_load(&c->cons) + one) & HA_GPU_EPOCH;
+	uint64_t epoch = (ha_gpu_load(&c->cons) + HA_GPU_EPOCH_ONE) & HA_GPU_EPOCH;
 	uint64_t end = a->end;
 
 	ha_gpu_store(&c->path[to].cq_ci, ha_gpu_load(&c->path[to].cq_ci) & ~HA_GPU_CQ_PROBES);
@@ -485,8 +481,6 @@ static void open_log(struct ha_gpu_agent *a, unsigned to)
 	if (end != a->first)
 		ha_gpu_doorbell(c, &c->path[to], end);
 	ha_gpu_store(&c->rung, end);
-	if (HA_GPU_MUTATION(NO_CLOSE))
-		return;
 	ha_gpu_store_sc(&c->bell, 0);
 	ha_gpu_store(&c->resv, end);
 }

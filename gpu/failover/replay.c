@@ -19,8 +19,6 @@ uint64_t ha_gpu_replay_landed(const struct ha_gpu_replay *r, const uint64_t slot
 	struct ha_gpu_wqe e;
 	unsigned s;
 
-	if (HA_GPU_MUTATION(REPLAY_ALL))
-		return r->first;
 	for (uint64_t i = r->end; i-- > r->first;) {
 		entry_at(r, i, &e);
 		s = slot_of(r, &e);
@@ -45,12 +43,12 @@ static uint64_t reads_done(const struct ha_gpu_replay *r)
 
 static void translate(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e, uint64_t index)
 {
-	const struct ha_gpu_path *from = r->from, *to = HA_GPU_MUTATION(OWN_KEYS) ? from : r->to;
+	const struct ha_gpu_path *from = r->from, *to = r->to;
 	uint64_t remote = ha_gpu_wqe_raddr(e), local;
 	unsigned op = ha_gpu_wqe_opcode(e), at = op == HA_GPU_OP_FETCH_ADD ? 6 : 4, slot = slot_of(r, e);
 
 	e->w[0] = ha_gpu_pair((uint32_t)ha_gpu_hw_index(r->to, index) << 8 | op,
-			      (HA_GPU_MUTATION(OWN_QPN) ? from->qpn : r->to->qpn) << 8 | ha_gpu_wqe_ds(e));
+			      r->to->qpn << 8 | ha_gpu_wqe_ds(e));
 	if (op == HA_GPU_OP_NOP)
 		return;
 	if (slot < HA_GPU_SIGNALS)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/worker.h"
 
-#include "ina/frame/mutation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@ uint32_t ina_worker_window(const struct ina_worker_config *c)
 {
 	uint32_t each = c->len / c->workers;
 
-	return INA_MUTATION(WIDE_WINDOW) ? each : each / 2;
+	return each / 2;
 }
 
 static int check_config(const struct ina_worker_config *c, uint32_t capacity, const char **why)
@@ -183,10 +182,6 @@ static void repeat(struct ina_worker *w, uint32_t at, bool probe)
 	struct ina_entry *e = &w->entry[at];
 	uint32_t psn = w->left + ((at - w->left) & (w->capacity - 1));
 
-	if (INA_MUTATION(NO_SECOND) && e->again) {
-		e->order = w->order++;
-		return;
-	}
 	unlink_entry(w, at);
 	e->again = true;
 	if (probe)
@@ -291,7 +286,7 @@ static void tell_all(struct ina_worker *w)
 		return;
 	fill(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
 	w->last_word.flags = INA_F_ABORT;
-	w->telling = INA_MUTATION(ABORT_ONCE) ? 1 : INA_TELLS;
+	w->telling = INA_TELLS;
 	set_rto(w);
 	tell(w);
 }
@@ -359,8 +354,6 @@ static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 {
 	bool silent = w->config.extended && now - w->heard_at >= w->config.switch_ns;
 
-	if (INA_MUTATION(NO_DEADLINE))
-		return false;
 	if (!silent && now - w->progress_at < w->config.peer_ns)
 		return false;
 	missed_deadline(w, now, silent);
@@ -387,8 +380,6 @@ static void time_out(struct ina_worker *w, uint64_t now)
 	uint32_t n, last = w->order, at = oldest_entry(w);
 	bool in_vain;
 
-	if (INA_MUTATION(NO_TIMER))
-		return;
 	in_vain = w->doubts && w->doubted == w->left;
 	w->count.full_retrans_trigger++;
 	w->doubted = w->left;
@@ -446,8 +437,6 @@ static bool is_ours(const struct ina_worker *w, const struct ina_frame *f)
 {
 	const struct ina_worker_config *c = &w->config;
 
-	if (INA_MUTATION(ANY_ACK))
-		return f->group == c->group;
 	return f->src == c->switch_addr && f->dst == c->addr && f->extended == c->extended && f->group == c->group &&
 	       f->rank == c->rank && f->worker == c->worker && (!f->extended || f->flags & INA_F_ANSWER) &&
 	       f->agg_addr == slot_of(w, f->psn);
@@ -600,7 +589,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		w->count.refused++;
 		return;
 	}
-	if (f->extended && f->epoch != w->config.epoch && !INA_MUTATION(NO_EPOCH)) {
+	if (f->extended && f->epoch != w->config.epoch) {
 		w->count.refused++;
 		return;
 	}
@@ -630,7 +619,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		take_word(w, f->psn & (w->capacity - 1), f);
 		return;
 	}
-	if (!f->words == ina_coll_gets(f->coll, f->root, w->config.rank) && !INA_MUTATION(ANY_ACK)) {
+	if (!f->words == ina_coll_gets(f->coll, f->root, w->config.rank)) {
 		w->count.refused++;
 		return;
 	}

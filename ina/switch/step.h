@@ -8,7 +8,6 @@
 #define INA_STEP_H
 
 #include "ina/frame/bytes.h"
-#include "ina/frame/mutation.h"
 #include "ina/switch/switch.h"
 
 #define INA_STEP static inline __attribute__((always_inline))
@@ -21,8 +20,6 @@ INA_STEP enum ina_age ina_step_age(const struct ina_slot *s, uint32_t psn, uint3
 
 	if (!ahead)
 		return INA_CURRENT;
-	if (INA_MUTATION(NO_AGE))
-		return INA_NEXT;
 	if (ahead < 0)
 		return INA_STALE;
 	return (uint32_t)ahead == len && s->done ? INA_NEXT : INA_EARLY;
@@ -74,14 +71,6 @@ INA_STEP uint32_t ina_step_add_aligned(struct ina_slot *s, const uint8_t *words,
 	return over;
 }
 
-/* Every word but those at an end is off by one. */
-INA_STEP void ina_step_spoil_rest(struct ina_slot *s)
-{
-	for (unsigned i = 0; i < INA_WORDS; i++)
-		if (s->word[i] != INT32_MAX && s->word[i] != INT32_MIN)
-			s->word[i] ^= 1;
-}
-
 INA_STEP void ina_step_turn_words(struct ina_slot *s)
 {
 	for (unsigned i = 0; i < INA_WORDS; i++)
@@ -98,7 +87,7 @@ INA_STEP void ina_step_take_words(struct ina_slot *s, const struct ina_frame *f,
 		ina_step_set_words(s, f->words, done);
 		s->exponent = f->exponent;
 		s->filled = true;
-	} else if (f->exponent == s->exponent && !INA_MUTATION(SPOIL_REST)) {
+	} else if (f->exponent == s->exponent) {
 		over = ina_step_add_words(s, f->words, done);
 	} else {
 		over = ina_step_add_aligned(s, f->words, f->exponent);
@@ -107,8 +96,6 @@ INA_STEP void ina_step_take_words(struct ina_slot *s, const struct ina_frame *f,
 	s->flags |= f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE);
 	if (over >> 31)
 		s->flags |= INA_F_OVERFLOW;
-	if (INA_MUTATION(SPOIL_REST) && over >> 31)
-		ina_step_spoil_rest(s);
 	if (done && !turned)
 		ina_step_turn_words(s);
 }
@@ -150,7 +137,7 @@ INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *
 	if (f->rank >= c->ranks || f->root >= c->ranks || f->worker >= c->workers)
 		return INA_REASON_NO_RANK;
 	INA_OPAQUE(rank); /* the verifier must see its bound here */
-	if (f->src != c->member[rank % INA_RANKS_MAX].addr && !INA_MUTATION(NO_SOURCE))
+	if (f->src != c->member[rank % INA_RANKS_MAX].addr)
 		return INA_REASON_STRANGER;
 	return INA_REASON_TAKEN;
 }
@@ -160,7 +147,7 @@ INA_STEP enum ina_reason ina_step_life(struct ina_group *g, uint64_t now, const 
 {
 	int32_t ahead = (int32_t)(f->epoch - g->config.epoch);
 
-	if (f->extended && ahead && !INA_MUTATION(NO_EPOCH))
+	if (f->extended && ahead)
 		return ahead < 0 ? INA_REASON_OLD_EPOCH : INA_REASON_NEW_EPOCH;
 	if (now >= g->config.lease_until)
 		g->over = true;
@@ -194,10 +181,6 @@ INA_STEP uint32_t ina_step_slot(const struct ina_group_config *c, const struct i
 	at = first + (f->psn & (*each - 1));
 	if (at != f->agg_addr)
 		return INA_NO_SLOT;
-	if (INA_MUTATION(SINGLE_POOL)) {
-		*each /= 2;
-		at = first + (f->psn & (*each - 1));
-	}
 	return at;
 }
 
@@ -231,7 +214,7 @@ INA_STEP enum ina_reason ina_step_contribute(struct ina_slot *s, enum ina_age ag
 		return INA_REASON_OTHER;
 	if (!fresh && s->done)
 		return INA_REASON_AGAIN;
-	if (!fresh && s->seen >> f->rank & 1 && !INA_MUTATION(NO_BITMAP))
+	if (!fresh && s->seen >> f->rank & 1)
 		return INA_REASON_HELD;
 	if (probe)
 		return INA_REASON_NEED;

@@ -6,7 +6,6 @@
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
 #include "plugin/balance/share.h"
 #include "rdma/topo/device.h"
@@ -249,7 +248,7 @@ static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned
 			continue;
 		}
 		part[i] = 0;
-		if (a->pace[i].out || now < a->probe[i].at || HA_MUTATION(FORGET_PROBES))
+		if (a->pace[i].out || now < a->probe[i].at)
 			continue;
 		part[i] = probe > size / 1024 ? probe : size / 1024 + 1;
 		ha_pace_forget(&a->pace[i]); /* what it did long ago says nothing */
@@ -293,7 +292,7 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size)
 		return;
 	for (unsigned i = 0; i < b->balance.ndata; i++) {
 		rate[i] = ha_pace_rate(&a->pace[i], now);
-		out[i] = HA_MUTATION(FORGET_OUT) ? 0 : a->pace[i].out;
+		out[i] = a->pace[i].out;
 	}
 	mask = choose(b, rate, up, now);
 	ha_pace_parts(rate, out, mask, b->balance.ndata, size, part);

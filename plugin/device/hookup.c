@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/mutation.h"
 #include "rdma/verbs/ops.h"
 
 #include <errno.h>
@@ -91,7 +90,7 @@ void ha_hookup_run(struct ha_hookup *h)
 	pthread_mutex_unlock(&all->lock);
 	if (!abandoned)
 		ha_loop_wake(&ctx->loop);
-	else if (!HA_MUTATION(FORGET_HOOKUP))
+	else
 		destroy(h);
 }
 

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/mutation.h"
 #include "rdma/topo/standby.h"
 
 #include <string.h>
@@ -22,8 +21,8 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
 	if (ha_device_usable(r->dev))
-		return k->join.attempts < (b->active ? STAY_TRIES : 1) || HA_MUTATION(STAY_PUT);
-	return (b->active && now - k->join.lost_at < STAY_NS) || HA_MUTATION(STAY_PUT);
+		return k->join.attempts < (b->active ? STAY_TRIES : 1);
+	return b->active && now - k->join.lost_at < STAY_NS;
 }
 
 /* The standby's candidates that are up, in their order from the one behind `after` on, which comes last; NULL: from the first. */

@@ -8,7 +8,6 @@
 #include "plugin/failover/choice.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/report/journal.h"
-#include "plugin/mutation.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -70,7 +69,7 @@ void ha_abort_step(struct ha_bundle *b)
 			ha_rail_enter(r, HA_RAIL_DOWN);
 		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
 	}
-	if ((!over && !HA_MUTATION(EARLY_ERROR)) || b->error)
+	if (!over || b->error)
 		return;
 	if (!b->abort.quiet)
 		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->abort.cause, .bundle = b,

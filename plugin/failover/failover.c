@@ -10,7 +10,6 @@
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
 #include "plugin/connect/setup.h"
-#include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
 
 #include <errno.h>
@@ -108,7 +107,7 @@ void ha_failover_launch(struct ha_bundle *b)
 	uint64_t now = ha_clock_now(b->ctx->clock);
 
 	if (b->terms.flags & HA_FLAG_ACK_MEMORY) {
-		b->await = b->is_send && !HA_MUTATION(ACK_NIC) ? HA_AWAIT_DELIVERY : 0;
+		b->await = b->is_send ? HA_AWAIT_DELIVERY : 0;
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_DELIVERY, memory_order_relaxed);
 	}
 	b->balance.ndata = b->nrails;

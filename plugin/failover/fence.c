@@ -15,7 +15,6 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/mutation.h"
 #include "rdma/verbs/status.h"
 
 #include <errno.h>
@@ -67,8 +66,6 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
 	k->fence.deadline = now + FENCE_NS;
 	k->fence.marker_posted = k->fence.drained = false;
-	if (HA_MUTATION(STATE_EARLY))
-		ha_reconcile_state(b, &k->compare.state);
 	k->out.repeat_at = 0;
 	k->out.due = 0;
 	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER && !k->fence.peer_knows)
@@ -115,8 +112,6 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
 
 	/* A life that never carried anything, and a device that is gone, have nothing to account for. */
-	if (HA_MUTATION(SKIP_DRAIN))
-		return HA_FENCE_CLOSE;
 	if (!r->qp || !k->working || device_gone(r)) {
 		ha_rail_poll(b, r);
 		return HA_FENCE_CLOSE;
@@ -147,7 +142,7 @@ static void supersede(struct ha_recv *c)
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		bool used = false;
 
-		if (!(slot->busy & HA_SLOT_OPTIONAL) || HA_MUTATION(IGNORE_SUPERSEDED))
+		if (!(slot->busy & HA_SLOT_OPTIONAL))
 			continue;
 		for (uint64_t later = idx + 1; later < c->head && !used; later++)
 			used = overlap(slot, &c->slot[later % HA_SLOTS]);
@@ -186,8 +181,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FENCED, .cause = k->cause, .bundle = b,
 							      .rail = r },
 				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
-	if (!HA_MUTATION(STATE_EARLY))
-		ha_reconcile_state(b, &k->compare.state);
+	ha_reconcile_state(b, &k->compare.state);
 	k->compare.has_state = true;
 	/* Which says all but the cause; a silence is news for others. */
 	if (k->cause != HA_CAUSE_TIMEOUT)
@@ -201,11 +195,8 @@ void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (k->fence.stage == HA_FENCE_START) {
+	if (k->fence.stage == HA_FENCE_START)
 		begin(b, r, now);
-		if (HA_MUTATION(SKIP_FENCE))
-			k->fence.stage = HA_FENCE_OVER;
-	}
 	if (k->fence.stage == HA_FENCE_QUIET) {
 		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence.deadline)
 			k->fence.quiet_until = now + QUIET_NS;

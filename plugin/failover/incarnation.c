@@ -15,7 +15,6 @@
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
 #include "plugin/device/mr.h"
-#include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
 #include "plugin/device/rail.h"
 
@@ -255,8 +254,6 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 	ha_device_refresh(r->dev);
 	if (!ha_device_usable(r->dev))
 		return -ENETDOWN;
-	if (HA_MUTATION(SKIP_FENCE))
-		ha_rail_close(b, r); /* or it would leak */
 	err = ha_rail_open(b, r, r->dev);
 	if (err)
 		ha_rail_bury(b, r);

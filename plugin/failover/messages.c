@@ -14,7 +14,6 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
-#include "plugin/mutation.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
 #include "plugin/device/rail.h"
@@ -164,9 +163,7 @@ static void send_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		union ha_message m;
 
 		make_message(b, r, type, &m);
-		if (HA_MUTATION(FORGET_KEYS) && type == HA_MSG_RAIL_KEYS)
-			k->out.due &= ~(1u << type);
-		else if ((goes_by_batch(k, type) && ha_peer_add(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
+		if ((goes_by_batch(k, type) && ha_peer_add(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
 			k->out.sent |= 1u << type;
 			k->out.due &= ~(1u << type);
 		} else {

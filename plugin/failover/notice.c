@@ -11,7 +11,6 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/connect/setup.h"
-#include "plugin/mutation.h"
 #include "plugin/channel/stream.h"
 
 #include <errno.h>
@@ -59,7 +58,7 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 	if (!k->compare.has_peer_state)
 		k->compare.peer_state = m->state;
 	k->compare.has_peer_state = true;
-	if (b->is_send && b->await && !HA_MUTATION(FORGET_WORD))
+	if (b->is_send && b->await)
 		ha_delivery_take((struct ha_send *)b, m->state.base);
 	ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has fenced it");
 }
@@ -120,8 +119,6 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 			       about->epoch, about->rail, r->epoch);
 		return;
 	}
-	if (HA_MUTATION(DROP_EPOCH))
-		((union ha_message *)m)->rail.epoch = r->epoch;
 	/* The receiver's port is back: it has refused the life that is being offered, and knows the one before. */
 	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
 		ha_incarnation_hurry(b, r);

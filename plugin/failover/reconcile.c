@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
-#include "plugin/mutation.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -91,11 +90,9 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 {
 	uint16_t bit = (uint16_t)(1u << stripe);
 
-	if (HA_MUTATION(REPLAY_SEEN))
-		was_seen = !(slot->pending & bit);
-	if (was_seen || HA_MUTATION(REPLAY_NONE)) {
-		slot->settled |= HA_MUTATION(WHOLE_MESSAGE) ? slot->mask : (uint8_t)bit;
-		slot->pending &= HA_MUTATION(WHOLE_MESSAGE) ? HA_AWAIT_DELIVERY : (uint16_t)~bit;
+	if (was_seen) {
+		slot->settled |= (uint8_t)bit;
+		slot->pending &= (uint16_t)~bit;
 		if (!slot->pending)
 			ha_send_settled(slot);
 		return true;
@@ -122,7 +119,7 @@ static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
 			continue; /* nothing was posted for it */
 		for (unsigned k = 0; k < HA_MAX_RAILS; k++) {
 			if (!(slot->mask & ~slot->settled & ~slot->parked & 1u << k) ||
-			    (carrier(slot, k) != r->index && !HA_MUTATION(REPLAY_OTHERS)))
+			    carrier(slot, k) != r->index)
 				continue;
 			if (!settle(s, slot, k, seen(peer, slot->idx, k)))
 				lost_for_good(&s->b, r, slot->idx);
@@ -144,14 +141,12 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
-		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked || slot->cts_rail != r->index || held(peer, idx) ||
-		    HA_MUTATION(FORGET_CTS))
+		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked || slot->cts_rail != r->index || held(peer, idx))
 			continue;
 		slot->cts_parked = true;
 		c->b.failover.parked++;
 	}
-	if (!HA_MUTATION(FORGET_WORD))
-		c->b.delivered_sent = 0; /* this rail may have carried the last count */
+	c->b.delivered_sent = 0; /* this rail may have carried the last count */
 }
 
 void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)

@@ -12,7 +12,6 @@
 #include "plugin/transfer/suspect.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
-#include "plugin/mutation.h"
 
 #include <errno.h>
 #include <string.h>
@@ -137,7 +136,7 @@ static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void 
 {
 	ha_bundle_poll(&c->b);
 	ha_bundle_delivery(&c->b);
-	return c->b.error || (in_doubt(c, n, data, sizes) && !HA_MUTATION(IGNORE_DOUBT));
+	return c->b.error || in_doubt(c, n, data, sizes);
 }
 
 static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags,

@@ -12,7 +12,6 @@
 #include "plugin/transfer/guard.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
-#include "plugin/mutation.h"
 #include "plugin/balance/policy.h"
 
 #include "base/config.h"
@@ -357,7 +356,7 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
-			     .weight = HA_MUTATION(RECUT) ? s->b.balance.weight : slot->weight };
+			     .weight = slot->weight };
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n; m++)
@@ -369,8 +368,7 @@ static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, 
 	/* The lengths of a message that one work request carried the first time are not in the record yet; those of any other
 	 * are, and the same. */
 	for (unsigned m = 0; m < slot->n; m++) {
-		if (!HA_MUTATION(FORGET_SIZES))
-			staged_sizes(s, slot->req[0].entry)->size[m] = slot->req[m].size;
+		staged_sizes(s, slot->req[0].entry)->size[m] = slot->req[m].size;
 		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
 	}
 	slot->parked &= (uint8_t)~(1u << index);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/gpu/hunt.h"
+#include "sim/gpu/mutation.h"
 
 #include "gpu/emu/fiber.h"
 

@@ -3,6 +3,7 @@
  * is bad, with --mutate when none is; --enough: it ends with the first that is; --dc: dynamically connected;
  * --moves: a port that comes back has another address. */
 #include "sim/gpu/hunt.h"
+#include "sim/gpu/mutation.h"
 
 #include "base/number.h"
 
@@ -144,9 +145,7 @@ int main(int argc, char **argv)
 	print(&total, done);
 	bad = total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG];
 	soft_fabric_close(fabric);
-#ifdef HA_MUTATIONS
 	if (ha_gpu_mutation)
 		return bad ? 0 : 1;
-#endif
 	return bad ? 1 : 0;
 }

@@ -8,7 +8,7 @@
 #ifndef INA_SIM_WORLD_H
 #define INA_SIM_WORLD_H
 
-#include "ina/frame/mutation.h"
+#include "sim/ina/mutation.h"
 #include "sim/ina/scenario.h"
 #include "ina/switch/switch.h"
 #include "ina/host/worker.h"

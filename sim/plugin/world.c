@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/report/journal.h"
-#include "plugin/mutation.h"
+#include "sim/plugin/mutation.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/traffic.h"
 

@@ -7,7 +7,7 @@
  * With an argument it writes FOLDER/adaptive.json, from which bench/adaptive draws.
  */
 #include "base/config.h"
-#include "plugin/mutation.h"
+#include "sim/plugin/mutation.h"
 #include "sim/plugin/hunt.h"
 #include "base/check.h"
 #include "tests/sim/plugin/plain.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_mutations.c - each way to break the protocol (plugin/mutation.h) is found by the simulator
+ * test_mutations.c - each way to break the protocol (sim/plugin/mutation.h) is found by the simulator
  *
  * By seeds; those that need a rare coincidence by a scenario that is written out, whose dice vary. The sound core passes the
  * latter, so that the finding is the defect's. docs/testing.md has the list.
  */
-#include "plugin/mutation.h"
+#include "sim/plugin/mutation.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
 #include "base/check.h"

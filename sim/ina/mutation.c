@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ina/frame/mutation.h"
+#include "sim/ina/mutation.h"
 
 enum ina_mutation ina_mutation;

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/device/mutation.h"
+#include "sim/gpu/mutation.h"
 
 enum ha_gpu_mutation ha_gpu_mutation;

@@ -2,7 +2,7 @@
 /*
  * mutation.h - the switch and the host's protocol, broken on purpose in one place, to see that the simulator notices
  *
- * They exist only in the library that the simulator links (HA_MUTATIONS); everywhere else every test below is the constant 0.
+ * The products have none of them: defects.txt puts them into the simulator's copy of the sources (sim/kit/defects.cmake).
  */
 #ifndef INA_MUTATION_H
 #define INA_MUTATION_H
@@ -22,7 +22,6 @@
 	X(ANY_ACK, "any-ack", "whatever comes with a psn in flight acknowledges it")                                \
 	X(SPOIL_REST, "spoil-rest", "where one word is saturated, the block's other words are wrong")
 
-#ifdef HA_MUTATIONS
 enum ina_mutation {
 	INA_MUTATE_NOTHING,
 #define X(id, name, help) INA_MUTATE_##id,
@@ -32,8 +31,5 @@ enum ina_mutation {
 };
 extern enum ina_mutation ina_mutation; /* one for the process */
 #define INA_MUTATION(id) __builtin_expect(ina_mutation == INA_MUTATE_##id, 0)
-#else
-#define INA_MUTATION(id) 0
-#endif
 
 #endif

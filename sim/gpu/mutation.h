@@ -2,7 +2,7 @@
 /*
  * mutation.h - the protocol, broken on purpose in one place, to see that the hunts notice
  *
- * They exist only where HA_MUTATIONS is defined (the libraries of the hunt); everywhere else every test below is the constant 0.
+ * The products have none of them: defects.txt puts them into the simulator's copy of the sources (sim/kit/defects.cmake).
  */
 #ifndef HA_GPU_MUTATION_H
 #define HA_GPU_MUTATION_H
@@ -24,7 +24,6 @@
 	X(NO_RECHECK, "no-recheck", "who finds the doorbell taken trusts that its entry is rung")                     \
 	X(LAZY_BELL, "lazy-bell", "a thread that waits rings nothing: a batch stays in the ring")
 
-#ifdef HA_MUTATIONS
 enum ha_gpu_mutation {
 	HA_GPU_MUTATE_NOTHING,
 #define X(id, name, help) HA_GPU_MUTATE_##id,
@@ -34,8 +33,5 @@ enum ha_gpu_mutation {
 };
 extern enum ha_gpu_mutation ha_gpu_mutation; /* one for the process */
 #define HA_GPU_MUTATION(id) __builtin_expect(ha_gpu_mutation == HA_GPU_MUTATE_##id, 0)
-#else
-#define HA_GPU_MUTATION(id) 0
-#endif
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * mutation.h - the protocol, broken on purpose in one place, to see that the simulator notices
  *
- * They exist only in the library that the simulator links (HA_MUTATIONS); in the plugin every test below is the constant 0.
+ * The products have none of them: defects.txt puts them into the simulator's copy of the sources (sim/kit/defects.cmake).
  */
 #ifndef HA_CORE_MUTATION_H
 #define HA_CORE_MUTATION_H
@@ -31,7 +31,6 @@
 	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")             \
 	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")
 
-#ifdef HA_MUTATIONS
 enum ha_mutation {
 	HA_MUTATE_NOTHING,
 #define X(id, name, help) HA_MUTATE_##id,
@@ -41,8 +40,5 @@ enum ha_mutation {
 };
 extern enum ha_mutation ha_mutation; /* one for the process */
 #define HA_MUTATION(id) __builtin_expect(ha_mutation == HA_MUTATE_##id, 0)
-#else
-#define HA_MUTATION(id) 0
-#endif
 
 #endif
