@@ -73,6 +73,7 @@ static int reg(V, struct ibv_pd *pd, void *addr, size_t length, unsigned access,
 	if (d->mr_limit && d->mrs >= d->mr_limit)
 		return -ENOMEM;
 	d->mrs++;
+	d->relaxed_mrs += (access & IBV_ACCESS_RELAXED_ORDERING) != 0;
 	*mr = object(v, sizeof(**mr));
 	**mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
 	(*mr)->lkey = (*mr)->rkey = number(v);
@@ -146,8 +147,11 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct dummy *d = dummy_of(v);
 
 	CHECK(mask & IBV_QP_STATE);
-	if (attr->qp_state == IBV_QPS_INIT)
+	if (attr->qp_state == IBV_QPS_INIT) {
 		CHECK_INT(qp->state, IBV_QPS_RESET);
+		CHECK(mask & IBV_QP_PKEY_INDEX);
+		d->last_init = *attr;
+	}
 	if (attr->qp_state == IBV_QPS_RTR) {
 		CHECK_INT(qp->state, IBV_QPS_INIT);
 		d->last_rtr = *attr;

@@ -28,8 +28,9 @@ struct dummy {
 	int flush_qps; /* queue pairs without a shared receive queue ever made */
 	uint32_t next_number;
 	unsigned last_access;
+	int relaxed_mrs; /* ever registered with relaxed ordering */
 	uint64_t last_offset;
-	struct ibv_qp_attr last_rtr, last_rts;
+	struct ibv_qp_attr last_init, last_rtr, last_rts;
 	uint32_t last_ece;
 	struct ibv_async_event events[DUMMY_EVENTS]; /* to come, from the first; type -1 = none */
 	int nevents;
