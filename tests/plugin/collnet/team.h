@@ -34,7 +34,7 @@ struct team {
 	uint64_t ringed, switched; /* segments that were found to be the ring's, the switch's */
 };
 
-/* Of the next team; 10 s unless a test says otherwise. */
+/* Of the next team; 100 s unless a test says otherwise. */
 extern uint64_t team_silence_ns;
 /* A team that has connected, or failed to, each rank with error[r]. */
 void team_open(struct team *t, int ranks, bool always);

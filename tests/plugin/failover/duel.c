@@ -232,18 +232,13 @@ void duel_allow_errors(struct duel *d)
 	atomic_store(&d->shared->may_fail, true);
 }
 
-double duel_await_errors(struct duel *d)
+void duel_await_errors(struct duel *d)
 {
 	struct duel_wait wait = duel_wait("errors at both ends");
-	double start = rig_now(), last = 0;
 
-	for (int end = 0; end < ENDS; end++) {
+	for (int end = 0; end < ENDS; end++)
 		while (atomic_load(&d->shared->failed[end]) < (int)d->setup.lanes)
 			duel_pause(d, &wait);
-		if ((double)atomic_load(&d->shared->failed_at[end]) * 1e-9 > last)
-			last = (double)atomic_load(&d->shared->failed_at[end]) * 1e-9;
-	}
-	return last - start;
 }
 
 /* ---- faults ---- */
@@ -356,6 +351,15 @@ void duel_await_events(struct duel *d, enum duel_end end, const char *a, const c
 	snprintf(what, sizeof(what), "the %s's event %s %s", end_name[end], a, b ? b : "");
 	while (duel_events(d, end, a, b) < n)
 		duel_pause(d, &wait);
+}
+
+void duel_expect_no_timeout(struct duel *d)
+{
+	static const char *const causes[] = { CAUSE("timeout"), CAUSE("heartbeat"), CAUSE("work_failed") };
+
+	for (int end = 0; end < ENDS; end++)
+		for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+			HOLDS(d, !duel_events(d, end, causes[i], NULL), "the %s waited for a time-out: %s", end_name[end], causes[i]);
 }
 
 bool duel_event(struct duel *d, enum duel_end end, const char *a, const char *b, char *line, size_t size)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/plugin/failover/lane.h"
 
-#include <time.h>
-
 #define SCRIBBLE 0x3c /* over data that has been sent: nothing may be sent from there any more */
 
 static size_t room(const struct lane *l)
@@ -39,8 +37,6 @@ void lane_close(struct lane *l)
 /* Did it work? An error ends the lane, where errors are expected. */
 static bool well(struct lane *l, ncclResult_t result)
 {
-	struct timespec t;
-
 	if (result == ncclSuccess)
 		return true;
 	CHECK(atomic_load(&l->shared->may_fail), "%s of connection %u, message %llu: error %d: %s",
@@ -49,8 +45,6 @@ static bool well(struct lane *l, ncclResult_t result)
 	if (l->failed)
 		return false;
 	l->failed = true;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	atomic_store(&l->shared->failed_at[l->end], (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
 	atomic_fetch_add(&l->shared->failed[l->end], 1);
 	return false;
 }

@@ -191,7 +191,7 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	setenv("HA_NCCL_RTO_MS", "40000", 0);
 	signal(SIGALRM, on_alarm);
 	signal(SIGPIPE, SIG_IGN);
-	alarm(4 * RIG_WAIT_S);
+	alarm(2 * RIG_WAIT_S);
 }
 
 const char *rig_device(int n)
@@ -439,6 +439,48 @@ static int count_entries(const char *path)
 	return n - 2; /* . and .. */
 }
 
+/*
+ * But for those that a context starts when it needs them: threads that connect queue pairs, which it keeps for ten seconds after
+ * their last one, and one that destroys them, which stays.
+ */
+static int count_lasting_threads(void)
+{
+	int reapers = 0;
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	char path[300], name[32];
+	int n = 0;
+	FILE *file;
+
+	CHECK(dir, "/proc/self/task");
+	while ((entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+		if (!file)
+			continue; /* it has ended meanwhile */
+		if (fgets(name, sizeof(name), file)) {
+			reapers += !strncmp(name, "hawser-reaper", 13);
+			n += strncmp(name, "hawser-connect", 14) && strncmp(name, "hawser-reaper", 13);
+		}
+		fclose(file);
+	}
+	closedir(dir);
+	return n + (reapers > 1 ? reapers - 1 : 0);
+}
+
+int rig_count_lasting_threads(int expected)
+{
+	int n = 0;
+
+	for (int i = 0; i < 200; i++) {
+		n = count_lasting_threads();
+		if (n <= expected)
+			break;
+		usleep(1000);
+	}
+	return n;
+}
+
 int rig_count_threads(int expected)
 {
 	int n = 0;
@@ -461,8 +503,11 @@ void rig_shrink_to(int threads, int fds)
 {
 	struct rig_deadline deadline = rig_deadline("the end of closed connections");
 
-	while (rig_count_threads(threads) > threads || rig_count_fds() > fds)
+	while (rig_count_lasting_threads(threads) > threads || rig_count_fds() > fds) {
+		CHECK(rig_now() < deadline.at, "%d threads instead of %d, %d descriptors instead of %d", count_lasting_threads(),
+		      threads, rig_count_fds(), fds);
 		rig_pause(&deadline);
+	}
 }
 
 bool rig_islands(void)

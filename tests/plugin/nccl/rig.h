@@ -20,7 +20,7 @@
 #include "tools/perf/plugin.h"
 
 #define RIG_SKIP 77
-#define RIG_WAIT_S 60 /* longer than any machine needs: what takes this long hangs */
+#define RIG_WAIT_S 200 /* longer than any machine needs, beside twenty other programs too: what takes this long hangs */
 
 /* Ends the program with a line when the condition does not hold. */
 #define CHECK(condition, ...)                                                                                          \
@@ -112,9 +112,11 @@ void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file,
  * `expected`.
  */
 int rig_count_threads(int expected);
+/* The same without threads that a context starts when it needs them (rig.c); waits for no more than `expected`. */
+int rig_count_lasting_threads(int expected);
 int rig_count_fds(void);
 /* With a context that goes on, where connections end behind the call that closes them: until there
- * are no more than these. */
+ * are no more lasting threads and descriptors than these. */
 void rig_shrink_to(int threads, int fds);
 
 #endif

@@ -171,7 +171,7 @@ static void again_and_again(int argc, char **argv, const char *hope_ms, void (*r
 
 int main(int argc, char **argv)
 {
-	again_and_again(argc, argv, "2000", half_made);
+	again_and_again(argc, argv, "300", half_made);
 	again_and_again(argc, argv, "60000", every_state);
 	return 0;
 }

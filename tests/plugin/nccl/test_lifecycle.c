@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		nothing_left(threads, fds, "after many threads");
 	rig.plugin.initialized = false;
 	if (!rig.plugin.abi->finalize) { /* context and library stay, and do not grow */
-		threads = rig_count_threads(1);
+		threads = rig_count_lasting_threads(1);
 		fds = rig_count_fds();
 		from_threads();
 		rig_shrink_to(threads, fds);

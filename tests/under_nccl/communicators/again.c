@@ -44,7 +44,7 @@ static void live_many_times(struct rank *me)
 		member_close(&m);
 		rank_barrier(me);
 	}
-	late = footprint_await_threads(early.threads);
+	late = footprint_await(&early);
 	check_growth(me, &early, &late);
 }
 

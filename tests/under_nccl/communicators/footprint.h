@@ -6,12 +6,14 @@
 struct footprint {
 	long memory_kb; /* private and shared anonymous memory that is resident */
 	long heap_kb; /* what malloc has given out */
-	long descriptors, threads, mappings;
+	long descriptors, threads, mappings; /* threads without the plugin's that connect queue pairs, which it keeps for ten seconds */
 };
 
+/* Before anything is allocated that counts: afterwards resident memory says what is held. */
+void footprint_prepare(void);
 struct footprint footprint_take(void);
-/* The same, when threads that are about to end have done so: there are no more than so many in all, or a minute is over. */
-struct footprint footprint_await_threads(long threads);
+/* The same when what is about to end has done so: there are no more threads and descriptors than there were, or a minute is over. */
+struct footprint footprint_await(const struct footprint *early);
 void footprint_print(int rank, const char *when, const struct footprint *footprint);
 
 #endif

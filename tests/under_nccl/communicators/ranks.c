@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tests/under_nccl/communicators/footprint.h"
 #include "tests/under_nccl/communicators/ranks.h"
 #include "tools/job/fault.h"
 
@@ -228,6 +229,7 @@ static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *
 	char host[96];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	footprint_prepare();
 	snprintf(host, sizeof(host), "%s-%d", folder, rank);
 	setenv("NCCL_HOSTID", host, 1);
 	me = (struct rank){
