@@ -60,7 +60,7 @@ void ha_ctx_progress(struct ha_ctx *ctx);
 enum ha_mem_type { HA_MEM_HOST = 1, HA_MEM_CUDA = 2, HA_MEM_DMABUF = 4 }; /* values of NCCL_PTR_* */
 
 struct ha_dev_props {
-	const char *name;     /* "mlx5_0"; lives as long as the context */
+	const char *name;     /* "mlx5_0"; exists as long as the context */
 	const char *pci_path; /* sysfs path, NULL when the device has none */
 	uint64_t guid;
 	int port;
@@ -80,7 +80,7 @@ struct ha_dev_props {
 
 /* Ports; what was fused of them is numbered behind them. */
 int ha_ctx_ndevices(const struct ha_ctx *ctx);
-/* The label of port `dev`, "mlx5_0:1"; NULL: there is none. Lives as long as the context. */
+/* The label of port `dev`, "mlx5_0:1"; NULL: there is none. Exists as long as the context. */
 const char *ha_ctx_port(const struct ha_ctx *ctx, int dev);
 /* -EINVAL: no such device. */
 int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props);
@@ -103,7 +103,7 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
  * -ETIMEDOUT / -ECONNREFUSED ...: the peer cannot be reached. After an error nothing is left to clean up.
  */
 int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle, struct ha_send **out);
-/* The listener's side; never blocks, *out stays NULL until a connection is ready. A stranger's knock is logged and ignored. */
+/* The listener's side; never blocks, *out stays NULL until a connection is ready. A connection of an unauthenticated peer is logged and ignored. */
 int ha_accept(struct ha_listen *listen, struct ha_recv **out);
 
 /* Close in any state. Requests still in flight are forgotten. Always frees. */

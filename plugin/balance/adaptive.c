@@ -342,7 +342,7 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 	uint64_t now = now_of(&s->b), bytes = ha_policy_stripe_bytes(slot, stripe);
 
 	if (!a->on || a->out[stripe] < bytes)
-		return; /* of a life that is over */
+		return; /* of an incarnation that is over */
 	a->out[stripe] -= bytes;
 	ha_pace_done(&a->pace[s->b.balance.lead[stripe]], bytes, now);
 	if (a->trial.stage == HA_TRIAL_NONE && !stalled(a, now)) {

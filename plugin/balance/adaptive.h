@@ -12,7 +12,7 @@
  * most. If more arrives without it, it stays out, until a trial with it says otherwise or the others change.
  *
  * Integer arithmetic; the one thing asked of the outside is the clock, for each message that is cut and each part that completes.
- * All of it is the owner's, inside the bundle; a new life is the driver's, with the bundle taken.
+ * All of it is the owner's, inside the bundle; a new incarnation is the driver's, with the bundle taken.
  */
 #ifndef HA_CORE_ADAPTIVE_H
 #define HA_CORE_ADAPTIVE_H
@@ -96,7 +96,7 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size);
 /* Owner: its stripes have been posted; one of them is complete. */
 void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot);
 void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe);
-/* Driver: the rail begins a new life. */
+/* Driver: the rail begins a new incarnation. */
 void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r);
 
 #endif

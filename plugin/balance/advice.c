@@ -161,7 +161,7 @@ static void tell_agent(struct ha_ctx *ctx, enum ha_hints_state state)
 	};
 	bool one_more_loss = a->told > TOLD_FOLLOWED && as[state].told > TOLD_FOLLOWED && state != HA_HINTS_REFUSED;
 
-	/* A file that is found, or whose heart has not beaten yet, says nothing; nor does an agent that was lost already. */
+	/* A file that is found, or without a heartbeat so far, says nothing; nor does an agent that was lost already. */
 	if (state == HA_HINTS_WAITING || as[state].told == a->told || one_more_loss)
 		return;
 	a->told = as[state].told;

@@ -25,7 +25,7 @@ struct ha_advice {
 	struct ha_hints hints;
 	struct ha_agent_client client;
 	unsigned flows;	  /* connections that follow hints */
-	uint64_t look_at; /* the next look at the agent's heart */
+	uint64_t look_at; /* the next look at the agent's heartbeat */
 	uint8_t told;	  /* enum: what the last event said */
 	bool told_refused; /* and that the agent gives some connections no slot */
 };

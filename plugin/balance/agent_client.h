@@ -20,7 +20,7 @@
 
 TAILQ_HEAD(ha_agent_flows, ha_agent_flow);
 
-/* A connection's flow; lives in the connection, from add to remove. Addresses in network byte order. */
+/* A connection's flow; it is part of the connection, from add to remove. Addresses in network byte order. */
 struct ha_agent_flow {
 	/* What ha_hints_read wants; MPIB_NO_SLOT until the agent has given one. Any thread reads it, relaxed: entries
 	 * say themselves whose they are. */
@@ -34,7 +34,7 @@ struct ha_agent_flow {
 };
 
 struct ha_agent_question {
-	struct ha_agent_flow *flow; /* NULL: a farewell, or a flow that was removed meanwhile */
+	struct ha_agent_flow *flow; /* NULL: a deregistration, or a flow that was removed meanwhile */
 	uint32_t conn_id;
 	bool farewell;
 	uint64_t at; /* ns */

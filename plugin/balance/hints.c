@@ -96,7 +96,7 @@ static enum ha_hints_state begin(struct ha_hints *h, uint64_t now)
 	h->ino = st.st_ino;
 	h->beat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
 	h->beat_at = now;
-	/* A file from yesterday looks as good as a living one until the heart beats. */
+	/* A file from yesterday looks as good as a current one until the heartbeat moves. */
 	return h->beat ? HA_HINTS_WAITING : HA_HINTS_FRESH;
 }
 

@@ -5,7 +5,7 @@
  * ha_hints_read is for the data path, from any thread: a few loads from memory, no system call, no lock, a bounded
  * number of attempts. Whatever is wrong, it says what, and the caller takes the weights it would have without an agent.
  *
- * ha_hints_look is the driver's, every 100 ms or so: it finds the file, judges it and watches the agent's heart.
+ * ha_hints_look is the driver's, every 100 ms or so: it finds the file, judges it and watches the agent's heartbeat.
  * Readers see its verdict as one pointer, which is NULL unless the hints may be believed. A file that another takes
  * the place of stays mapped until ha_hints_close, because a reader may be in it; there are HA_HINTS_FILES of them at
  * most.
@@ -25,7 +25,7 @@
 /* What became of one look at an entry. */
 enum ha_hint {
 	HA_HINT_OK,
-	HA_HINT_NONE,	 /* no slot, no file, or an agent whose heart stands still */
+	HA_HINT_NONE,	 /* no slot, no file, or an agent whose heartbeat stands still */
 	HA_HINT_TORN,	 /* it was being written at every attempt, or its writer died over it */
 	HA_HINT_FOREIGN, /* the entry belongs to another flow now */
 	HA_HINT_KINDS
@@ -34,9 +34,9 @@ enum ha_hint {
 enum ha_hints_state {
 	HA_HINTS_ABSENT,  /* there is no file */
 	HA_HINTS_REFUSED, /* there is one, not to be trusted or not of this layout; `why` says which */
-	HA_HINTS_WAITING, /* its writer has not shown a heart beat yet */
+	HA_HINTS_WAITING, /* its writer has not shown a heartbeat yet */
 	HA_HINTS_FRESH,	  /* may be read */
-	HA_HINTS_STALE,	  /* the heart has stood still for too long */
+	HA_HINTS_STALE,	  /* the heartbeat has stood still for too long */
 };
 
 struct ha_hints {
@@ -57,13 +57,13 @@ struct ha_hints {
 	bool gone; /* the current one is no longer what `path` names */
 };
 
-/* Nothing is opened yet. stale_ns: how long the agent's heart may stand still. -ENAMETOOLONG. */
+/* Nothing is opened yet. stale_ns: how long the agent's heartbeat may stand still. -ENAMETOOLONG. */
 int ha_hints_open(struct ha_hints *h, const char *path, uint64_t stale_ns);
 /* No reader may be left. */
 void ha_hints_close(struct ha_hints *h);
 /* Driver only. now: ns of a clock that does not go back. true: the state has changed: time for an event. */
 bool ha_hints_look(struct ha_hints *h, uint64_t now);
-/* "fresh", "the agent's heart stands still" ... */
+/* "fresh", "the agent's heartbeat stands still" ... */
 const char *ha_hints_state_text(enum ha_hints_state state);
 const char *ha_hint_text(enum ha_hint hint);
 

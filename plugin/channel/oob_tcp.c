@@ -95,7 +95,7 @@ static void tune(int fd)
 }
 
 /*
- * A child after fork() without exec (a data loader's) would hold our sockets: when we die, the peer would hear of it only
+ * A child after fork() without exec (a data loader's) would hold our sockets: when we die, the peer would learn of it only
  * when the child ends, or after the keepalive. So the child closes its copies. fork() is the process's, hence this list is.
  */
 static pthread_mutex_t conns_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -80,7 +80,7 @@ void ha_peer_leave(struct ha_bundle *b)
 	free(p);
 }
 
-/* ---- trains ---- */
+/* ---- batches ---- */
 
 static bool can_carry(const struct ha_bundle *b)
 {

@@ -2,9 +2,9 @@
 /*
  * peer.h - what the connections to one process have in common: any of their sockets can carry what any of them has to say
  *
- * A lost device has all its connections talk at the same moment. Their messages go as one train over one socket: each behind a
+ * When a device is lost all its connections send at the same moment. Their messages go as one batch over one socket: each behind a
  * HA_MSG_FOR that names the connection it is for. Only what is said for the first time goes this way, and only between ends that
- * both know trains (HA_FLAG_BATCHES); what has to be repeated goes over the connection's own carriers (messages.c), so a train that
+ * both know batches (HA_FLAG_BATCHES); what has to be repeated goes over the connection's own carriers (messages.c), so a batch that
  * gets lost costs time, nothing else. Under ctx->drive.
  */
 #ifndef HA_CORE_PEER_H
@@ -20,9 +20,9 @@ union ha_message;
 /* A launched connection meets the others to the same context (ha_link.peer_context), and can be found by its ring. */
 void ha_peer_join(struct ha_bundle *b);
 void ha_peer_leave(struct ha_bundle *b);
-/* Into the train. False: this connection has none. */
+/* Into the batch. False: this connection has none. */
 bool ha_peer_add(struct ha_bundle *b, const union ha_message *m);
-/* All trains depart. */
+/* All batches depart. */
 void ha_peers_send(struct ha_ctx *ctx);
 /* The connection whose ring memory lies there; NULL: none. */
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring);

@@ -226,7 +226,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 {
 	struct ha_ctx *ctx = s->ctx;
 
-	/* Something may be half out: the farewell comes behind it. */
+	/* Something may be half out: BYE comes behind it. */
 	for (int i = 0; i < LEAVE_TRIES && ha_stream_flush(s) == -EAGAIN; i++)
 		;
 	(void)ha_stream_put(s, message);

@@ -32,7 +32,7 @@ struct ha_stream {
 	uint32_t out_len, out_sent;
 	bool read_stopped;  /* nothing more is read from it */
 	bool write_stopped;  /* nothing more can be written to it */
-	uint64_t leave_at; /* it only waits for its farewell to arrive, until then */
+	uint64_t leave_at; /* it only waits for its BYE message to arrive, until then */
 	struct ha_stream *next, **pprev; /* in ctx->leaving */
 	bool taken; /* the message in `in` has been handed out */
 	union ha_message in;
@@ -57,7 +57,7 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message);
 /* All that is there, a message at a time, checked; many of them by one call of recv. For streams whose messages are nobody else's to
  * read. -EAGAIN: no more now; other errors as above. */
 int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg);
-/* Bytes of the next message so far; a knock that says nothing has none. */
+/* Bytes of the next message so far; an incoming connection that sends nothing has none. */
 uint32_t ha_stream_received(const struct ha_stream *s);
 /* NULL is fine. Under ctx->drive, or when nobody can be in a round. */
 void ha_stream_close(struct ha_stream *s);

@@ -24,7 +24,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structur
 
 #define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
 #define HA_FLAG_FAILOVER 2u      /* its rails can end and begin again: the epoch protocol */
-#define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's word; one wish is enough */
+#define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's count; one end's flag is enough */
 #define HA_FLAG_MOVES 16u     /* its standby may leave a device and come back to it: it counts, and heeds, how often keys are forgotten */
 #define HA_FLAG_BATCHES 8u     /* a socket of this end takes control messages for its other connections too */
 
@@ -55,7 +55,7 @@ struct ha_wire_handle {
 	uint32_t flags;
 	uint16_t version, version_min;
 	uint32_t reserved;
-	uint64_t nonce; /* the connector shows it; a stranger cannot guess it */
+	uint64_t nonce; /* the connector shows it; an unauthenticated peer cannot guess it */
 	struct ha_wire_addr oob;
 	struct ha_wire_qp qp; /* the primary */
 };
@@ -71,15 +71,15 @@ enum ha_msg_type {
 	HA_MSG_READY,	  /* connector: my queue pair can receive */
 	HA_MSG_BYE,	  /* either: I close; this much had arrived */
 	/* About one rail, in any order, over any carrier, as often as it takes. */
-	HA_MSG_RAIL_DOWN,     /* either: I am fencing this life of the rail, do so too */
+	HA_MSG_RAIL_DOWN,     /* either: I am fencing this incarnation of the rail, do so too */
 	HA_MSG_RAIL_FENCED,   /* either: fenced; this is what I have */
 	HA_MSG_RAIL_ACK,      /* either: I have acted on your RAIL_FENCED */
-	HA_MSG_RAIL_OFFER,    /* sender: a new life, my queue pair */
+	HA_MSG_RAIL_OFFER,    /* sender: a new incarnation, my queue pair */
 	HA_MSG_RAIL_ANSWER,   /* receiver: mine is ready */
 	HA_MSG_RAIL_KEYS,     /* receiver: keys of this rail's device for receives that are announced already */
 	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
 	HA_MSG_ABORT,	      /* either: this connection has ended with an error */
-	HA_MSG_RAIL_BACK,     /* receiver: my port is back, so offer the next life now; a hint, never repeated */
+	HA_MSG_RAIL_BACK,     /* receiver: my port is back, so offer the next incarnation now; a hint, never repeated */
 	HA_MSG_FOR,	      /* either: the next message on this socket is for another of your connections */
 	HA_MSG_TYPES
 };
@@ -206,7 +206,7 @@ struct ha_msg_keys_ack {
 	uint64_t next; /* the keys of every receive below are known */
 };
 
-/* The next message on this socket is for that connection of the hearer whose ring memory lies at `ring`: the ring_addr that it
+/* The next message on this socket is for that connection of the recipient whose ring memory lies at `ring`: the ring_addr that it
  * told in its HELLO or WELCOME. */
 struct ha_msg_for {
 	struct ha_msg_header header;
@@ -251,10 +251,10 @@ static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
 
 /*
  * The board: where the peer's driver writes to ours over the rails themselves. It lies behind the ring that the peer writes.
- * Words of the beat carry the epoch in their upper half, so that none of an older life counts.
+ * Words of the heartbeat carry the epoch in their upper half, so that none of an older incarnation counts.
  */
 struct ha_beat {
-	uint64_t ping;	/* epoch << 32 | number: the sender's proof of life */
+	uint64_t ping;	/* epoch << 32 | number: the sender's proof that the path works */
 	uint64_t pong;	/* the same, as the receiver's answer */
 	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the answer */
 	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each rail's word only grows */

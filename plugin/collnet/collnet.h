@@ -25,7 +25,7 @@ struct ha_collnet_params {
 	struct ha_ctx *core;
 	struct ha_comm_opts opts;
 	const struct ha_ina_ops *ina; /* &ha_ina_ops_live */
-	const char *backend;	      /* its socket; NULL: libhawser-ina's own choice. Lives as long as the communicator */
+	const char *backend;	      /* its socket; NULL: libhawser-ina's own choice. Exists as long as the communicator */
 	const struct ha_clock *clock; /* NULL: the live one */
 	uint64_t timeout_ns;	       /* for connecting */
 	uint64_t silence_ns;	       /* of the switch, after which an operation is finished over the rails */

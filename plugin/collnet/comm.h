@@ -41,7 +41,7 @@ struct ha_collnet_op {
 	size_t stored, need;  /* bytes of `out` that have come, and that must */
 	unsigned segment;     /* what this rank injects next */
 	size_t at;
-	uint32_t mark[HA_COLLNET_LANES]; /* how far each lane must have posted before NCCL hears of the end */
+	uint32_t mark[HA_COLLNET_LANES]; /* how far each lane must have posted before NCCL learns of the end */
 	struct ha_collnet_vote vote[HA_COLLNET_SEGMENTS_MAX];
 };
 
@@ -151,7 +151,7 @@ struct ha_collnet {
 };
 
 uint64_t ha_collnet_now(const struct ha_collnet *c);
-/* The communicator ends with an error: lanes are hung up, so that all ranks hear of it. Returns err. */
+/* The communicator ends with an error: lanes are closed, so that all ranks learn of it. Returns err. */
 int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void ha_collnet_hang_up(struct ha_collnet *c);
 /* What waits in the lanes goes out, as far as the NIC takes it. */

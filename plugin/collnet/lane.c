@@ -69,7 +69,7 @@ void ha_lane_send(struct ha_lane_out *lane, size_t length)
 	ha_lane_out_step(lane);
 }
 
-/* Whoever needs the dead peer hears of it from its own receiving lane; what was to go there is dropped. */
+/* Whoever needs the dead peer learns of it from its own receiving lane; what was to go there is dropped. */
 static void ended(struct ha_lane_out *lane, int err)
 {
 	lane->error = err;

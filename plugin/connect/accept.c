@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * accept.c - the listening end: a knock, HELLO, WELCOME, READY
+ * accept.c - the listening end: an incoming connection, HELLO, WELCOME, READY
  *
  * Anybody can reach the port. Who does not show the nonce within HELLO_MS, or says anything else, is turned away
  * with a line (few lines when there are many); more than UNAUTHENTICATED_MAX at once push the oldest out, so that silent
@@ -172,7 +172,7 @@ static const struct ha_pending_side listening = {
 
 /* ---- incoming connections ---- */
 
-/* The oldest stranger goes: the last of the list that is still one. */
+/* The oldest unauthenticated peer goes: the last of the list that is still one. */
 static void evict_oldest(struct ha_listen *l)
 {
 	struct ha_pending *oldest = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accept.h - listeners and the knocks on them */
+/* accept.h - listeners and the incoming connections on them */
 #ifndef HA_CORE_ACCEPT_H
 #define HA_CORE_ACCEPT_H
 
@@ -14,13 +14,13 @@ struct ha_listen {
 	struct ha_pending *accepts; /* under ctx->lock */
 	_Atomic unsigned ready;	    /* of them, connections that ha_accept has not collected */
 	struct ha_bundle *spare;    /* whose queue pair the handle names, until a peer takes it; under ctx->drive */
-	unsigned unauthenticated;	    /* knocks that have not shown the nonce; under ctx->drive */
+	unsigned unauthenticated;	    /* incoming connections that have not shown the nonce; under ctx->drive */
 	uint64_t nonce;
 	int dev;
 	struct ha_comm_opts opts;
 };
 
-/* All under ctx->drive. Look for knocks on every listener. */
+/* All under ctx->drive. Look for incoming connections on every listener. */
 void ha_listens_poll(struct ha_ctx *ctx);
 /* For loops that run out of descriptors: look at no listener for a while. */
 void ha_listens_mute(struct ha_ctx *ctx);

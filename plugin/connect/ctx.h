@@ -69,8 +69,8 @@ struct ha_ctx {
 	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
 	struct ha_peer *peers;	    /* the processes that they lead to */
 	uint64_t id;		    /* what peers know this context by; random */
-	struct ha_stream *leaving;  /* streams of connections that are closed, until the farewell has arrived */
-	uint64_t unauthenticated_since;   /* start of the interval in which knocks of strangers are counted */
+	struct ha_stream *leaving;  /* streams of connections that are closed, until BYE has arrived */
+	uint64_t unauthenticated_since;   /* start of the interval in which connections of unauthenticated peers are counted */
 	unsigned unauthenticated_logged, unauthenticated_silent; /* in it: lines written and left out */
 
 	pthread_mutex_t lock;

@@ -76,7 +76,7 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
 static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
-	if (!b || atomic_load(&b->closing)) /* NULL: of a life that is over (reaper.h) */
+	if (!b || atomic_load(&b->closing)) /* NULL: of an incarnation that is over (reaper.h) */
 		return;
 	for (unsigned i = 0; i < b->nrails; i++)
 		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||

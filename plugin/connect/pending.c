@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines about strangers: so many per interval, then their number. A port scan must not fill a log. */
+/* Lines about unauthenticated peers: so many per interval, then their number. A port scan must not fill a log. */
 #define UNAUTHENTICATED_LINES 10
 #define UNAUTHENTICATED_INTERVAL_NS (10 * HA_NS_PER_S)
 
@@ -88,7 +88,7 @@ void ha_pending_connected(void *pending)
 	((struct ha_pending *)pending)->runnable = true;
 }
 
-/* May a line about a stranger be written now? */
+/* May a line about an unauthenticated peer be written now? */
 static bool may_log_unauthenticated(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock);

@@ -63,7 +63,7 @@ struct ha_pending {
 	struct ha_bundle *bundle;
 	struct ha_pending *next_driven;
 	struct ha_pending *next, **pprev; /* ctx->connects or listen->accepts, under ctx->lock */
-	uint64_t deadline;		  /* when patience ends */
+	uint64_t deadline;		  /* when the time limit ends */
 	uint64_t dial_at;		  /* DIAL: not before */
 	uint32_t dials;			  /* attempts so far */
 	int dial_error;			  /* of the last one */

@@ -295,7 +295,7 @@ static void take_arrivals(struct ha_bundle *b)
 			;
 }
 
-/* The socket stays behind for a moment: closed with something unread in it, it would take the farewell with it. */
+/* The socket stays behind for a moment: closed with something unread in it, it would take BYE with it. */
 static void send_bye(struct ha_bundle *b)
 {
 	struct ha_msg_bye bye = {

@@ -18,7 +18,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 /* Our HELLO or WELCOME. */
 void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct ha_msg_hello *hello);
 /* Settle versions, flags and rails with the peer's (checked) message, and begin to make the queue pairs ready to send:
- * tell(arg) when one is. An error that the peer may hear of is in `why`; "" = it has been logged. */
+ * tell(arg) when one is. An error that the peer may learn of is in `why`; "" = it has been logged. */
 int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg), void *arg, char *why,
 		    size_t why_size);
 /* -EAGAIN: not all of them are. */
@@ -29,7 +29,7 @@ void ha_bundle_unhook(struct ha_bundle *b);
 void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream);
 /* Nobody but the caller reaches it any more. Under ctx->drive; only for a launched one. */
 void ha_bundle_retire(struct ha_bundle *b);
-/* Say farewell if there is somebody to say it to; free everything. */
+/* Say BYE if there is somebody to say it to; free everything. */
 void ha_bundle_free(struct ha_bundle *b);
 
 /* mr.c: registrations that their user has not given back. */

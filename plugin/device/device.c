@@ -52,7 +52,7 @@ static void budget(struct ha_device *dev)
 	ha_budget_compute(&b);
 	dev->max_comms = b.max_comms;
 	if (dev->index >= dev->ctx->ndevices)
-		return; /* NCCL does not hear of it */
+		return; /* NCCL does not learn of it */
 	HA_INFO(dev->name,
 		"maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + %d) x 2 x %d) = %d, %d), "
 		"at least 1; maxRecvs %d",

@@ -20,7 +20,7 @@ void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r);
 /* In any state, also one that was never opened; if it is being connected, under ctx->drive. Gives the receives back that it has
  * consumed. */
 void ha_rail_close(struct ha_bundle *b, struct ha_rail *r);
-/* The same for a life that failed, under ctx->drive: nothing of it reaches memory any more when this returns, but what may take the
+/* The same for an incarnation that failed, under ctx->drive: nothing of it reaches memory any more when this returns, but what may take the
  * kernel seconds is left to the reaper. */
 void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r);
 /* The loop-back queue pair of a receiver that must flush GPU memory; nothing to do if there is one. */

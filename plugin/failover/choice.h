@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* choice.h - on which device a rail's coming life is */
+/* choice.h - on which device a rail's coming incarnation is */
 #ifndef HA_CORE_CHOICE_H
 #define HA_CORE_CHOICE_H
 

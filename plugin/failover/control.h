@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * control.h - what the driver knows of a rail beyond its data path: how far its life, or the end of it, has come
+ * control.h - what the driver knows of a rail beyond its data path: how far its incarnation, or the end of it, has come
  *
  * The state machine is model/README.md's, which a model checker has seen through; drive.c runs it. All of it is the
  * driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked otherwise.
@@ -47,7 +47,7 @@ enum ha_fence_stage {
 	HA_FENCE_OVER,	/* nothing of it reaches memory any more */
 };
 
-#define HA_PONGS 3 /* answers over the rail itself that prove a life */
+#define HA_PONGS 3 /* answers over the rail itself that prove an incarnation */
 
 /* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held; CONNECTING waits for a thread
  * that does (hookup.h). */
@@ -122,9 +122,9 @@ struct ha_join {
 
 /* heartbeat.c: heartbeats. */
 struct ha_beat_watch {
-	uint64_t at;	       /* the next beat */
+	uint64_t at;	       /* the next heartbeat */
 	uint64_t sent_at;      /* when the word that is on its way was written; 0 = none is */
-	unsigned misses;       /* beats at which it was missing */
+	unsigned misses;       /* heartbeats at which it was missing */
 	uint32_t mark;	       /* the send queue's count with it */
 	uint32_t retired_seen; /* at the last look, */
 	bool idle_seen;	       /* and that nothing was outstanding, */

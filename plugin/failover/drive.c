@@ -192,7 +192,7 @@ static uint64_t drive_all(struct ha_ctx *ctx)
 	return next;
 }
 
-/* Objects of lives that are over go when nobody waits for anything else; some in each round. Returns when there are more. */
+/* Objects of incarnations that are over go when nobody waits for anything else; some in each round. Returns when there are more. */
 static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -217,7 +217,7 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 {
 	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
 
-	/* Fences, and what the peers must hear of them, first: all connections of a lost device wait for that. */
+	/* Fences, and what the peers must learn of them, first: all connections of a lost device wait for that. */
 	ha_peers_send(ctx);
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
 		slow_steps(b);

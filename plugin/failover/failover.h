@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * failover.h - the lives of rails: how they end at both ends, what is posted again, how they begin anew
+ * failover.h - the incarnations of rails: how they end at both ends, what is posted again, how they begin anew
  *
  * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds ctx->drive, with the bundle
  * taken (guard.h). The owner only says what it saw.
@@ -38,7 +38,7 @@ void ha_abort_step(struct ha_bundle *b);
 /* ending.c: no rail is up: how long may that go on? */
 void ha_no_path_step(struct ha_bundle *b, uint64_t now);
 
-/* fence.c: one step of the end of a life. */
+/* fence.c: one step of the end of an incarnation. */
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* reconcile.c: what this end has, once it is fenced. */
 void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state);
@@ -58,7 +58,7 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r);
 void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* incarnation.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r);
-/* incarnation.c: destroy what is left of a life that is over, if anything; slow too. */
+/* incarnation.c: destroy what is left of an incarnation that is over, if anything; slow too. */
 void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r);
 void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
 void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
@@ -80,7 +80,7 @@ bool ha_heartbeat_missing(const struct ha_bundle *b);
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
 /* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. */
 void ha_keys_register(struct ha_bundle *b, struct ha_rail *r);
-/* keys.c: sender: the peer's end of the rail is on another device than in the life before: keys of the old one mean nothing. */
+/* keys.c: sender: the peer's end of the rail is on another device than in the incarnation before: keys of the old one mean nothing. */
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r);
 /* keys.c: the rail moves to another device: what was registered on the old one goes. */
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
@@ -91,7 +91,7 @@ uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct
 /* messages.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
 void ha_messages_send(struct ha_bundle *b, uint64_t now);
 
-/* socket.c: what the socket has brought since the last time: messages, a farewell, its end. The bundle is taken. */
+/* socket.c: what the socket has brought since the last time: messages, BYE, its end. The bundle is taken. */
 void ha_socket_take(struct ha_bundle *b);
 
 #endif

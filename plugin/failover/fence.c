@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fence.c - the end of a rail's life at this end: from suspicion to the moment when nothing of it can reach memory any more
+ * fence.c - the end of a rail's incarnation at this end: from suspicion to the moment when nothing of it can reach memory any more
  *
  * Completions that say success count as on any day until the last one is taken: a stripe whose completion is thrown away
  * is unseen for ever, and ends the connection if the sender has released it. So a receiver first waits until nothing comes
@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-#define QUIET_NS 100000u    /* a receiver has heard nothing for so long */
+#define QUIET_NS 100000u    /* a receiver has received nothing for so long */
 #define LOOK_NS 20000u	    /* between two looks at a draining queue */
 #define EVENT_NS 5000000u   /* drivers that never say that the last receive was taken */
 #define TIDY_NS (100 * HA_NS_PER_MS) /* from the end of a fence until its queue pair goes */
@@ -111,7 +111,7 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 	bool receives_over = b->is_send || atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
 			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
 
-	/* A life that never carried anything, and a device that is gone, have nothing to account for. */
+	/* An incarnation that never carried anything, and a device that is gone, have nothing to account for. */
 	if (!r->qp || !k->working || device_gone(r)) {
 		ha_rail_poll(b, r);
 		return HA_FENCE_CLOSE;

@@ -3,10 +3,10 @@
  * heartbeat.c - does a rail that is up still answer?
  *
  * Nothing of this is on the path of a message: the driver looks at each rail every HA_NCCL_HEARTBEAT_MS, and LOOKS times in
- * a soft time-out while there is work on it, and compares the send queue's counts with those of the look before. At each beat
+ * a soft time-out while there is work on it, and compares the send queue's counts with those of the look before. At each heartbeat
  * a rail gets a word of eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the answer
  * needs nobody's processor there, and a peer that sleeps is no dead path. A rail that carries data may stand still for the soft
- * time-out (rto.h), one that only waits misses three beats.
+ * time-out (rto.h), one that only waits misses three heartbeats.
  * When one connection's time-out proves a path silent, at this end or at the other, those of this process that share the path and
  * have been still for half as long themselves wait no longer: one that came to the dead path later would cost the job its own
  * time-out after the first one's. Any that moves, or has nothing outstanding, is evidence that the path is sound, and stays.
@@ -26,10 +26,10 @@
 
 #define MISSES 3
 #define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent, */
-#define DOUBTED_PART 2	 /* and which has seen nothing itself for this part of the time-out: any has a beat out after a quarter of it */
-#define MISSING 2 /* beats, and for this part of the time-out nothing has moved: what will be needed without the rail is prepared */
+#define DOUBTED_PART 2	 /* and which has seen nothing itself for this part of the time-out: any has a heartbeat outstanding after a quarter of it */
+#define MISSING 2 /* heartbeats, and for this part of the time-out nothing has moved: what will be needed without the rail is prepared */
 #define MISSING_PART 4
-#define LOOKS 100 /* so that the time-out ends within 2 % of it, or a beat later when work came after a pause */
+#define LOOKS 100 /* so that the time-out ends within 2 % of it, or a heartbeat later when work came after a pause */
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {

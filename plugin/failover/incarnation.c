@@ -2,8 +2,8 @@
 /*
  * incarnation.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
  *
- * The sender offers, as soon as the receiver has acknowledged the end of the life before; the receiver answers; three pings
- * with their pongs make the rail UP at the sender, the third ping does at the receiver. A life that does not get that far is
+ * The sender offers, as soon as the receiver has acknowledged the end of the incarnation before; the receiver answers; three pings
+ * with their pongs make the rail UP at the sender, the third ping does at the receiver. An incarnation that does not get that far is
  * closed like any other. There is no last try: a rail that stays away is asked again, more and more rarely.
  */
 #include "base/clock.h"
@@ -25,7 +25,7 @@
 #define BACKOFF_MIN_NS (100 * HA_NS_PER_MS)
 #define BACKOFF_MAX_NS (30 * HA_NS_PER_S)
 #define BACKOFF_NO_PATH_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
-#define FLAP_NS (10 * HA_NS_PER_S)	  /* a life shorter than this is a flap */
+#define FLAP_NS (10 * HA_NS_PER_S)	  /* an incarnation shorter than this is a flap */
 #define FLAPS_MAX 9
 #define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
 #define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
@@ -145,7 +145,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_due(b, now); /* keys, parked work, further pings */
 }
 
-/* ---- a new life ---- */
+/* ---- a new incarnation ---- */
 
 void ha_incarnation_reset(struct ha_control *k)
 {
@@ -222,7 +222,7 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_board *board = ha_bundle_board(b);
-	uint64_t count = board->beat[r->index].count; /* it only grows, whatever life it came in */
+	uint64_t count = board->beat[r->index].count; /* it only grows, whatever incarnation it came in */
 
 	memset(&board->beat[r->index], 0, sizeof(board->beat[0]));
 	memset(board->mail[r->index], 0, sizeof(board->mail[0]));
@@ -278,7 +278,7 @@ static void connecting_told(void *arg)
 	ha_due_now(arg);
 }
 
-/* An event of the port that came meanwhile met no life yet. */
+/* An event of the port that came meanwhile met no incarnation yet. */
 static bool port_moved(struct ha_rail *r)
 {
 	struct ha_address now = ha_device_address(r->dev);
@@ -296,7 +296,7 @@ static int connected(struct ha_bundle *b, struct ha_rail *r)
 	if (!err && b->flushable && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	if (err && err != -EAGAIN && !b->is_send)
-		ha_rail_bury(b, r); /* a sender's life has begun, and is fenced */
+		ha_rail_bury(b, r); /* a sender's incarnation has begun, and is fenced */
 	return err;
 }
 
@@ -418,7 +418,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 	}
 	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
 		return; /* it is repeated */
-	k->compare.acked = true; /* who offers the next life has our state of the last */
+	k->compare.acked = true; /* who offers the next incarnation has our state of the last */
 	if (ha_clock_now(b->ctx->clock) < k->join.retry_at && k->join.attempts)
 		return; /* the port is not usable here; look again later */
 	k->join.offer = *end;
@@ -431,7 +431,7 @@ void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struc
 
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
-	/* It may have been elsewhere meanwhile, and we have heard nothing of it. */
+	/* It may have been elsewhere meanwhile, and we have received nothing of it. */
 	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 || end->keys != r->peer.keys)
 		ha_keys_void(b, r);
 	k->join.offer = *end;

@@ -25,7 +25,7 @@ static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] || ha_heartbeat_missing(b));
 }
 
-/* A device that dies may refuse memory before anybody has heard of its end. */
+/* A device that dies may refuse memory before anybody has learned of its end. */
 static bool device_lost(struct ha_rail *r, int err)
 {
 	if (err != -EIO && err != -ENODEV && err != -ENXIO)

@@ -3,7 +3,7 @@
  * messages.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
  *
  * A message is made anew from the state of its rail each time that it goes out, so there is no queue and nothing stale.
- * What the end of a life needs is said first on a socket, together with what other connections to the same process have to
+ * What the end of an incarnation needs is said first on a socket, together with what other connections to the same process have to
  * say (peer.h), since a device that is lost has all of its connections talk at once. Everything else, and everything that is said
  * again, goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may
  * the network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
@@ -86,7 +86,7 @@ static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 	return about < b->nrails && b->active >> about & 1 ? &b->rail[about] : NULL;
 }
 
-/* What every connection of a lost device has to say, and says for the first time in this life. */
+/* What every connection of a lost device has to say, and says for the first time in this incarnation. */
 static bool goes_by_batch(const struct ha_control *k, enum ha_msg_type type)
 {
 	const uint32_t types = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK) | HA_SEND(RAIL_KEYS) |

@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-/* A life that the peer knows of and we do not (its offer was lost) is over before it began here. */
+/* An incarnation that the peer knows of and we do not (its offer was lost) is over before it began here. */
 static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -119,7 +119,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 			       about->epoch, about->rail, r->epoch);
 		return;
 	}
-	/* The receiver's port is back: it has refused the life that is being offered, and knows the one before. */
+	/* The receiver's port is back: it has refused the incarnation that is being offered, and knows the one before. */
 	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
 		ha_incarnation_hurry(b, r);
 	if (about->epoch < r->epoch)

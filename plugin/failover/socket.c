@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* After a farewell, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
- * receiver's completion is visible, so the farewell on the socket may overtake the last one, by microseconds. */
+/* After BYE, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
+ * receiver's completion is visible, so BYE on the socket may overtake the last one, by microseconds. */
 #define BYE_GRACE_NS 1000000000ull
 
 /*

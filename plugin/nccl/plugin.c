@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plugin.c - life and death of the process-wide context
+ * plugin.c - beginning and end of the process-wide context
  *
  * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped,
  * so every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program
@@ -30,7 +30,7 @@ extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 static struct {
 	pthread_mutex_t lock; /* everything below, and the creation and destruction of core */
 	_Atomic(struct ha_ctx *) core;
-	struct ha_config config; /* core reads it as long as it lives */
+	struct ha_config config; /* core reads it as long as it exists */
 	unsigned users;		 /* communicators, plus one while `library` */
 	bool library;		 /* a version without finalize holds a reference until dlclose */
 	pid_t owner;		 /* a forked child has core's memory but none of its threads */

@@ -275,7 +275,7 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 		log_event(e, &record, text);
 		return;
 	}
-	/* Who hears of the end of a connection may end the process. */
+	/* Who learns of the end of a connection may end the process. */
 	hold = e->kind != HA_EVENT_LOST && atomic_load_explicit(&j->hold, memory_order_relaxed);
 	pthread_mutex_lock(&j->lock);
 	record.number = j->status.totals.next_event++;

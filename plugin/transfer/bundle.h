@@ -3,7 +3,7 @@
  * bundle.h - a connection as its data path sees it: rails, slots, requests
  *
  * A slot is one receive (of up to eight grouped buffers) and what was sent into it. Both ends number slots alike, from 0
- * upwards; slot `idx` lives in entry idx % HA_SLOTS of every ring. A request is not allocated: it lies in its slot, and a
+ * upwards; slot `idx` is in entry idx % HA_SLOTS of every ring. A request is not allocated: it lies in its slot, and a
  * slot that somebody still holds simply cannot be used again, which isend and irecv report as "not now".
  *
  * Owner: the thread that NCCL calls us from. The driver (service.h) reaches a bundle through `attention`, one word that every
@@ -77,7 +77,7 @@ struct ha_rail {
 	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	bool connected; /* flush queue pairs may be made; under registered.lock */
 	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */
-	struct ha_address self; /* our end's address in this life */
+	struct ha_address self; /* our end's address in this incarnation */
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;
 	struct ha_wire_ece ece; /* ours: offered, then agreed on */
@@ -306,7 +306,7 @@ static inline uint32_t ha_rail_room(const struct ha_rail *r)
 /* send.c, recv.c: fill what never changes in slots and requests; before the first request. */
 void ha_send_prepare(struct ha_send *s);
 void ha_recv_prepare(struct ha_recv *c);
-/* And in the prebuilt work request of a rail, at the start of each of its lives. */
+/* And in the prebuilt work request of a rail, at the start of each of its incarnations. */
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
 

@@ -10,7 +10,7 @@
 #include "include/hawser/event.h"
 #include "plugin/transfer/bundle.h"
 
-/* This life of the rail is over: nothing new is posted on it from here on. The first cause counts. */
+/* This incarnation of the rail is over: nothing new is posted on it from here on. The first cause counts. */
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), cold));
 /* The connection ends with err (negative) as soon as every rail is fenced. The first one counts. */
