@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install deb demo demo-ina demo-gpu check lint format check-long lab lab-long bench coverage clean help
+.PHONY: all ina install uninstall hooks deb demo demo-ina demo-gpu check lint format check-long lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -15,7 +15,11 @@ ina: ## the same with controller, switches and backend of in-network aggregation
 PREFIX ?= /usr/local
 install: all ## what was built into PREFIX (/usr/local): plugin, ha, software NIC, daemons, netccl
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) >/dev/null
+	@cp build/install_manifest.txt build/installed.txt
 	@echo "installed into $(DESTDIR)$(PREFIX): lib/libnccl-net-ha.so, lib/hawser/softroce/, bin/ha, bin/ha-agent, bin/softroce-run, lib/libhawser-ina.so and netccl; after make ina also bin/ha-controller, bin/ha-switch, bin/ha-switch-xdp, bin/ha-backend"
+
+uninstall: ## what `make install` with the same PREFIX has put there
+	@cmake -DMANIFEST=build/installed.txt -DPREFIX=$(PREFIX) -P scripts/uninstall.cmake
 
 deb: all ## the software NIC alone as a Debian package, in build/
 	@scripts/deb build build
@@ -36,12 +40,16 @@ check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check
 
-lint: all ## calls go down and files do not call in circles
+lint: all ## calls go down, files do not call in circles, and what clang-tidy finds (.clang-tidy)
 	@scripts/check-layers
+	@scripts/lint
 
-format: ## clang-format over all C sources (.clang-format, 100 columns)
-	@command -v clang-format >/dev/null || { echo "make format needs clang-format: apt-get install clang-format" >&2; exit 1; }
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+hooks: ## offers git a pre-commit hook: format and tidiness of what is committed, in a second or two
+	@git config core.hooksPath scripts/hooks
+	@echo "git runs scripts/hooks/pre-commit from now on; git config --unset core.hooksPath ends that"
+
+format: ## clang-format over the C sources of the folders that scripts/check-format holds (.clang-format, 100 columns)
+	@scripts/check-format --fix
 
 check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
 	@scripts/install-deps test lab

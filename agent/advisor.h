@@ -36,7 +36,7 @@ void ha_advisor_close(struct ha_advisor *a);
 const char *ha_advisor_policy_text(enum ha_advisor_policy policy);
 /* Where a slot's hint comes from: "manual", "static", "congestion", "default", or "inherited" while nobody has come
  * back. */
-const char *ha_advisor_source(const struct ha_advisor *a, unsigned slot);
+const char *ha_advisor_source(const struct ha_advisor *a, unsigned at);
 /* Look at the ports, or at the file, and write the hints that change. */
 void ha_advisor_tick(struct ha_advisor *a, uint64_t now);
 /* A rule by hand has changed: write what follows from it. */

@@ -69,7 +69,7 @@ uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner, const str
 uint32_t ha_slots_deregister(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id);
 
 /* Write a hint if it differs. value: at most MPIB_HINT_MAX_BW, more is cut. */
-void ha_slots_write(struct ha_slots *s, unsigned slot, uint32_t value);
+void ha_slots_write(struct ha_slots *s, unsigned at, uint32_t value);
 /* Free what nobody came back for. */
 void ha_slots_expire(struct ha_slots *s, uint64_t now);
 /* Counts everything anew; false: the books are wrong. For tests. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "tools/ha.h"
 
 struct ha_command {
@@ -61,7 +62,7 @@ static int help_run(int argc, char **argv)
 
 static int version_run(int argc, char **argv)
 {
-	printf("ha %s (hawser)\n", HAWSER_VERSION);
+	printf("ha: hawser %s\n", ha_version);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "plugin/nccl/abi/net_v12.h"
 #include "plugin/nccl/resident.h"
 #include "plugin/nccl/vdevice.h"
@@ -84,6 +85,7 @@ static int take_reference(ncclDebugLogger_t logger)
 		return 0;
 	}
 	ha_config_load_env(&plugin.config);
+	HA_INFO(NULL, "hawser %s", ha_version);
 	params.nknown = ha_vdevice_ports(&params.known);
 	err = ha_ctx_create(&params, &core);
 	if (err) {
