@@ -156,7 +156,7 @@ void ha_control_tick(struct ha_control *c, uint64_t now)
 
 	for (struct ha_call *call = c->calls; call; call = next) {
 		next = call->next;
-		if (now - call->since > HA_CONTROL_PATIENCE_NS)
+		if (now - call->since > HA_CONTROL_TIME_LIMIT_NS)
 			hang_up(call);
 	}
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define HA_CONTROL_MOST 16 /* at once */
-#define HA_CONTROL_PATIENCE_NS UINT64_C(5000000000)
+#define HA_CONTROL_TIME_LIMIT_NS UINT64_C(5000000000)
 
 struct ha_daemon;
 struct ha_call;

@@ -104,7 +104,7 @@ static void numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 		{ "refused_no_slot", "Registrations refused because no slot was free.", true, r->counts.no_slot },
 		{ "refused_invalid", "Messages refused because they were invalid.", true, r->counts.invalid },
 		{ "accepted", "Sockets that connected.", true, r->accepted },
-		{ "strangers", "Sockets of users who may not register.", true, r->strangers },
+		{ "unauthorized", "Sockets of users who may not register.", true, r->unauthorized },
 		{ "crowded", "Sockets refused because too many were open.", true, r->crowded },
 		{ "dropped", "Sockets hung up on: not the protocol, or stuck.", true, r->dropped },
 		{ "reclaimed", "Registrations of processes that ended without a word.", true, d->slots.reclaimed },

@@ -144,7 +144,7 @@ static void knock(struct ha_registrar *r, int fd)
 
 	r->accepted++;
 	if (ha_users_peer(fd, &peer) || !ha_users_allow(r->users, peer.uid)) {
-		if (!(r->strangers++ & 1023))
+		if (!(r->unauthorized++ & 1023))
 			HA_WARN("agent", "user %u may not register; --users names who may", (unsigned)peer.uid);
 		close(fd);
 	} else if (r->nconns >= r->most) {
@@ -186,7 +186,7 @@ void ha_registrar_tick(struct ha_registrar *r, uint64_t now)
 	r->resting = false;
 	for (struct ha_conn *c = r->conns; c; c = next) {
 		next = c->next;
-		if (c->stuck_since && now - c->stuck_since > HA_REGISTRAR_PATIENCE_NS)
+		if (c->stuck_since && now - c->stuck_since > HA_REGISTRAR_TIME_LIMIT_NS)
 			hang_up(c, true);
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * registrar.h - the registration socket and everybody who is connected to it
  *
- * A peer that leaves a message half said, or does not take its answers, for HA_REGISTRAR_PATIENCE_NS is hung up on;
+ * A peer that leaves a message half said, or does not take its answers, for HA_REGISTRAR_TIME_LIMIT_NS is hung up on;
  * so is one that we do not know, and one more than we have room for. What it had registered stays until its process
  * ends.
  */
@@ -13,7 +13,7 @@
 #include "agent/session.h"
 #include "agent/users.h"
 
-#define HA_REGISTRAR_PATIENCE_NS UINT64_C(5000000000)
+#define HA_REGISTRAR_TIME_LIMIT_NS UINT64_C(5000000000)
 #define HA_REGISTRAR_PER_PROCESS 64 /* sockets */
 
 struct ha_conn;
@@ -27,7 +27,7 @@ struct ha_registrar {
 	unsigned nconns, most;
 	bool resting; /* no descriptor was left: accepting goes on with the next tick */
 	struct ha_session_counts counts;
-	uint64_t accepted, strangers, crowded, dropped; /* sockets: all, refused users, no room, hung up on */
+	uint64_t accepted, unauthorized, crowded, dropped; /* sockets: all, refused users, no room, hung up on */
 };
 
 /* fd: a listening socket, ours from now on. most: sockets at once. */

@@ -24,7 +24,7 @@
 #define ROUNDS_MAX 1000000
 #define WARM 200 /* rounds that do not count */
 #define FULL (2 * INA_BURST)
-#define PATIENCE_MS 10000 /* for the cables */
+#define TIME_LIMIT_MS 10000 /* for the cables */
 
 enum part { RECEIVES, SENDS, ALL, PARTS };
 
@@ -140,7 +140,7 @@ static void open_ports(void)
 /* Both ends of both; then nobody needs the sockets' names, nor dials. */
 static void await_cables(void)
 {
-	uint64_t until = ha_clock_now(&ha_clock_live) + PATIENCE_MS * HA_NS_PER_MS;
+	uint64_t until = ha_clock_now(&ha_clock_live) + TIME_LIMIT_MS * HA_NS_PER_MS;
 
 	for (unsigned p = 0; p < 2; p++) {
 		while (!ina_port_up(&port[p]) || !ina_port_up(&all.port[p])) {

@@ -7,7 +7,7 @@ import threading
 import time
 
 RUN, KILL, CLOCK, OUTPUT, END, PULSE, HELLO = 1, 2, 3, 4, 5, 6, 0x4C41424C
-PATIENCE = float(os.environ.get("LAB_PATIENCE", "3"))  # every limit times this, on a host that is busy with something else
+TIME_LIMIT = float(os.environ.get("LAB_TIME_LIMITS", "3"))  # every limit times this, on a host that is busy with something else
 STILL_NS = 200e6  # the agent tells every 50 ms that it runs
 HEADER = struct.Struct("<III")
 HELLO_FRAME = HEADER.pack(HELLO, 0, 0)
@@ -33,7 +33,7 @@ class Command:
 
     def wait(self, limit):
         """The exit status. Dead after `limit` seconds: a limit for hangs, not a measure of anything."""
-        if not self.ended.wait(limit * PATIENCE):
+        if not self.ended.wait(limit * TIME_LIMIT):
             raise Dead("%s: '%s' has not ended after %g s; so far: %s"
                        % (self.channel.name, self.text[:80], limit, self.output[-500:]))
         if self.status is None:
@@ -72,7 +72,7 @@ class Channel:
             begin = time.monotonic_ns()
             self.send(CLOCK, 0)
             try:
-                guest = self.clocks.get(timeout=60 * PATIENCE)
+                guest = self.clocks.get(timeout=60 * TIME_LIMIT)
             except queue.Empty:
                 raise Dead("%s does not tell the time" % self.name) from None
             end = time.monotonic_ns()

@@ -4,7 +4,7 @@ import json
 import re
 import time
 
-from channel import PATIENCE, Dead
+from channel import TIME_LIMIT, Dead
 
 PORT = 29500
 FOLDER = "/tmp/job"
@@ -64,7 +64,7 @@ class Job:
                    **(settings or {}), **(of or {}).get(machine.name, {})}
             self.ranks.append(machine.start_command(
                 "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T %d --dev 0 %s %s"
-                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * PATIENCE, " ".join(options),
+                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * TIME_LIMIT, " ".join(options),
                    self.own_options(rank, plugin)), **env))
 
     def own_options(self, rank, plugin):
@@ -85,7 +85,7 @@ class Job:
 
     def wait_event(self, event, count=1, machine=None, limit=120, **fields):
         """Until so many of them have been told."""
-        end = time.monotonic() + limit * PATIENCE
+        end = time.monotonic() + limit * TIME_LIMIT
         while True:
             found = self.events(machine, event, **fields)
             if len(found) >= count:
@@ -97,7 +97,7 @@ class Job:
 
     def wait_protected(self, limit=120, after=None):
         """Until each connection end that exists (said since `after`, a host time) has a standby."""
-        end = time.monotonic() + limit * PATIENCE
+        end = time.monotonic() + limit * TIME_LIMIT
         while not self.protected(after):
             if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
                 raise Dead("not every connection is protected: %s; the last words: %s" % (
@@ -106,7 +106,7 @@ class Job:
 
     def wait_calm(self, limit=240):
         """Until every connection end has been protected for as long as a kernel may keep a change of carrier to itself (1 s)."""
-        end = time.monotonic() + limit * PATIENCE
+        end = time.monotonic() + limit * TIME_LIMIT
         while True:
             self.wait_protected()
             said = len(self.events(event="not_protected"))

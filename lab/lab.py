@@ -75,7 +75,7 @@ class Lab:
         self.must(not job.events(event="lost"), "no connection is lost")
         moved = len(job.events(event="failed_over"))
         disorder = job.disorder()
-        self.must(not disorder, "each life ends in the order suspected, fenced, failed over (%s)" % disorder[:3])
+        self.must(not disorder, "each incarnation ends in the order suspected, fenced, failed over (%s)" % disorder[:3])
         if failovers is not None:
             self.must(moved >= failovers, "at least %d ends fail over (%d did)" % (failovers, moved))
         iterations = job.timeline["iterations"] if job.timeline else None

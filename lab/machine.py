@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from channel import PATIENCE, Channel, Dead
+from channel import TIME_LIMIT, Channel, Dead
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build-lab")
@@ -35,7 +35,7 @@ class Monitor:
 
     def __init__(self, plug):
         self.socket = plug
-        self.socket.settimeout(MONITOR_LIMIT * PATIENCE)
+        self.socket.settimeout(MONITOR_LIMIT * TIME_LIMIT)
         self.file = self.socket.makefile("rw")
         self.file.readline()
         self.ask("qmp_capabilities")
@@ -92,7 +92,7 @@ class Machine:
     def plugged(self, what):
         """Connected to a socket that QEMU makes when it starts: its name is there a moment before it listens."""
         plug = socket.socket(socket.AF_UNIX)
-        end = time.monotonic() + 60 * PATIENCE
+        end = time.monotonic() + 60 * TIME_LIMIT
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise Dead("%s: QEMU ended: %s" % (self.name, open(self.path("qemu"), encoding="utf-8").read()[-300:]))
@@ -104,7 +104,7 @@ class Machine:
         raise Dead("%s: QEMU made no %s" % (self.name, what))
 
     def booted(self):
-        if not self.channel.hello.wait(BOOT_LIMIT * PATIENCE):
+        if not self.channel.hello.wait(BOOT_LIMIT * TIME_LIMIT):
             raise Dead("%s has not booted within %d s; its console: %s" % (self.name, BOOT_LIMIT, self.console()[-500:]))
 
     def stop(self):

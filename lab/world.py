@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from channel import PATIENCE, Dead
+from channel import TIME_LIMIT, Dead
 from machine import Machine
 
 LEFTOVERS = re.compile(r"^(ha|ib_|ibv_)", re.M)
@@ -53,7 +53,7 @@ class World:
         """The first machine listens on the wires that the others plug into."""
         first, others = self.machines[0], self.machines[1:]
         first.start()
-        end = time.monotonic() + 60 * PATIENCE
+        end = time.monotonic() + 60 * TIME_LIMIT
         wires = [os.path.join(self.folder, "wire.%d.%d" % (r, m.number)) for r in range(self.rails + 1) for m in others]
         while not all(os.path.exists(w) for w in wires):
             if time.monotonic() > end:
@@ -93,7 +93,7 @@ class World:
 
     @staticmethod
     def wait(condition, text, limit=QUIET_LIMIT):
-        end = time.monotonic() + limit * PATIENCE
+        end = time.monotonic() + limit * TIME_LIMIT
         while not condition():
             if time.monotonic() > end:
                 raise Dead(text)

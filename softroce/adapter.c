@@ -87,7 +87,7 @@ static void fork_child(void)
 			close(adapter->watch);
 		sr_control_forget(&adapter->control);
 		adapter_reset(adapter);
-		adapter->life++;
+		adapter->incarnation++;
 		pthread_mutex_unlock(&adapter->lock);
 	}
 	pthread_mutex_unlock(&table_lock);
@@ -256,10 +256,10 @@ int sr_adapter_list(struct sr_adapter **out, int max)
 	return n;
 }
 
-void sr_adapter_release(struct sr_adapter *adapter, unsigned life)
+void sr_adapter_release(struct sr_adapter *adapter, unsigned incarnation)
 {
 	pthread_mutex_lock(&table_lock);
-	if (adapter->life == life && !--adapter->holders) {
+	if (adapter->incarnation == incarnation && !--adapter->holders) {
 		sr_udp_destroy(adapter->udp);
 		adapter->udp = NULL;
 	}
@@ -349,37 +349,37 @@ int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *event
 	return err;
 }
 
-void sr_adapter_close(struct sr_adapter *adapter, unsigned life)
+void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation)
 {
 	pthread_mutex_lock(&table_lock);
-	if (adapter->life == life && !--adapter->opens) {
+	if (adapter->incarnation == incarnation && !--adapter->opens) {
 		sr_worker_stop(adapter);
 		sr_control_close(&adapter->control);
 		sr_nic_destroy(adapter->nic);
 		adapter->nic = NULL;
 	}
 	pthread_mutex_unlock(&table_lock);
-	sr_adapter_release(adapter, life);
+	sr_adapter_release(adapter, incarnation);
 }
 
-bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life)
+bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation)
 {
 	if (pthread_mutex_trylock(&adapter->lock))
 		return false;
-	if (adapter->nic && adapter->life == life)
+	if (adapter->nic && adapter->incarnation == incarnation)
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;
 }
 
-bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life)
+bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation)
 {
 	if (pthread_mutex_trylock(&adapter->lock)) {
 		atomic_fetch_add_explicit(&adapter->wanted, 1, memory_order_relaxed);
 		pthread_mutex_lock(&adapter->lock);
 		atomic_fetch_sub_explicit(&adapter->wanted, 1, memory_order_relaxed);
 	}
-	if (adapter->nic && adapter->life == life)
+	if (adapter->nic && adapter->incarnation == incarnation)
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;

@@ -25,7 +25,7 @@ struct sr_adapter {
 	struct sr_device_spec spec;
 	int holders, opens;  /* under the table's mutex */
 	uint8_t taken[16];   /* SUBNET: the address it has, or had the last time; all-zero = none yet */
-	unsigned life;	     /* counts forks: what was made in an earlier incarnation belongs to the parent process */
+	unsigned incarnation;	     /* counts forks: what was made in an earlier incarnation belongs to the parent process */
 
 	/* Protects the engine and everything below it, up to the next blank line. */
 	pthread_mutex_t lock;
@@ -48,16 +48,16 @@ struct sr_adapter {
 
 /* The adapters of SOFTROCE_DEVICES that have an address now. Each is held once more. Number written, or -errno. */
 int sr_adapter_list(struct sr_adapter **out, int max);
-void sr_adapter_release(struct sr_adapter *adapter, unsigned life);
+void sr_adapter_release(struct sr_adapter *adapter, unsigned incarnation);
 /* Make the NIC live (the first time) and hold it. 0 or -errno. */
 int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events);
-void sr_adapter_close(struct sr_adapter *adapter, unsigned life);
+void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation);
 
-/* Between these two the caller owns the engine. enter() is false when the process has forked since `life`: nothing of
+/* Between these two the caller owns the engine. enter() is false when the process has forked since `incarnation`: nothing of
  * the parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it earlier than it
  * would wake. */
-bool sr_adapter_enter(struct sr_adapter *adapter, unsigned life);
-bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned life);
+bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation);
+bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation);
 void sr_adapter_leave(struct sr_adapter *adapter);
 /* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once.
  */

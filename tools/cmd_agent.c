@@ -18,7 +18,7 @@
 
 #define HEART_MS 2000	  /* how long a heartbeat is watched at most: so long plugins accept one that stands still (HA_NCCL_AGENT_STALE_MS) */
 #define LISTEN_MS 20
-#define PATIENCE_SECONDS 5 /* for an answer of the agent */
+#define TIME_LIMIT_SECONDS 5 /* for an answer of the agent */
 
 static int usage(FILE *out)
 {
@@ -107,7 +107,7 @@ static int show(const char *path)
 static int dial(const char *socket_path, char *path, size_t size)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct timeval patience = { PATIENCE_SECONDS, 0 };
+	struct timeval time_limit = { TIME_LIMIT_SECONDS, 0 };
 	const char *slash = strrchr(socket_path, '/');
 	int fd;
 
@@ -120,8 +120,8 @@ static int dial(const char *socket_path, char *path, size_t size)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
-	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time_limit, sizeof(time_limit)) &&
 	    !connect(fd, (struct sockaddr *)&to, sizeof(to)))
 		return fd;
 	close(fd);

@@ -24,7 +24,7 @@
 #define RANKS 2
 #define SOFT_NICS 2 /* of each rank */
 #define BOOTSTRAP_MS 120000
-#define HEARS_MS 5000 /* a rank may take to end that has met the other and learns that it has gone */
+#define RECEIVES_MS 5000 /* a rank may take to end that has met the other and learns that it has gone */
 #define ALIKE_MS 1000 /* ranks may lie apart that both end, for one reason, before they meet */
 
 struct options {
@@ -273,9 +273,9 @@ static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 		return status || other;
 	}
 	say_how(first, status, together);
-	if (!ends_within(pid[second], together ? HEARS_MS : ALIKE_MS, &other)) {
+	if (!ends_within(pid[second], together ? RECEIVES_MS : ALIKE_MS, &other)) {
 		if (together)
-			fprintf(stderr, "ha gpu-check: rank %d still waits for it after %u s, and is ended\n", second, HEARS_MS / 1000);
+			fprintf(stderr, "ha gpu-check: rank %d still waits for it after %u s, and is ended\n", second, RECEIVES_MS / 1000);
 		kill(pid[second], SIGKILL);
 		waitpid(pid[second], &other, 0);
 	}

@@ -308,7 +308,7 @@ static uint64_t launches(const struct job *j)
 /* Until all have gone. Who makes no progress for as long as two kernels may take, and some, hangs: it is killed and counted. */
 static void await(struct job *j)
 {
-	uint64_t seen = 0, start_ns = ha_gpu_now(), since = start_ns, patience = 2 * j->plan.limit_ns + 30000 * MS;
+	uint64_t seen = 0, start_ns = ha_gpu_now(), since = start_ns, time_limit = 2 * j->plan.limit_ns + 30000 * MS;
 	unsigned left = j->rank.values.shape.ranks;
 	const struct timespec nap = { 0, 2000000 };
 	int status;
@@ -324,7 +324,7 @@ static void await(struct job *j)
 		if (launches(j) != seen) {
 			seen = launches(j);
 			since = ha_gpu_now();
-		} else if (left && ha_gpu_now() - since > patience) {
+		} else if (left && ha_gpu_now() - since > time_limit) {
 			for (unsigned i = 0; i < j->rank.values.shape.ranks; i++)
 				if (j->pid[i] > 0 && !kill(j->pid[i], SIGKILL))
 					j->hung++;

@@ -35,7 +35,7 @@ struct job {
 };
 
 struct tally {
-	uint64_t findings, packets, lost, errors, lives, ns, words, again, probes;
+	uint64_t findings, packets, lost, errors, incarnations, ns, words, again, probes;
 };
 
 static void usage_print(FILE *out)
@@ -133,7 +133,7 @@ static void add(struct tally *t, const struct ina_sim_result *r)
 	t->packets += r->packets;
 	t->lost += r->lost;
 	t->errors += r->errors;
-	t->lives += r->lives;
+	t->incarnations += r->incarnations;
 	t->ns += r->ns;
 	t->words += r->count.sent;
 	t->again += r->count.again_words;
@@ -169,9 +169,9 @@ int ha_cmd_ina_sim(int argc, char **argv)
 			counters_print(&r);
 	}
 	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64 " packets, %" PRIu64 " lost, %" PRIu64
-	       " sent by ranks, of which %" PRIu64 " words again and %" PRIu64 " questions; %" PRIu64 " lives, %" PRIu64
+	       " sent by ranks, of which %" PRIu64 " words again and %" PRIu64 " questions; %" PRIu64 " incarnations, %" PRIu64
 	       " excused errors, %.1f s of virtual time\n",
-	       job.seeds, job.start, t.findings, t.packets, t.lost, t.words + t.again + t.probes, t.again, t.probes, t.lives, t.errors,
+	       job.seeds, job.start, t.findings, t.packets, t.lost, t.words + t.again + t.probes, t.again, t.probes, t.incarnations, t.errors,
 	       (double)t.ns / 1e9);
 	return t.findings != 0;
 }

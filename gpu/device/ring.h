@@ -82,7 +82,7 @@ HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
  * The completion that says most: its last eight bytes, or INVALID. A queue of several is emptied, in the incarnation of *incarnation; an error stays in it.
  * Until an incarnation carries the log, what completes in it are the agent's probes, and nobody else's: probes says that we are the agent.
  */
-HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes, uint64_t *life)
+HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes, uint64_t *incarnation)
 {
 	uint64_t last = (uint64_t)HA_GPU_CQE_INVALID << 60, ci, w;
 
@@ -92,7 +92,7 @@ HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe,
 		return !probes && ha_gpu_load(&p->cq_ci) & HA_GPU_CQ_PROBES ? last : w;
 	}
 	ci = ha_gpu_load(&p->cq_ci);
-	for (*life = ci >> 47; ci >> 47 == *life && (probes || !(ci & HA_GPU_CQ_PROBES));) {
+	for (*incarnation = ci >> 47; ci >> 47 == *incarnation && (probes || !(ci & HA_GPU_CQ_PROBES));) {
 		*cqe = p->cqe + HA_GPU_CQE_BYTES * (ci & ((1u << p->cq_log) - 1));
 		w = ha_gpu_load((const uint64_t *)(*cqe + HA_GPU_CQE_QPN));
 		if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID || ha_gpu_cqe_owner(w) != (ci >> p->cq_log & 1))
@@ -109,21 +109,21 @@ HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe,
 }
 
 /* The incarnation of this queue carries the log, as whoever has read cons since sees it. */
-HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t life)
+HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t incarnation)
 {
-	return p == &c->path[ha_gpu_load(&c->active)] && ha_gpu_load(&p->cq_ci) >> 47 == life;
+	return p == &c->path[ha_gpu_load(&c->active)] && ha_gpu_load(&p->cq_ci) >> 47 == incarnation;
 }
 
 /* Moves cons and what it proves; returns cons. cons is read before the completion, so that the completion is never the older. */
 HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 {
-	uint64_t w, next, life = 0;
+	uint64_t w, next, incarnation = 0;
 	struct ha_gpu_path *p = &c->path[HA_GPU_PROTECTED ? ha_gpu_load(&c->active) : 0];
 	const uint8_t *cqe;
 	unsigned wide = ha_gpu_wide(p), step = 1u << wide;
 	uint16_t ahead;
 
-	w = ha_gpu_completion(p, &cqe, false, &life);
+	w = ha_gpu_completion(p, &cqe, false, &incarnation);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID)
 		return cons;
 	if (ha_gpu_cqe_opcode(w) != HA_GPU_CQE_REQ) {
@@ -143,7 +143,7 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 		}
 		if (!p->cq_log)
 			break; /* the next poll sees it again */
-		if (((cons ^ next) & HA_GPU_EPOCH) && !ha_gpu_carries(c, p, life))
+		if (((cons ^ next) & HA_GPU_EPOCH) && !ha_gpu_carries(c, p, incarnation))
 			break; /* of an incarnation that is over */
 	}
 	ha_gpu_prove(c, cons, ha_gpu_proved(c, cons));

@@ -63,7 +63,7 @@ static uint64_t index_of(uint64_t word)
 
 static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 {
-	struct ha_gpu_say s = { .word = word, .path = path, .life = a->path[path].life };
+	struct ha_gpu_say s = { .word = word, .path = path, .incarnation = a->path[path].incarnation };
 
 	if (word == HA_GPU_SAY_FENCED)
 		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
@@ -75,7 +75,7 @@ static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 }
 
 /* An incarnation ends. What has no connection at this end, or is ending already, does so by itself. */
-static void end_life(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause cause)
+static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause cause)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
@@ -99,15 +99,15 @@ static void heard_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
-	if (s->life < p->life)
+	if (s->incarnation < p->incarnation)
 		return;
-	p->peer_fenced = s->life + 1;
+	p->peer_fenced = s->incarnation + 1;
 	memcpy(p->landed, s->slot, sizeof(p->landed));
-	if (s->life == p->life) {
-		end_life(a, s->path, HA_GPU_CAUSE_PEER);
+	if (s->incarnation == p->incarnation) {
+		end_incarnation(a, s->path, HA_GPU_CAUSE_PEER);
 		return;
 	}
-	p->life = s->life; /* it began at the peer only, and is over */
+	p->incarnation = s->incarnation; /* it began at the peer only, and is over */
 	p->state = HA_GPU_PATH_FENCED;
 	say(a, HA_GPU_SAY_FENCED, s->path);
 }
@@ -116,7 +116,7 @@ static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
-	p->peer_joined = s->life + 1;
+	p->peer_joined = s->incarnation + 1;
 	memcpy(p->said, s->slot, sizeof(p->said));
 }
 
@@ -127,8 +127,8 @@ static void heard_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 
 	if (!a->ops.moved || a->ops.moved(p->hw, s->slot))
 		return;
-	if (s->life < p->life)
-		end_life(a, s->path, HA_GPU_CAUSE_PEER);
+	if (s->incarnation < p->incarnation)
+		end_incarnation(a, s->path, HA_GPU_CAUSE_PEER);
 }
 
 static bool listen_once(struct ha_gpu_agent *a)
@@ -145,7 +145,7 @@ static bool listen_once(struct ha_gpu_agent *a)
 	else if (s.word == HA_GPU_SAY_JOIN)
 		heard_join(a, &s);
 	else if (s.word == HA_GPU_SAY_PROVED)
-		a->path[s.path].peer_proved = s.life + 1;
+		a->path[s.path].peer_proved = s.incarnation + 1;
 	else if (s.word == HA_GPU_SAY_MOVED)
 		heard_moved(a, &s);
 	else if (s.word == HA_GPU_SAY_GAVE_UP)
@@ -177,20 +177,20 @@ static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 	const uint8_t *cqe;
-	uint64_t w, life;
+	uint64_t w, incarnation;
 
 	if (p->posted == p->answered)
 		return false;
-	w = ha_gpu_completion(queue(a, path), &cqe, true, &life);
+	w = ha_gpu_completion(queue(a, path), &cqe, true, &incarnation);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ && ha_gpu_cqe_counter(w) == (uint16_t)((p->posted - 1) << ha_gpu_wide(queue(a, path)))) {
 		p->answered = p->posted;
 		p->probe_due = ha_gpu_now() + (p->state == HA_GPU_PATH_UP ? a->config.check_ns : 0);
 		return true;
 	}
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ_ERR)
-		end_life(a, path, HA_GPU_CAUSE_ERROR);
+		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	else if (ha_gpu_now() > p->probe_late)
-		end_life(a, path, HA_GPU_CAUSE_SILENCE);
+		end_incarnation(a, path, HA_GPU_CAUSE_SILENCE);
 	return p->state == HA_GPU_PATH_FENCING;
 }
 
@@ -261,7 +261,7 @@ static bool fenced(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
-	if (p->peer_fenced != p->life + 1)
+	if (p->peer_fenced != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_OVER;
 	p->retry_at = ha_gpu_now() + (a->config.recovery_ns << (p->failures ? p->failures - 1 : 0));
@@ -269,17 +269,17 @@ static bool fenced(struct ha_gpu_agent *a, unsigned path)
 }
 
 /* Both words carry the incarnation: a thread that took its turn at the queue before the switch, and goes on after, finds that it is another's. */
-static void restart_completions(struct ha_gpu_path *q, uint64_t life)
+static void restart_completions(struct ha_gpu_path *q, uint64_t incarnation)
 {
-	ha_gpu_store(&q->cq_ci, life << 48 | HA_GPU_CQ_PROBES);
+	ha_gpu_store(&q->cq_ci, incarnation << 48 | HA_GPU_CQ_PROBES);
 	if (q->cq_log)
-		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (life & 0xffff) << 32);
+		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (incarnation & 0xffff) << 32);
 }
 
 /* Our address may have changed while the path was down: the peer gets it before anything of a new incarnation. */
 static int tell_address(struct ha_gpu_agent *a, unsigned path)
 {
-	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED, .path = path, .life = a->path[path].life };
+	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED, .path = path, .incarnation = a->path[path].incarnation };
 	int r = a->ops.address ? a->ops.address(a->path[path].hw, s.slot) : 0;
 
 	if (r > 0 && a->channel.send(a->channel.self, &s))
@@ -295,11 +295,11 @@ static bool over(struct ha_gpu_agent *a, unsigned path)
 	if (now < p->retry_at || a->cut)
 		return false;
 	p->retry_at = now + a->config.recovery_ns;
-	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 || a->ops.connect(p->hw, p->life + 1))
+	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 || a->ops.connect(p->hw, p->incarnation + 1))
 		return false;
-	p->life++;
+	p->incarnation++;
 	p->posted = p->answered = p->probe_due = 0;
-	restart_completions(queue(a, path), p->life);
+	restart_completions(queue(a, path), p->incarnation);
 	ha_gpu_store(&a->conn->health[path], HA_GPU_RECOVERING);
 	p->state = HA_GPU_PATH_JOINED;
 	say(a, HA_GPU_SAY_JOIN, path);
@@ -310,11 +310,11 @@ static bool joined(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
-	if (p->peer_joined != p->life + 1)
+	if (p->peer_joined != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_PROBING;
 	if (a->ops.hear && a->ops.hear(p->hw, p->said, queue(a, path)))
-		end_life(a, path, HA_GPU_CAUSE_ERROR);
+		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	return true;
 }
 
@@ -333,7 +333,7 @@ static bool proved(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
-	if (p->peer_proved != p->life + 1)
+	if (p->peer_proved != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_UP;
 	p->probe_due = ha_gpu_now() + a->config.check_ns;
@@ -438,15 +438,15 @@ static bool watch(struct ha_gpu_agent *a)
 	unsigned path = carrier(a);
 
 	if (error && (error & HA_GPU_EPOCH) == (ha_gpu_load(&c->cons) & HA_GPU_EPOCH))
-		end_life(a, path, HA_GPU_CAUSE_ERROR);
+		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	else if (error)
 		ha_gpu_cas(&c->error, &error, 0); /* of an incarnation that is over */
 	else if (a->ops.port(a->path[path].hw) != HA_GPU_PORT_UP)
-		end_life(a, path, HA_GPU_CAUSE_PORT);
+		end_incarnation(a, path, HA_GPU_CAUSE_PORT);
 	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) && silent(a))
-		end_life(a, path, HA_GPU_CAUSE_SILENCE);
+		end_incarnation(a, path, HA_GPU_CAUSE_SILENCE);
 	else if (a->config.failback && path && a->path[0].state == HA_GPU_PATH_UP)
-		end_life(a, path, HA_GPU_CAUSE_FAILBACK);
+		end_incarnation(a, path, HA_GPU_CAUSE_FAILBACK);
 	return !a->carrying;
 }
 

@@ -37,7 +37,7 @@ struct ha_gpu_path_ops {
 	int (*fence)(void *path);
 	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as befits this incarnation, which both ends count
 	 * alike. 0, or a negative errno: not now. */
-	int (*connect)(void *path, uint64_t life);
+	int (*connect)(void *path, uint64_t incarnation);
 	/* Asked at every step: from memory, no command to a device. */
 	enum ha_gpu_port (*port)(void *path);
 	/* Before connect(). 1: this end is reached at another address than the peer was told, which is now in `word`; 0; negative errno: not now.
@@ -53,7 +53,7 @@ enum ha_gpu_word { HA_GPU_SAY_FENCED, HA_GPU_SAY_JOIN, HA_GPU_SAY_PROVED, HA_GPU
 
 struct ha_gpu_say {
 	uint32_t word, path;
-	uint64_t life;
+	uint64_t incarnation;
 	uint64_t slot[HA_GPU_SIGNALS]; /* FENCED: what came over the path; JOIN, MOVED: the hardware's words */
 };
 
@@ -97,7 +97,7 @@ struct ha_gpu_agent_path {
 	void *hw;
 	enum ha_gpu_path_state state;
 	enum ha_gpu_cause cause; /* of the end of its last incarnation */
-	uint64_t life;
+	uint64_t incarnation;
 	uint64_t peer_fenced, peer_joined, peer_proved; /* greatest incarnation + 1 the peer said so of; 0: none */
 	uint64_t landed[HA_GPU_SIGNALS];		/* from the peer's FENCED */
 	uint64_t said[HA_GPU_SAID];			/* from its JOIN */

@@ -91,7 +91,7 @@ static void fill(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t in
 
 /* The signal of a request that was written and never published: its sum goes back, or the peer would serve the next request twice. Only one that is not
  * counted in `asked`: what lies in a slot may be of an older incarnation. */
-static void take_back_wish(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
+static void take_back_request(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
 {
 	struct ha_gpu_wqe e;
 
@@ -110,7 +110,7 @@ static unsigned repair(struct ha_gpu_agent *a)
 	uint64_t ready = ha_gpu_load(&c->ready), end = ha_gpu_load(&c->resv) & HA_GPU_INDEX;
 
 	for (uint64_t i = ready; i < end; i++)
-		take_back_wish(c, p, i);
+		take_back_request(c, p, i);
 	for (uint64_t i = ready; i < end; i++)
 		fill(c, p, i);
 	ha_gpu_store(&c->asked, c->sent[HA_GPU_SIGNAL_ASK]);

@@ -117,7 +117,7 @@ void ha_gpu_ep_free(struct ha_gpu_ep *e)
 	free(e);
 }
 
-int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t life)
+int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t incarnation)
 {
 	const struct ha_gpu_hw_ops *ops = e->device->host->ops;
 	static const enum ha_gpu_qp_state way[] = { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR, HA_GPU_QP_RTS };
@@ -125,11 +125,11 @@ int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t life)
 	int r = e->dc && !e->dct.own ? make_target(e) : 0;
 
 	e->fence = HA_GPU_EP_OPEN;
-	link.local.psn = ha_gpu_psn(e->link.local.psn, life);
-	link.peer.psn = ha_gpu_psn(e->link.peer.psn, life);
+	link.local.psn = ha_gpu_psn(e->link.local.psn, incarnation);
+	link.peer.psn = ha_gpu_psn(e->link.peer.psn, incarnation);
 	for (unsigned i = 0; i < sizeof(way) / sizeof(way[0]) && !r; i++)
 		r = ops->qp_modify(&e->qp, way[i], &link);
-	if (e->dc && !r && !life)
+	if (e->dc && !r && !incarnation)
 		r = ops->dct_av(&e->qp, &e->link, e->av);
 	return r;
 }
@@ -186,9 +186,9 @@ static int hear(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path
 	return r;
 }
 
-static int reconnect(void *path, uint64_t life)
+static int reconnect(void *path, uint64_t incarnation)
 {
-	return ha_gpu_ep_connect(path, life);
+	return ha_gpu_ep_connect(path, incarnation);
 }
 
 static enum ha_gpu_port port(void *path)

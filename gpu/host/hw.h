@@ -75,9 +75,9 @@ enum ha_gpu_qp_state { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR, HA_GPU_QP_R
 
 /* Where the packets of an incarnation begin, from where those of incarnation 0 did: as far as can be from those of the incarnations before it (the golden section
  * of 2^24), so that a packet that has lingered in the network is taken for none of this incarnation. */
-static inline uint32_t ha_gpu_psn(uint32_t first, uint64_t life)
+static inline uint32_t ha_gpu_psn(uint32_t first, uint64_t incarnation)
 {
-	return (uint32_t)(first + life * 0x9e3779) & 0xffffff;
+	return (uint32_t)(first + incarnation * 0x9e3779) & 0xffffff;
 }
 
 /* Of a connection; constant over its incarnations but for both psn. */

@@ -121,7 +121,7 @@ void ha_gpu_pool_free(struct ha_gpu_pool *pool); /* the device's newest */
 extern const struct ha_gpu_path_ops ha_gpu_ep_path_ops, ha_gpu_dc_path_ops; /* path: struct ha_gpu_ep */
 int ha_gpu_ep_make(struct ha_gpu_pool *pool, struct ha_gpu_ep **ep);
 void ha_gpu_ep_free(struct ha_gpu_ep *ep);
-int ha_gpu_ep_connect(struct ha_gpu_ep *ep, uint64_t life); /* RST to RTS */
+int ha_gpu_ep_connect(struct ha_gpu_ep *ep, uint64_t incarnation); /* RST to RTS */
 void ha_gpu_ep_fence(struct ha_gpu_ep *ep, uint64_t deadline); /* nothing lands through it any more */
 #define HA_GPU_DRAIN_NS UINT64_C(1000000000)		    /* what is to end may take so long to drain, all together */
 void ha_gpu_ep_describe(const struct ha_gpu_ep *ep, struct ha_gpu_path *path);

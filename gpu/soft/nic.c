@@ -207,7 +207,7 @@ void soft_qp_destroy(struct soft_qp *qp)
 	soft_lock(&qp->rx_lock);
 	qp->state = SOFT_RESET;
 	qp->accepts = false;
-	qp->life++;
+	qp->incarnation++;
 	qp->ci = qp->pi = 0;
 	ha_gpu_store(&qp->broken, 0);
 	ha_gpu_store(&qp->destroyed, 1);
@@ -234,7 +234,7 @@ static void to_reset(struct soft_qp *qp)
 	qp->unacked = false;
 	qp->accepts = false;
 	ha_gpu_store(&qp->broken, 0);
-	qp->life++;
+	qp->incarnation++;
 	qp->talk++;
 	clear_cq(&qp->send);
 	clear_cq(&qp->receive);

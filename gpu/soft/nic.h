@@ -74,7 +74,7 @@ struct soft_qp {
 	uint32_t peer_nic, peer_qpn;
 	uint64_t peer_address; /* its NIC's, when it was named: at another it is not found */
 	bool accepts;
-	uint64_t life; /* held requests of another are dropped */
+	uint64_t incarnation; /* held requests of another are dropped */
 	uint64_t expected;	  /* next request's number */
 	uint64_t answer;	  /* of the last atomic, for its repetition */
 	uint16_t rq_ci;
@@ -125,7 +125,7 @@ enum soft_power {
 /* A request that is under way and lands late. */
 struct soft_held {
 	bool used;
-	uint64_t due_ns, life, psn, address, bytes, talk;
+	uint64_t due_ns, incarnation, psn, address, bytes, talk;
 	uint32_t nic, qpn, key, from_nic, from_qpn;
 	uint8_t data[SOFT_HELD_BYTES] __attribute__((aligned(8)));
 };

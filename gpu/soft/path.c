@@ -24,7 +24,7 @@ static int raise(struct soft_path *p, uint32_t peer_nic, uint32_t peer_qpn)
 	return r ? r : soft_qp_modify(p->qp, SOFT_RTS, 0, 0);
 }
 
-static int reconnect(void *path, uint64_t life)
+static int reconnect(void *path, uint64_t incarnation)
 {
 	struct soft_path *p = path;
 	const struct soft_nic *peer = soft_nic_at(p->qp->nic->fabric, p->peer_address);
@@ -76,7 +76,7 @@ static int fence_dc(void *path)
 }
 
 /* A new incarnation has a new target with a new key: what was sent to the old one finds neither. */
-static int reconnect_dc(void *path, uint64_t life)
+static int reconnect_dc(void *path, uint64_t incarnation)
 {
 	struct soft_path *p = path;
 	int r;
@@ -86,7 +86,7 @@ static int reconnect_dc(void *path, uint64_t life)
 		return r;
 	if (p->dct)
 		soft_qp_destroy(p->dct);
-	p->dct = soft_dct_create(p->qp->nic, (life + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ p->qp->qpn);
+	p->dct = soft_dct_create(p->qp->nic, (incarnation + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ p->qp->qpn);
 	return p->dct ? 0 : -ENOMEM;
 }
 

@@ -248,12 +248,12 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 	struct soft_fabric *f = qp->nic->fabric;
 	struct soft_qp *peer = peer_of(qp);
 	struct soft_held *h = NULL;
-	uint64_t life;
+	uint64_t incarnation;
 
 	if (!peer || r->bytes > SOFT_HELD_BYTES || (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_FETCH_ADD))
 		return;
 	soft_lock(&peer->rx_lock);
-	life = peer->life;
+	incarnation = peer->incarnation;
 	soft_unlock(&peer->rx_lock);
 	soft_lock(&f->held_lock);
 	for (unsigned i = 0; i < SOFT_HELD_MAX && !h; i++)
@@ -262,7 +262,7 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 	if (h) {
 		h->nic = qp->peer_nic;
 		h->qpn = qp->peer_qpn;
-		h->life = life;
+		h->incarnation = incarnation;
 		h->psn = qp->psn;
 		h->talk = qp->talk;
 		h->from_nic = qp->nic->number;
@@ -291,7 +291,7 @@ static void land(struct soft_qp *qp, const struct soft_held *h)
 	r.local = (uint64_t)(uintptr_t)h->data;
 	memcpy(&r.add, h->data, 8);
 	soft_lock(&qp->rx_lock);
-	expected = qp->accepts && qp->life == h->life ? numbers(qp, &from, &last) : NULL;
+	expected = qp->accepts && qp->incarnation == h->incarnation ? numbers(qp, &from, &last) : NULL;
 	if (expected && *expected == h->psn && execute(qp, &r, &answer) == LANDED) {
 		++*expected;
 		*last = answer;

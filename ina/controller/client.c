@@ -24,8 +24,8 @@ struct ha_ina_client {
 	char *address;
 	char error[512];
 	/* A request for a group that had no answer yet, packed but for its number, and the number. */
-	uint8_t *wish, number[16];
-	size_t wish_len;
+	uint8_t *spec, number[16];
+	size_t spec_len;
 };
 
 struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *options, char *why, size_t size)
@@ -51,7 +51,7 @@ struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *opt
 void ha_ina_client_close(struct ha_ina_client *c)
 {
 	ha_call_close(c->channel);
-	free(c->wish);
+	free(c->spec);
 	free(c->address);
 	free(c);
 }
@@ -163,47 +163,47 @@ static bool answer_sound(const Inc__CreateGroupResponse *r)
 static bool number_take(struct ha_ina_client *c, Inc__CreateGroupRequest *q)
 {
 	size_t len = inc__create_group_request__get_packed_size(q);
-	uint8_t *wish = malloc(len + 1);
+	uint8_t *spec = malloc(len + 1);
 
-	if (!wish)
+	if (!spec)
 		return false;
-	inc__create_group_request__pack(q, wish);
-	if (!c->wish || c->wish_len != len || memcmp(c->wish, wish, len))
+	inc__create_group_request__pack(q, spec);
+	if (!c->spec || c->spec_len != len || memcmp(c->spec, spec, len))
 		ha_random_bytes(c->number, sizeof(c->number));
-	free(c->wish);
-	c->wish = wish;
-	c->wish_len = len;
+	free(c->spec);
+	c->spec = spec;
+	c->spec_len = len;
 	q->requestid = (ProtobufCBinaryData){ sizeof(c->number), c->number };
 	return true;
 }
 
 static void number_used(struct ha_ina_client *c)
 {
-	free(c->wish);
-	c->wish = NULL;
+	free(c->spec);
+	c->spec = NULL;
 }
 
-int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_wish *wish, struct ha_ina_lease *lease)
+int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec *spec, struct ha_ina_lease *lease)
 {
 	Inc__CreateGroupRequest q = INC__CREATE_GROUP_REQUEST__INIT;
-	Inc__MemberInfo *box = calloc(wish->members + 1, sizeof(*box)), **member = calloc(wish->members + 1, sizeof(*member));
+	Inc__MemberInfo *box = calloc(spec->members + 1, sizeof(*box)), **member = calloc(spec->members + 1, sizeof(*member));
 	ProtobufCMessage *m = NULL;
 	int err = -ENOMEM;
 
-	for (size_t i = 0; box && member && i < wish->members; i++) {
+	for (size_t i = 0; box && member && i < spec->members; i++) {
 		inc__member_info__init(&box[i]);
-		box[i].ip = wish->member[i];
+		box[i].ip = spec->member[i];
 		member[i] = &box[i];
 	}
-	q.n_member = wish->members;
+	q.n_member = spec->members;
 	q.member = member;
-	q.length = wish->length;
-	q.leastlength = wish->least;
-	q.leasems = wish->lease_ms;
-	q.workers = wish->workers;
-	q.extended = wish->extended;
-	if (wish->name)
-		q.name = (char *)(uintptr_t)wish->name;
+	q.length = spec->length;
+	q.leastlength = spec->least;
+	q.leasems = spec->lease_ms;
+	q.workers = spec->workers;
+	q.extended = spec->extended;
+	if (spec->name)
+		q.name = (char *)(uintptr_t)spec->name;
 	if (box && member && number_take(c, &q))
 		err = ask(c, "/inc.INC/CreateGroup", &q.base, &inc__create_group_response__descriptor, &m);
 	else

@@ -36,7 +36,7 @@ struct ha_ina_lease {
 	char message[192];
 };
 
-struct ha_ina_wish {
+struct ha_ina_group_spec {
 	const uint32_t *member; /* in the order of their ranks, host byte order */
 	size_t members;
 	uint32_t length, least; /* aggregators; 0 = as the controller thinks */
@@ -48,7 +48,7 @@ struct ha_ina_wish {
 
 /* After a failure the same request, asked again of the same client, is the same request: a group whose answer was lost is
  * the answer, if it still exists. Another request is another request. */
-int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_wish *wish, struct ha_ina_lease *lease);
+int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_group_spec *spec, struct ha_ina_lease *lease);
 
 struct ha_ina_beat {
 	bool live;	  /* else stop sending; `message` says why */

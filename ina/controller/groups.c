@@ -195,7 +195,7 @@ static bool address_valid(uint32_t a)
 	return a >> 24 != 0 && a >> 24 < 224;
 }
 
-static bool members_valid(const struct ha_group_wish *w, struct ha_refusal *why)
+static bool members_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 {
 	if (w->members < HA_GROUP_MEMBERS_MIN || w->members > HA_GROUP_MEMBERS_MAX)
 		return refuse(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu", HA_GROUP_MEMBERS_MIN,
@@ -213,7 +213,7 @@ static bool members_valid(const struct ha_group_wish *w, struct ha_refusal *why)
 	return true;
 }
 
-static bool wish_valid(const struct ha_group_wish *w, struct ha_refusal *why)
+static bool spec_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 {
 	if (!members_valid(w, why))
 		return false;
@@ -245,14 +245,14 @@ static uint32_t power_of_two(uint32_t n)
 	return 1u << (32 - __builtin_clz(n - 1));
 }
 
-static bool same_members(const struct ha_group *group, const struct ha_group_wish *w)
+static bool same_members(const struct ha_group *group, const struct ha_group_spec *w)
 {
 	return group->r.members == w->members &&
 	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0])) && group->r.workers == w->workers &&
 	       group->r.extended == w->extended;
 }
 
-static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_wish *w)
+static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_spec *w)
 {
 	if (!w->nonce_len)
 		return NULL;
@@ -282,7 +282,7 @@ static unsigned serves(const struct ha_switch *s, uint32_t addr)
 }
 
 /* The nearer it is to the member that is farthest, the better; 0 = it does not reach all. */
-static unsigned reach(const struct ha_switch *s, const struct ha_group_wish *w)
+static unsigned reach(const struct ha_switch *s, const struct ha_group_spec *w)
 {
 	unsigned worst = 33;
 
@@ -332,7 +332,7 @@ static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reac
 	return strcmp(s->info.name, best->info.name) < 0;
 }
 
-static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_wish *w, uint32_t len, uint64_t now)
+static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_spec *w, uint32_t len, uint64_t now)
 {
 	struct ha_switch *best = NULL;
 	unsigned best_reach = 0;
@@ -351,7 +351,7 @@ static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group
 	return best;
 }
 
-static bool unreached(const struct ha_groups *g, const struct ha_group_wish *w, struct ha_refusal *why)
+static bool unreached(const struct ha_groups *g, const struct ha_group_spec *w, struct ha_refusal *why)
 {
 	for (size_t i = 0; i < w->members; i++) {
 		bool any = false;
@@ -366,7 +366,7 @@ static bool unreached(const struct ha_groups *g, const struct ha_group_wish *w, 
 }
 
 /* No switch can give `len` slots: why not. */
-static bool no_room(const struct ha_groups *g, const struct ha_group_wish *w, uint32_t len, uint64_t now,
+static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, uint32_t len, uint64_t now,
 		    struct ha_refusal *why)
 {
 	const struct ha_switch *away = NULL, *full = NULL, *ids = NULL, *resting = NULL;
@@ -432,7 +432,7 @@ static bool quota_allows(const struct ha_quota *quota, const struct use *use, co
 /* ---- create ---- */
 
 /* The longest of the lengths that will do, and where. 0 and why. */
-static uint32_t fit(const struct ha_groups *g, const struct ha_group_wish *w, uint64_t now, struct ha_switch **at,
+static uint32_t fit(const struct ha_groups *g, const struct ha_group_spec *w, uint64_t now, struct ha_switch **at,
 		    struct ha_refusal *why)
 {
 	uint32_t usual = g->limits.length > w->least ? g->limits.length : w->least;
@@ -464,7 +464,7 @@ static uint32_t lease_of(const struct ha_groups *g, uint32_t wanted)
 	return wanted > g->limits.lease_max_ms ? g->limits.lease_max_ms : wanted;
 }
 
-static void record_fill(struct ha_groups *g, struct ha_group_record *r, const struct ha_group_wish *w,
+static void record_fill(struct ha_groups *g, struct ha_group_record *r, const struct ha_group_spec *w,
 			struct ha_switch *s, uint32_t len)
 {
 	memset(r, 0, sizeof(*r));
@@ -491,7 +491,7 @@ static void record_fill(struct ha_groups *g, struct ha_group_record *r, const st
 	strcpy(r->name, w->name);
 }
 
-struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wish *w, uint64_t now, bool *again,
+struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spec *w, uint64_t now, bool *again,
 				  struct ha_refusal *why)
 {
 	struct ha_group_record r;
@@ -501,7 +501,7 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wis
 
 	*again = false;
 	memset(why, 0, sizeof(*why));
-	if (!wish_valid(w, why))
+	if (!spec_valid(w, why))
 		return NULL;
 	group = asked_before(g, w);
 	if (group) {

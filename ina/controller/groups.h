@@ -119,7 +119,7 @@ struct ha_refusal {
 	char text[160];
 };
 
-struct ha_group_wish {
+struct ha_group_spec {
 	const char *tenant, *name;
 	const uint32_t *member;
 	size_t members;
@@ -147,13 +147,13 @@ struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *n
 /* It is no longer in the settings, or another one has its address: its groups are CLOSED, it gets no new ones. */
 void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now);
 /* It reports that it runs. true: it has lost its memory since, and every live group on it has a new epoch. */
-bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now);
+bool ha_groups_switch_reported(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now);
 /* It holds no group, LIVE or CLOSED. */
 bool ha_groups_switch_empty(const struct ha_switch *s);
 bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, uint64_t now);
 
 /* NULL and why. *again: the same request has had its answer before, this is it. */
-struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_wish *wish, uint64_t now, bool *again,
+struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spec *spec, uint64_t now, bool *again,
 				  struct ha_refusal *why);
 /* rank: who says so, or -1. The lease begins anew. */
 void ha_groups_renew(struct ha_group *group, int rank, uint64_t now);

@@ -18,7 +18,7 @@
 
 struct options {
 	struct ha_ina_client_options client;
-	struct ha_ina_wish wish;
+	struct ha_ina_group_spec spec;
 	const char *switch_name;
 	uint64_t key;
 	int rank;
@@ -80,20 +80,20 @@ static int groups(struct ha_ina_client *client, const struct options *o)
 static int create(struct ha_ina_client *client, const struct options *o)
 {
 	uint32_t member[HA_GROUP_MEMBERS_MAX + 1];
-	struct ha_ina_wish wish = o->wish;
+	struct ha_ina_group_spec spec = o->spec;
 	struct ha_ina_lease lease;
 	char text[HA_ADDRESS_TEXT], *save = NULL;
 
 	if (o->words != 2)
 		return usage(stderr);
-	wish.member = member;
+	spec.member = member;
 	for (char *one = strtok_r(o->word[1], ",", &save); one; one = strtok_r(NULL, ",", &save)) {
-		if (wish.members > HA_GROUP_MEMBERS_MAX)
+		if (spec.members > HA_GROUP_MEMBERS_MAX)
 			return complain("create", "a group has 32 members at most");
-		if (!ha_address_parse(one, &member[wish.members++]))
+		if (!ha_address_parse(one, &member[spec.members++]))
 			return complain(one, "no IPv4 address");
 	}
-	if (ha_ina_client_create(client, &wish, &lease))
+	if (ha_ina_client_create(client, &spec, &lease))
 		return failed(client);
 	if (!lease.id) {
 		fprintf(stderr, "ha ina: no group, do without the switch: %s\n", lease.message);
@@ -193,14 +193,14 @@ static bool option(struct options *o, int c, const char *arg)
 	case CA: o->client.tls.ca = arg; break;
 	case CERT: o->client.tls.cert = arg; break;
 	case KEY: o->client.tls.key = arg; break;
-	case LENGTH: return number("--length", arg, 0, UINT32_MAX, &o->wish.length);
-	case LEAST: return number("--least", arg, 0, UINT32_MAX, &o->wish.least);
+	case LENGTH: return number("--length", arg, 0, UINT32_MAX, &o->spec.length);
+	case LEAST: return number("--least", arg, 0, UINT32_MAX, &o->spec.least);
 	case LEASE:
 		if (!number("--lease", arg, 0, 4000000, &v))
 			return false;
-		o->wish.lease_ms = v * 1000;
+		o->spec.lease_ms = v * 1000;
 		break;
-	case NAME: o->wish.name = arg; break;
+	case NAME: o->spec.name = arg; break;
 	case SWITCH: ok = *arg && strlen(arg) < HA_SWITCH_NAME; o->switch_name = arg; break;
 	case SECRET: ok = key_parse(arg, &o->key); break;
 	case RANK:
@@ -208,8 +208,8 @@ static bool option(struct options *o, int c, const char *arg)
 			return false;
 		o->rank = (int)v;
 		break;
-	case WORKERS: return number("--workers", arg, 0, HA_GROUP_WORKERS_MAX, &o->wish.workers);
-	case FRAMES: o->wish.extended = !strcmp(arg, "extended"); ok = o->wish.extended || !strcmp(arg, "old"); break;
+	case WORKERS: return number("--workers", arg, 0, HA_GROUP_WORKERS_MAX, &o->spec.workers);
+	case FRAMES: o->spec.extended = !strcmp(arg, "extended"); ok = o->spec.extended || !strcmp(arg, "old"); break;
 	case JSON: o->json = true; break;
 	default: return false;
 	}

@@ -75,7 +75,7 @@ static bool text_sound(const char *s)
 
 /* ---- CreateGroup ---- */
 
-static enum ha_call_status create(struct call *c, struct ha_group_wish *w, const char *name, bool text)
+static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const char *name, bool text)
 {
 	struct ha_refusal why;
 	struct ha_group *group;
@@ -102,7 +102,7 @@ static void create_text(struct call *c)
 {
 	Inc__CreateGroupTextRequest *q = inc__create_group_text_request__unpack(NULL, c->len, c->bytes);
 	uint32_t member[HA_GROUP_MEMBERS_MAX];
-	struct ha_group_wish w = { .member = member };
+	struct ha_group_spec w = { .member = member };
 	bool sound = true;
 
 	if (!q) {
@@ -134,7 +134,7 @@ static void create_group(struct call *c)
 {
 	Inc__CreateGroupRequest *q = inc__create_group_request__unpack(NULL, c->len, c->bytes);
 	uint32_t member[HA_GROUP_MEMBERS_MAX];
-	struct ha_group_wish w = { .member = member };
+	struct ha_group_spec w = { .member = member };
 
 	if (!q) {
 		create_text(c);

@@ -136,11 +136,11 @@ static void count_refusal(struct ha_service *s, enum ha_refusal_kind kind)
 		++*counter[kind];
 }
 
-struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_wish *wish, uint64_t now,
+struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec, uint64_t now,
 				   struct ha_refusal *why)
 {
 	bool again;
-	struct ha_group *group = ha_groups_create(&s->groups, wish, now, &again, why);
+	struct ha_group *group = ha_groups_create(&s->groups, spec, now, &again, why);
 
 	if (!group) {
 		count_refusal(s, why->kind);
@@ -221,7 +221,7 @@ struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch
 			drop_evicted(s, before[i]);
 		fresh = true;
 	}
-	if (ha_groups_switch_heard(&s->groups, sw, incarnation, now)) {
+	if (ha_groups_switch_reported(&s->groups, sw, incarnation, now)) {
 		s->count.switch_restarts++;
 		HA_WARN(sw->info.name, "the switch has lost its memory; its groups have new epochs");
 	}

@@ -67,7 +67,7 @@ bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t siz
 
 /* As ha_groups_join(). */
 bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now);
-struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_wish *wish, uint64_t now,
+struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec, uint64_t now,
 				   struct ha_refusal *why);
 void ha_service_end(struct ha_service *s, struct ha_group *group, const char *why, uint64_t now);
 /* NULL, and why: there are too many. */

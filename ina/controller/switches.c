@@ -120,7 +120,7 @@ void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t no
 	all_end(g, s, "the switch is no longer in the settings, or another one has its address", now);
 }
 
-bool ha_groups_switch_heard(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now)
+bool ha_groups_switch_reported(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now)
 {
 	bool lost = s->incarnation && s->incarnation != incarnation;
 

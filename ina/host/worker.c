@@ -333,7 +333,7 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 }
 
 /*
- * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood still, or its machine. Both patiences begin
+ * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood still, or its machine. Both time_limits begin
  * where they were, and the time-out comes first.
  */
 static void forgive_absence(struct ina_worker *w, uint64_t now)
@@ -575,7 +575,7 @@ static void take_abort(struct ina_worker *w)
 	if (w->error)
 		return; /* the switch knows what it was told */
 	snprintf(w->why, sizeof(w->why), "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was not renewed, or it "
-		 "has begun a new life; ask the controller", w->config.group, w->config.rank);
+		 "has begun a new incarnation; ask the controller", w->config.group, w->config.rank);
 	fail(w, -ECANCELED);
 }
 

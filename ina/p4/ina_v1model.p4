@@ -5,7 +5,7 @@
  * Not the fastest way to write it but the one that follows the C line by line: check the sender, the incarnation, the slot; then take, add,
  * answer. vectors/ has what goes in and what must come out, written from the C.
  *
- * A slot of an earlier incarnation looks as if it were open: the register `life` says whose it is, so that nobody has to clear 64 registers when
+ * A slot of an earlier incarnation looks as if it were open: the register `incarnation` says whose it is, so that nobody has to clear 64 registers when
  * a group begins.
  */
 #include <core.p4>
@@ -104,7 +104,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     register<bit<32>>(SLOTS) psn_of;
     register<bit<32>>(SLOTS) seen_by;
     register<bit<STATE_BITS>>(SLOTS) state_of;
-    register<bit<33>>(SLOTS) life;  /* 1 and the epoch of the group that used the slot last */
+    register<bit<33>>(SLOTS) incarnation;  /* 1 and the epoch of the group that used the slot last */
     register<bit<33>>(GROUPS) over; /* 1 and the epoch of the group's incarnation that an abort ended */
 #define WORD_REGISTER(n) register<bit<32>>(SLOTS) word##n;
     FOR_WORDS(WORD_REGISTER)
@@ -243,7 +243,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         bit<2> ecn = hdr.ipv4.ecn;
         meta.answer_ecn = (ecn == CE) ? CE : ECT1;
 
-        /* check_life() */
+        /* check_incarnation() */
         @atomic {
             bit<33> ended;
             over.read(ended, (bit<32>)hdr.ina.group);
@@ -283,7 +283,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             psn_of.read(psn, at);
             seen_by.read(seen, at);
             state_of.read(packed, at);
-            life.read(whose, at);
+            incarnation.read(whose, at);
             if (whose != (1w1 ++ meta.epoch)) {
                 /* Open since this incarnation began: the first psn from first_psn on that belongs here. */
                 psn = meta.first_psn + ((hdr.ina.psn - meta.first_psn) & meta.mask);
@@ -378,7 +378,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 psn_of.write(at, hdr.ina.psn);
                 seen_by.write(at, seen);
                 state_of.write(at, s.done ++ s.filled ++ s.marked ++ s.coll ++ s.root ++ s.flags ++ s.exponent);
-                life.write(at, (1w1 ++ meta.epoch));
+                incarnation.write(at, (1w1 ++ meta.epoch));
                 if (s.done == 0) {
                     exit;
                 }

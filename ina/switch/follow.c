@@ -20,7 +20,7 @@
 #define LINGER_S 30
 
 /* What the follower has told the switch about a number. */
-struct life {
+struct followed {
 	struct ina_group_config config;
 	enum { NONE, WAITING, REFUSED, LIVE, ENDED } state;
 	bool listed;
@@ -34,14 +34,14 @@ struct ina_follow {
 	uint64_t incarnation, version;
 	uint32_t wait_ms; /* that the controller's silence limit allows */
 	bool away;	  /* said so */
-	struct life life[INA_GROUPS];
+	struct followed group[INA_GROUPS];
 	atomic_bool stop, heard; /* relaxed: flags only */
 	pthread_t thread;
 };
 
 /* ---- one group ---- */
 
-static void try_install(struct ina_follow *f, struct life *l)
+static void try_install(struct ina_follow *f, struct followed *l)
 {
 	const char *why = NULL;
 	int err = f->ops.install(f->ops.arg, &l->config, &why);
@@ -51,14 +51,14 @@ static void try_install(struct ina_follow *f, struct life *l)
 		HA_WARN(f->options.name, "group %u of the controller cannot be: %s", l->config.id, why ? why : strerror(-err));
 }
 
-static void drop(struct ina_follow *f, struct life *l)
+static void drop(struct ina_follow *f, struct followed *l)
 {
 	if (l->state == LIVE || l->state == ENDED)
 		f->ops.remove(f->ops.arg, l->config.id, l->config.epoch);
 	l->state = NONE;
 }
 
-static void end(struct ina_follow *f, struct life *l, uint64_t now)
+static void end(struct ina_follow *f, struct followed *l, uint64_t now)
 {
 	if (l->state == LIVE) {
 		f->ops.end(f->ops.arg, l->config.id, l->config.epoch);
@@ -78,8 +78,8 @@ static bool overlaps(const struct ina_group_config *a, const struct ina_group_co
 static void make_room(struct ina_follow *f, const struct ina_group_config *c)
 {
 	for (unsigned id = 1; id < INA_GROUPS; id++)
-		if (id != c->id && f->life[id].state == ENDED && overlaps(&f->life[id].config, c))
-			drop(f, &f->life[id]);
+		if (id != c->id && f->group[id].state == ENDED && overlaps(&f->group[id].config, c))
+			drop(f, &f->group[id]);
 }
 
 /* false: this can be no group. */
@@ -107,13 +107,13 @@ static bool config_from(const struct ina_follow *f, const Inc__GroupInfo *info, 
 static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 {
 	struct ina_group_config c;
-	struct life *l;
+	struct followed *l;
 
 	if (!config_from(f, info, &c)) {
 		HA_WARN(f->options.name, "the controller says something about group %u that cannot be", info->groupid);
 		return;
 	}
-	l = &f->life[c.id];
+	l = &f->group[c.id];
 	l->listed = true;
 	if (l->state != NONE && l->state != ENDED && !memcmp(&l->config, &c, sizeof(c))) {
 		if (l->state == REFUSED)
@@ -130,12 +130,12 @@ static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 static void take_table(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r, uint64_t now)
 {
 	for (unsigned id = 1; id < INA_GROUPS; id++)
-		f->life[id].listed = false;
+		f->group[id].listed = false;
 	for (size_t i = 0; i < r->n_group; i++)
 		take_group(f, r->group[i]);
 	for (unsigned id = 1; id < INA_GROUPS; id++)
-		if (!f->life[id].listed)
-			end(f, &f->life[id], now);
+		if (!f->group[id].listed)
+			end(f, &f->group[id], now);
 }
 
 /* true: some group is still to come. */
@@ -144,7 +144,7 @@ static bool work_off(struct ina_follow *f, uint64_t now)
 	bool waiting = false;
 
 	for (unsigned id = 1; id < INA_GROUPS; id++) {
-		struct life *l = &f->life[id];
+		struct followed *l = &f->group[id];
 
 		if (l->state == ENDED && now >= l->remove_at)
 			drop(f, l);
@@ -264,7 +264,7 @@ void ina_follow_stop(struct ina_follow *f)
 	free(f);
 }
 
-bool ina_follow_heard(const struct ina_follow *f)
+bool ina_follow_answered(const struct ina_follow *f)
 {
 	return atomic_load_explicit(&f->heard, memory_order_relaxed);
 }

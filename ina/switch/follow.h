@@ -46,6 +46,6 @@ struct ina_follow *ina_follow_start(const struct ina_follow_options *options, co
 /* Takes up to half a second. */
 void ina_follow_stop(struct ina_follow *f);
 /* Has the controller answered since the start? */
-bool ina_follow_heard(const struct ina_follow *f);
+bool ina_follow_answered(const struct ina_follow *f);
 
 #endif

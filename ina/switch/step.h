@@ -138,12 +138,12 @@ INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *
 		return INA_REASON_NO_RANK;
 	INA_OPAQUE(rank); /* the verifier must see its bound here */
 	if (f->src != c->member[rank % INA_RANKS_MAX].addr)
-		return INA_REASON_STRANGER;
+		return INA_REASON_WRONG_ADDRESS;
 	return INA_REASON_TAKEN;
 }
 
 /* The incarnation that it belongs to. */
-INA_STEP enum ina_reason ina_step_life(struct ina_group *g, uint64_t now, const struct ina_frame *f)
+INA_STEP enum ina_reason ina_step_incarnation(struct ina_group *g, uint64_t now, const struct ina_frame *f)
 {
 	int32_t ahead = (int32_t)(f->epoch - g->config.epoch);
 
@@ -192,7 +192,7 @@ INA_STEP enum ina_reason ina_step_find(struct ina_switch *sw, uint64_t now, cons
 	uint32_t at;
 
 	if (reason == INA_REASON_TAKEN)
-		reason = ina_step_life(g, now, f);
+		reason = ina_step_incarnation(g, now, f);
 	if (reason != INA_REASON_TAKEN)
 		return reason;
 	at = ina_step_slot(&g->config, f, each);

@@ -70,7 +70,7 @@ int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config 
 	if (err)
 		return err;
 	if (g->lived && (int32_t)(c->epoch - g->config.epoch) <= 0) {
-		*why = "the epoch must be above that of the group's last life";
+		*why = "the epoch must be above that of the group's last incarnation";
 		return -ESTALE;
 	}
 	for (unsigned i = 1; i < INA_GROUPS; i++)

@@ -59,14 +59,14 @@ enum ina_action { INA_DROP, INA_ANSWER_ONE, INA_ANSWER_ALL };
 	X(NEED, "need", "a probe for what has not come")                                            \
 	X(ABORT, "abort", "a rank ends the group")                                                  \
 	X(OVER, "over", "the group was aborted, or its lease has ended")                            \
-	X(OLD_EPOCH, "old-epoch", "from a past life of the group")                                  \
-	X(NEW_EPOCH, "new-epoch", "from a life of the group that the switch has not been told of")  \
+	X(OLD_EPOCH, "old-epoch", "from a past incarnation of the group")                                  \
+	X(NEW_EPOCH, "new-epoch", "from an incarnation of the group that the switch does not know yet")  \
 	X(NOT_HERE, "not-here", "to another address")                                               \
 	X(NO_GROUP, "no-group", "no such group")                                                    \
 	X(KIND, "kind", "the group speaks the other kind of frame")                                 \
 	X(ANSWER, "answer", "an answer, which only a switch sends")                                 \
 	X(NO_RANK, "no-rank", "rank, root or worker that the group has not")                        \
-	X(STRANGER, "stranger", "not from the rank's address")                                      \
+	X(WRONG_ADDRESS, "wrong-address", "not from the rank's address")                                      \
 	X(WRONG_SLOT, "wrong-slot", "the slot is not the one of this group, worker and psn")        \
 	X(STALE, "stale", "older than what its slot is at: a delayed duplicate")                    \
 	X(EARLY, "early", "further ahead than a window may be")                                     \

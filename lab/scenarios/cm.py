@@ -9,7 +9,7 @@ import re
 import time
 
 import soft
-from channel import PATIENCE
+from channel import TIME_LIMIT
 
 SET = "long"
 # What the server and the client are called with, behind it the address of the server.
@@ -44,7 +44,7 @@ def both(lab, ends, server, client):
     for pause in (2, 4, 8):  # whether softroce's end listens shows from outside only: nobody listens yet is a refusal
         time.sleep(pause)
         c = start(lab, client, ends[1] + " " + address)
-        if c.ended.wait(60 * PATIENCE) and c.status and not s.ended.is_set() and REFUSED.search(c.output):
+        if c.ended.wait(60 * TIME_LIMIT) and c.status and not s.ended.is_set() and REFUSED.search(c.output):
             continue
         break
     try:

@@ -390,9 +390,9 @@ static void describe(const struct run *r)
 			const struct soft_qp *q = r->pair.end[e].path[p].qp;
 			const struct soft_nic *n = q->nic;
 
-			printf("  path %u: state %d cause %d life %llu fenced %llu joined %llu proved %llu posted %llu answered %llu failures %u late %llu"
+			printf("  path %u: state %d cause %d incarnation %llu fenced %llu joined %llu proved %llu posted %llu answered %llu failures %u late %llu"
 			       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d expected %llu psn %llu\n", p, a->path[p].state, a->path[p].cause,
-			       (unsigned long long)a->path[p].life, (unsigned long long)a->path[p].peer_fenced, (unsigned long long)a->path[p].peer_joined,
+			       (unsigned long long)a->path[p].incarnation, (unsigned long long)a->path[p].peer_fenced, (unsigned long long)a->path[p].peer_joined,
 			       (unsigned long long)a->path[p].peer_proved, (unsigned long long)a->path[p].posted,
 			       (unsigned long long)a->path[p].answered, a->path[p].failures, (unsigned long long)a->path[p].probe_late, (int)n->power, (int)n->link, q->state, q->ci, q->pi, q->accepts,
 			       (unsigned long long)q->expected, (unsigned long long)q->psn);

@@ -49,7 +49,7 @@ void ina_sim_packets_free(struct ina_sim_world *w)
 	}
 }
 
-uint64_t ina_sim_packet_life(const struct ina_sim_scenario *sc)
+uint64_t ina_sim_packet_incarnation(const struct ina_sim_scenario *sc)
 {
 	uint64_t up = sc->up.reorder_ns + sc->up.jitter_ns, down = sc->down.reorder_ns + sc->down.jitter_ns;
 
@@ -158,7 +158,7 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 /* ---- the unauthenticated peer ---- */
 
 /* All but the sender is as it must be, or nearly; he knows the group, its psns, everything. */
-void ina_sim_stranger(void *arg)
+void ina_sim_unauthenticated(void *arg)
 {
 	struct ina_sim_world *w = arg;
 	struct sr_rng *rng = &w->rng;
@@ -196,5 +196,5 @@ void ina_sim_stranger(void *arg)
 			f.words = NULL;
 	}
 	deliver(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes), ina_sim_now(w));
-	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns), ina_sim_stranger, w);
+	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns), ina_sim_unauthenticated, w);
 }

@@ -11,7 +11,7 @@
 #define INA_MUTATION_LIST(X)                                                                                        \
 	X(SINGLE_POOL, "single-pool", "a slot is used again half a range later, while its sum may still be asked for") \
 	X(NO_AGE, "no-age", "a packet of another psn takes the slot over, whatever its age")                        \
-	X(NO_EPOCH, "no-epoch", "packets of a past life of the group count")                                        \
+	X(NO_EPOCH, "no-epoch", "packets of a past incarnation of the group count")                                        \
 	X(NO_BITMAP, "no-bitmap", "a contribution that comes twice is added twice")                                 \
 	X(NO_SOURCE, "no-source", "nobody looks at who sends")                                                      \
 	X(NO_TIMER, "no-timer", "the host never sends again for want of an answer")                                 \

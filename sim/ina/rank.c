@@ -196,7 +196,7 @@ static void check_error(struct ina_sim_rank *r, int err)
 
 	ina_sim_say(w, "rank %u: %s", r->index, r->worker.why);
 	w->result.errors++;
-	if (w->trouble_at < w->life_at)
+	if (w->trouble_at < w->incarnation_at)
 		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails with %d, and nothing excuses it: %s", r->index, err, r->worker.why);
 	else if (ina_sim_now(w) > limit)
 		ina_sim_found(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index, r->worker.why);

@@ -129,7 +129,7 @@ void ina_sim_scenario_print(const struct ina_sim_scenario *sc, FILE *out)
 	if (sc->lapse_at)
 		fprintf(out, "  at %.0f us the lease ends\n", (double)sc->lapse_at / 1e3);
 	if (sc->leave_at)
-		fprintf(out, "  at %.0f us rank 1 gives up, and is not heard for %.0f us\n", (double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
+		fprintf(out, "  at %.0f us rank 1 gives up, and is silent for %.0f us\n", (double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
 	if (sc->hostile_ns)
-		fprintf(out, "  a stranger speaks every %.1f us\n", (double)sc->hostile_ns / 1e3);
+		fprintf(out, "  an unauthenticated peer sends every %.1f us\n", (double)sc->hostile_ns / 1e3);
 }

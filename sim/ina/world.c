@@ -30,7 +30,7 @@ static void install(struct ina_sim_world *w)
 }
 
 /* All go on where the last of them is. */
-static void begin_life(struct ina_sim_world *w)
+static void begin_incarnation(struct ina_sim_world *w)
 {
 	unsigned resume = w->sc.nops;
 
@@ -38,9 +38,9 @@ static void begin_life(struct ina_sim_world *w)
 		resume = w->rank[i].finished < resume ? w->rank[i].finished : resume;
 	install(w);
 	memset(w->bytes, 0, sizeof(w->bytes));
-	w->life_at = w->moved_at = ina_sim_now(w);
-	w->result.lives++;
-	ina_sim_say(w, "life %u begins with operation %u", w->epoch, resume);
+	w->incarnation_at = w->moved_at = ina_sim_now(w);
+	w->result.incarnations++;
+	ina_sim_say(w, "incarnation %u begins with operation %u", w->epoch, resume);
 	for (unsigned i = 0; i < w->sc.ranks; i++)
 		ina_sim_rank_open(&w->rank[i], resume);
 }
@@ -72,13 +72,13 @@ static bool look_after(struct ina_sim_world *w)
 		return true;
 	if (w->rank[1].dead)
 		return true; /* the group is no more; who goes on knows it */
-	if (w->away || (!w->sc.extended && now < last + ina_sim_packet_life(&w->sc)))
+	if (w->away || (!w->sc.extended && now < last + ina_sim_packet_incarnation(&w->sc)))
 		return false;
-	if (w->result.lives >= INA_SIM_LIVES_MAX) {
-		ina_sim_found(w, INA_SIM_HANG, "%u lives, and no end", INA_SIM_LIVES_MAX);
+	if (w->result.incarnations >= INA_SIM_INCARNATIONS_MAX) {
+		ina_sim_found(w, INA_SIM_HANG, "%u incarnations, and no end", INA_SIM_INCARNATIONS_MAX);
 		return true;
 	}
-	begin_life(w);
+	begin_incarnation(w);
 	return false;
 }
 
@@ -141,12 +141,12 @@ static void leave(void *arg)
 static void watch(void *arg)
 {
 	struct ina_sim_world *w = arg;
-	uint64_t patience = 2 * INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + w->sc.away_ns + ina_sim_packet_life(&w->sc);
+	uint64_t time_limit = 2 * INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + w->sc.away_ns + ina_sim_packet_incarnation(&w->sc);
 
 	if (ina_sim_over(w))
 		return;
-	if (ina_sim_now(w) - w->moved_at > patience)
-		ina_sim_found(w, INA_SIM_HANG, "nothing has moved for %.0f ms", (double)patience / 1e6);
+	if (ina_sim_now(w) - w->moved_at > time_limit)
+		ina_sim_found(w, INA_SIM_HANG, "nothing has moved for %.0f ms", (double)time_limit / 1e6);
 	sr_memwire_at(w->wire, ina_sim_now(w) + WATCH_NS, watch, w);
 }
 
@@ -171,12 +171,12 @@ static void world_open(struct ina_sim_world *w)
 		w->rank[i].index = i;
 		w->rank[i].turn_at = UINT64_MAX;
 	}
-	begin_life(w);
+	begin_incarnation(w);
 	at(w, w->sc.restart_at, restart);
 	at(w, w->sc.dead_at, die);
 	at(w, w->sc.lapse_at, lapse);
 	at(w, w->sc.leave_at, leave);
-	at(w, w->sc.hostile_ns, ina_sim_stranger);
+	at(w, w->sc.hostile_ns, ina_sim_unauthenticated);
 	at(w, WATCH_NS, watch);
 }
 

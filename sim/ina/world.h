@@ -19,7 +19,7 @@
 #define INA_SIM_OUTAGE_NS UINT64_C(40000000)
 #define INA_SIM_TOLD_NS UINT64_C(100000000) /* when a rank has given up, the others know, long before their own limit */
 #define INA_SIM_SLOTS 1024u
-#define INA_SIM_LIVES_MAX 8
+#define INA_SIM_INCARNATIONS_MAX 8
 #define INA_SIM_START_NS UINT64_C(1000000000) /* the wire's clock at its creation */
 
 enum ina_sim_finding {
@@ -37,7 +37,7 @@ enum ina_sim_finding {
 struct ina_sim_result {
 	enum ina_sim_finding finding;
 	char text[400];
-	uint64_t at, ns, hash, steps, packets, lost, errors, lives;
+	uint64_t at, ns, hash, steps, packets, lost, errors, incarnations;
 	struct ina_counters count; /* of all ranks, all incarnations */
 	uint64_t reason[INA_REASONS]; /* what the switch made of packets */
 };
@@ -63,7 +63,7 @@ struct ina_sim_rank {
 	struct ina_sim_world *world;
 	unsigned index;
 	bool dead, open, failed;
-	unsigned life;
+	unsigned incarnation;
 	uint64_t failed_at, begins; /* begins: its thread */
 	uint64_t up_free, up_last, down_free, down_last; /* cables: when they are free, and their latest arrival */
 	uint64_t turn_at; /* the next look at the worker; UINT64_MAX: none is asked for */
@@ -81,7 +81,7 @@ struct ina_sim_world {
 	struct ina_switch sw;
 	struct ina_slot slot[INA_SIM_SLOTS];
 	bool away;
-	uint64_t life_at, moved_at, trouble_at; /* trouble: the latest that excuses errors; 0: none */
+	uint64_t incarnation_at, moved_at, trouble_at; /* trouble: the latest that excuses errors; 0: none */
 	uint64_t excused_ns; /* after it; when all that can fail by it must have */
 	uint64_t cut_until;  /* rank 1's cable upwards */
 	uint32_t epoch;
@@ -114,10 +114,10 @@ static inline bool ina_sim_over(const struct ina_sim_world *w)
 
 /* fabric.c: the switch, the cables, the unauthenticated peer */
 void ina_sim_send_up(struct ina_sim_rank *r, const struct ina_frame *f);
-void ina_sim_stranger(void *world);
+void ina_sim_unauthenticated(void *world);
 void ina_sim_packets_free(struct ina_sim_world *w);
 /* The longest that a packet can be on its way, ns. */
-uint64_t ina_sim_packet_life(const struct ina_sim_scenario *sc);
+uint64_t ina_sim_packet_incarnation(const struct ina_sim_scenario *sc);
 
 /* rank.c: what a rank does, and what it must get */
 void ina_sim_rank_open(struct ina_sim_rank *r, unsigned resume);

@@ -475,17 +475,17 @@ static int (*const commands[])(const struct body *body) = {
 };
 
 /* incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
-static int command_run(int fd, uint64_t *life, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
+static int command_run(int fd, uint64_t *incarnation, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
 {
 	struct body body = { .in = in, .in_len = hdr->in, .out_len = hdr->out };
-	int err = *life ? -EIDRM : -EBADF;
+	int err = *incarnation ? -EIDRM : -EBADF;
 
 	pthread_mutex_lock(&sr_cm_lock);
 	body.channel = sr_cm_channel_of(fd);
-	if (body.channel && *life && *life != body.channel->life)
+	if (body.channel && *incarnation && *incarnation != body.channel->incarnation)
 		body.channel = NULL;
 	if (body.channel) {
-		*life = body.channel->life;
+		*incarnation = body.channel->incarnation;
 		err = commands[hdr->cmd](&body);
 	}
 	pthread_mutex_unlock(&sr_cm_lock);
@@ -496,7 +496,7 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 {
 	struct rdma_ucm_cmd_hdr hdr;
 	struct pollfd wait = { fd, POLLIN, 0 };
-	uint64_t life = 0;
+	uint64_t incarnation = 0;
 	int err;
 
 	errno = EINVAL;
@@ -506,7 +506,7 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || len < sizeof(hdr) + hdr.in)
 		return -1;
 	for (;;) {
-		err = command_run(fd, &life, &hdr, (const char *)command + sizeof(hdr));
+		err = command_run(fd, &incarnation, &hdr, (const char *)command + sizeof(hdr));
 		if (err != -EAGAIN || hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT || (fcntl(fd, F_GETFL) & O_NONBLOCK))
 			break;
 		if (poll(&wait, 1, -1) < 0)

@@ -7,21 +7,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* opening and closing of channels; before sr_cm_lock */
+static pthread_mutex_t incarnation_lock = PTHREAD_MUTEX_INITIALIZER; /* opening and closing of channels; before sr_cm_lock */
 static struct sr_cm_channel *channels;
 
 /* ---- fork ---- */
 
 static void fork_prepare(void)
 {
-	pthread_mutex_lock(&life_lock);
+	pthread_mutex_lock(&incarnation_lock);
 	pthread_mutex_lock(&sr_cm_lock);
 }
 
 static void fork_parent(void)
 {
 	pthread_mutex_unlock(&sr_cm_lock);
-	pthread_mutex_unlock(&life_lock);
+	pthread_mutex_unlock(&incarnation_lock);
 }
 
 /* Connections are the parent's, as its queue pairs are: the child's copy is forgotten. */
@@ -81,7 +81,7 @@ void sr_cm_id_free(struct sr_cm_id *id)
 
 int sr_cm_open(void)
 {
-	static uint64_t lives;
+	static uint64_t incarnations;
 	struct sr_cm_channel *channel = calloc(1, sizeof(*channel));
 
 	if (!channel)
@@ -92,14 +92,14 @@ int sr_cm_open(void)
 		free(channel);
 		return -errno;
 	}
-	pthread_mutex_lock(&life_lock);
+	pthread_mutex_lock(&incarnation_lock);
 	pthread_mutex_lock(&sr_cm_lock);
 	sr_cm_handle(&handlers);
-	channel->life = ++lives;
+	channel->incarnation = ++incarnations;
 	channel->next = channels;
 	channels = channel;
 	pthread_mutex_unlock(&sr_cm_lock);
-	pthread_mutex_unlock(&life_lock);
+	pthread_mutex_unlock(&incarnation_lock);
 	return channel->fd;
 }
 
@@ -131,7 +131,7 @@ bool sr_cm_close(int fd)
 	struct sr_cm_channel *channel, **link = &channels;
 	bool last;
 
-	pthread_mutex_lock(&life_lock);
+	pthread_mutex_lock(&incarnation_lock);
 	pthread_mutex_lock(&sr_cm_lock);
 	channel = sr_cm_channel_of(fd);
 	if (channel) {
@@ -144,7 +144,7 @@ bool sr_cm_close(int fd)
 	pthread_mutex_unlock(&sr_cm_lock);
 	if (last)
 		sr_cm_ports_end();
-	pthread_mutex_unlock(&life_lock);
+	pthread_mutex_unlock(&incarnation_lock);
 	if (channel)
 		close(channel->fd);
 	free(channel);

@@ -49,7 +49,7 @@ enum sr_cm_state {
 
 struct sr_cm_channel {
 	int fd; /* readable while there is an event */
-	uint64_t life; /* another channel with the same number is another channel */
+	uint64_t incarnation; /* another channel with the same number is another channel */
 	struct sr_cm_note *first, **last;
 	struct sr_cm_channel *next;
 };

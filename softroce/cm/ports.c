@@ -106,7 +106,7 @@ int sr_cm_ports(struct sr_cm_port **out)
 	return port_count;
 }
 
-/* The last channel is closed. Under life_lock alone: the thread takes the other one. */
+/* The last channel is closed. Under incarnation_lock alone: the thread takes the other one. */
 void sr_cm_ports_end(void)
 {
 	pthread_mutex_lock(&sr_cm_lock);

@@ -28,7 +28,7 @@ static bool poll_progress(struct sr_vcq *cq)
 	uint64_t now = sr_now();
 
 	atomic_store_explicit(&adapter->polled_at, now, memory_order_relaxed);
-	if (!sr_adapter_try_enter(adapter, cq->context->life))
+	if (!sr_adapter_try_enter(adapter, cq->context->incarnation))
 		return false;
 	if (sr_adapter_turn(adapter, now)) {
 		cq->idle = 0;

@@ -28,7 +28,7 @@ static void device_unref(struct sr_vdevice *device)
 	pthread_mutex_unlock(&adapter->lock);
 	if (!last)
 		return;
-	sr_adapter_release(adapter, device->life);
+	sr_adapter_release(adapter, device->incarnation);
 	free(device);
 }
 
@@ -39,7 +39,7 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	if (!device)
 		return NULL;
 	device->adapter = adapter;
-	device->life = adapter->life;
+	device->incarnation = adapter->incarnation;
 	device->refs = 1;
 	memcpy(device->gid, adapter->link.gid[0], 16);
 	device->dev.node_type = IBV_NODE_CA;
@@ -65,7 +65,7 @@ static struct sr_vdevice *device_of(struct sr_adapter *adapter)
 
 	pthread_mutex_lock(&adapter->lock);
 	device = adapter->listed;
-	known = device && device->life == adapter->life && !memcmp(device->gid, adapter->link.gid[0], 16);
+	known = device && device->incarnation == adapter->incarnation && !memcmp(device->gid, adapter->link.gid[0], 16);
 	if (known)
 		device->refs++;
 	else
@@ -74,7 +74,7 @@ static struct sr_vdevice *device_of(struct sr_adapter *adapter)
 		adapter->listed = device;
 	pthread_mutex_unlock(&adapter->lock);
 	if (known || !device)
-		sr_adapter_release(adapter, adapter->life);
+		sr_adapter_release(adapter, adapter->incarnation);
 	return device;
 }
 
@@ -92,7 +92,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 		struct sr_vdevice *device;
 
 		if (!list) {
-			sr_adapter_release(adapters[i], adapters[i]->life);
+			sr_adapter_release(adapters[i], adapters[i]->incarnation);
 			continue;
 		}
 		device = device_of(adapters[i]);
@@ -173,7 +173,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 		sr_say("%s cannot be opened: %s", ibv->name, strerror(-err));
 		goto fail_open;
 	}
-	context->life = context->adapter->life;
+	context->incarnation = context->adapter->incarnation;
 	device_ref(device);
 	context_fill(context);
 	if (sr_context_enter(context)) {
@@ -203,7 +203,7 @@ int ibv_close_device(struct ibv_context *ibv)
 			*link = context->next;
 		sr_context_leave(context);
 	}
-	sr_adapter_close(context->adapter, context->life);
+	sr_adapter_close(context->adapter, context->incarnation);
 	device_unref(context->device);
 	sr_notices_destroy(&context->async);
 	pthread_mutex_destroy(&ibv->mutex);

@@ -16,7 +16,7 @@
 struct sr_vdevice {
 	struct ibv_device dev; /* first */
 	struct sr_adapter *adapter;
-	unsigned life;	 /* of the adapter, when it was listed */
+	unsigned incarnation;	 /* of the adapter, when it was listed */
 	int refs;	 /* lists, and open contexts; under the adapter's lock */
 	uint8_t gid[16]; /* the address when it was listed: the node GUID comes from it */
 };
@@ -24,7 +24,7 @@ struct sr_vdevice {
 struct sr_context {
 	struct sr_vdevice *device;
 	struct sr_adapter *adapter;
-	unsigned life;
+	unsigned incarnation;
 	struct sr_context *next; /* of the adapter, under its lock */
 	struct sr_notices async;
 	struct verbs_context verbs; /* last: older applications know only its end */
@@ -91,7 +91,7 @@ static inline struct sr_context *sr_context_of(const struct ibv_context *context
 
 static inline bool sr_context_enter(struct sr_context *context)
 {
-	return sr_adapter_enter(context->adapter, context->life);
+	return sr_adapter_enter(context->adapter, context->incarnation);
 }
 
 static inline void sr_context_leave(struct sr_context *context)

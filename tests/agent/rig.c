@@ -66,13 +66,13 @@ static pid_t spawn(struct rig *r, va_list ap)
 
 static int try_dial(const char *path)
 {
-	struct timeval patience = { SECONDS, 0 };
+	struct timeval time_limit = { SECONDS, 0 };
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	CHECK(fd >= 0);
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)));
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit)));
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time_limit, sizeof(time_limit)));
 	strcpy(to.sun_path, path);
 	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)))
 		return fd;
@@ -152,7 +152,7 @@ void rig_say(int fd, const void *data, size_t size)
 	CHECK_INT(send(fd, data, size, MSG_NOSIGNAL), size);
 }
 
-bool rig_hear(int fd, void *data, size_t size)
+bool rig_receive(int fd, void *data, size_t size)
 {
 	size_t have = 0;
 
@@ -191,7 +191,7 @@ uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot)
 	struct mpib_register_response answer;
 
 	rig_say(fd, &m, sizeof(m));
-	CHECK(rig_hear(fd, &answer, sizeof(answer)));
+	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.header.magic, MPIB_REG_MAGIC);
 	CHECK_INT(answer.header.type, MPIB_MSG_RESPONSE);
 	CHECK_INT(answer.header.length, 16);
@@ -207,7 +207,7 @@ uint32_t rig_deregister(int fd, uint32_t conn_id)
 	struct mpib_deregister_response answer;
 
 	rig_say(fd, &m, sizeof(m));
-	CHECK(rig_hear(fd, &answer, sizeof(answer)));
+	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.header.magic, MPIB_REG_MAGIC);
 	CHECK_INT(answer.header.type, MPIB_MSG_RESPONSE);
 	CHECK_INT(answer.header.length, 12);

@@ -35,7 +35,7 @@ int rig_dial(const struct rig *r);
 /* The process at the other end of a new socket. */
 void rig_say(int fd, const void *data, size_t size);
 /* false: the agent has hung up. */
-bool rig_hear(int fd, void *data, size_t size);
+bool rig_receive(int fd, void *data, size_t size);
 uint32_t rig_ip(unsigned a, unsigned b, unsigned c, unsigned d);
 /* Register 10.0.x.y to 10.0.x.y + 65536, number `flow`; the status. */
 uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot);

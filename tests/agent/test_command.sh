@@ -154,13 +154,13 @@ END
 kill -STOP $PID
 (sleep 0.7; kill -CONT $PID) &
 agent show
-[ $STATUS -eq 0 ] && grep -q 'heartbeat is running' "$TMP/out" || fail "a heart that misses a few beats"
+[ $STATUS -eq 0 ] && grep -q 'heartbeat is running' "$TMP/out" || fail "an agent that misses a few heartbeats"
 wait $!
 
 # it hangs: show says so; the others give up
 kill -STOP $PID
 agent show
-[ $STATUS -eq 0 ] && grep -q 'heartbeat has stopped' "$TMP/out" || fail "a heart that stands still"
+[ $STATUS -eq 0 ] && grep -q 'heartbeat has stopped' "$TMP/out" || fail "a heartbeat that stands still"
 agent dump
 [ $STATUS -eq 1 ] && grep -q 'does not answer' "$TMP/err" || fail "dump of a hanging agent"
 kill -CONT $PID

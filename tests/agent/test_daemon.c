@@ -89,19 +89,19 @@ static void hostile_peers(const struct rig *r)
 	int fd = rig_dial(r), other;
 
 	rig_say(fd, junk, sizeof(junk));
-	CHECK(!rig_hear(fd, &byte, 1)); /* hung up, without a word */
+	CHECK(!rig_receive(fd, &byte, 1)); /* hung up, without a word */
 	close(fd);
 	fd = rig_dial(r);
 	memcpy(unknown, &h, sizeof(h));
 	rig_say(fd, unknown, sizeof(unknown));
-	CHECK(rig_hear(fd, &answer, sizeof(answer)));
+	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.status, MPIB_STATUS_INVALID);
 	CHECK_INT(rig_register(fd, 1, 1, NULL), MPIB_STATUS_OK); /* and goes on */
 	/* Half a message: others are served meanwhile, and in the end it is hung up on. */
 	rig_say(fd, &h, 5);
 	other = rig_dial(r);
 	CHECK_INT(rig_register(other, 2, 2, NULL), MPIB_STATUS_OK);
-	CHECK(!rig_hear(fd, &byte, 1));
+	CHECK(!rig_receive(fd, &byte, 1));
 	close(fd);
 	/* Half a message and the end. */
 	fd = rig_dial(r);
@@ -120,9 +120,9 @@ static void a_peer_that_does_not_listen(const struct rig *r)
 	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 }, 1 };
 	long dropped = rig_number(r, "dropped");
 	int fd = rig_dial(r), other = rig_dial(r), sent = 0;
-	struct timeval patience = { 2, 0 };
+	struct timeval time_limit = { 2, 0 };
 
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)));
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time_limit, sizeof(time_limit)));
 	while (send(fd, &m, sizeof(m), MSG_NOSIGNAL) == (ssize_t)sizeof(m) && sent < 10000000)
 		sent++;
 	CHECK(sent < 10000000);
@@ -142,7 +142,7 @@ static void sockets_of_one_process_are_bounded(const struct rig *r)
 		fd[i] = rig_dial(r);
 	CHECK_INT(rig_register(fd[63], 1, 1, NULL), MPIB_STATUS_OK);
 	one_more = rig_dial(r);
-	CHECK(!rig_hear(one_more, &byte, 1));
+	CHECK(!rig_receive(one_more, &byte, 1));
 	close(one_more);
 	CHECK_INT(rig_deregister(fd[0], 1), MPIB_STATUS_OK);
 	for (int i = 0; i < 64; i++)
@@ -192,7 +192,7 @@ static bool nobody_registers(const struct rig *r)
 		if (setuid(65534))
 			_exit(2);
 		fd = rig_dial(r);
-		_exit(send(fd, &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m) || !rig_hear(fd, &answer, sizeof(answer)));
+		_exit(send(fd, &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m) || !rig_receive(fd, &answer, sizeof(answer)));
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) < 2);
 	return !WEXITSTATUS(status);
@@ -205,14 +205,14 @@ static void users(struct rig *r)
 	CHECK(!chmod(r->top, 0755));
 	rig_start(r, "--users", "1234", NULL);
 	CHECK(!nobody_registers(r));
-	CHECK_INT(rig_number(r, "strangers"), 1);
+	CHECK_INT(rig_number(r, "unauthorized"), 1);
 	rig_stop(r, SIGTERM);
 	rig_start(r, "--users", "1234,65534", NULL);
 	CHECK(nobody_registers(r));
 	rig_stop(r, SIGTERM);
 	rig_start(r, "--users", "*", NULL);
 	CHECK(nobody_registers(r));
-	CHECK_INT(rig_number(r, "strangers"), 0);
+	CHECK_INT(rig_number(r, "unauthorized"), 0);
 	rig_stop(r, SIGTERM);
 	CHECK_INT(rig_fail(r, "--users", "no-such-user-here", NULL), 2);
 }

@@ -346,7 +346,7 @@ static void probes_are_the_agents_body(void *arg)
 		while (p->failures < i)
 			ha_gpu_poll(scene.a);
 		CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
-		CHECK_INT(p->life, i);
+		CHECK_INT(p->incarnation, i);
 	}
 }
 

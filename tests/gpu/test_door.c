@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LIMIT_MS 100000
-#define STRANGERS 12
+#define UNAUTHENTICATED 12
 #define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each unauthenticated peer used to cost */
 
 static char root[80];
@@ -31,7 +31,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *bytes)
 }
 
 struct rank {
-	int rank, strangers, silent[STRANGERS]; /* connections that say nothing */
+	int rank, unauthenticated, silent[UNAUTHENTICATED]; /* connections that say nothing */
 	struct ha_gpu_bootstrap b, spied;
 	struct ha_gpu_words *words;
 	uint64_t took;
@@ -51,14 +51,14 @@ static void *meet(void *arg)
 
 static void crowd_in(struct rank *r, const char *where)
 {
-	while (r->strangers < STRANGERS) {
-		r->silent[r->strangers] = ha_gpu_stream_dial(where, LIMIT_MS);
-		CHECK(r->silent[r->strangers++] >= 0);
+	while (r->unauthenticated < UNAUTHENTICATED) {
+		r->silent[r->unauthenticated] = ha_gpu_stream_dial(where, LIMIT_MS);
+		CHECK(r->silent[r->unauthenticated++] >= 0);
 	}
 }
 
 /* Unauthenticated peers are there before rank 1, and say nothing. */
-static void meet_with_strangers(void)
+static void meet_with_unauthenticated(void)
 {
 	pthread_t t;
 
@@ -75,8 +75,8 @@ static void part(void)
 {
 	for (int i = 0; i < 2; i++) {
 		ha_gpu_bootstrap_close(&rank[i].b);
-		while (rank[i].strangers)
-			close(rank[i].silent[--rank[i].strangers]);
+		while (rank[i].unauthenticated)
+			close(rank[i].silent[--rank[i].unauthenticated]);
 	}
 }
 
@@ -99,7 +99,7 @@ static void no_descriptors(void)
 
 static void silent_at_the_bootstrap(void)
 {
-	meet_with_strangers();
+	meet_with_unauthenticated();
 	CHECK(rank[0].took < SOON);
 	part();
 }
@@ -141,11 +141,11 @@ static void silent_at_the_words(void)
 {
 	pthread_t t;
 
-	meet_with_strangers();
+	meet_with_unauthenticated();
 	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
 	open_words(&rank[1]);
 	pthread_join(t, NULL);
-	CHECK_INT(rank[1].strangers, STRANGERS);
+	CHECK_INT(rank[1].unauthenticated, UNAUTHENTICATED);
 	CHECK(rank[0].took < SOON);
 	for (int i = 0; i < 2; i++)
 		ha_gpu_words_close(rank[i].words);
@@ -161,7 +161,7 @@ static void a_row_that_cannot_be(void)
 	pthread_t t;
 	int r;
 
-	meet_with_strangers();
+	meet_with_unauthenticated();
 	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
 	open_words(&rank[1]);
 	pthread_join(t, NULL);
@@ -206,13 +206,13 @@ static void slow_listener(void)
 	pthread_join(t, NULL);
 	CHECK_INT(ha_gpu_words_lane(rank[0].words, 1, 3, &to), 0);
 	CHECK_INT(ha_gpu_words_lane(rank[1].words, 0, 3, &from), 0);
-	for (say.life = 0; say.life < WORDS; say.life++)
+	for (say.incarnation = 0; say.incarnation < WORDS; say.incarnation++)
 		CHECK_INT(to.send(to.self, &say), 0);
 	while (n < WORDS) {
 		r = from.receive(from.self, &say);
 		CHECK(r >= 0);
 		if (r)
-			CHECK_INT(say.life, n++);
+			CHECK_INT(say.incarnation, n++);
 		else
 			CHECK_INT(to.receive(to.self, &say), 0);
 	}

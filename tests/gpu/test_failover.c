@@ -324,7 +324,7 @@ static void failback(void)
 	scene_begin();
 	scene_run(failback_body);
 	CHECK_INT(scene.pair.end[0].agent.count.switches, 2);
-	CHECK_INT(scene.pair.end[0].agent.path[0].life, 1);
+	CHECK_INT(scene.pair.end[0].agent.path[0].incarnation, 1);
 	scene_end();
 }
 

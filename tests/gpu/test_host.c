@@ -140,7 +140,7 @@ static void key_tables(void)
 /* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every NIC, so it would hit an unauthenticated peer. */
 static void qpn_of_its_own(void)
 {
-	unsigned differ = 0, strangers = 0;
+	unsigned differ = 0, unauthenticated = 0;
 
 	up(2, 2, job_connect_2_2);
 	for (uint64_t row = 0; row < 4; row++) {
@@ -151,10 +151,10 @@ static void qpn_of_its_own(void)
 		differ += c->path[0].qpn != c->path[1].qpn;
 		for (uint64_t i = 0; i < backup->nqps; i++)
 			used |= backup->qp[i].qpn == c->path[0].qpn;
-		strangers += used;
+		unauthenticated += used;
 	}
 	CHECK_INT(differ, 4);
-	CHECK_INT(strangers, 3);
+	CHECK_INT(unauthenticated, 3);
 	exchange();
 	job_kill(&job, 0, 0, true);
 	exchange(); /* the NIC refuses entries with another's number, so what comes through has its own */
@@ -319,14 +319,14 @@ static void fresh_numbers(void)
 	e = job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].eps[1];
 	p = &job.pe[0].host->row[0].agent[1].path[0];
 	/* The first incarnation, or, where a NIC's thread was without a processor for a second, a later one. */
-	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - ha_gpu_psn(e->link.local.psn, p->life) < 1000);
+	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - ha_gpu_psn(e->link.local.psn, p->incarnation) < 1000);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
 	ha_gpu_store(&job.fabric->nic[1].told, 1);
 	wait_until_failed(c, 0);
 	soft_nic_heal(&job.fabric->nic[1]);
 	exchange();
-	CHECK(p->life >= 1);
-	first = ha_gpu_psn(e->link.local.psn, p->life);
+	CHECK(p->incarnation >= 1);
+	first = ha_gpu_psn(e->link.local.psn, p->incarnation);
 	CHECK(((first - e->link.local.psn) & 0xffffff) > 1 << 16 && ((e->link.local.psn - first) & 0xffffff) > 1 << 16);
 	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - first < 1000);
 	CHECK(number_of(&job.fabric->nic[1], conn(1, 0, 0)->path[0].qpn, true) - first < 1000);
@@ -511,7 +511,7 @@ static uint64_t add_there(uint64_t add)
 
 /* A kernel dies with two slots reserved, where an incarnation before has left the last request's signal: repair took it for one that was never published, and
  * the request after that was answered with the old answer, and not done. */
-static void signal_of_an_older_life(void)
+static void signal_of_an_older_incarnation(void)
 {
 	uint32_t word[7] = { 0 };
 	struct ha_gpu_slots s;
@@ -622,7 +622,7 @@ static const struct named_test tests[] = {
 	{ "another_address_after_a_join", another_address_after_a_join },
 	{ "growth_under_kernels", growth_under_kernels },
 	{ "unfinished_kernel", unfinished_kernel },
-	{ "signal_of_an_older_life", signal_of_an_older_life },
+	{ "signal_of_an_older_incarnation", signal_of_an_older_incarnation },
 	{ "launch_over_outstanding", launch_over_outstanding },
 	{ "finalize_outstanding", finalize_outstanding },
 	{ "finalize_under_a_kernel", finalize_under_a_kernel },

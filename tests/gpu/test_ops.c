@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #define SECOND UINT64_C(1000000000)
-#define PATIENCE (120 * SECOND) /* that only a hang reaches */
+#define TIME_LIMIT (120 * SECOND) /* that only a hang reaches */
 
 static struct pair pair;
 static struct pair_config config;
@@ -59,7 +59,7 @@ static void put_and_quiet(void)
 		fill(from, length[i], i);
 		memset(pair.end[1].heap, 0, config.heap_bytes);
 		CHECK_INT(ha_gpu_put_nbi(c, (uint64_t)(uintptr_t)to, from, length[i], 0, SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_quiet(c, PATIENCE), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_quiet(c, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(from, to, length[i]));
 		CHECK(!to[-1] && !to[length[i]]);
 	}
@@ -73,7 +73,7 @@ static void get(void)
 	start();
 	c = pair.end[0].conn;
 	fill(pair.end[1].heap, 100000, 3);
-	CHECK_INT(ha_gpu_get(c, pair.end[0].heap + 5, pair_remote(&pair, 0, 1), 70001, PATIENCE), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_get(c, pair.end[0].heap + 5, pair_remote(&pair, 0, 1), 70001, TIME_LIMIT), HA_GPU_DONE);
 	CHECK(!memcmp(pair.end[0].heap + 5, pair.end[1].heap + 1, 70001));
 	CHECK_INT(ha_gpu_get(c, pair.end[0].heap, pair_remote(&pair, 0, 0), 0, 0), HA_GPU_DONE);
 	stop();
@@ -91,7 +91,7 @@ static void inlined(void)
 	for (unsigned n = 0; n <= 28; n++) {
 		memset(pair.end[1].heap, 0xee, 64);
 		CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, n, 0, SECOND), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_quiet(c, PATIENCE), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_quiet(c, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(pair.end[1].heap + 3, bytes, n));
 		CHECK_INT(pair.end[1].heap[3 + n], 0xee);
 	}
@@ -131,9 +131,9 @@ static void signals(void)
 	b = pair.end[1].conn;
 	for (uint32_t i = 1; i <= 500; i++) {
 		fill(pair.end[0].heap, 3000, i);
-		CHECK_INT(ha_gpu_put_nbi(a, pair_remote(&pair, 0, 100), pair.end[0].heap, 3000, HA_GPU_LATER, PATIENCE), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_signal(a, 7, 2, 0, PATIENCE), HA_GPU_DONE);
-		CHECK_INT(ha_gpu_wait(b, 7, 2 * i, PATIENCE), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(a, pair_remote(&pair, 0, 100), pair.end[0].heap, 3000, HA_GPU_LATER, TIME_LIMIT), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_signal(a, 7, 2, 0, TIME_LIMIT), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_wait(b, 7, 2 * i, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(pair.end[0].heap, pair.end[1].heap + 100, 3000));
 	}
 	CHECK_INT(ha_gpu_signal_value(b, 7), 1000);
@@ -250,9 +250,9 @@ static void *warp_put(void *arg)
 
 	ha_gpu_emu_become(&l->self);
 	for (uint32_t i = 0, n = 1; i < 6; i++, n = n * 11 + 5) {
-		l->result |= ha_gpu_put_nbi_warp(pair.end[0].conn, pair_remote(&pair, 0, 9), pair.end[0].heap + 77, n % 150000, 0, PATIENCE);
+		l->result |= ha_gpu_put_nbi_warp(pair.end[0].conn, pair_remote(&pair, 0, 9), pair.end[0].heap + 77, n % 150000, 0, TIME_LIMIT);
 		if (!ha_gpu_lane()) {
-			l->result |= ha_gpu_quiet(pair.end[0].conn, PATIENCE);
+			l->result |= ha_gpu_quiet(pair.end[0].conn, TIME_LIMIT);
 			CHECK(!memcmp(pair.end[0].heap + 77, pair.end[1].heap + 9, n % 150000));
 			memset(pair.end[1].heap, 0, 200000);
 		}
@@ -294,7 +294,7 @@ static void batch_never_rung(void)
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(ha_gpu_signal(pair.end[0].conn, 0, 1, HA_GPU_LATER, SECOND), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_load(&pair.end[0].conn->rung), 0);
-	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, PATIENCE), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, TIME_LIMIT), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_signal_value(pair.end[1].conn, 0), 3);
 	stop();
 }
@@ -328,7 +328,7 @@ static void fetch_add_after_repair(void)
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, 20000000), HA_GPU_TIMEOUT);
 	CHECK(!posted);
 	CHECK(!pthread_create(&server, NULL, serve, &pair.end[1]));
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 3, &old, &posted, PATIENCE), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 3, &old, &posted, TIME_LIMIT), HA_GPU_DONE);
 	CHECK_INT(old, 5);
 	CHECK_INT(((uint64_t *)pair.end[1].heap)[8], 8);
 	ha_gpu_store(&pair.end[1].stop, 1);

@@ -41,7 +41,7 @@ heard() { # number event
 		sleep 0.05
 	done
 	out=$(cat "$SOFTROCE_CONTROL/log$1")
-	fail "process $1 did not hear $2"
+	fail "process $1 did not receive $2"
 }
 
 expect 0 'no process has a software NIC open' "$ha" soft

@@ -98,7 +98,7 @@ static void dropped(void)
 }
 
 /* From another address than the connection's, to another of ours, or before anybody is connected. */
-static void strangers(void)
+static void unauthenticated(void)
 {
 	struct sr_path path = { .ttl = 1 };
 	struct pair p;
@@ -239,7 +239,7 @@ static void bad_response(enum ibv_wr_opcode opcode, uint8_t answer, uint32_t len
 int main(void)
 {
 	dropped();
-	strangers();
+	unauthenticated();
 	invalid_sequences();
 	forged_acks();
 	bad_response(IBV_WR_RDMA_READ, SR_OP_READ_ONLY, 16 + 96);

@@ -46,7 +46,7 @@ struct bed {
 	struct sr_rng rng;
 	struct kept kept[KEPT];
 	unsigned n_kept;
-	bool stranger;
+	bool unauthenticated;
 	uint64_t injected;
 };
 
@@ -139,13 +139,13 @@ static void open_node(struct bed *b, int e)
 	}
 }
 
-static void open_bed(struct bed *b, uint64_t seed, bool stranger)
+static void open_bed(struct bed *b, uint64_t seed, bool unauthenticated)
 {
 	int err;
 
 	memset(b, 0, sizeof(*b));
 	b->rng.state = seed;
-	b->stranger = stranger;
+	b->unauthenticated = unauthenticated;
 	b->mw = sr_memwire_create(seed, &err);
 	open_node(b, 0);
 	open_node(b, 1);
@@ -230,7 +230,7 @@ static void traffic(struct bed *b)
 	for (int kind = 0; kind < KINDS; kind++)
 		for (int e = 0; e < 2; e++)
 			if (sr_qp_state(b->node[e].qp[kind]) != IBV_QPS_RTS) {
-				CHECK(!b->stranger);
+				CHECK(!b->unauthenticated);
 				connect(b, kind);
 			}
 }
@@ -314,7 +314,7 @@ static void inject_one(struct bed *b)
 	len = mutate(b, scratch, k->len);
 	memcpy(path.src, &to->gid, 16);
 	memcpy(path.dst, &from->gid, 16);
-	if (b->stranger) {
+	if (b->unauthenticated) {
 		path.dst[14] = 9;
 		/* A datagram from anywhere is welcome when it has the key: take it away. */
 		if (scratch[0] >> SR_OPCODE_CLASS_SHIFT == SR_CLASS_UD && len >= 16)
@@ -365,11 +365,11 @@ static void settle(struct bed *b)
 	CHECK_EQ(sr_nic_counters(a->nic)->dropped_message + sr_nic_counters(z->nic)->dropped_message, 0);
 }
 
-static void attack(uint64_t packets, uint64_t seed, bool stranger)
+static void attack(uint64_t packets, uint64_t seed, bool unauthenticated)
 {
 	static struct bed b;
 
-	open_bed(&b, seed, stranger);
+	open_bed(&b, seed, unauthenticated);
 	traffic(&b);
 	while (b.injected < packets) {
 		traffic(&b);
@@ -379,12 +379,12 @@ static void attack(uint64_t packets, uint64_t seed, bool stranger)
 			check_canaries(&b);
 	}
 	check_canaries(&b);
-	if (stranger) {
+	if (unauthenticated) {
 		CHECK_EQ(dropped(&b), b.injected);
 		settle(&b);
 	}
 	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, answers %llu, headers %llu\n",
-	       stranger ? "a stranger" : "the peer", (unsigned long long)b.injected, b.node[0].done + b.node[1].done,
+	       unauthenticated ? "an unauthenticated peer" : "the peer", (unsigned long long)b.injected, b.node[0].done + b.node[1].done,
 	       b.node[0].failed + b.node[1].failed,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->refused_request,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->dropped_bad_key,

@@ -227,7 +227,7 @@ static void flush_and_again(void)
 
 	pair_open(&p, &default_options);
 	pair_connect(&p, IBV_QPS_RTS);
-	for (int life = 0; life < 3; life++) {
+	for (int incarnation = 0; incarnation < 3; incarnation++) {
 		list = sge(&p.end[0], 0, 5000);
 		for (uint64_t i = 0; i < 50; i++) {
 			wr = send_wr(i % 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, i, &list, 1);

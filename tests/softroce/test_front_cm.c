@@ -518,7 +518,7 @@ static void test_loss(void)
 
 /* ---- unauthenticated peers ---- */
 
-struct stranger {
+struct unauthenticated {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -526,7 +526,7 @@ struct stranger {
 	struct ibv_ah *ah;
 };
 
-static void stranger_open(struct stranger *s)
+static void unauthenticated_open(struct unauthenticated *s)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 64, 1, 1, 1, 300 } };
@@ -547,13 +547,13 @@ static void stranger_open(struct stranger *s)
 	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-static void stranger_close(struct stranger *s)
+static void unauthenticated_close(struct unauthenticated *s)
 {
 	CHECK(!ibv_destroy_ah(s->ah) && !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) && !ibv_dealloc_pd(s->pd));
 	CHECK(!ibv_close_device(s->context));
 }
 
-static void stranger_send(struct stranger *s, const uint8_t *bytes, uint32_t len)
+static void unauthenticated_send(struct unauthenticated *s, const uint8_t *bytes, uint32_t len)
 {
 	struct ibv_sge list = { (uintptr_t)bytes, len, 0 };
 	struct ibv_send_wr *bad, wr = { .sg_list = &list, .num_sge = 1, .opcode = IBV_WR_SEND,
@@ -594,37 +594,37 @@ static void test_starting_psn(void)
 			      .psn = 0x654321, .pkey = 0xffff, .mtu = IBV_MTU_1024, .responder_resources = 1, .initiator_depth = 1 };
 	struct rdma_ucm_event_resp event;
 	uint8_t bytes[SR_MAD_LEN];
-	struct stranger stranger;
+	struct unauthenticated unauthenticated;
 
 	memcpy(req.sgid, &gids[1], 16);
 	memcpy(req.dgid, &gids[0], 16);
 	req.data[1] = 0x40; /* IP addresses in front of the private data: annex A11.6 */
 	memcpy(req.data + 16, gids[1].raw + 12, 4);
 	memcpy(req.data + 32, gids[0].raw + 12, 4);
-	stranger_open(&stranger);
+	unauthenticated_open(&unauthenticated);
 	sr_mad_encode(&req, bytes);
-	stranger_send(&stranger, bytes, sizeof(bytes));
+	unauthenticated_send(&unauthenticated, bytes, sizeof(bytes));
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	CHECK(event.param.conn.qp_num == 0x111111);
 	CHECK(id_attr(p.server, event.id, IBV_QPS_RTS).sq_psn == 0x654321);
 	CHECK(id_attr(p.server, event.id, IBV_QPS_RTR).rq_psn != 0x654321);
-	stranger_close(&stranger);
+	unauthenticated_close(&unauthenticated);
 	pair_close(&p);
 }
 
-static void test_strangers(void)
+static void test_unauthenticated(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
 	struct sr_rng rng = { .state = 7 };
 	struct rdma_ucm_event_resp event;
-	struct stranger stranger;
+	struct unauthenticated unauthenticated;
 	unsigned requests = 0;
 
-	stranger_open(&stranger);
+	unauthenticated_open(&unauthenticated);
 	for (int i = 0; i < 5000; i++) {
 		uint8_t bytes[SR_MAD_LEN];
 
-		stranger_send(&stranger, bytes, nonsense(&rng, bytes));
+		unauthenticated_send(&unauthenticated, bytes, nonsense(&rng, bytes));
 		if (i % 64 == 0) { /* the listener's program is there */
 			while (poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, 1) == 1) {
 				CHECK(!event_try(p.server, &event) && event.event == SR_CM_CONNECT_REQUEST);
@@ -634,7 +634,7 @@ static void test_strangers(void)
 		}
 	}
 	CHECK(requests > 0);
-	stranger_close(&stranger);
+	unauthenticated_close(&unauthenticated);
 	CHECK(!softroce_cm_close(p.server)); /* with whatever is left */
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
@@ -715,7 +715,7 @@ int main(void)
 	test_datagrams();
 	test_loss();
 	test_starting_psn();
-	test_strangers();
+	test_unauthenticated();
 	test_commands();
 	return 0;
 }

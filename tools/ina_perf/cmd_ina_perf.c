@@ -17,12 +17,12 @@
 
 #define GRACE_S 2 /* for the other ranks to say what they have received */
 
-enum { OPT_RANKS = 256, OPT_RANK, OPT_MEMBERS, OPT_TICKET, OPT_BACKEND, OPT_ROOT, OPT_AGAIN, OPT_LIFE, OPT_FIRST, OPT_EACH, OPT_TIMEOUT, OPT_LOOPBACK, OPT_HELP };
+enum { OPT_RANKS = 256, OPT_RANK, OPT_MEMBERS, OPT_TICKET, OPT_BACKEND, OPT_ROOT, OPT_AGAIN, OPT_INCARNATION, OPT_FIRST, OPT_EACH, OPT_TIMEOUT, OPT_LOOPBACK, OPT_HELP };
 
 static const struct option options[] = {
 	{ "ranks", 1, NULL, OPT_RANKS },     { "rank", 1, NULL, OPT_RANK },	{ "members", 1, NULL, OPT_MEMBERS },
 	{ "ticket", 1, NULL, OPT_TICKET },   { "backend", 1, NULL, OPT_BACKEND }, { "root", 1, NULL, OPT_ROOT },
-	{ "again", 1, NULL, OPT_AGAIN },     { "life", 1, NULL, OPT_LIFE },
+	{ "again", 1, NULL, OPT_AGAIN },     { "incarnation", 1, NULL, OPT_INCARNATION },
 	{ "first", 1, NULL, OPT_FIRST },     { "each", 0, NULL, OPT_EACH },
 	{ "timeout", 1, NULL, OPT_TIMEOUT }, { "loopback", 0, NULL, OPT_LOOPBACK },
 	{ "min", 1, NULL, 'b' },	     { "max", 1, NULL, 'e' },		{ "factor", 1, NULL, 'f' },
@@ -42,7 +42,7 @@ static const char usage[] =
 	"  --rank R --ticket FILE --members A,B,...   be one rank of --ranks: rank 0 asks for the group and writes FILE, which all see;\n"
 	"                      members are the addresses of the ranks' cards in their order\n"
 	"  --again N           when the group ends, up to N times another one, and on from where all are (FILE.1, FILE.2, ...)\n"
-	"  --life K --first N  (with --rank) begin with group K at step N: what a rank says that was started again (steps are numbered from 0)\n"
+	"  --incarnation K --first N  (with --rank) begin with group K at step N: what a rank says that was started again (steps are numbered from 0)\n"
 	"  --each              a line for every step and every group, from every rank\n"
 	"  --timeout S         seconds for an operation, a rank, a backend that is away (default 60)\n"
 	"  --loopback          no backend: the library answers itself; results are not verified\n"
@@ -130,8 +130,8 @@ static bool take(int o, struct ina_perf *p, struct choice *c)
 		return take_unsigned("--root", optarg, 0, HA_INA_RANKS - 1, &c->root);
 	case OPT_AGAIN:
 		return take_unsigned("--again", optarg, 0, 1000, &p->again);
-	case OPT_LIFE:
-		return take_unsigned("--life", optarg, 0, 1000000, &p->life);
+	case OPT_INCARNATION:
+		return take_unsigned("--incarnation", optarg, 0, 1000000, &p->incarnation);
 	case OPT_FIRST:
 		return number("--first", optarg, 0, SIZE_MAX >> 32, &p->first);
 	case OPT_EACH:
@@ -265,8 +265,8 @@ static const char *unfit(const struct ina_perf *p, const struct choice *c, bool 
 {
 	if (one && (!p->ticket || (!p->members && !p->loopback) || p->rank >= p->ranks))
 		return "--rank R below --ranks goes with --ticket and --members";
-	if (!one && (p->life || p->first))
-		return "--life and --first are for one rank: --rank";
+	if (!one && (p->incarnation || p->first))
+		return "--incarnation and --first are for one rank: --rank";
 	for (unsigned i = 0; p->members && i < HA_INA_RANKS; i++)
 		if ((i < p->ranks) != (p->member[i] != 0))
 			return "--members has as many addresses as there are --ranks";

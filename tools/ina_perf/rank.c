@@ -30,7 +30,7 @@ struct run {
 	const struct ina_perf *perf;
 	struct ha_ina *ina;
 	struct ha_ina_group *group;
-	unsigned life; /* which group */
+	unsigned incarnation; /* which group */
 	void *in, *out;
 	size_t wrong, at; /* elements; the step */
 	bool alone; /* the backend is a loopback: nothing is verified */
@@ -66,7 +66,7 @@ static int said(const struct run *r, const char *what, int err)
 /* One that has other groups to come waits for what may come back. */
 static bool patient(const struct run *r)
 {
-	return r->life || r->perf->again;
+	return r->incarnation || r->perf->again;
 }
 
 static int open_backend(struct run *r)
@@ -93,8 +93,8 @@ static void close_backend(struct run *r)
 
 static void ticket_path(const struct run *r, char *path, size_t size)
 {
-	if (r->life)
-		snprintf(path, size, "%s.%u", r->perf->ticket, r->life);
+	if (r->incarnation)
+		snprintf(path, size, "%s.%u", r->perf->ticket, r->incarnation);
 	else
 		snprintf(path, size, "%s", r->perf->ticket);
 }
@@ -183,7 +183,7 @@ static int join(struct run *r)
 		return err;
 	err = ha_ina_group_join(r->ina, ticket, r->perf->rank, &r->group);
 	if (!err && r->perf->each)
-		printf("group %u\n", r->life);
+		printf("group %u\n", r->incarnation);
 	return err ? said(r, "cannot join", err) : 0;
 }
 
@@ -353,9 +353,9 @@ static int conclude(struct run *r)
 	int err = operate(r, &q, &ns);
 
 	if (!err && !r->perf->rank && r->alone)
-		printf("not verified; groups: %u\n", r->life + 1);
+		printf("not verified; groups: %u\n", r->incarnation + 1);
 	else if (!err && !r->perf->rank)
-		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong, r->life + 1);
+		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong, r->incarnation + 1);
 	if (r->wrong)
 		fprintf(stderr, "rank %u: %zu elements are wrong\n", r->perf->rank, r->wrong);
 	return err;
@@ -365,9 +365,9 @@ static int live(struct run *r)
 {
 	int err = join(r);
 
-	if (!err && !r->life && !r->perf->loopback)
+	if (!err && !r->incarnation && !r->perf->loopback)
 		err = look_for_loopback(r);
-	if (!err && r->life)
+	if (!err && r->incarnation)
 		err = agree(r);
 	if (!err)
 		err = steps(r);
@@ -376,7 +376,7 @@ static int live(struct run *r)
 
 int ina_perf_rank(const struct ina_perf *perf)
 {
-	struct run r = { .perf = perf, .life = perf->life, .at = perf->first, .ns = calloc(perf->iterations, sizeof(*r.ns)) };
+	struct run r = { .perf = perf, .incarnation = perf->incarnation, .at = perf->first, .ns = calloc(perf->iterations, sizeof(*r.ns)) };
 	const struct sigaction end = { .sa_handler = on_signal };
 	size_t most = 64;
 	int err;
@@ -392,10 +392,10 @@ int ina_perf_rank(const struct ina_perf *perf)
 	if (!perf->rank)
 		printf("%-14s %-8s %12s %12s %12s %9s %8s %8s\n", "collective", "type", "bytes", "median us", "best us", "GB/s", "wrong",
 		       "of bound");
-	for (;; r.life++) {
+	for (;; r.incarnation++) {
 		err = r.ns && r.in && r.out ? live(&r) : -ENOMEM;
 		leave(&r, err);
-		if (!err || stopped() || r.life == perf->life + perf->again || err == -EINVAL || err == -ENOMEM)
+		if (!err || stopped() || r.incarnation == perf->incarnation + perf->again || err == -EINVAL || err == -ENOMEM)
 			break;
 	}
 	ha_ina_close(r.ina);

@@ -16,7 +16,7 @@ struct ina_perf {
 	bool members; /* given; else every rank is on this host */
 	const char *backend; /* NULL: as ha_ina_open() has it */
 	const char *ticket;  /* a file that all ranks see; the k-th group's has .k behind it */
-	unsigned life, again; /* the first group's k; how many after it, when one ends */
+	unsigned incarnation, again; /* the first group's k; how many after it, when one ends */
 	size_t first;	      /* the step to begin with */
 	bool each;	      /* a line for every step, of every rank */
 	unsigned timeout_s;  /* for the other ranks, each operation, and a backend that is away */

@@ -18,7 +18,7 @@ struct ha_net;
 
 struct ha_authority_ops {
 	/* A new group: all but switch_mac. -EAGAIN: there is none to be had, do without the switch. */
-	int (*create)(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *group, char *why, size_t size);
+	int (*create)(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *group, char *why, size_t size);
 	/*
 	 * From now on this incarnation is the rank's, and no other ever will be: a rank that starts again must not meet what it has sent before (docs/ina.md,
 	 * "Incarnations"). `group` has what the ticket says, and gets what is true. -EEXIST: the rank has joined before.

@@ -33,11 +33,11 @@ static struct ha_ina_lease lease_of(const struct ha_group_facts *g)
 	return lease;
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
 {
 	struct controller *c = of(a);
-	struct ha_ina_wish w = { .member = wish->member, .members = wish->ranks, .length = c->defaults.slots, .lease_ms = c->defaults.lease_ms,
-				 .workers = c->defaults.workers, .extended = c->defaults.extended, .name = wish->name };
+	struct ha_ina_group_spec w = { .member = spec->member, .members = spec->ranks, .length = c->defaults.slots, .lease_ms = c->defaults.lease_ms,
+				 .workers = c->defaults.workers, .extended = c->defaults.extended, .name = spec->name };
 	struct ha_ina_lease lease;
 	int err = ha_ina_client_create(c->client, &w, &lease);
 
@@ -49,7 +49,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	}
 	memset(g, 0, sizeof(*g));
 	g->id = lease.id;
-	g->ranks = (uint8_t)wish->ranks;
+	g->ranks = (uint8_t)spec->ranks;
 	g->workers = (uint8_t)c->defaults.workers;
 	g->extended = c->defaults.extended;
 	g->base = (uint16_t)lease.agg_addr;
@@ -59,7 +59,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	g->switch_addr = lease.switch_address;
 	g->key = lease.key;
 	memcpy(g->switch_name, lease.switch_name, sizeof(g->switch_name));
-	memcpy(g->member, wish->member, wish->ranks * sizeof(g->member[0]));
+	memcpy(g->member, spec->member, spec->ranks * sizeof(g->member[0]));
 	return 0;
 }
 

@@ -44,7 +44,7 @@ static void end_forgotten(struct local *l, uint64_t now)
 			end(l, id);
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
 {
 	struct local *l = of(a);
 	uint64_t now = ha_clock_now(&ha_clock_live);
@@ -60,14 +60,14 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	}
 	memset(g, 0, sizeof(*g));
 	g->id = l->last;
-	g->ranks = (uint8_t)wish->ranks;
+	g->ranks = (uint8_t)spec->ranks;
 	g->workers = (uint8_t)l->defaults.workers;
 	g->extended = l->defaults.extended;
 	g->len = l->defaults.slots ? l->defaults.slots : SLOTS;
 	g->epoch = ++l->group[g->id].epoch;
 	g->switch_addr = l->net->addr;
 	memcpy(g->switch_name, "loopback", 9);
-	memcpy(g->member, wish->member, wish->ranks * sizeof(g->member[0]));
+	memcpy(g->member, spec->member, spec->ranks * sizeof(g->member[0]));
 	l->group[g->id].ranks = g->ranks;
 	l->group[g->id].created = now;
 	l->group[g->id].joined = l->group[g->id].left = 0;

@@ -32,7 +32,7 @@ static void came(void *arg, struct ina_shm_peer *shm)
 	b->npeers++;
 	b->count.clients++;
 	HA_INFO("ina", "client process %d has attached", (int)ina_shm_peer_pid(shm));
-	ha_mailbox_send(&b->balancer.mailbox, &p->came, HA_LETTER_PEER_CAME, p);
+	ha_mailbox_send(&b->balancer.mailbox, &p->came, HA_MESSAGE_PEER_CAME, p);
 }
 
 static void forget_peer(struct ha_backend *b, struct ha_peer *p)
@@ -57,7 +57,7 @@ static void remove_member(struct ha_backend *b, struct ha_member *m, bool asked,
 	m->remove_asked = asked;
 	m->remove_err = err;
 	snprintf(m->remove_why, sizeof(m->remove_why), "%s", why);
-	ha_mailbox_send(&b->balancer.mailbox, &m->remove, HA_LETTER_REMOVE, m);
+	ha_mailbox_send(&b->balancer.mailbox, &m->remove, HA_MESSAGE_REMOVE, m);
 }
 
 static void gone(void *arg, struct ina_shm_peer *shm, const char *why)
@@ -74,7 +74,7 @@ static void gone(void *arg, struct ina_shm_peer *shm, const char *why)
 	for (struct ha_member *m = b->members; m; m = m->next)
 		if (m->peer == p && !m->going)
 			remove_member(b, m, false, -ENOTCONN, why); /* whoever still reads its responses is told that we have gone */
-	ha_mailbox_send(&b->balancer.mailbox, &p->gone, HA_LETTER_PEER_GONE, p);
+	ha_mailbox_send(&b->balancer.mailbox, &p->gone, HA_MESSAGE_PEER_GONE, p);
 }
 
 static struct ha_member *member_of(const struct ha_backend *b, const struct ha_peer *p, uint32_t handle)
@@ -116,17 +116,17 @@ static struct ha_question *ask(struct ha_peer *p, uint32_t serial)
 static void send_question(struct ha_backend *b, struct ha_question *q, enum ha_question_kind kind)
 {
 	q->peer->asked++;
-	ha_mailbox_send(&b->registrar.mailbox, &q->letter, kind, q);
+	ha_mailbox_send(&b->registrar.mailbox, &q->message, kind, q);
 }
 
-static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial, const struct ina_shm_create *wish)
+static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial, const struct ina_shm_create *spec)
 {
 	struct ha_backend *b = arg;
 	struct ha_question *q = ask(ina_shm_peer_get(shm), serial);
 
 	if (!q)
 		return;
-	q->wish = *wish;
+	q->spec = *spec;
 	send_question(b, q, HA_QUESTION_CREATE);
 }
 
@@ -216,7 +216,7 @@ static void give_back(struct ha_backend *b, uint64_t incarnation)
 	if (!q)
 		return;
 	q->incarnation = incarnation;
-	ha_mailbox_send(&b->registrar.mailbox, &q->letter, HA_QUESTION_LEAVE, q);
+	ha_mailbox_send(&b->registrar.mailbox, &q->message, HA_QUESTION_LEAVE, q);
 }
 
 /* 0, or a negative errno and q->why. */
@@ -242,7 +242,7 @@ static int begin_member(struct ha_backend *b, struct ha_question *q)
 	m->next = b->members;
 	b->members = m;
 	b->nmembers++;
-	ha_mailbox_send(&b->balancer.mailbox, &m->add, HA_LETTER_ADD, m);
+	ha_mailbox_send(&b->balancer.mailbox, &m->add, HA_MESSAGE_ADD, m);
 	return 0;
 }
 
@@ -271,7 +271,7 @@ static void lost(struct ha_backend *b, const struct ha_question *q)
 	m->ending = true;
 	m->end_err = q->err;
 	snprintf(m->end_why, sizeof(m->end_why), "%s", q->why);
-	ha_mailbox_send(&b->balancer.mailbox, &m->end, HA_LETTER_END, m);
+	ha_mailbox_send(&b->balancer.mailbox, &m->end, HA_MESSAGE_END, m);
 }
 
 /* ---- what the balancer says ---- */
@@ -330,33 +330,33 @@ static void take_question(struct ha_backend *b, struct ha_question *q, int kind)
 	}
 }
 
-static void take_letter(struct ha_backend *b, struct ha_letter *letter)
+static void take_message(struct ha_backend *b, struct ha_message *message)
 {
-	switch (letter->kind) {
-	case HA_LETTER_ADDED:
-		added(b, letter->what);
+	switch (message->kind) {
+	case HA_MESSAGE_ADDED:
+		added(b, message->what);
 		break;
-	case HA_LETTER_ENDED:
-		ended(b, letter->what);
+	case HA_MESSAGE_ENDED:
+		ended(b, message->what);
 		break;
-	case HA_LETTER_REMOVED:
-		removed(b, letter->what);
+	case HA_MESSAGE_REMOVED:
+		removed(b, message->what);
 		break;
-	case HA_LETTER_DROPPED:
-		((struct ha_peer *)letter->what)->dropped_by_balancer = true;
-		forget_peer(b, letter->what);
+	case HA_MESSAGE_DROPPED:
+		((struct ha_peer *)message->what)->dropped_by_balancer = true;
+		forget_peer(b, message->what);
 		break;
 	default:
-		take_question(b, letter->what, letter->kind);
+		take_question(b, message->what, message->kind);
 	}
 }
 
-static void take_letters(struct ha_backend *b)
+static void take_messages(struct ha_backend *b)
 {
-	struct ha_letter *letter;
+	struct ha_message *message;
 
-	while ((letter = ha_mailbox_take(&b->mailbox)))
-		take_letter(b, letter);
+	while ((message = ha_mailbox_take(&b->mailbox)))
+		take_message(b, message);
 }
 
 static void tick(struct ha_backend *b)
@@ -379,7 +379,7 @@ void ha_backend_serve(struct ha_backend *b, int timeout_ms)
 		ha_sleeper_stay(&b->sleeper);
 	else
 		ha_sleeper_wait(&b->sleeper, ina_shm_server_fd(b->server), timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * HA_NS_PER_MS);
-	take_letters(b);
+	take_messages(b);
 	ina_shm_server_poll(b->server, 0);
 	tick(b);
 }
@@ -472,11 +472,11 @@ struct ha_backend *ha_backend_open(const struct ha_backend_options *o, struct ha
 /* What is on its way to nobody. */
 static void drain(struct ha_backend *b)
 {
-	struct ha_letter *letter;
+	struct ha_message *message;
 
-	while ((letter = ha_mailbox_take(&b->mailbox)))
-		if (letter->kind >= HA_QUESTION_CREATE)
-			free(letter->what);
+	while ((message = ha_mailbox_take(&b->mailbox)))
+		if (message->kind >= HA_QUESTION_CREATE)
+			free(message->what);
 }
 
 void ha_backend_close(struct ha_backend *b)
@@ -491,7 +491,7 @@ void ha_backend_close(struct ha_backend *b)
 			ha_sleeper_stay(&b->sleeper);
 		else
 			ha_sleeper_wait(&b->sleeper, -1, UINT64_MAX);
-		take_letters(b);
+		take_messages(b);
 	}
 	ha_registrar_stop(&b->registrar);
 	ha_balancer_stop(&b->balancer);

@@ -53,7 +53,7 @@ static void respond(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence,
 static void look_at_drop(struct ha_balancer *b, struct ha_peer *p)
 {
 	if (p->leaving && !p->jobs && !p->members)
-		ha_mailbox_send(b->control, &p->dropped, HA_LETTER_DROPPED, p);
+		ha_mailbox_send(b->control, &p->dropped, HA_MESSAGE_DROPPED, p);
 }
 
 static uint64_t bytes_of(const struct ha_job *job, unsigned workers)
@@ -106,7 +106,7 @@ static void end_member(struct ha_balancer *b, struct ha_member *m, int err, cons
 	for (unsigned i = 0; i < m->nstreams; i++)
 		if (&m->stream[i] != but)
 			tell(b, i, HA_NOTE_ABORT, err, &m->stream[i]);
-	ha_mailbox_send(b->control, &m->ended, HA_LETTER_ENDED, m);
+	ha_mailbox_send(b->control, &m->ended, HA_MESSAGE_ENDED, m);
 }
 
 static void stream_failed(struct ha_balancer *b, struct ha_stream *s, int err)
@@ -124,7 +124,7 @@ static void stream_removed(struct ha_balancer *b, struct ha_stream *s)
 	assert(!m->head); /* each worker has answered its parts before */
 	b->own.member[m->handle % HA_MEMBERS] = NULL;
 	p->members--;
-	ha_mailbox_send(b->control, &m->removed, HA_LETTER_REMOVED, m);
+	ha_mailbox_send(b->control, &m->removed, HA_MESSAGE_REMOVED, m);
 	look_at_drop(b, p);
 }
 
@@ -280,7 +280,7 @@ static void add_member(struct ha_balancer *b, struct ha_member *m)
 	m->streams_left = m->nstreams;
 	for (unsigned i = 0; i < m->nstreams; i++)
 		tell(b, i, HA_NOTE_ADD, 0, &m->stream[i]);
-	ha_mailbox_send(b->control, &m->add, HA_LETTER_ADDED, m);
+	ha_mailbox_send(b->control, &m->add, HA_MESSAGE_ADDED, m);
 }
 
 /*
@@ -314,31 +314,31 @@ static void remove_peer(struct ha_balancer *b, struct ha_peer *p)
 	look_at_drop(b, p);
 }
 
-static bool take_letters(struct ha_balancer *b)
+static bool take_messages(struct ha_balancer *b)
 {
-	struct ha_letter *letter;
+	struct ha_message *message;
 	bool any = false;
 
-	while ((letter = ha_mailbox_take(&b->mailbox))) {
-		struct ha_peer *p = letter->what;
-		struct ha_member *m = letter->what;
+	while ((message = ha_mailbox_take(&b->mailbox))) {
+		struct ha_peer *p = message->what;
+		struct ha_member *m = message->what;
 
 		any = true;
-		switch (letter->kind) {
-		case HA_LETTER_PEER_CAME:
+		switch (message->kind) {
+		case HA_MESSAGE_PEER_CAME:
 			p->next = b->own.peers;
 			b->own.peers = p;
 			break;
-		case HA_LETTER_PEER_GONE:
+		case HA_MESSAGE_PEER_GONE:
 			remove_peer(b, p);
 			break;
-		case HA_LETTER_ADD:
+		case HA_MESSAGE_ADD:
 			add_member(b, m);
 			break;
-		case HA_LETTER_END:
+		case HA_MESSAGE_END:
 			end_member(b, m, m->end_err, m->end_why, NULL);
 			break;
-		case HA_LETTER_REMOVE:
+		case HA_MESSAGE_REMOVE:
 			remove_member(b, m);
 			break;
 		}
@@ -376,7 +376,7 @@ static void rest(struct ha_balancer *b)
 
 static void round_of(struct ha_balancer *b)
 {
-	bool worked = take_letters(b);
+	bool worked = take_messages(b);
 	uint64_t now;
 
 	for (unsigned i = 0; i < b->workers; i++)

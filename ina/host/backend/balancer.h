@@ -13,17 +13,17 @@
 #include "ina/host/backend/worker_thread.h"
 
 /* Letters to the balancer, and from it to control. */
-enum ha_letter_kind {
-	HA_LETTER_PEER_CAME = 1, /* struct ha_peer */
-	HA_LETTER_PEER_GONE,
-	HA_LETTER_ADD,	  /* struct ha_member */
-	HA_LETTER_END,	  /* struct ha_member: its group is over; with end_err and end_why */
-	HA_LETTER_REMOVE, /* struct ha_member: its client leaves, or is gone; with remove_err and remove_why */
+enum ha_message_kind {
+	HA_MESSAGE_PEER_CAME = 1, /* struct ha_peer */
+	HA_MESSAGE_PEER_GONE,
+	HA_MESSAGE_ADD,	  /* struct ha_member */
+	HA_MESSAGE_END,	  /* struct ha_member: its group is over; with end_err and end_why */
+	HA_MESSAGE_REMOVE, /* struct ha_member: its client leaves, or is gone; with remove_err and remove_why */
 
-	HA_LETTER_ADDED,   /* struct ha_member: requests may come */
-	HA_LETTER_DROPPED, /* struct ha_peer: nobody here knows it any more */
-	HA_LETTER_ENDED,   /* struct ha_member: its group is over, err and why say how */
-	HA_LETTER_REMOVED, /* struct ha_member: nobody here knows it any more */
+	HA_MESSAGE_ADDED,   /* struct ha_member: requests may come */
+	HA_MESSAGE_DROPPED, /* struct ha_peer: nobody here knows it any more */
+	HA_MESSAGE_ENDED,   /* struct ha_member: its group is over, err and why say how */
+	HA_MESSAGE_REMOVED, /* struct ha_member: nobody here knows it any more */
 };
 
 #define HA_BALANCER_COUNTERS(X)                                                    \

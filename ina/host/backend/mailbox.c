@@ -16,36 +16,36 @@ void ha_mailbox_close(struct ha_mailbox *m)
 	pthread_mutex_destroy(&m->lock);
 }
 
-void ha_mailbox_send(struct ha_mailbox *m, struct ha_letter *letter, int kind, void *what)
+void ha_mailbox_send(struct ha_mailbox *m, struct ha_message *message, int kind, void *what)
 {
-	letter->kind = kind;
-	letter->what = what;
-	letter->next = NULL;
+	message->kind = kind;
+	message->what = what;
+	message->next = NULL;
 	pthread_mutex_lock(&m->lock);
 	if (m->tail)
-		m->tail->next = letter;
+		m->tail->next = message;
 	else
-		m->head = letter;
-	m->tail = letter;
+		m->head = message;
+	m->tail = message;
 	atomic_store_explicit(&m->filled, true, memory_order_release);
 	pthread_mutex_unlock(&m->lock);
 	ha_sleeper_wake(m->reader);
 }
 
-struct ha_letter *ha_mailbox_take(struct ha_mailbox *m)
+struct ha_message *ha_mailbox_take(struct ha_mailbox *m)
 {
-	struct ha_letter *letter;
+	struct ha_message *message;
 
 	if (!ha_mailbox_filled(m))
 		return NULL;
 	pthread_mutex_lock(&m->lock);
-	letter = m->head;
-	if (letter) {
-		m->head = letter->next;
+	message = m->head;
+	if (message) {
+		m->head = message->next;
 		if (!m->head)
 			m->tail = NULL;
 	}
 	atomic_store_explicit(&m->filled, m->head != NULL, memory_order_release);
 	pthread_mutex_unlock(&m->lock);
-	return letter;
+	return message;
 }

@@ -11,15 +11,15 @@
 
 #include <pthread.h>
 
-struct ha_letter {
+struct ha_message {
 	int kind;
 	void *what;
-	struct ha_letter *next;
+	struct ha_message *next;
 };
 
 struct ha_mailbox {
 	pthread_mutex_t lock; /* head, tail */
-	struct ha_letter *head, *tail;
+	struct ha_message *head, *tail;
 	_Atomic bool filled; /* read without the lock */
 	struct ha_sleeper *reader;
 };
@@ -27,9 +27,9 @@ struct ha_mailbox {
 void ha_mailbox_open(struct ha_mailbox *m, struct ha_sleeper *reader);
 void ha_mailbox_close(struct ha_mailbox *m);
 /* kind and what are the message's; it is the reader's from here on. */
-void ha_mailbox_send(struct ha_mailbox *m, struct ha_letter *letter, int kind, void *what);
+void ha_mailbox_send(struct ha_mailbox *m, struct ha_message *message, int kind, void *what);
 /* NULL: there is none. */
-struct ha_letter *ha_mailbox_take(struct ha_mailbox *m);
+struct ha_message *ha_mailbox_take(struct ha_mailbox *m);
 
 static inline bool ha_mailbox_filled(struct ha_mailbox *m)
 {

@@ -40,7 +40,7 @@ struct ha_member {
 	unsigned rank;
 	uint64_t incarnation; /* of this rank's part in the group: never the same twice */
 	struct ha_group_facts group;
-	struct ha_letter add, end, remove, ended, removed;
+	struct ha_message add, end, remove, ended, removed;
 	int end_err; /* set with `end` */
 	char end_why[320];
 	int remove_err; /* set with `remove`: 0 = the client leaves; else how its operations end, and those of all ranks */

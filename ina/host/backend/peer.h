@@ -21,7 +21,7 @@ struct ha_job {
 
 struct ha_peer {
 	struct ina_shm_peer *shm;
-	struct ha_letter came, gone, dropped;
+	struct ha_message came, gone, dropped;
 	unsigned workers;
 
 	/* The balancer's. */

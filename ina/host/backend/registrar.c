@@ -22,7 +22,7 @@ struct ha_registrar_lease {
 
 static void create(struct ha_registrar *r, struct ha_question *q)
 {
-	q->err = r->authority->ops->create(r->authority, &q->wish, &q->group, q->why, sizeof(q->why));
+	q->err = r->authority->ops->create(r->authority, &q->spec, &q->group, q->why, sizeof(q->why));
 }
 
 static uint64_t interval(const struct ha_group_facts *g)
@@ -96,11 +96,11 @@ static int leave(struct ha_registrar *r, uint64_t incarnation)
 	return err;
 }
 
-static void answer(struct ha_registrar *r, struct ha_letter *letter)
+static void answer(struct ha_registrar *r, struct ha_message *message)
 {
-	struct ha_question *q = letter->what;
+	struct ha_question *q = message->what;
 
-	switch (letter->kind) {
+	switch (message->kind) {
 	case HA_QUESTION_CREATE:
 		create(r, q);
 		break;
@@ -112,7 +112,7 @@ static void answer(struct ha_registrar *r, struct ha_letter *letter)
 		free(q);
 		return;
 	}
-	ha_mailbox_send(r->control, &q->letter, letter->kind, q);
+	ha_mailbox_send(r->control, &q->message, message->kind, q);
 }
 
 /* ---- leases ---- */
@@ -126,7 +126,7 @@ static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease,
 	q->incarnation = lease->incarnation;
 	q->err = err;
 	snprintf(q->why, sizeof(q->why), "%s", why);
-	ha_mailbox_send(r->control, &q->letter, HA_QUESTION_LOST, q);
+	ha_mailbox_send(r->control, &q->message, HA_QUESTION_LOST, q);
 }
 
 /* True: it is over. */
@@ -187,24 +187,24 @@ static void rest(struct ha_registrar *r)
 static void *run(void *arg)
 {
 	struct ha_registrar *r = arg;
-	struct ha_letter *letter;
+	struct ha_message *message;
 	int err = 0;
 
 	pthread_setname_np(pthread_self(), "ina-registrar");
 	/* In turn, for each may take seconds: no lease waits for more than one question, no question for more than one lease. */
 	while (!atomic_load_explicit(&r->stop, memory_order_acquire)) {
 		rest(r);
-		letter = ha_mailbox_take(&r->mailbox);
-		if (letter)
-			answer(r, letter);
+		message = ha_mailbox_take(&r->mailbox);
+		if (message)
+			answer(r, message);
 		if (!atomic_load_explicit(&r->stop, memory_order_acquire))
 			renew_next(r);
 	}
 	/* A controller that is away is not waited for once for each rank. */
-	while ((letter = ha_mailbox_take(&r->mailbox))) {
-		struct ha_question *q = letter->what;
+	while ((message = ha_mailbox_take(&r->mailbox))) {
+		struct ha_question *q = message->what;
 
-		if (letter->kind == HA_QUESTION_LEAVE && !err)
+		if (message->kind == HA_QUESTION_LEAVE && !err)
 			err = leave(r, q->incarnation);
 		free(q);
 	}

@@ -16,12 +16,12 @@ enum ha_question_kind {
 
 /* From control and back, in memory of malloc's. */
 struct ha_question {
-	struct ha_letter letter;
+	struct ha_message message;
 	struct ha_peer *peer;
 	uint32_t serial;
 	unsigned rank;
 	uint64_t incarnation;
-	struct ina_shm_create wish;
+	struct ina_shm_create spec;
 	struct ha_group_facts group; /* JOIN: the ticket's, then the true ones */
 	int err;
 	char why[320];

@@ -34,14 +34,14 @@ static void add(struct question *q, uint16_t type, const void *value, size_t siz
 static size_t ask(struct question *q, void *buf, size_t size)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	struct timeval patience = { .tv_sec = 1 };
+	struct timeval time_limit = { .tv_sec = 1 };
 	struct nlmsghdr *answer = buf;
 	ssize_t n = 0;
 
 	if (fd < 0)
 		return 0;
 	q->head.nlmsg_flags = NLM_F_REQUEST;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit));
 	if (send(fd, q, q->head.nlmsg_len, 0) == (ssize_t)q->head.nlmsg_len)
 		n = recv(fd, buf, size, 0);
 	close(fd);

@@ -211,7 +211,7 @@ static void take_packet(struct ha_worker_thread *w, const struct ha_net_packet *
 	}
 	s = stream_of(w, &f);
 	if (!s) {
-		w->own.strangers++;
+		w->own.foreign++;
 		return;
 	}
 	ina_worker_receive(&s->worker, &f);

@@ -32,7 +32,7 @@ enum ha_note_kind {
 #define HA_WORKER_COUNTERS(X)                                                          \
 	X(frames, "frames of aggregation that came")                                    \
 	X(faulty, "packets that are no sound frame")                                    \
-	X(strangers, "frames for no rank of this host")                                 \
+	X(foreign, "frames for no rank of this host")                                 \
 	X(operations, "operations begun")                                               \
 	X(sleeps, "times it had nothing to do and slept")
 
@@ -73,7 +73,7 @@ struct ha_worker_thread {
 		struct ha_stream *first, *busy;
 		struct ha_stream *by[HA_WORKER_GROUPS][INA_RANKS_MAX]; /* chained by same */
 		struct ina_counters gone; /* of streams that are no more */
-		uint64_t frames, faulty, strangers, operations, sleeps;
+		uint64_t frames, faulty, foreign, operations, sleeps;
 		uint64_t worked_at, published_at;
 		struct ha_yield yield;
 	} own;

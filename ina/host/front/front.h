@@ -160,7 +160,7 @@ void ina_front_joined_late(struct ha_ina *ctx, uint32_t handle);
 bool ina_front_tell(struct ha_ina_group *group);
 /* Those that have been left. */
 void ina_front_tell_left(struct ha_ina *ctx);
-extern unsigned ina_front_patience_ms; /* for the backend's answer to a question; less in a test */
+extern unsigned ina_front_time_limit_ms; /* for the backend's answer to a question; less in a test */
 
 /* ---- the daemon's (with the lock) ---- */
 void *ina_front_daemon(void *ctx);

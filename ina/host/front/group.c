@@ -11,7 +11,7 @@
 
 #define LOOPBACK "hawser loopback"
 
-unsigned ina_front_patience_ms = 60000; /* for the controller, and whatever the backend does before it has an answer */
+unsigned ina_front_time_limit_ms = 60000; /* for the controller, and whatever the backend does before it has an answer */
 
 static uint32_t next_serial(struct ha_ina *ctx)
 {
@@ -35,13 +35,13 @@ static int wait_some(struct ha_ina *ctx, const struct timespec *until)
 	return ina_shm_given_up(ctx->give_up) ? ECANCELED : 0;
 }
 
-static struct timespec patience(void)
+static struct timespec time_limit(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += ina_front_patience_ms % 1000 * 1000000L;
-	t.tv_sec += ina_front_patience_ms / 1000 + t.tv_nsec / 1000000000;
+	t.tv_nsec += ina_front_time_limit_ms % 1000 * 1000000L;
+	t.tv_sec += ina_front_time_limit_ms / 1000 + t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	return t;
 }
@@ -50,7 +50,7 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 {
 	struct ina_front_question q = { .next = ctx->questions, .serial = next_serial(ctx), .group = group };
 	struct ina_front_question **link = &ctx->questions;
-	const struct timespec until = patience();
+	const struct timespec until = time_limit();
 	int err;
 
 	question->serial = q.serial;
@@ -68,7 +68,7 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 			return ina_front_fail(ctx, -ECANCELED, "given up while the backend had not answered");
 		if (ctx->error || ctx->closing)
 			return ina_front_fail(ctx, -ENOTCONN, "%s", ctx->error ? ctx->error_why : "the context was closed");
-		return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s", ina_front_patience_ms / 1000);
+		return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s", ina_front_time_limit_ms / 1000);
 	}
 	if (q.answer.type == INA_SHM_REFUSED)
 		return ina_front_fail(ctx, q.answer.state.result, "%s", q.answer.state.text);

@@ -267,7 +267,7 @@ static int outcome(struct ha_ina_group *g, struct ha_ina_op *op)
 {
 	if (op->request.coll != HA_INA_BARRIER || (uint32_t)op->token == op->ranks)
 		return 0;
-	ina_front_group_fail(g, -EPROTO, true, "a barrier heard of %d ranks of %u", op->token, op->ranks);
+	ina_front_group_fail(g, -EPROTO, true, "a barrier reached %d ranks of %u", op->token, op->ranks);
 	return -EPROTO;
 }
 

@@ -46,7 +46,7 @@ static int usage(FILE *out)
 		"      --coll=N            1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is rank 0\n"
 		"      --packets=N         of an operation, 256 bytes each (1000);  --operations=N (1), numbered from --first=N (0)\n"
 		"      --lose=P --twice=P --late=P --late-by=N  a bad network for what is sent: fractions, and packets that overtake one that is late (40)\n"
-		"      --seed=N            of the bad network (1);  --patience=SECONDS  for the other ranks (10)\n"
+		"      --seed=N            of the bad network (1);  --time-limit=SECONDS  for the other ranks (10)\n"
 		"      --hostile=N         instead: N frames that no switch may answer or take\n"
 		"Exit status 0: every word was right; 1: it could not be done; 2: called wrongly; 3: a word was WRONG.\n");
 	return out == stdout ? 0 : 2;
@@ -75,7 +75,7 @@ static bool fraction(const char *name, const char *text, double *p)
 	return false;
 }
 
-enum { GROUP = 256, RANK, RANKS, BASE, LEN, EPOCH, OLD, WORKERS, COLL, PACKETS, OPERATIONS, LOSE, TWICE, LATE, LATE_BY, SEED, PATIENCE, HOSTILE, SWITCH, FIRST };
+enum { GROUP = 256, RANK, RANKS, BASE, LEN, EPOCH, OLD, WORKERS, COLL, PACKETS, OPERATIONS, LOSE, TWICE, LATE, LATE_BY, SEED, TIME_LIMIT, HOSTILE, SWITCH, FIRST };
 static const struct option longs[] = {
 	{ "interface", required_argument, NULL, 'i' },	{ "switch", required_argument, NULL, SWITCH },	{ "group", required_argument, NULL, GROUP },
 	{ "rank", required_argument, NULL, RANK },	{ "ranks", required_argument, NULL, RANKS },	{ "base", required_argument, NULL, BASE },
@@ -83,7 +83,7 @@ static const struct option longs[] = {
 	{ "workers", required_argument, NULL, WORKERS }, { "coll", required_argument, NULL, COLL },	{ "packets", required_argument, NULL, PACKETS },
 	{ "operations", required_argument, NULL, OPERATIONS }, { "lose", required_argument, NULL, LOSE }, { "twice", required_argument, NULL, TWICE },
 	{ "late", required_argument, NULL, LATE },	{ "late-by", required_argument, NULL, LATE_BY }, { "seed", required_argument, NULL, SEED },
-	{ "patience", required_argument, NULL, PATIENCE }, { "hostile", required_argument, NULL, HOSTILE },
+	{ "time-limit", required_argument, NULL, TIME_LIMIT }, { "hostile", required_argument, NULL, HOSTILE },
 	{ "first", required_argument, NULL, FIRST }, { "help", no_argument, NULL, 'h' }, { 0 },
 };
 
@@ -114,7 +114,7 @@ static bool option(struct options *o, int c, const char *name, uint64_t *seed)
 	case LATE: return fraction(name, optarg, &o->faults.late);
 	case LATE_BY: return take(name, optarg, 255, &v) && (o->faults.late_by = (uint32_t)(v ? v : 1), true);
 	case SEED: return take(name, optarg, UINT32_MAX, &v) && (*seed = v, true);
-	case PATIENCE: return take(name, optarg, 100000, &v) && (o->c.peer_ns = o->c.switch_ns = v * HA_NS_PER_S, true);
+	case TIME_LIMIT: return take(name, optarg, 100000, &v) && (o->c.peer_ns = o->c.switch_ns = v * HA_NS_PER_S, true);
 	case FIRST: return take(name, optarg, UINT32_MAX, &v) && (o->first = (uint32_t)v, true);
 	case HOSTILE: return take(name, optarg, UINT32_MAX, &v) && (o->hostile = (uint32_t)v, true);
 	}

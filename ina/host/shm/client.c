@@ -23,7 +23,7 @@ static int64_t now_ms(void)
 /* While a backend that hangs has its queue full there is nothing to wait for, -EAGAIN: one tries again. */
 static int try_for_a_while(int fd, const struct sockaddr_un *address, const int *give_up)
 {
-	int64_t until = now_ms() + INA_SHM_PATIENCE_MS;
+	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS;
 	int err;
 
 	while ((err = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0) == -EAGAIN) {
@@ -64,7 +64,7 @@ static int dial(const char *path, const int *give_up, char *why, size_t size)
 		return err;
 	}
 	if (err == -EAGAIN) {
-		snprintf(why, size, "%s: the backend has not answered for %d s", path, INA_SHM_PATIENCE_MS / 1000);
+		snprintf(why, size, "%s: the backend has not answered for %d s", path, INA_SHM_TIME_LIMIT_MS / 1000);
 		return -ENOTCONN;
 	}
 	snprintf(why, size, "%s: no backend (%s): start ha-backend on this host, or set NETCCL_BACKEND", path, strerror(-err));
@@ -75,7 +75,7 @@ static int dial(const char *path, const int *give_up, char *why, size_t size)
 static int ask(int fd, const struct ina_shm_message *question, int file, uint32_t type, const int *give_up, struct ina_shm_message *m, char *why,
 	       size_t size)
 {
-	int64_t until = now_ms() + INA_SHM_PATIENCE_MS, left;
+	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS, left;
 	const char *what = "";
 	int other, err = ina_shm_message_send(fd, question, file);
 
@@ -103,7 +103,7 @@ static int ask(int fd, const struct ina_shm_message *question, int file, uint32_
 		snprintf(why, size, "the backend %s%s", err == -ENOTCONN ? "has gone" : "answers nonsense: ", what);
 		return err > 0 ? -EPROTO : err;
 	}
-	snprintf(why, size, "the backend has not answered for %d s", INA_SHM_PATIENCE_MS / 1000);
+	snprintf(why, size, "the backend has not answered for %d s", INA_SHM_TIME_LIMIT_MS / 1000);
 	return -ENOTCONN;
 }
 

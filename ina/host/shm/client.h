@@ -12,7 +12,7 @@ struct ina_shm_client {
 	struct ina_shm_memory memory;
 };
 
-#define INA_SHM_PATIENCE_MS 20000 /* for a backend's answer while attaching; on a busy host it may come seconds late */
+#define INA_SHM_TIME_LIMIT_MS 20000 /* for a backend's answer while attaching; on a busy host it may come seconds late */
 
 #define INA_SHM_LOOK_MS 50 /* how often one that waits looks at give_up */
 

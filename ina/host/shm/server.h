@@ -33,7 +33,7 @@ struct ina_shm_server_ops {
 	/* A client attaches. It is told so after this: an honest one's ring is empty still. */
 	void (*came)(void *arg, struct ina_shm_peer *peer);
 	/* Each is answered once, now or later: the first with ina_shm_answer_ticket(), or ..._refused(); and so on. */
-	void (*create)(void *arg, struct ina_shm_peer *peer, uint32_t serial, const struct ina_shm_create *wish);
+	void (*create)(void *arg, struct ina_shm_peer *peer, uint32_t serial, const struct ina_shm_create *spec);
 	void (*join)(void *arg, struct ina_shm_peer *peer, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank);
 	/*
 	 * What it pushed for the group is in its ring already, and nothing follows. All of it gets its responses (-ECANCELED), then comes

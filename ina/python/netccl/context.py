@@ -12,7 +12,7 @@ import time
 import uuid
 
 from . import capi, client, codec, recovery, say
-from .life import Life, Pause
+from .incarnation import Incarnation, Pause
 
 RETRY = 32  # operations, NETCCL_RETRY_OPS
 LEAVING = 5.0  # seconds that a rank that leaves waits for the others to have their results
@@ -24,15 +24,15 @@ class Context:
         own = recovery.Alarm.connect(store)
         self.alarm = recovery.Alarm(own if all(link.everyone(own is not None)) else store)
         self.name = None  # of the group, alike on all ranks
-        self.lives = 0
-        self.life = None
+        self.incarnations = 0
+        self.incarnation = None
         self.dead = None  # why there is never going to be another incarnation
         self.why = None  # why there is none now
         self.quant = codec.mode()
         self.pause = Pause(_retry())
         self.changed = threading.Condition(threading.RLock())
         self.wake = queue.SimpleQueue()
-        self.counts = {"network": 0, "fallback": 0, "recovered": 0, "lives": 0}
+        self.counts = {"network": 0, "fallback": 0, "recovered": 0, "incarnations": 0}
         self._closing = False
         self._agent = None
 
@@ -40,13 +40,13 @@ class Context:
 
     def attempt(self):
         """Tries to have the group in the network. True: it is. All ranks get the same answer."""
-        life = self._joined()
+        incarnation = self._joined()
         with self.changed:
-            if life is None:
+            if incarnation is None:
                 self.pause.refused()
                 return False
-            self.life, self.why = life, None
-            self.counts["lives"] += 1
+            self.incarnation, self.why = incarnation, None
+            self.counts["incarnations"] += 1
             self.changed.notify_all()
         if self._agent is None:
             self._agent = threading.Thread(target=self._watch, name="netccl-agent", daemon=True)
@@ -80,8 +80,8 @@ class Context:
             if not r:
                 library.leave(handle)
             return self._without("; ".join(wrong))
-        self.lives += 1
-        return Life(library, handle, self.changed, self.wake, "%s/%d" % (self.name, self.lives))
+        self.incarnations += 1
+        return Incarnation(library, handle, self.changed, self.wake, "%s/%d" % (self.name, self.incarnations))
 
     def _without(self, why):
         if why != self.why and self.link.rank == 0:
@@ -95,35 +95,35 @@ class Context:
         """The next operation of the incarnation; None: it goes another way. Waits while the ranks agree after a failure."""
         while True:
             with self.changed:
-                self.changed.wait_for(lambda: self.life is None or not self.life.frozen or self.life.limit is not None)
-                life = self.life
-                if life is not None and (not life.frozen or life.reserved < life.limit):
+                self.changed.wait_for(lambda: self.incarnation is None or not self.incarnation.frozen or self.incarnation.limit is not None)
+                incarnation = self.incarnation
+                if incarnation is not None and (not incarnation.frozen or incarnation.reserved < incarnation.limit):
                     self.counts["network"] += 1
-                    return life.reserve(kind)
+                    return incarnation.reserve(kind)
                 if self.dead is not None or not self.pause.passed():
                     self.counts["fallback"] += 1
                     return None
-                self.changed.wait_for(lambda: self.life is None)  # the agent still finishes the last one
+                self.changed.wait_for(lambda: self.incarnation is None)  # the agent still finishes the last one
                 if self.dead is not None:
                     continue
             self.attempt()
 
     def submit(self, operation):
         with self.changed:
-            life = self.life
-            if life is None:
+            incarnation = self.incarnation
+            if incarnation is None:
                 operation.over.set()
                 operation.finish(RuntimeError("netccl: the group has ended: %s" % self.dead))
                 return
-        life.submit(operation)
+        incarnation.submit(operation)
 
     def spoil(self, operation, error):
         """The call that reserved it has raised: this rank cannot bring its part, which is an error on all, and the end of the incarnation."""
         operation.spoiled = "%s: %s" % (type(error).__name__, error)
         with self.changed:
-            if self.life is not None:
+            if self.incarnation is not None:
                 operation.ready.set()
-                self.life.fail(-errno.EIO, "an operation could not be begun: " + operation.spoiled)
+                self.incarnation.fail(-errno.EIO, "an operation could not be begun: " + operation.spoiled)
                 self.changed.notify_all()
 
     def await_result(self, operation, timeout=None):
@@ -131,9 +131,9 @@ class Context:
         end = None if timeout is None else time.monotonic() + timeout
         if not operation.over.wait(timeout):
             return False
-        life = self.life
-        if life is not None and not operation.finished.is_set():
-            life.settle()
+        incarnation = self.incarnation
+        if incarnation is not None and not operation.finished.is_set():
+            incarnation.settle()
         return operation.finished.wait(None if end is None else max(0.0, end - time.monotonic()))
 
     # ---- the agent ----
@@ -141,44 +141,44 @@ class Context:
     def _watch(self):
         looked = 0.0
         while not self._closing:
-            life = self.life
+            incarnation = self.incarnation
             try:
-                self.wake.get(timeout=0.002 if life is not None and life.crowded else recovery.POLL)
+                self.wake.get(timeout=0.002 if incarnation is not None and incarnation.crowded else recovery.POLL)
             except queue.Empty:
                 pass
-            life = self.life
-            if life is None:
+            incarnation = self.incarnation
+            if incarnation is None:
                 continue
-            life.settle()
-            if life.crowded:
+            incarnation.settle()
+            if incarnation.crowded:
                 with self.changed:
-                    life.pump()
-            if life.failure is None and time.monotonic() - looked >= recovery.POLL:
+                    incarnation.pump()
+            if incarnation.failure is None and time.monotonic() - looked >= recovery.POLL:
                 looked = time.monotonic()
-                if self.alarm.rung(life.name):
-                    life.fail(0, None)
-            if life.failure is not None and not self._closing:
-                self._recover(life)
+                if self.alarm.rung(incarnation.name):
+                    incarnation.fail(0, None)
+            if incarnation.failure is not None and not self._closing:
+                self._recover(incarnation)
 
-    def _recover(self, life):
+    def _recover(self, incarnation):
         try:
-            whys = recovery.recover(life, self.alarm, self.link, self.pause.failed_after, self._patience)
+            whys = recovery.recover(incarnation, self.alarm, self.link, self.pause.failed_after, self._time_limit)
             why = "; ".join(_sentences([w[1] if w and w[0] else None for w in whys])) or "no rank knows why"
             say.warn_if(self.link.rank == 0, "the network failed a group of %d ranks (%s); what was in flight was finished without it"
                         % (self.link.ranks, why))
             with self.changed:
                 self.counts["recovered"] += 1
                 self.why = why
-                for operation in life.operations.values():
+                for operation in incarnation.operations.values():
                     operation.release()
         except Exception as e:  # a rank has gone, or torch's time limit passed
-            self.dead = "the ranks could not agree after a failure of the network (%s): %s" % (life.failure[1], e)
-            life.abandon(RuntimeError("netccl: " + self.dead))
+            self.dead = "the ranks could not agree after a failure of the network (%s): %s" % (incarnation.failure[1], e)
+            incarnation.abandon(RuntimeError("netccl: " + self.dead))
         with self.changed:
-            self.life = None
+            self.incarnation = None
             self.changed.notify_all()
 
-    def _patience(self):
+    def _time_limit(self):
         if self._closing:
             raise RuntimeError("the process group is being destroyed")
 
@@ -186,23 +186,23 @@ class Context:
 
     def close(self):
         """Waits until all ranks have their results, or LEAVING seconds; then the group is left."""
-        life = self.life
-        if life is not None and not life.idle():
-            self._linger(life)
+        incarnation = self.incarnation
+        if incarnation is not None and not incarnation.idle():
+            self._linger(incarnation)
         self._closing = True
         self.wake.put(None)
         if self._agent is not None:
             self._agent.join(LEAVING)
         with self.changed:
-            life, self.life = self.life, None
-        if life is not None:
-            life.stop()
-            life.abandon(RuntimeError("netccl: the process group has been destroyed"))
+            incarnation, self.incarnation = self.incarnation, None
+        if incarnation is not None:
+            incarnation.stop()
+            incarnation.abandon(RuntimeError("netccl: the process group has been destroyed"))
 
-    def _linger(self, life):
+    def _linger(self, incarnation):
         end, step = time.monotonic() + LEAVING, 1
-        while time.monotonic() < end and self.life is life:
-            here = self.alarm.leaving(life.name, step)
+        while time.monotonic() < end and self.incarnation is incarnation:
+            here = self.alarm.leaving(incarnation.name, step)
             if here is None or here >= self.link.ranks:
                 return
             step = 0
@@ -210,7 +210,7 @@ class Context:
 
     def status(self):
         with self.changed:
-            return dict(self.counts, in_network=self.life is not None and not self.life.frozen, why=self.dead or self.why,
+            return dict(self.counts, in_network=self.incarnation is not None and not self.incarnation.frozen, why=self.dead or self.why,
                         ranks=self.link.ranks, quant=self.quant)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A collective on its way through the network, and how its rest is made when it was cut off.
 
-An incarnation (life.py) drives it. Until it has ended on all ranks, each keeps what another may need: of an all-reduce the result, of all others
+An incarnation (incarnation.py) drives it. Until it has ended on all ranks, each keeps what another may need: of an all-reduce the result, of all others
 what it brought; in buffers of our own, for the user's memory is the user's again as soon as the operation has ended here.
 """
 

@@ -105,39 +105,39 @@ class Link:
             result[to : to + b - a].copy_(words)
 
 
-def recover(life, alarm, link, agreed, patience):
+def recover(incarnation, alarm, link, agreed, time_limit):
     """From the agent's thread. What each rank says of the cause.
 
     agreed(limit): called when it is known how many operations the incarnation had. time_limit(): raises when the group is being destroyed.
     RuntimeError: a rank has gone.
     """
-    alarm.ring(life.name)
-    life.stop()
+    alarm.ring(incarnation.name)
+    incarnation.stop()
     mine = {
-        "reserved": life.reserved,
-        "ended": life.ended,
-        "posted": life.posted,
-        "confirmed": life.confirmed,
-        "done": {n: bytes(o.done) for n, o in life.operations.items() if life.ended <= n < life.posted},
-        "spoiled": {n: o.spoiled for n, o in life.operations.items() if o.spoiled},
-        "why": life.failure,
+        "reserved": incarnation.reserved,
+        "ended": incarnation.ended,
+        "posted": incarnation.posted,
+        "confirmed": incarnation.confirmed,
+        "done": {n: bytes(o.done) for n, o in incarnation.operations.items() if incarnation.ended <= n < incarnation.posted},
+        "spoiled": {n: o.spoiled for n, o in incarnation.operations.items() if o.spoiled},
+        "why": incarnation.failure,
     }
     everyone = link.everyone(mine)
     limit = max(e["reserved"] for e in everyone)
-    with life.changed:
-        life.limit = limit
+    with incarnation.changed:
+        incarnation.limit = limit
         agreed(limit)
-        life.changed.notify_all()
+        incarnation.changed.notify_all()
     for number in range(max(e["confirmed"] for e in everyone), limit):
-        operation = _awaited(life, number, patience)
+        operation = _awaited(incarnation, number, time_limit)
         spoiled = {r: e["spoiled"][number] for r, e in enumerate(everyone) if number in e["spoiled"]}
         if operation.spoiled and not spoiled:  # the others wait for what will not come
             raise RuntimeError(operation.spoiled)
         if not operation.void and not spoiled:
             operation.repair(link, [_have(e, number, len(operation.segments())) for e in everyone])
-        with life.changed:
+        with incarnation.changed:
             operation.finish(_errors(spoiled))
-            life.changed.notify_all()
+            incarnation.changed.notify_all()
     return [e["why"] for e in everyone]
 
 
@@ -146,14 +146,14 @@ def _errors(spoiled):
     return RuntimeError("netccl: " + said) if said else None
 
 
-def _awaited(life, number, patience):
-    with life.changed:
+def _awaited(incarnation, number, time_limit):
+    with incarnation.changed:
         while True:
-            operation = life.operations.get(number)
+            operation = incarnation.operations.get(number)
             if operation is not None and operation.ready.is_set():
                 return operation
-            patience()
-            life.changed.wait(POLL)
+            time_limit()
+            incarnation.changed.wait(POLL)
 
 
 def _have(said, number, count):

@@ -53,7 +53,7 @@ INLINE bool speaks_for_rank(enum ina_reason reason)
 	case INA_REASON_KIND:
 	case INA_REASON_ANSWER:
 	case INA_REASON_NO_RANK:
-	case INA_REASON_STRANGER:
+	case INA_REASON_WRONG_ADDRESS:
 		return false;
 	default:
 		return true;
@@ -72,7 +72,7 @@ INLINE void learn(struct ina_core *c, const struct ina_frame *f, uint16_t port)
 }
 
 /* An incarnation that was ended on another core, or by the controller, is ended here before its next packet is looked at. */
-INLINE void hear_of_end(struct ina_core *c, const struct ina_frame *f)
+INLINE void learn_of_end(struct ina_core *c, const struct ina_frame *f)
 {
 	uint64_t over = atomic_load_explicit(&c->all->over[f->group], memory_order_acquire);
 
@@ -146,7 +146,7 @@ INLINE bool marks_ingress(struct ina_core *c)
 
 INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
-	hear_of_end(c, f);
+	learn_of_end(c, f);
 	if (marks_ingress(c)) {
 		c->count.marked += f->ecn != INA_CE;
 		f->ecn = INA_CE;

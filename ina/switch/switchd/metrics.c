@@ -63,7 +63,7 @@ static const struct {
 	const char *name, *type, *help;
 	size_t at;
 } of_port[] = {
-	{ "port_up", "gauge", "The other end of the cable lives.", ROW(up) },
+	{ "port_up", "gauge", "The other end of the cable is up.", ROW(up) },
 	{ "port_depth", "gauge", "Packets that wait for the driver to take them.", ROW(depth) },
 	{ "port_sent", "counter", "Packets that the driver took.", ROW(sent) },
 	{ "port_dropped", "counter", "Packets dropped because the port's queue was full or nobody at its other end.", ROW(dropped) },
@@ -103,12 +103,12 @@ void ina_switchd_metrics(const struct ina_switchd *s, FILE *out)
 	gauge(out, "cycles_per_second", rte_get_tsc_hz(), "Of the counter of busy_cycles.");
 	gauge(out, "cores", s->all->ncores, "Cores that poll.");
 	gauge(out, "groups", groups.live, "Groups that there are, those that have ended included.");
-	gauge(out, "groups_over", groups.over, "Groups that have ended and whose ranks still hear so.");
-	counter(out, "installs", groups.installs, "Lives of groups that have begun.");
+	gauge(out, "groups_over", groups.over, "Groups that have ended and whose ranks are still being informed.");
+	counter(out, "installs", groups.installs, "Incarnations of groups that have begun.");
 	counter(out, "ends", groups.ends, "Groups ended by the controller or the file.");
 	counter(out, "reloads", s->reloads, "Times that the file of groups was read.");
 	gauge(out, "addresses", ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S), NULL, NULL), "Ethernet addresses that are known.");
-	gauge(out, "controller_heard", s->follow && ina_follow_heard(s->follow), "The controller has answered.");
+	gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow), "The controller has answered.");
 	ports(s->all, out);
 	fputs("# EOF\n", out);
 }
@@ -133,7 +133,7 @@ static void dump_group(struct ina_switchd *s, unsigned id, FILE *out)
 		uint8_t m[6];
 
 		ina_place_mac(place, m);
-		fprintf(out, "  rank %-2u %-15s %s\n", r, ha_address_text(c->member[r].addr, addr), place ? mac_text(m, mac, sizeof(mac)) : "has not been heard");
+		fprintf(out, "  rank %-2u %-15s %s\n", r, ha_address_text(c->member[r].addr, addr), place ? mac_text(m, mac, sizeof(mac)) : "has not answered");
 	}
 }
 

@@ -44,15 +44,15 @@ ina_prediction_row *ina_predictions_open(void);
 void ina_predictions_close(ina_prediction_row *rows);
 
 /* How it comes: the table's incarnation, which is never 0, port, and bytes. */
-static inline uint64_t ina_predict_comes(uint32_t life, uint16_t port, uint16_t bytes)
+static inline uint64_t ina_predict_comes(uint32_t incarnation, uint16_t port, uint16_t bytes)
 {
-	return (uint64_t)life << 32 | (uint64_t)port << 16 | bytes;
+	return (uint64_t)incarnation << 32 | (uint64_t)port << 16 | bytes;
 }
 
 /* In rows that different workers may have in turn. */
-static inline uint64_t ina_predict_whose(uint32_t life, uint8_t group, uint8_t worker)
+static inline uint64_t ina_predict_whose(uint32_t incarnation, uint8_t group, uint8_t worker)
 {
-	return (uint64_t)life << 32 | (uint64_t)group << 8 | worker;
+	return (uint64_t)incarnation << 32 | (uint64_t)group << 8 | worker;
 }
 
 /* tos: IPv4's, of a packet that is not marked: worker and ECT(1). */

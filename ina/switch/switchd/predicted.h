@@ -211,7 +211,7 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u, const s
  * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at once for a burst: whoever has learned of an abort sends
  * after the word of it was written (core.h), so what was received before the look has nothing that the look could miss.
  */
-INLINE bool lives(struct ina_core *c, struct burst *u, uint8_t group)
+INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
 {
 	const struct ina_group *g = &c->sw.group[group];
 
@@ -251,7 +251,7 @@ INLINE void contribute_as_predicted(struct ina_core *c, struct burst *u, const s
 	bool marked = false;
 	struct ina_frame f;
 
-	if (unlikely(at != ina_get16(words - 6) || !lives(c, u, p->group))) {
+	if (unlikely(at != ina_get16(words - 6) || !incarnations(c, u, p->group))) {
 		contribute_generally(c, p, m);
 		return;
 	}

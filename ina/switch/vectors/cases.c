@@ -236,7 +236,7 @@ static void probes(const struct ina_case_sink *sink, bool extended)
 	probe(&p, 0, 8);
 }
 
-static void strangers(const struct ina_case_sink *sink, bool extended)
+static void foreign_packets(const struct ina_case_sink *sink, bool extended)
 {
 	struct play p = begin(sink, extended, 3, 4, 0);
 	struct ina_frame f;
@@ -376,8 +376,8 @@ const struct ina_case ina_cases[] = {
 	{ "flags", "overflow and non-finite as ranks say them", false, true, flags },
 	{ "marked", "congestion met on the way to the switch", true, true, marked },
 	{ "probes", "need, held, and the sum", false, true, probes },
-	{ "strangers", "packets from somebody else, or for something else", true, true, strangers },
-	{ "epochs", "packets of another life, and an answer for a switch", false, true, epochs },
+	{ "foreign", "packets from somebody else, or for something else", true, true, foreign_packets },
+	{ "epochs", "packets of another incarnation, and an answer for a switch", false, true, epochs },
 	{ "aborted", "a rank ends the group", false, true, aborted },
 	{ "lapsed", "the lease ends", true, true, lapsed },
 	{ "malformed", "bytes that are no frame", false, true, malformed },

@@ -23,7 +23,7 @@ struct ina_xdp_settings {
  */
 struct ina_xdp_group {
 	struct ina_group group;
-	uint64_t life; /* no two of a switch alike, the later the larger */
+	uint64_t incarnation; /* no two of a switch alike, the later the larger */
 	uint32_t seen; /* 1: a packet was taken since user space wrote 0 */
 	uint32_t port[INA_RANKS_MAX]; /* interface of each rank */
 	uint32_t reserved;
@@ -41,7 +41,7 @@ struct ina_xdp_cursor {
 struct ina_xdp_slot {
 	uint32_t lock; /* struct bpf_spin_lock */
 	uint32_t reserved;
-	uint64_t life;
+	uint64_t incarnation;
 	struct ina_slot slot;
 };
 

@@ -15,7 +15,7 @@
 extern const unsigned char ina_xdp_object[], ina_xdp_object_end[];
 
 /* A group that is installed. */
-struct life {
+struct incarnation {
 	struct ina_xdp_group *shared; /* with the program; NULL: none */
 	int group, ports;	      /* maps */
 };
@@ -25,10 +25,10 @@ struct ina_xdp {
 	struct bpf_object *object;
 	int groups, ports, counters;
 	int answer; /* the program; -1 with `testable` */
-	uint64_t life;
+	uint64_t incarnation;
 	/* The slot core's own view: it checks what is installed. Its slots are not used. */
 	struct ina_switch shadow;
-	struct life of[INA_GROUPS];
+	struct incarnation of[INA_GROUPS];
 	char why[256];
 };
 
@@ -132,7 +132,7 @@ struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testa
 	ina_switch_init(&x->shadow, settings->addr, settings->mac, NULL, settings->nslots);
 	/* Above the incarnations of a switch of before: only its own maps know them, but a clock costs nothing. */
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	x->life = (uint64_t)now.tv_sec << 32;
+	x->incarnation = (uint64_t)now.tv_sec << 32;
 	err = load(x, testable);
 	if (!err)
 		return x;
@@ -141,7 +141,7 @@ struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testa
 	return NULL;
 }
 
-static void forget(struct life *l)
+static void forget(struct incarnation *l)
 {
 	munmap(l->shared, sizeof(*l->shared));
 	close(l->group);
@@ -179,10 +179,10 @@ static int fail(struct ina_xdp *x, const char *what, int err)
 }
 
 /* The group's own map, filled, and shared with us. */
-static int make_group(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct life *l)
+static int make_group(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct incarnation *l)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	struct ina_xdp_group g = { .group = { .config = *c, .installed = true, .lived = true }, .life = ++x->life };
+	struct ina_xdp_group g = { .group = { .config = *c, .installed = true, .lived = true }, .incarnation = ++x->incarnation };
 	uint32_t zero = 0;
 
 	for (unsigned i = 0; i < c->ranks; i++)
@@ -204,7 +204,7 @@ close_group:
 	return -EIO;
 }
 
-static int set_port(struct ina_xdp *x, const struct life *l, uint32_t rank, int ifindex)
+static int set_port(struct ina_xdp *x, const struct incarnation *l, uint32_t rank, int ifindex)
 {
 	struct bpf_devmap_val v = { .ifindex = (uint32_t)ifindex, .bpf_prog.fd = x->answer };
 
@@ -213,7 +213,7 @@ static int set_port(struct ina_xdp *x, const struct life *l, uint32_t rank, int 
 	return fail(x, "a rank's port cannot be redirected to", -errno);
 }
 
-static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct life *l)
+static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct incarnation *l)
 {
 	int err = 0;
 
@@ -228,7 +228,7 @@ static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const
 }
 
 /* The ports first: whoever sees the group finds them. */
-static int publish(struct ina_xdp *x, uint32_t id, const struct life *l)
+static int publish(struct ina_xdp *x, uint32_t id, const struct incarnation *l)
 {
 	if (bpf_map_update_elem(x->ports, &id, &l->ports, BPF_ANY) || bpf_map_update_elem(x->groups, &id, &l->group, BPF_ANY))
 		return fail(x, "the table of groups", -errno);
@@ -237,7 +237,7 @@ static int publish(struct ina_xdp *x, uint32_t id, const struct life *l)
 
 int ina_xdp_install(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex)
 {
-	struct life l = { 0 };
+	struct incarnation l = { 0 };
 	const char *why;
 	int err = ina_switch_check(&x->shadow, c, &why);
 
@@ -266,7 +266,7 @@ int ina_xdp_install(struct ina_xdp *x, const struct ina_group_config *c, const i
 	return 0;
 }
 
-static int find(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct life **l)
+static int find(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct incarnation **l)
 {
 	*l = &x->of[id];
 	if (!(*l)->shared)
@@ -276,7 +276,7 @@ static int find(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct life **l)
 
 int ina_xdp_renew(struct ina_xdp *x, uint8_t id, uint32_t epoch, uint64_t lease_until)
 {
-	struct life *l;
+	struct incarnation *l;
 	int err = find(x, id, epoch, &l);
 
 	if (err)
@@ -290,7 +290,7 @@ int ina_xdp_renew(struct ina_xdp *x, uint8_t id, uint32_t epoch, uint64_t lease_
 int ina_xdp_remove(struct ina_xdp *x, uint8_t id, uint32_t epoch)
 {
 	uint32_t key = id;
-	struct life *l;
+	struct incarnation *l;
 	int err = find(x, id, epoch, &l);
 
 	if (err)
@@ -304,7 +304,7 @@ int ina_xdp_remove(struct ina_xdp *x, uint8_t id, uint32_t epoch)
 
 int ina_xdp_move(struct ina_xdp *x, uint8_t id, unsigned rank, const uint8_t mac[6], int ifindex)
 {
-	struct life *l = &x->of[id];
+	struct incarnation *l = &x->of[id];
 
 	if (!l->shared || rank >= l->shared->group.config.ranks)
 		return fail(x, "there is no such rank", -ENOENT);
@@ -320,7 +320,7 @@ const struct ina_group *ina_xdp_group(const struct ina_xdp *x, uint8_t id)
 
 bool ina_xdp_seen(struct ina_xdp *x, uint8_t id)
 {
-	struct life *l = &x->of[id];
+	struct incarnation *l = &x->of[id];
 
 	return l->shared && __atomic_exchange_n(&l->shared->seen, 0, __ATOMIC_RELAXED);
 }

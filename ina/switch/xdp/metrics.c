@@ -46,7 +46,7 @@ static void groups(struct ina_xdp *x, FILE *out)
 	}
 	head(out, "groups", "gauge", "Groups that there are, those that have ended included.");
 	fprintf(out, "hawser_switch_groups %u\n", live);
-	head(out, "groups_over", "gauge", "Groups that have ended and whose ranks still hear so.");
+	head(out, "groups_over", "gauge", "Groups that have ended and whose ranks are still being informed.");
 	fprintf(out, "hawser_switch_groups_over %u\n", over);
 }
 

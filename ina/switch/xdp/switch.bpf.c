@@ -38,7 +38,7 @@ const volatile struct ina_xdp_settings settings = { 0 };
 struct slot_value {
 	struct bpf_spin_lock lock;
 	__u32 reserved;
-	__u64 life;
+	__u64 incarnation;
 	struct ina_slot slot;
 };
 _Static_assert(sizeof(struct slot_value) == sizeof(struct ina_xdp_slot), "one value, two views");
@@ -282,7 +282,7 @@ INLINE void copy_sum(__u8 *to, const struct ina_slot *s)
 
 /* What the slot must know of a frame and its group, and what it says of its sum. */
 struct request {
-	__u64 life;
+	__u64 incarnation;
 	__u32 at, each, first_psn, ranks, psn;
 	__u32 words_at; /* in the frame: words, or room for a sum */
 	__u8 coll, root, rank, flags, exponent, ecn, has_words;
@@ -291,7 +291,7 @@ struct request {
 
 INLINE void open(struct slot_value *v, const struct request *r)
 {
-	v->life = r->life;
+	v->incarnation = r->incarnation;
 	v->slot.psn = r->first_psn + ((r->psn - r->first_psn) & (r->each - 1));
 	v->slot.seen = 0;
 	v->slot.done = false;
@@ -326,8 +326,8 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 	f.ecn = r->ecn;
 	ranks = r->ranks;
 	bpf_spin_lock(&v->lock);
-	if (v->life <= r->life) {
-		if (v->life < r->life)
+	if (v->incarnation <= r->incarnation) {
+		if (v->incarnation < r->incarnation)
 			open(v, r);
 		reason = ina_step_enter(&v->slot, r->each, &f, ranks);
 		if (reason == INA_REASON_COMPLETE || reason == INA_REASON_AGAIN) {
@@ -350,7 +350,7 @@ INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group
 				  struct sum *sum)
 {
 	const struct ina_group_config *c = &g->group.config;
-	struct request r = { .life = g->life, .first_psn = c->first_psn, .ranks = c->ranks, .psn = f->psn, .words_at = head, .coll = f->coll,
+	struct request r = { .incarnation = g->incarnation, .first_psn = c->first_psn, .ranks = c->ranks, .psn = f->psn, .words_at = head, .coll = f->coll,
 			     .root = f->root, .rank = f->rank, .flags = f->flags, .exponent = f->exponent, .ecn = f->ecn,
 			     .has_words = has_words };
 	enum ina_reason reason;
@@ -395,7 +395,7 @@ INLINE int step(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f
 {
 	const __u32 head = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0);
 	struct sum sum = { 0 };
-	enum ina_reason reason = ina_step_life(&g->group, bpf_ktime_get_ns(), f);
+	enum ina_reason reason = ina_step_incarnation(&g->group, bpf_ktime_get_ns(), f);
 
 	if (reason == INA_REASON_TAKEN)
 		reason = contribute(ctx, g, f, bytes > head, head, &sum);

@@ -26,16 +26,16 @@ static void says(const struct ha_ina_client *c, const char *words)
 	CHECK(strstr(line, words) && strstr(line, "controller ") && !strchr(line, '\n'));
 }
 
-static struct ha_ina_wish wish(uint32_t length, uint32_t lease_ms)
+static struct ha_ina_group_spec spec(uint32_t length, uint32_t lease_ms)
 {
-	return (struct ha_ina_wish){ .member = members, .members = 3, .length = length, .least = length,
+	return (struct ha_ina_group_spec){ .member = members, .members = 3, .length = length, .least = length,
 				     .lease_ms = lease_ms, .name = "test" };
 }
 
 static void there(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
-	struct ha_ina_wish w = wish(256, LEASE_MS);
+	struct ha_ina_group_spec w = spec(256, LEASE_MS);
 	struct ha_ina_lease lease, other;
 	struct ha_ina_beat beat;
 	char message[192];
@@ -62,7 +62,7 @@ static void there(void)
 	w.members = 1;
 	CHECK_INT(ha_ina_client_create(c, &w, &lease), -EINVAL);
 	says(c, "2 to 32 members, not 1");
-	w = wish(32768, 0);
+	w = spec(32768, 0);
 	CHECK(!ha_ina_client_create(c, &w, &lease));
 	CHECK(!lease.id && !lease.agg_len && strstr(lease.message, "switch s has no 32768 aggregators"));
 	CHECK(!ha_ina_client_destroy(c, other.id, NULL, other.key, message) && !*message);
@@ -73,7 +73,7 @@ static void there(void)
 static void ranks_join_once(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, true);
-	struct ha_ina_wish w = wish(256, LEASE_MS);
+	struct ha_ina_group_spec w = spec(256, LEASE_MS);
 	struct ha_ina_group_info info;
 	struct ha_ina_lease lease;
 	struct ha_ina_beat beat;
@@ -132,7 +132,7 @@ static void down(void)
 static void hanging(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 300, true), *new = rig_client(&r, 300, false);
-	struct ha_ina_wish w = wish(16, LEASE_MS);
+	struct ha_ina_group_spec w = spec(16, LEASE_MS);
 	struct ha_ina_lease lease;
 
 	CHECK(!kill(r.pid, SIGSTOP));
@@ -152,7 +152,7 @@ static void hanging(void)
 static void stood_still(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
-	struct ha_ina_wish w = wish(16, 3000);
+	struct ha_ina_group_spec w = spec(16, 3000);
 	struct ha_ina_group_info info;
 	struct ha_ina_lease lease;
 	struct ha_ina_beat beat;
@@ -195,7 +195,7 @@ static void answer_lost(void)
 	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };
 	struct ha_ina_client *direct = rig_client(&r, 60000, false), *c;
 	struct ha_ina_lease lease, second;
-	struct ha_ina_wish w = wish(16, LEASE_MS);
+	struct ha_ina_group_spec w = spec(16, LEASE_MS);
 	char at[96], address[112], why[256];
 	struct relay relay;
 	int err;
@@ -235,7 +235,7 @@ struct talk {
 static void *talk_to_one_that_is_away(void *arg)
 {
 	struct talk *t = arg;
-	struct ha_ina_wish w = wish(16, LEASE_MS);
+	struct ha_ina_group_spec w = spec(16, LEASE_MS);
 	struct ha_ina_lease other;
 	struct ha_ina_beat beat;
 
@@ -250,7 +250,7 @@ static void *talk_to_one_that_is_away(void *arg)
 static void restarted_in_between(void)
 {
 	struct talk talk = { .client = rig_client(&r, 60000, true) };
-	struct ha_ina_wish w = wish(16, LEASE_MS);
+	struct ha_ina_group_spec w = spec(16, LEASE_MS);
 	pthread_t thread;
 
 	CHECK(!ha_ina_client_create(talk.client, &w, &talk.lease) && talk.lease.id);

@@ -47,7 +47,7 @@ static void must(const struct client *c, int err)
 
 static void create(struct client *c)
 {
-	struct ha_ina_wish w = { .members = 2, .length = 16u << dice(c, 4), .lease_ms = 3600000, .name = "crash" };
+	struct ha_ina_group_spec w = { .members = 2, .length = 16u << dice(c, 4), .lease_ms = 3600000, .name = "crash" };
 
 	w.member = c->group[c->held].member;
 	c->group[c->held].member[0] = 0x0a000000 + (c->number << 16) + 1 + dice(c, 1000);

@@ -73,7 +73,7 @@ static void await(const unsigned *at, unsigned want)
 static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint32_t workers, bool extended)
 {
 	static const uint32_t member[] = { 0x0a000003, 0x0a000001, 0x0a000003 };
-	struct ha_ina_wish w = { .member = member, .members = workers ? 3 : 2, .length = length, .least = length, .lease_ms = 600000,
+	struct ha_ina_group_spec w = { .member = member, .members = workers ? 3 : 2, .length = length, .least = length, .lease_ms = 600000,
 				 .workers = workers, .extended = extended };
 	struct ha_ina_lease lease;
 
@@ -102,12 +102,12 @@ static void follow(struct ina_follow *f)
 	struct ha_ina_lease one, two;
 
 	rig_sleep(300);
-	CHECK(!ina_follow_heard(f));
+	CHECK(!ina_follow_answered(f));
 	rig_start(&r, NULL);
 	rig_await(&r);
-	for (int i = 0; i < 6000 && !ina_follow_heard(f); i++)
+	for (int i = 0; i < 6000 && !ina_follow_answered(f); i++)
 		rig_sleep(10);
-	CHECK(ina_follow_heard(f));
+	CHECK(ina_follow_answered(f));
 	c = rig_client(&r, 30000, true);
 
 	/* As it was asked for; asked again while the switch is not ready. */

@@ -45,7 +45,7 @@ static void end(void)
 
 static struct ha_group *make_of(const uint32_t *member, size_t n, uint32_t length, uint32_t lease_ms, uint64_t now)
 {
-	struct ha_group_wish w = { .tenant = "t", .name = "job", .member = member, .members = n, .length = length,
+	struct ha_group_spec w = { .tenant = "t", .name = "job", .member = member, .members = n, .length = length,
 				   .least = length, .lease_ms = lease_ms };
 
 	return ha_groups_create(&g, &w, now, &again, &why);
@@ -96,7 +96,7 @@ static void members(void)
 static void workers(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000001, 0x0a000002, 0x0a000001 };
-	struct ha_group_wish w = { .tenant = "alice", .name = "", .member = member, .members = 4, .length = 16, .extended = true };
+	struct ha_group_spec w = { .tenant = "alice", .name = "", .member = member, .members = 4, .length = 16, .extended = true };
 	struct ha_group *group;
 	bool again;
 
@@ -191,7 +191,7 @@ static void lengths(void)
 	CHECK(!make(32768, 0, 0));
 	{
 		static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
-		struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .length = 32768 };
+		struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .length = 32768 };
 
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 16384);
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 8192);
@@ -204,7 +204,7 @@ static void lengths(void)
 static void least_above_the_default(void)
 {
 	static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
-	struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .least = 3000 };
+	struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .least = 3000 };
 
 	begin();
 	add("s", 0, 0, 8192);
@@ -297,7 +297,7 @@ static void quotas(void)
 static void asked_again(void)
 {
 	static const uint32_t two[] = { 0x0a000001, 0x0a000002 }, others[] = { 0x0a000002, 0x0a000001 };
-	struct ha_group_wish w = { .tenant = "t", .name = "", .member = two, .members = 2, .nonce = (const uint8_t *)"abc",
+	struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .nonce = (const uint8_t *)"abc",
 				   .nonce_len = 3, .lease_ms = 5000 };
 	struct ha_group *group;
 
@@ -333,14 +333,14 @@ static void switch_that_registers(void)
 	s = ha_groups_switch(&g, &info, 0);
 	CHECK(!make(16, 5000, 0));
 	refused(HA_REFUSAL_AWAY, "switch s does not answer");
-	CHECK(!ha_groups_switch_heard(&g, s, 77, S));
+	CHECK(!ha_groups_switch_reported(&g, s, 77, S));
 	group = make(16, 5000, S);
 	CHECK(group && group->r.epoch == 1);
 	version = s->version;
-	CHECK(!ha_groups_switch_heard(&g, s, 77, 2 * S));
+	CHECK(!ha_groups_switch_reported(&g, s, 77, 2 * S));
 	CHECK(s->version == version);
 	/* it has lost its memory: whoever waits for an answer of the old incarnation must know it */
-	CHECK(ha_groups_switch_heard(&g, s, 78, 3 * S));
+	CHECK(ha_groups_switch_reported(&g, s, 78, 3 * S));
 	CHECK(s->version != version && group->r.epoch == 2);
 	CHECK(!make(16, 5000, 6 * S));
 	refused(HA_REFUSAL_AWAY, "");
@@ -403,7 +403,7 @@ static void one_address_under_two_names(void)
 
 	begin();
 	s = ha_groups_switch(&g, &a, 0);
-	ha_groups_switch_heard(&g, s, 1, 0);
+	ha_groups_switch_reported(&g, s, 1, 0);
 	strcpy(b.name, "b");
 	CHECK(!ha_groups_switch_same(&g, &a, 0));
 	CHECK(ha_groups_switch_same(&g, &b, 0) == s);
@@ -411,7 +411,7 @@ static void one_address_under_two_names(void)
 	CHECK(ha_groups_switch_same(&g, &b, 100 * S) == s); /* away, but it holds a group */
 	ha_groups_switch_gone(&g, s, 100 * S);
 	CHECK(!ha_groups_switch_same(&g, &b, 100 * S));
-	ha_groups_switch_heard(&g, ha_groups_switch(&g, &b, 100 * S), 1, 100 * S);
+	ha_groups_switch_reported(&g, ha_groups_switch(&g, &b, 100 * S), 1, 100 * S);
 	CHECK(!make(16, 5000, 101 * S));
 	refused(HA_REFUSAL_FULL, "switch b was a, whose groups are not over yet");
 	ha_groups_forget(&g, group);
@@ -419,7 +419,7 @@ static void one_address_under_two_names(void)
 	end();
 	begin();
 	/* a new name of a switch that is silent and empty */
-	ha_groups_switch_heard(&g, ha_groups_switch(&g, &a, 0), 1, 0);
+	ha_groups_switch_reported(&g, ha_groups_switch(&g, &a, 0), 1, 0);
 	CHECK(ha_groups_switch_same(&g, &b, 2 * S));
 	CHECK(!ha_groups_switch_same(&g, &b, 4 * S));
 	CHECK(ha_groups_switch(&g, &b, 4 * S) && g.nsw == 1 && !ha_groups_switch_find(&g, "a"));
@@ -445,7 +445,7 @@ static void too_many_switches(void)
 		s = ha_groups_switch(&g, &info, i < 100 ? 0 : 100 * S);
 		CHECK_INT(s != NULL, i < 64 || (i >= 100 && i < 164));
 		if (s)
-			ha_groups_switch_heard(&g, s, 1, i < 100 ? 0 : 100 * S);
+			ha_groups_switch_reported(&g, s, 1, i < 100 ? 0 : 100 * S);
 	}
 	end();
 }

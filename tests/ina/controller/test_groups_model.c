@@ -174,7 +174,7 @@ static struct naive_group *naive_find(const struct ha_group *real)
 	return NULL;
 }
 
-static void granted(const struct ha_group *real, const struct ha_group_wish *w, int best)
+static void granted(const struct ha_group *real, const struct ha_group_spec *w, int best)
 {
 	struct naive_group *n = NULL;
 	int at = -1;
@@ -209,7 +209,7 @@ static void create(void)
 	uint8_t nonce = (uint8_t)dice(255);
 	int tenant = (int)dice(TENANTS), best = -1;
 	char name[8];
-	struct ha_group_wish w = { .tenant = name, .name = "", .member = member, .members = 2 + dice(4), .length = wanted,
+	struct ha_group_spec w = { .tenant = name, .name = "", .member = member, .members = 2 + dice(4), .length = wanted,
 				   .least = least, .lease_ms = dice(3) ? 500 + dice(70000) : 0, .nonce = &nonce,
 				   .nonce_len = 1 };
 	const struct naive_group *before = NULL;
@@ -320,13 +320,13 @@ static void switch_change(void)
 			bool first = !sw[i].incarnation;
 
 			sw[i].incarnation++;
-			CHECK_INT(ha_groups_switch_heard(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now),
+			CHECK_INT(ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now),
 				  !first);
 			for (int k = 0; k < GROUPS && !first; k++)
 				if (group[k].used && group[k].live && group[k].at == i)
 					sw[i].epoch[group[k].id] = ++group[k].epoch;
 		} else {
-			CHECK(!ha_groups_switch_heard(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now));
+			CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now));
 		}
 		sw[i].heard = now;
 		sw[i].heard_once = true;

@@ -282,14 +282,14 @@ def certificates(top):
                 "-extfile", "ext", "-out", file + ".pem")
 
     authority("ca")
-    authority("stranger")
+    authority("foreign")
     signed("ca", "server", "/CN=controller", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
     signed("ca", "alice", "/CN=alice")
     signed("ca", "bob", "/CN=bob")
     signed("ca", "root", "/CN=root")
     signed("ca", "nameless", "/O=nobody")
     signed("ca", "fake", "/CN=local")
-    signed("stranger", "mallory", "/CN=alice")
+    signed("foreign", "mallory", "/CN=alice")
 
 
 def mutual_tls(top):

@@ -105,7 +105,7 @@ static void create(void)
 {
 	uint32_t member[3] = { 0x0a000001 + dice(200), 0x0a000101 + dice(100), 0x0a000201 };
 	uint8_t nonce[8];
-	struct ha_group_wish w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6", .name = "job", .member = member, .members = 2 + dice(2),
+	struct ha_group_spec w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6", .name = "job", .member = member, .members = 2 + dice(2),
 				   .length = 16u << dice(7), .lease_ms = dice(3) ? 1000 + dice(60000) : 0, .nonce = nonce,
 				   .nonce_len = dice(9), .created = 1700000000, .workers = dice(2) ? 1u << dice(7) : 0, .extended = dice(2) };
 	struct ha_refusal refusal;
@@ -335,7 +335,7 @@ static void settings_change(void)
 static struct ha_group *create_at(uint32_t address)
 {
 	uint32_t member[2] = { address, address + 1 };
-	struct ha_group_wish w = { .tenant = "t", .name = "", .member = member, .members = 2, .length = 16 };
+	struct ha_group_spec w = { .tenant = "t", .name = "", .member = member, .members = 2, .length = 16 };
 	struct ha_refusal refusal;
 
 	return ha_service_create(&service, &w, now, &refusal);

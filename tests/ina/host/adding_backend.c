@@ -321,7 +321,7 @@ static void came(void *arg, struct ina_shm_peer *peer)
 	peers[peer_count++] = peer;
 }
 
-static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const struct ina_shm_create *wish)
+static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = "adding_backend";
 	struct group *g = &groups[++ids % GROUPS];
@@ -334,7 +334,7 @@ static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const 
 	}
 	memset(g, 0, sizeof(*g));
 	g->id = ids;
-	g->ranks = wish->ranks;
+	g->ranks = spec->ranks;
 	for (unsigned r = 0; r < g->ranks; r++)
 		g->member[r].end = &g->member[r].first;
 	ina_put32(ticket + 16, g->id);

@@ -167,7 +167,7 @@ static void echo_abort(const struct ina_frame *f)
 }
 
 /* The switch tells all that the group is over, also the rank that said so, and that before its send() returns: the rank's own reason stays. */
-static void own_abort_heard(void)
+static void own_abort_received(void)
 {
 	for (int n = 0; n < 2; n++) {
 		freed_at_once = n;
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "answered_inside_send", answered_inside_send },
 		{ "abort_inside", abort_inside },
-		{ "own_abort_heard", own_abort_heard },
+		{ "own_abort_received", own_abort_received },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -61,7 +61,7 @@ def _back(rank, n, folder, port):
         dist.all_reduce(t)
         assert torch.equal(t, torch.full((1000,), n * (n - 1) / 2)), i
     s = netccl.status()
-    assert s["in_network"] and s["lives"] == 2 and s["recovered"] == 1 and s["fallback"] >= 3, s
+    assert s["in_network"] and s["incarnations"] == 2 and s["recovered"] == 1 and s["fallback"] >= 3, s
     dist.destroy_process_group()
     if backend:
         backend.kill()

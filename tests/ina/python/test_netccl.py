@@ -65,21 +65,21 @@ def _cut(rank, n, folder, port, mode, times):
     """Each collective is cut at its second segment of three, after the answer to some of the ranks; then come the original functions."""
     os.environ.update(NETCCL_QUANT=mode, NETCCL_RETRY_OPS="2")
     start(rank, n, folder, port=port)
-    lives = 1
+    incarnations = 1
     for call in checks.calls(rank, n, mode):
         for lucky in range(times):
-            _settled(n, True, lives=lives, recovered=lives - 1)
+            _settled(n, True, incarnations=incarnations, recovered=incarnations - 1)
             if rank == lucky % n:  # they do not come at the same time
                 time.sleep(0.05)
             call()
             pause = netccl.get_group_ctx().pause
-            _settled(n, False, recovered=lives)
+            _settled(n, False, recovered=incarnations)
             fell = netccl.status()["fallback"]
             for _ in range(pause.length):
                 call()
             assert netccl.status()["fallback"] == fell + pause.length
             pause.length = 2
-            lives += 1
+            incarnations += 1
             dist.barrier()  # begins the next incarnation
     dist.destroy_process_group()
 
@@ -88,7 +88,7 @@ def cut():
     """Any collective cut in the middle: the right bytes, the same on all ranks; the group goes on without, and later with the network."""
     lucky = [(2, (0,)), (2, ())]
     # of each incarnation: the barrier that began it, and two segments
-    plans = [(count + (life > 0), ranks_) for life, (count, ranks_) in enumerate(lucky * 5)] + [(None, ())]
+    plans = [(count + (incarnation > 0), ranks_) for incarnation, (count, ranks_) in enumerate(lucky * 5)] + [(None, ())]
     go(_cut, 3, "block", 2, adder={"plan": plans})
     go(_cut, 3, "factor", 1, adder={"plan": plans[::2] + [(None, ())]})
 
@@ -112,12 +112,12 @@ def _last_of_each(rank, n, folder, port):
     os.environ["NETCCL_RETRY_OPS"] = "1"
     start(rank, n, folder, port=port)
     few = 1000
-    lives = 0
+    incarnations = 0
     for call in checks.calls(rank, n, "block", few):
-        lives += 1
-        _settled(n, True, lives=lives, recovered=lives - 1)
+        incarnations += 1
+        _settled(n, True, incarnations=incarnations, recovered=incarnations - 1)
         call()
-        _settled(n, False, recovered=lives)
+        _settled(n, False, recovered=incarnations)
         netccl.get_group_ctx().pause.length = 1
         dist.barrier()
         dist.barrier()  # begins the next incarnation
@@ -144,7 +144,7 @@ def _begun(rank, n, folder, port):
             time.sleep(1.0)
         if i == 0 and rank == 0:
             time.sleep(0.3)
-            netccl.get_group_ctx().life.client.leave(netccl.get_group_ctx().life.handle)  # as if the switch had gone
+            netccl.get_group_ctx().incarnation.client.leave(netccl.get_group_ctx().incarnation.handle)  # as if the switch had gone
     dist.all_reduce(t[3])  # the original function's, in the same order on all ranks
     others = torch.zeros(5) + rank
     netccl.fallback_all_reduce(others)
@@ -206,7 +206,7 @@ def _dies(rank, n, folder, port):
     began = time.monotonic()
     try:
         time.sleep(0.2)
-        netccl.get_group_ctx().life.client.leave(netccl.get_group_ctx().life.handle)
+        netccl.get_group_ctx().incarnation.client.leave(netccl.get_group_ctx().incarnation.handle)
         dist.all_reduce(t)
     except RuntimeError as e:
         assert time.monotonic() - began < 100, "the error came late"
@@ -241,7 +241,7 @@ def _spoilt(rank, n, folder, port):
         t = torch.ones(100)
         dist.all_reduce(t)
         assert float(t[7]) == n
-    _settled(n, True, recovered=1, lives=2)
+    _settled(n, True, recovered=1, incarnations=2)
     dist.destroy_process_group()
 
 
@@ -351,9 +351,9 @@ def _forked(rank, n, folder, port):
         netccl.groups._exit()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    life = netccl.get_group_ctx().life
-    assert not life.idle()  # so a child that took the group for its own would have said that it leaves
-    assert netccl.get_group_ctx().alarm.leaving(life.name, 0) == 0
+    incarnation = netccl.get_group_ctx().incarnation
+    assert not incarnation.idle()  # so a child that took the group for its own would have said that it leaves
+    assert netccl.get_group_ctx().alarm.leaving(incarnation.name, 0) == 0
     dist.barrier()
     assert netccl.status()["in_network"]
     dist.destroy_process_group()

@@ -94,7 +94,7 @@ def _train(rank, n, folder, port, name, mode, failures=0):
     start(rank, n, folder, port=port, enable_inc=True)
     ours = _curve(run, rank, n)
     s = netccl.status()
-    assert s["recovered"] == failures and s["lives"] == failures + 1, s
+    assert s["recovered"] == failures and s["incarnations"] == failures + 1, s
     assert s["in_network"] and s["network"] >= STEPS // 2 and (s["fallback"] == 0) == (failures == 0), s
     dist.destroy_process_group()
     start(rank, n, folder, init_method="file://%s/second" % folder, enable_inc=False)

@@ -170,9 +170,9 @@ static void stray_rank(void)
 		f = ranks_frame(&r, INA_ALL_REDUCE, 0, 2, 0);
 		f.src = RANK_ADDR + 1;
 		ranks_words(&f, word);
-		CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
+		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 		f.src = 0xc0a80001;
-		CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
+		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 		CHECK_INT(r.answers, 0); /* unauthenticated peers receive nothing: nobody can make the switch send to a third party */
 		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[1], 0), 6);

@@ -21,7 +21,7 @@ static void a_missing_library_is_explained(void)
 	CHECK(lines_contain("Use system, soft, or the path of a libibverbs"));
 }
 
-static void a_stranger_is_refused(void)
+static void an_unauthenticated_peer_is_refused(void)
 {
 	struct ha_verbs_ops *v;
 
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	CHECK(argc == 2);
 	a_kernel_that_copies_on_fork_is_left_alone(argv[1]);
 	a_missing_library_is_explained();
-	a_stranger_is_refused();
+	an_unauthenticated_peer_is_refused();
 	the_system_library_loads_twice();
 	return 0;
 }

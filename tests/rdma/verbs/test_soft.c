@@ -15,7 +15,7 @@
 #include "rdma/verbs/status.h"
 
 #define SIZE 4096
-#define PATIENCE 10000 /* milliseconds until a completion that does not come is a failure */
+#define TIME_LIMIT 10000 /* milliseconds until a completion that does not come is a failure */
 
 /* A device with two queue pairs that are connected to each other. */
 struct pair {
@@ -161,7 +161,7 @@ static void completions_wait(struct ibv_wc *wc, int n)
 		got += more;
 		if (got == n)
 			break;
-		CHECK_INT(poll(&fd, 1, PATIENCE), 1);
+		CHECK_INT(poll(&fd, 1, TIME_LIMIT), 1);
 		CHECK_INT(p.v->get_cq_event(p.v, p.channel, &cq, &owner), 0);
 		CHECK(cq == p.cq && owner == &p);
 		p.v->ack_cq_events(p.v, cq, 1);
@@ -218,7 +218,7 @@ static void events_come_without_waiting(void)
 	CHECK_INT(ha_verbs_events_nonblock(p.context), 0);
 	CHECK_INT(p.v->get_async_event(p.v, p.context, &event), -EAGAIN);
 	CHECK_INT(p.v->modify_qp(p.v, p.qp[1], &a, IBV_QP_STATE), 0);
-	CHECK_INT(poll(&fd, 1, PATIENCE), 1);
+	CHECK_INT(poll(&fd, 1, TIME_LIMIT), 1);
 	CHECK_INT(p.v->get_async_event(p.v, p.context, &event), 0);
 	CHECK_TEXT(ha_verbs_event_name(event.event_type), "last receive of a queue pair taken");
 	CHECK(event.element.qp == p.qp[1]);

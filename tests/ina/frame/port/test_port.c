@@ -40,14 +40,14 @@ static void start(unsigned queues)
 }
 
 /* When what has not come by then does not come. */
-static uint64_t patience(void)
+static uint64_t time_limit(void)
 {
 	return ha_clock_now(&ha_clock_live) + 60 * HA_NS_PER_S;
 }
 
 static void wait_up(void)
 {
-	uint64_t end = patience();
+	uint64_t end = time_limit();
 
 	while (!ina_port_up(&a) || !ina_port_up(&b)) {
 		CHECK(ha_clock_now(&ha_clock_live) < end);
@@ -66,7 +66,7 @@ static void stop(void)
 /* n packets; fewer if no more come. */
 static unsigned receive(const struct ina_port *p, uint16_t queue, struct rte_mbuf **m, unsigned n)
 {
-	uint64_t end = patience();
+	uint64_t end = time_limit();
 	struct ina_idle idle = { .us = 100 };
 	unsigned got = 0;
 
@@ -169,7 +169,7 @@ static void gone(void)
 	start(1);
 	wait_up();
 	ina_port_close(&b);
-	for (uint64_t end = patience(); ina_port_linked(&a); usleep(1000))
+	for (uint64_t end = time_limit(); ina_port_linked(&a); usleep(1000))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	CHECK_INT(ina_tx_open(&tx, &a, 0, 1, 128), 0);
 	for (unsigned i = 0; i < 200; i++)
@@ -202,7 +202,7 @@ static void again(void)
 	CHECK_INT(ina_tx_depth(&tx), 128);
 	CHECK_INT(tx.sent + tx.dropped + 128, 4000);
 	CHECK(tx.dropped > 0);
-	for (end = patience(); got < tx.sent || ina_tx_depth(&tx); ina_tx_flush(&tx)) {
+	for (end = time_limit(); got < tx.sent || ina_tx_depth(&tx); ina_tx_flush(&tx)) {
 		n = ina_port_receive(&b, 0, m, 64);
 		CHECK(n || ha_clock_now(&ha_clock_live) < end);
 		got += n;
@@ -246,7 +246,7 @@ static void spread(void)
 		ina_tx_send(&tx, m[0]);
 		if (psn % 32 == 31) {
 			ina_tx_flush(&tx);
-			for (uint64_t end = patience(); n <= psn && ha_clock_now(&ha_clock_live) < end;)
+			for (uint64_t end = time_limit(); n <= psn && ha_clock_now(&ha_clock_live) < end;)
 				n += ina_spread_burst(&w, &a, 0, other, NULL);
 		}
 	}
@@ -354,7 +354,7 @@ static void closed_meanwhile(void)
 {
 	sleeps = 1;
 	start(1);
-	for (uint64_t end = patience(); atomic_load(&sleeps); usleep(1000)) {
+	for (uint64_t end = time_limit(); atomic_load(&sleeps); usleep(1000)) {
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 		ina_port_up(&b);
 	}

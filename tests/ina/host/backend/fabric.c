@@ -37,11 +37,11 @@ struct port {
 	bool open;
 };
 
-struct life {
+struct incarnation {
 	struct ha_group_facts facts;
 	uint64_t incarnation[INA_RANKS_MAX];
 	uint32_t left;
-	bool lives, reset;
+	bool incarnations, reset;
 };
 
 struct fabric {
@@ -58,7 +58,7 @@ struct fabric {
 	struct port *port[PORTS];
 	struct ina_switch sw;
 	struct ina_slot *slot;
-	struct life life[INA_GROUPS];
+	struct incarnation incarnation[INA_GROUPS];
 	uint32_t epoch[INA_GROUPS];
 	uint8_t last;
 	unsigned until_down; /* blocks; 0: it does not go down by itself */
@@ -370,7 +370,7 @@ static int away(char *why, size_t size)
 	return -ECONNREFUSED;
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
 {
 	struct fabric *f = of(a);
 	unsigned tries = 0;
@@ -378,7 +378,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	pthread_mutex_lock(&f->lock);
 	do
 		f->last = (uint8_t)(f->last % 16 + 1);
-	while (f->life[f->last].lives && ++tries < 16);
+	while (f->incarnation[f->last].incarnations && ++tries < 16);
 	if (f->controller_down || tries == 16) {
 		bool down = f->controller_down;
 
@@ -390,7 +390,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	}
 	memset(g, 0, sizeof(*g));
 	g->id = f->last;
-	g->ranks = (uint8_t)wish->ranks;
+	g->ranks = (uint8_t)spec->ranks;
 	g->workers = (uint8_t)f->defaults.workers;
 	g->extended = f->defaults.extended;
 	g->len = f->defaults.slots;
@@ -400,8 +400,8 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 	g->switch_addr = SWITCH_ADDR;
 	g->key = 0x1234567890abcdefull ^ g->id ^ (uint64_t)g->epoch << 32;
 	strcpy(g->switch_name, "fabric");
-	memcpy(g->member, wish->member, wish->ranks * sizeof(g->member[0]));
-	f->life[g->id] = (struct life){ .facts = *g, .lives = true };
+	memcpy(g->member, spec->member, spec->ranks * sizeof(g->member[0]));
+	f->incarnation[g->id] = (struct incarnation){ .facts = *g, .incarnations = true };
 	install(f, g);
 	pthread_mutex_unlock(&f->lock);
 	return 0;
@@ -409,11 +409,11 @@ static int create(struct ha_authority *a, const struct ina_shm_create *wish, str
 
 static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
 {
-	struct life *l = &f->life[g->id];
+	struct incarnation *l = &f->incarnation[g->id];
 
 	if (f->controller_down)
 		return away(why, size);
-	if (!l->lives || l->facts.key != g->key || l->facts.epoch != g->epoch) {
+	if (!l->incarnations || l->facts.key != g->key || l->facts.epoch != g->epoch) {
 		snprintf(why, size, "there is no group %u of this key", g->id);
 		return -EINVAL;
 	}
@@ -446,7 +446,7 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 	f->searches[g->member[rank] & 255] = 0;
 	if (f->controller_down) {
 		err = away(why, size);
-	} else if (f->life[g->id].reset) {
+	} else if (f->incarnation[g->id].reset) {
 		snprintf(why, size, "the switch has lost its memory");
 		err = -ECANCELED;
 	}
@@ -457,17 +457,17 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation)
 {
 	struct fabric *f = of(a);
-	struct life *l = &f->life[g->id];
+	struct incarnation *l = &f->incarnation[g->id];
 	int err = 0;
 
 	pthread_mutex_lock(&f->lock);
 	if (f->controller_down) {
 		err = -ECONNREFUSED;
-	} else if (l->lives && l->facts.epoch == g->epoch) {
+	} else if (l->incarnations && l->facts.epoch == g->epoch) {
 		l->left |= 1u << rank;
 		if (l->left == UINT32_MAX >> (32 - g->ranks)) {
 			ina_switch_remove(&f->sw, g->id, g->epoch);
-			l->lives = false;
+			l->incarnations = false;
 		}
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -559,10 +559,10 @@ void fabric_switch_reset(struct fabric *f)
 {
 	pthread_mutex_lock(&f->lock);
 	for (unsigned i = 1; i < INA_GROUPS; i++)
-		if (f->life[i].lives) {
-			ina_switch_remove(&f->sw, (uint8_t)i, f->life[i].facts.epoch);
-			f->life[i].lives = false;
-			f->life[i].reset = true;
+		if (f->incarnation[i].incarnations) {
+			ina_switch_remove(&f->sw, (uint8_t)i, f->incarnation[i].facts.epoch);
+			f->incarnation[i].incarnations = false;
+			f->incarnation[i].reset = true;
 		}
 	pthread_mutex_unlock(&f->lock);
 }
@@ -607,7 +607,7 @@ unsigned fabric_groups(struct fabric *f)
 
 	pthread_mutex_lock(&f->lock);
 	for (unsigned i = 1; i < INA_GROUPS; i++)
-		n += f->life[i].lives;
+		n += f->incarnation[i].incarnations;
 	pthread_mutex_unlock(&f->lock);
 	return n;
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (60 * HA_NS_PER_S)
+#define TIME_LIMIT_NS (60 * HA_NS_PER_S)
 
 void rig_pause(unsigned us)
 {
@@ -155,7 +155,7 @@ static int message(struct rig_client *c, struct ina_shm_message *m, int timeout_
 
 bool rig_ask(struct rig_client *c, struct ina_shm_message *m)
 {
-	uint64_t until = ha_clock_now(&ha_clock_live) + PATIENCE_NS;
+	uint64_t until = ha_clock_now(&ha_clock_live) + TIME_LIMIT_NS;
 	struct ina_shm_message got;
 	int n;
 
@@ -174,9 +174,9 @@ bool rig_ask(struct rig_client *c, struct ina_shm_message *m)
 	return false;
 }
 
-bool rig_hear(struct rig_client *c, struct ina_shm_message *m)
+bool rig_receive(struct rig_client *c, struct ina_shm_message *m)
 {
-	uint64_t until = ha_clock_now(&ha_clock_live) + PATIENCE_NS;
+	uint64_t until = ha_clock_now(&ha_clock_live) + TIME_LIMIT_NS;
 	int n = 0;
 
 	while (n >= 0 && ha_clock_now(&ha_clock_live) < until) {
@@ -256,7 +256,7 @@ struct ina_shm_response rig_response(struct rig_client *c)
 
 bool rig_await_state(struct rig_client *c)
 {
-	uint64_t until = ha_clock_now(&ha_clock_live) + PATIENCE_NS;
+	uint64_t until = ha_clock_now(&ha_clock_live) + TIME_LIMIT_NS;
 	struct ina_shm_message m;
 	unsigned before = c->states;
 
@@ -268,7 +268,7 @@ bool rig_await_state(struct rig_client *c)
 
 bool rig_await_end(struct rig_client *c)
 {
-	uint64_t until = ha_clock_now(&ha_clock_live) + PATIENCE_NS;
+	uint64_t until = ha_clock_now(&ha_clock_live) + TIME_LIMIT_NS;
 	struct ina_shm_message m;
 
 	while (ha_clock_now(&ha_clock_live) < until)

@@ -55,7 +55,7 @@ void rig_detach(struct rig_client *c);
 /* The answer of a question; its serial is set here. False: the socket has ended. */
 bool rig_ask(struct rig_client *c, struct ina_shm_message *m);
 /* The next answer, whatever it is about. False: the socket has ended, or ten seconds were not enough. */
-bool rig_hear(struct rig_client *c, struct ina_shm_message *m);
+bool rig_receive(struct rig_client *c, struct ina_shm_message *m);
 /* 0 or the errno of the refusal, whose text is in c->state. */
 int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks, uint8_t ticket[HA_INA_TICKET]);
 int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned rank, uint32_t *handle);

@@ -400,7 +400,7 @@ static void leases_do_not_wait_for_questions(void)
 		CHECK(!ina_shm_message_send(late.shm.fd, &m, -1));
 	}
 	for (unsigned i = 0; i < LATE; i++) {
-		CHECK(rig_hear(&late, &m));
+		CHECK(rig_receive(&late, &m));
 		CHECK(m.type == INA_SHM_REFUSED);
 		CHECK_INT(m.state.result, -EHOSTUNREACH);
 	}

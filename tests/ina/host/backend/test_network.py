@@ -143,7 +143,7 @@ def veth():
     p = running()
     expect(stop("backend1") == 0, "a backend ends with 0")
     out = told(p, "a backend is stopped")
-    expect(out.count("has ended the group") == 2, "the others hear abort at once", out)
+    expect(out.count("has ended the group") == 2, "the others receive abort at once", out)
     backend_start(1)
 
     p = running()

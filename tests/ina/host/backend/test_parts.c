@@ -208,12 +208,12 @@ static void tickets(void)
 #define LEASE_MS 500 /* between being asked for and joined; beside other work */
 
 /* One that was joined within its lease: on a busy machine the first may be over before it could be. */
-static void create_joined(struct ha_authority *a, const struct ina_shm_create *wish, struct ha_group_facts *g, uint64_t incarnation)
+static void create_joined(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, uint64_t incarnation)
 {
 	char why[200];
 
 	for (unsigned i = 0; i < 60; i++) {
-		CHECK_INT(a->ops->create(a, wish, g, why, sizeof(why)), 0);
+		CHECK_INT(a->ops->create(a, spec, g, why, sizeof(why)), 0);
 		if (!a->ops->join(a, g, 0, incarnation, why, sizeof(why)))
 			return;
 	}
@@ -224,22 +224,22 @@ static void create_joined(struct ha_authority *a, const struct ina_shm_create *w
 static void never_joined(void)
 {
 	const struct ha_group_defaults defaults = { .workers = 1, .extended = true, .lease_ms = LEASE_MS };
-	const struct ina_shm_create wish = { .ranks = 2, .member = { 1, 2 } };
+	const struct ina_shm_create spec = { .ranks = 2, .member = { 1, 2 } };
 	struct ha_net net = { .addr = 1 };
 	struct ha_authority *a = ha_authority_local_open(&defaults, &net);
 	struct ha_group_facts first, g;
 	char why[200];
 	unsigned n = 0;
 
-	create_joined(a, &wish, &first, 7);
-	while (n < 300 && !a->ops->create(a, &wish, &g, why, sizeof(why)))
+	create_joined(a, &spec, &first, 7);
+	while (n < 300 && !a->ops->create(a, &spec, &g, why, sizeof(why)))
 		n++;
 	CHECK(n >= 254); /* all there are; more, where this took longer than a lease */
 	usleep(1200 * LEASE_MS);
-	create_joined(a, &wish, &g, 8);
+	create_joined(a, &spec, &g, 8);
 	usleep(1200 * LEASE_MS);
 	for (n = 0; n < 253; n++) /* all but the two that have been joined */
-		CHECK_INT(a->ops->create(a, &wish, &g, why, sizeof(why)), 0);
+		CHECK_INT(a->ops->create(a, &spec, &g, why, sizeof(why)), 0);
 	CHECK_INT(a->ops->join(a, &first, 1, 9, why, sizeof(why)), 0);
 	CHECK_INT(a->ops->leave(a, &first, 0, 7), 0);
 	CHECK_INT(a->ops->leave(a, &first, 1, 9), 0);
@@ -275,7 +275,7 @@ static void registrar_ends_soon(void)
 	struct ha_sleeper sleeper;
 	struct ha_mailbox control;
 	struct ha_question *leaves[RANKS];
-	struct ha_letter *letter;
+	struct ha_message *message;
 
 	ending = &r;
 	CHECK_INT(ha_sleeper_open(&sleeper), 0);
@@ -287,14 +287,14 @@ static void registrar_ends_soon(void)
 
 		q->rank = i;
 		q->incarnation = 1 + i;
-		ha_mailbox_send(&r.mailbox, &q->letter, HA_QUESTION_JOIN, q);
-		while (!(letter = ha_mailbox_take(&control)))
+		ha_mailbox_send(&r.mailbox, &q->message, HA_QUESTION_JOIN, q);
+		while (!(message = ha_mailbox_take(&control)))
 			usleep(1000);
 		CHECK_INT(q->err, 0);
 		leaves[i] = q;
 	}
 	for (unsigned i = 0; i < RANKS; i++)
-		ha_mailbox_send(&r.mailbox, &leaves[i]->letter, HA_QUESTION_LEAVE, leaves[i]);
+		ha_mailbox_send(&r.mailbox, &leaves[i]->message, HA_QUESTION_LEAVE, leaves[i]);
 	while (!atomic_load(&asked_to_leave))
 		usleep(1000);
 	ha_registrar_stop(&r);

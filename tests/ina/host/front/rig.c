@@ -99,7 +99,7 @@ struct ha_ina_op *post_or_die(struct ha_ina *ina, struct ha_ina_group *group, co
 int run(struct ha_ina *ina, struct ha_ina_group *group, const struct ha_ina_request *request)
 {
 	struct ha_ina_op *op = post_or_die(ina, group, request);
-	int result = ha_ina_wait(op, PATIENCE);
+	int result = ha_ina_wait(op, TIME_LIMIT);
 
 	CHECK(result != -ETIME);
 	ha_ina_op_free(op);

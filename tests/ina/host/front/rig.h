@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define SECOND 1000000000ull
-#define PATIENCE (100 * SECOND) /* for anything to come; beside other work */
+#define TIME_LIMIT (100 * SECOND) /* for anything to come; beside other work */
 
 /* Starts adding_backend with these options (a list that ends with NULL); NETCCL_BACKEND names its socket. */
 void backend_start(const char *const *options);

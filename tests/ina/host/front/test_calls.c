@@ -254,7 +254,7 @@ static void order(void)
 	}
 	/* Late: at once. */
 	op[0] = post_or_die(ina, group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
-	CHECK_INT(ha_ina_wait(op[0], PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op[0], TIME_LIMIT), 0);
 	atomic_store(&notices, 0);
 	CHECK_INT(ha_ina_notify(op[0], note, (void *)5), 0);
 	wait_notices(1);
@@ -340,7 +340,7 @@ static void stuck_group(void)
 									     .bytes = sizeof(big[1]), .in = big[1], .out = big[1] });
 		CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32,
 									    .bytes = sizeof(big[1]), .in = big[2], .out = big[3] }), 0);
-		CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 		ha_ina_op_free(op);
 	}
 	/* An operation that is freed before its end ends its group; its memory is the caller's again; the other group goes on. */
@@ -356,7 +356,7 @@ static void stuck_group(void)
 	ha_ina_group_leave(stuck);
 	op = post_or_die(contexts[0], g[0], &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
 	CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request){ .coll = HA_INA_BARRIER }), 0);
-	CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	ha_ina_op_free(op);
 	ha_ina_group_leave(g[0]);
 	ha_ina_group_leave(g[1]);
@@ -452,7 +452,7 @@ static void forked(void)
 	CHECK_INT(status, 0);
 	q.in = q.out = b;
 	CHECK_INT(run(contexts[1], other, &q), 0);
-	CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	ha_ina_op_free(op);
 	ha_ina_group_leave(group);
 	ha_ina_group_leave(other);

@@ -111,7 +111,7 @@ static void one_shape(struct rank *r, const struct shape *s)
 	q.in = in;
 	q.out = out;
 	op = post_or_die(r->ina, r->group, &q);
-	CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	for (size_t i = 0; i < ha_ina_op_segments(op); i++)
 		CHECK(ha_ina_op_done(op, i));
 	CHECK_INT(ha_ina_op_met(op), 0);
@@ -251,7 +251,7 @@ static void barriers(struct rank *r)
 		ranks_meet(r);
 		if (r->rank == late)
 			op = post_or_die(r->ina, r->group, &q);
-		CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 		ha_ina_op_free(op);
 	}
 }
@@ -269,14 +269,14 @@ static void meets(struct rank *r)
 	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(n), .in = n, .out = n };
 	struct ha_ina_op *op = post_or_die(r->ina, r->group, &q);
 
-	CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	CHECK_INT(ha_ina_op_met(op), HA_INA_SATURATED);
 	CHECK(n[0] == INT32_MAX && n[1] == 5 * (int)r->ranks);
 	ha_ina_op_free(op);
 	x[64] = r->rank == 1 ? (float)INFINITY : 0;
 	q = (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = sizeof(x), .in = x, .out = x };
 	op = post_or_die(r->ina, r->group, &q);
-	CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	CHECK_INT(ha_ina_op_met(op), HA_INA_NONFINITE);
 	CHECK(x[0] == (float)r->ranks && x[1] == 2 * (float)r->ranks && isnan(x[64]) && isnan(x[127]));
 	ha_ina_op_free(op);

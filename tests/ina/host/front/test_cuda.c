@@ -112,7 +112,7 @@ static void order(void)
 		launch(stream, slow_fill, NULL);
 		launch(stream, slow_look, NULL);
 		op = post_or_die(ina, g, &q);
-		CHECK_INT(ha_ina_wait(op, PATIENCE), 0);
+		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 		CHECK_INT(seen, 4711);
 		for (size_t i = 0; i < N; i++)
 			CHECK_INT(b[i], 3 * i);
@@ -159,7 +159,7 @@ static void mixed(void)
 		enum ha_ina_coll coll = HA_INA_ALL_REDUCE + i % 6;
 		unsigned times = coll == HA_INA_BROADCAST || coll == HA_INA_ALL_GATHER ? 1 : 2;
 
-		CHECK_INT(ha_ina_wait(op[i], PATIENCE), 0);
+		CHECK_INT(ha_ina_wait(op[i], TIME_LIMIT), 0);
 		ha_ina_op_free(op[i]);
 		for (unsigned k = 0; coll != HA_INA_BARRIER && k < (coll == HA_INA_REDUCE_SCATTER ? 1000 : 2000); k++) {
 			unsigned from = coll == HA_INA_REDUCE_SCATTER ? k + 1000 : coll == HA_INA_ALL_GATHER ? k % 1000 : k;
@@ -190,7 +190,7 @@ static void copy_fails(void)
 		atomic_store(&count->fail_at, atomic_load(&count->copies_asked) + at);
 		memset(b, 0x11, BYTES);
 		op = post_or_die(ina, g, &q);
-		CHECK_INT(ha_ina_wait(op, PATIENCE), -EIO);
+		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), -EIO);
 		CHECK(strstr(ha_ina_error(ina), "illegal memory access"));
 		CHECK_INT(atomic_load(&count->copies_asked), atomic_load(&count->copies_done));
 		CHECK_INT(ha_ina_group_state(g), -EIO);
@@ -221,7 +221,7 @@ static void record_fails(void)
 		atomic_store(&count->fail_records, at % 2 ? 1 : UINT32_MAX);
 		atomic_store(&count->fail_record_at, atomic_load(&count->records) + at / 2 + 2); /* the first is on the caller's stream */
 		op = post_or_die(ina, g, &q);
-		err = ha_ina_wait(op, PATIENCE);
+		err = ha_ina_wait(op, TIME_LIMIT);
 		CHECK(err == -EIO || (!err && at / 2 >= 6)); /* when all six pieces have been asked, and copies out end all the same, so does the operation */
 		CHECK_INT(ha_ina_group_state(g), -EIO);
 		for (size_t i = 0; !err && i < N; i++)

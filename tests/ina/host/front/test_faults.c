@@ -51,13 +51,13 @@ static void in_place(struct rank *r)
 	op = post_or_die(r->ina, r->group, &q);
 	if (ha_ina_post(r->group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER }, &later)) /* it may be over already */
 		later = NULL;
-	CHECK_INT(ha_ina_wait(op, PATIENCE), want->result);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), want->result);
 	if (!strstr(ha_ina_error(r->ina), want->text))
 		fprintf(stderr, "said: %s\n", ha_ina_error(r->ina));
 	CHECK(strstr(ha_ina_error(r->ina), want->text));
 	CHECK(whole_or_untouched(op, x, r->rank, r->ranks) >= want->done_least);
 	if (later)
-		CHECK_INT(ha_ina_wait(later, PATIENCE), want->result);
+		CHECK_INT(ha_ina_wait(later, TIME_LIMIT), want->result);
 	CHECK_INT(ha_ina_group_state(r->group), want->result);
 	ha_ina_op_free(op);
 	ha_ina_op_free(later);
@@ -152,7 +152,7 @@ static void until_over(struct rank *r)
 
 		result = ha_ina_post(r->group, &q, &op);
 		if (!result) {
-			result = ha_ina_wait(op, PATIENCE);
+			result = ha_ina_wait(op, TIME_LIMIT);
 			ha_ina_op_free(op);
 		}
 		CHECK(n < 21);
@@ -199,7 +199,7 @@ static void came(void *arg, struct ina_shm_peer *p)
 	peer = p;
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *wish)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
@@ -289,7 +289,7 @@ static void go_round(struct ha_ina *ina, struct ha_ina_group *g, const struct ha
 		for (unsigned i = 0; i < AT_ONCE; i++)
 			op[i] = post_or_die(ina, g, q);
 		for (unsigned i = 0; i < AT_ONCE; i++) {
-			CHECK_INT(ha_ina_wait(op[i], PATIENCE), 0);
+			CHECK_INT(ha_ina_wait(op[i], TIME_LIMIT), 0);
 			ha_ina_op_free(op[i]);
 		}
 	}
@@ -337,7 +337,7 @@ static void with_liar(enum lie which, int result, const char *text)
 		ha_ina_op_free(op);
 		CHECK_INT(ha_ina_group_state(g), result);
 	} else {
-		CHECK_INT(ha_ina_wait(op, PATIENCE), result);
+		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), result);
 		if (!strstr(ha_ina_error(ina), text))
 			fprintf(stderr, "said: %s\n", ha_ina_error(ina));
 		CHECK(strstr(ha_ina_error(ina), text));

@@ -24,7 +24,7 @@ static void came(void *arg, struct ina_shm_peer *p)
 {
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *wish)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
@@ -117,7 +117,7 @@ static void join_too_late(void)
 	struct ha_ina *ina = start();
 	struct ha_ina_group *g;
 
-	ina_front_patience_ms = 100;
+	ina_front_time_limit_ms = 100;
 	atomic_store(&answer_later, true);
 	CHECK_INT(ha_ina_group_join(ina, ticket, 0, &g), -ETIMEDOUT);
 	CHECK(!g && strstr(ha_ina_error(ina), "has not answered"));
@@ -128,7 +128,7 @@ static void join_too_late(void)
 	pthread_mutex_unlock(&serving);
 	wait_leaves(1);
 	atomic_store(&answer_later, false);
-	ina_front_patience_ms = 20000;
+	ina_front_time_limit_ms = 20000;
 	CHECK_INT(ha_ina_group_join(ina, ticket, 0, &g), 0);
 	ha_ina_group_leave(g);
 	wait_leaves(2);

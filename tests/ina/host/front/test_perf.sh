@@ -78,7 +78,7 @@ until_more 0
 kill -9 $one
 wait $one 2>/dev/null
 had=$(grep -c '^step .* s$' "$folder/rank1")
-by_hand 1 --life 1 --first "$had"
+by_hand 1 --incarnation 1 --first "$had"
 one=$!
 until_more 0
 until_more 1
@@ -93,7 +93,7 @@ done
 stop
 
 perf 3 'start ha-backend' all_reduce
-perf 2 'for one rank' --life 1
+perf 2 'for one rank' --incarnation 1
 perf 2 'none of the steps' --rank 0 --ticket x --members 10.0.0.1,10.0.0.2 -n 3 -b 4K -e 4K --first 4
 perf 2 '-b takes a whole number from 4 to 1073741824' -b 3x
 perf 2 'one COLLECTIVE' all all

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000 /* for anything to come; beside other work */
+#define TIME_LIMIT_MS 60000 /* for anything to come; beside other work */
 
 static char path[64];
 static struct ina_shm_server *server;
@@ -38,12 +38,12 @@ static void came(void *arg, struct ina_shm_peer *p)
 	CHECK(ina_shm_peer_sleep(p));
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *wish)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
 {
-	uint8_t ticket[HA_INA_TICKET] = { (uint8_t)wish->ranks, 42 };
+	uint8_t ticket[HA_INA_TICKET] = { (uint8_t)spec->ranks, 42 };
 
 	create_n++;
-	if (wish->member[0])
+	if (spec->member[0])
 		ina_shm_answer_ticket(p, serial, ticket);
 	else
 		ina_shm_answer_refused(p, serial, -EAGAIN, "nothing\nfree");
@@ -139,7 +139,7 @@ static void open_client(struct ina_shm_client *client)
 /* Waits until so many have gone. */
 static void wait_gone(unsigned n)
 {
-	for (unsigned i = 0; i < PATIENCE_MS / 5; i++) {
+	for (unsigned i = 0; i < TIME_LIMIT_MS / 5; i++) {
 		bool done;
 
 		pthread_mutex_lock(&lock);
@@ -161,7 +161,7 @@ static int hear(struct ina_shm_client *client, struct ina_shm_message *m)
 	for (;;) {
 		struct pollfd p = { client->fd, POLLIN, 0 };
 
-		CHECK(poll(&p, 1, PATIENCE_MS) > 0);
+		CHECK(poll(&p, 1, TIME_LIMIT_MS) > 0);
 		err = ina_shm_message_receive(client->fd, m, false, &file, &why);
 		CHECK_INT(file, -1);
 		if (err && (err < 0 || m->type != INA_SHM_BELL))
@@ -240,7 +240,7 @@ static void requests(void)
 		if (answered < asked && ina_shm_ring_sleep(&client.memory.responses)) {
 			struct pollfd p = { client.fd, POLLIN, 0 };
 
-			CHECK_INT(poll(&p, 1, PATIENCE_MS), 1);
+			CHECK_INT(poll(&p, 1, TIME_LIMIT_MS), 1);
 			ina_shm_ring_awake(&client.memory.responses);
 			CHECK_INT(ina_shm_message_receive(client.fd, &m, false, &file, &why), 1);
 			CHECK_INT(m.type, INA_SHM_BELL);
@@ -336,7 +336,7 @@ static void hostile(void)
 	CHECK_INT(ina_shm_ring_push(&bystander.memory.requests, &r), 0);
 	CHECK_INT(ina_shm_client_bell(&bystander), 0);
 	for (unsigned i = 0; !ina_shm_ring_pop(&bystander.memory.responses, &response); i++) {
-		CHECK(i < PATIENCE_MS / 5);
+		CHECK(i < TIME_LIMIT_MS / 5);
 		usleep(5000);
 	}
 	CHECK_INT(response.sequence, 9);
@@ -572,7 +572,7 @@ static void bell_when_full(void)
 	CHECK_INT(ina_shm_client_bell(&client), 0);
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; !ina_shm_ring_pop(&client.memory.responses, &response); i++) {
-		CHECK(i < PATIENCE_MS / 5);
+		CHECK(i < TIME_LIMIT_MS / 5);
 		usleep(5000);
 	}
 	CHECK_INT(response.sequence, 5);

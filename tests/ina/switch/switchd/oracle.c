@@ -44,7 +44,7 @@ static uint64_t seen_by_switch(struct switch_rig *r)
 /* The port that the rank is behind has this, and next. */
 static void expect(struct oracle *o, const struct ina_verdict *v, uint8_t rank)
 {
-	struct rte_mbuf *m = switch_rig_receive(o->rig, o->port[rank], RIG_PATIENCE_MS);
+	struct rte_mbuf *m = switch_rig_receive(o->rig, o->port[rank], RIG_TIME_LIMIT_MS);
 	uint8_t bytes[INA_FRAME_MAX];
 	struct ina_frame f;
 	size_t len;
@@ -71,7 +71,7 @@ void oracle_packet(struct oracle *o, unsigned port, const uint8_t *bytes, size_t
 
 	switch_rig_send(o->rig, port, bytes, len);
 	o->packets++;
-	for (end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS; seen_by_switch(o->rig) != o->packets; usleep(100))
+	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS; seen_by_switch(o->rig) != o->packets; usleep(100))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	if (ina_frame_decode(bytes, len, &f) != INA_FAULT_NONE) {
 		o->others++;

@@ -88,7 +88,7 @@ void switch_rig_start(struct switch_rig *r, const char *const *options)
 	const char *argv[RIG_ARGS] = { r->program, "--address=10.0.0.254", "--metrics=127.0.0.1:0", "--memory=64", "--idle-us=100" };
 	char groups[128];
 	unsigned n = 5;
-	uint64_t end = ms_now() + RIG_PATIENCE_MS;
+	uint64_t end = ms_now() + RIG_TIME_LIMIT_MS;
 
 	snprintf(groups, sizeof(groups), "--groups=%s", r->groups);
 	argv[n++] = groups;
@@ -133,7 +133,7 @@ void switch_rig_connect(struct switch_rig *r)
 
 void switch_rig_await_up(struct switch_rig *r)
 {
-	uint64_t end = ms_now() + RIG_PATIENCE_MS;
+	uint64_t end = ms_now() + RIG_TIME_LIMIT_MS;
 	struct rte_mbuf *m;
 
 	for (unsigned p = 0; p < r->nports; p++) {
@@ -190,7 +190,7 @@ uint64_t switch_rig_metric(struct switch_rig *r, const char *name)
 
 void switch_rig_reload(struct switch_rig *r)
 {
-	uint64_t before = switch_rig_metric(r, "hawser_switch_reloads_total"), end = ms_now() + RIG_PATIENCE_MS;
+	uint64_t before = switch_rig_metric(r, "hawser_switch_reloads_total"), end = ms_now() + RIG_TIME_LIMIT_MS;
 
 	CHECK(!kill(r->pid, SIGHUP));
 	while (switch_rig_metric(r, "hawser_switch_reloads_total") == before) {
@@ -235,7 +235,7 @@ void switch_rig_end(struct switch_rig *r)
 void switch_rig_send(struct switch_rig *r, unsigned port, const void *bytes, size_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(r->pool);
-	uint64_t end = ms_now() + RIG_PATIENCE_MS;
+	uint64_t end = ms_now() + RIG_TIME_LIMIT_MS;
 
 	CHECK(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), bytes, len);

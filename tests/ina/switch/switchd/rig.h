@@ -22,7 +22,7 @@ struct switch_rig {
 	struct ina_tx tx[RIG_PORTS];
 };
 
-#define RIG_PATIENCE_MS 60000 /* for anything to come; beside other work */
+#define RIG_TIME_LIMIT_MS 60000 /* for anything to come; beside other work */
 #define RIG_ADDR 0x0a0000feu /* the switch's: 10.0.0.254, 02:00:0a:00:00:fe unless another is asked for */
 
 /* Folder and names; nothing runs. */

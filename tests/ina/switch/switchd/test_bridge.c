@@ -30,7 +30,7 @@ static uint64_t count(const char *name)
 
 static void await(const char *name, uint64_t want)
 {
-	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS;
+	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 
 	while (count(name) < want && ha_clock_now(&ha_clock_live) < end)
 		usleep(1000);
@@ -68,7 +68,7 @@ static void came(unsigned mask)
 	for (unsigned p = 0; p < PORTS; p++) {
 		if (!(mask >> p & 1))
 			continue;
-		m = switch_rig_receive(&r, p, RIG_PATIENCE_MS);
+		m = switch_rig_receive(&r, p, RIG_TIME_LIMIT_MS);
 		CHECK(m);
 		CHECK_INT(m->pkt_len, 80);
 		CHECK_INT(ina_get32(rte_pktmbuf_mtod(m, uint8_t *) + 60), number);
@@ -141,7 +141,7 @@ static void arp(void)
 	start(NULL);
 	arp_request(b, RIG_ADDR);
 	switch_rig_send(&r, 0, b, sizeof(b));
-	m = switch_rig_receive(&r, 0, RIG_PATIENCE_MS);
+	m = switch_rig_receive(&r, 0, RIG_TIME_LIMIT_MS);
 	CHECK(m);
 	memcpy(expected, host(0), 6);
 	memcpy(expected + 6, own, 6);
@@ -157,7 +157,7 @@ static void arp(void)
 	arp_request(b, RIG_ADDR + 1);
 	switch_rig_send(&r, 0, b, sizeof(b));
 	for (unsigned p = 1; p < PORTS; p++) {
-		m = switch_rig_receive(&r, p, RIG_PATIENCE_MS);
+		m = switch_rig_receive(&r, p, RIG_TIME_LIMIT_MS);
 		CHECK(m && m->pkt_len == 42 && !memcmp(rte_pktmbuf_mtod(m, void *), b, 42));
 		rte_pktmbuf_free(m);
 	}
@@ -197,7 +197,7 @@ static struct rte_mbuf *answer(unsigned port)
 {
 	struct rte_mbuf *m;
 
-	while ((m = switch_rig_receive(&r, port, RIG_PATIENCE_MS)) && memcmp(rte_pktmbuf_mtod(m, uint8_t *) + 6, own, 6))
+	while ((m = switch_rig_receive(&r, port, RIG_TIME_LIMIT_MS)) && memcmp(rte_pktmbuf_mtod(m, uint8_t *) + 6, own, 6))
 		rte_pktmbuf_free(m);
 	CHECK(m);
 	return m;
@@ -234,7 +234,7 @@ static void pass_by(void)
 	came(3);
 	len = contribution(b, 0, 0, RIG_ADDR + 1, 1);
 	switch_rig_send(&r, 0, b, len);
-	m = switch_rig_receive(&r, 2, RIG_PATIENCE_MS);
+	m = switch_rig_receive(&r, 2, RIG_TIME_LIMIT_MS);
 	CHECK(m && m->pkt_len == len && !memcmp(rte_pktmbuf_mtod(m, void *), b, len));
 	rte_pktmbuf_free(m);
 	came(0);
@@ -313,10 +313,10 @@ static void hostile(void)
 		whole(psn);
 	}
 	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"complete\"}"), 40);
-	for (end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS; accounted() < sent + 80; usleep(1000))
+	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS; accounted() < sent + 80; usleep(1000))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	CHECK_INT(accounted(), sent + 80);
-	CHECK(by("hawser_switch_frames_total{reason=\"%s\"}", "stranger") > 1000);
+	CHECK(by("hawser_switch_frames_total{reason=\"%s\"}", "wrong-address") > 1000);
 	CHECK(by("hawser_switch_bad_frames_total{fault=\"%s\"}", "length") > 1000);
 	CHECK(by("hawser_switch_bad_frames_total{fault=\"%s\"}", "checksum") > 100);
 }
@@ -349,7 +349,7 @@ static void marks(void)
 	start((const char *const[]){ "--mark=32,128,0.5", "--queue=1024", NULL });
 	say(1, everybody, host(1), 0x0800);
 	came(5);
-	end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS;
+	end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 	for (unsigned i = 0; i < 1800; i++)
 		switch_rig_send(&r, 0, b, datagram(b, i % 10 ? INA_ECT0 : INA_NOT_ECT));
 	await("received", 1801);
@@ -393,7 +393,7 @@ static void give(uint8_t rank)
 }
 
 /* A new incarnation that cannot be leaves the present one as it is, with all that is known of its ranks. */
-static void refused_life(void)
+static void refused_incarnation(void)
 {
 	switch_rig_groups(&r, "group 5 epoch 2 slots 0 16 members 10.0.0.1 10.0.0.2\n");
 	start((const char *const[]){ "--cores=2", NULL });
@@ -403,7 +403,7 @@ static void refused_life(void)
 	switch_rig_reload(&r);
 	give(1);
 	for (unsigned rank = 0; rank < 2; rank++) {
-		struct rte_mbuf *m = switch_rig_receive(&r, rank, RIG_PATIENCE_MS);
+		struct rte_mbuf *m = switch_rig_receive(&r, rank, RIG_TIME_LIMIT_MS);
 
 		CHECK(m);
 		CHECK(!memcmp(rte_pktmbuf_mtod(m, uint8_t *), host(rank), 6));
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} tests[] = { { "forward", forward }, { "arp", arp }, { "pass_by", pass_by }, { "hostile", hostile }, { "marks", marks }, { "refused_life", refused_life } };
+	} tests[] = { { "forward", forward }, { "arp", arp }, { "pass_by", pass_by }, { "hostile", hostile }, { "marks", marks }, { "refused_incarnation", refused_incarnation } };
 	size_t i = 0;
 
 	CHECK_INT(argc, 3);

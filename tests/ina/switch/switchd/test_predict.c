@@ -249,20 +249,20 @@ static void abort_by(unsigned rank)
 	oracle_packet(&o, o.port[rank], bytes, ina_frame_encode(&f, bytes));
 }
 
-static void lives(void)
+static void incarnations(void)
 {
 	groups[0] = group(GROUP, true, 1, 0, 64, 1);
 	oracle_forget(&o);
-	for (unsigned life = 0; life < 4; life++) {
+	for (unsigned incarnation = 0; incarnation < 4; incarnation++) {
 		install(1);
 		sum(0);
 		sum_as_predicted(0);
-		if (life % 2) { /* others are as predicted, and late */
-			abort_by(life % RANKS);
+		if (incarnation % 2) { /* others are as predicted, and late */
+			abort_by(incarnation % RANKS);
 			sum(0);
 		}
 		groups[0].epoch++;
-		if (life == 2)
+		if (incarnation == 2)
 			groups[0].base = 128; /* the same heads, other slots */
 	}
 	install(1);
@@ -336,7 +336,7 @@ static const uint8_t *word_at(const struct ina_frame *f, unsigned i)
 /* Of some sum, the right one; is it marked? */
 static bool is_marked(unsigned rank, uint32_t first, uint32_t seen[RANKS])
 {
-	struct rte_mbuf *m = switch_rig_receive(&r, o.port[rank], RIG_PATIENCE_MS);
+	struct rte_mbuf *m = switch_rig_receive(&r, o.port[rank], RIG_TIME_LIMIT_MS);
 	struct ina_frame f;
 	bool marked;
 
@@ -383,7 +383,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 		bool alone; /* the oracle knows nothing of it */
-	} tests[] = { { "bytes", bytes, false }, { "moves", moves, false }, { "lives", lives, false }, { "traffic", traffic, false }, { "marks", marks, true } };
+	} tests[] = { { "bytes", bytes, false }, { "moves", moves, false }, { "incarnations", incarnations, false }, { "traffic", traffic, false }, { "marks", marks, true } };
 	const char *options[] = { "--mac=02:00:00:00:00:fe", "--slots=256", NULL, NULL, NULL };
 	char cores[32];
 

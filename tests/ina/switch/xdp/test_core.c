@@ -92,7 +92,7 @@ static struct ina_group_config config(unsigned i, uint32_t epoch)
 	return c;
 }
 
-static void new_life(struct job *j, unsigned i)
+static void new_incarnation(struct job *j, unsigned i)
 {
 	j->c = config(i, j->c.epoch + 1 + dice(3));
 	CHECK_INT(pair_install(&p, &j->c), 0);
@@ -232,7 +232,7 @@ static void one(struct job *jobs)
 	if (!dice(4000))
 		pair_lapse(&p, &j->c);
 	if ((p.core.group[j->c.id].over && !dice(20)) || !dice(6000))
-		new_life(j, i);
+		new_incarnation(j, i);
 }
 
 static void random_packets(void)
@@ -246,7 +246,7 @@ static void random_packets(void)
 	memset(jobs, 0, sizeof(jobs));
 	pair_open(&p, ADDR, mac);
 	for (unsigned i = 0; i < GROUPS; i++)
-		new_life(&jobs[i], i);
+		new_incarnation(&jobs[i], i);
 	for (uint64_t k = 0; k < packets; k++)
 		one(jobs);
 	pair_check_counters(&p);

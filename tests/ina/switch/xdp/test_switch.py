@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from spaces import Space, folder, ip
 
 SWITCH, HOSTS, PACKETS = "10.77.0.254", 4, 2000
-PATIENCE = 60  # seconds for anything to come; beside other work
+TIME_LIMIT = 60  # seconds for anything to come; beside other work
 GROUPS = """# one of each kind
 group 7 epoch 3 slots 0 64 workers 1 members 10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4
 group 8 epoch 1 slots 64 32 frames old workers 1 members 10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4
@@ -32,7 +32,7 @@ METRICS = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9844/me
 
 
 def until(what, condition):
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIME_LIMIT
     while not condition():
         assert time.monotonic() < end, what
         time.sleep(0.02)
@@ -89,7 +89,7 @@ class Rig:
 
     def end(self, how):
         self.switch.send_signal(how)
-        return self.switch.wait(timeout=PATIENCE)
+        return self.switch.wait(timeout=TIME_LIMIT)
 
     def stop(self):
         status = self.end(signal.SIGTERM)
@@ -100,14 +100,14 @@ class Rig:
     def rank(self, host, number, *options):
         """In the background."""
         with open(self.path("rank%d" % number), "wb") as log:
-            return self.host[host].popen(self.programs + "/ina-rank", "--interface=eth0", "--switch=" + SWITCH, "--rank=%d" % number, "--patience=%d" % PATIENCE,
+            return self.host[host].popen(self.programs + "/ina-rank", "--interface=eth0", "--switch=" + SWITCH, "--rank=%d" % number, "--time-limit=%d" % TIME_LIMIT,
                                          *options, stdout=log, stderr=log)
 
     def reduce(self, group, hosts, base, length, *options, packets=PACKETS):
         """A whole all-reduce of a group, its ranks on these hosts: every word is verified by every rank."""
         options = ("--group=%d" % group, "--ranks=%d" % len(hosts), "--base=%d" % base, "--len=%d" % length, "--packets=%d" % packets, *options)
         for n, p in enumerate([self.rank(host, n, *options) for n, host in enumerate(hosts)]):
-            assert p.wait(timeout=2 * PATIENCE) == 0, "rank %d ended with status %d" % (n, p.returncode)
+            assert p.wait(timeout=2 * TIME_LIMIT) == 0, "rank %d ended with status %d" % (n, p.returncode)
 
     def reduce_7(self, packets=PACKETS):
         self.reduce(7, range(HOSTS), 0, 64, "--epoch=3", packets=packets)
@@ -149,8 +149,8 @@ def native_alone(rig):
     for here in rig.host:
         assert here.run("ethtool", "-K", "eth0", "gro", "on").returncode == 0
     rig.start("--mode=native")
-    lonely = rig.rank(0, 0, "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64", "--patience=3")
-    assert lonely.wait(timeout=PATIENCE) == 1
+    lonely = rig.rank(0, 0, "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64", "--time-limit=3")
+    assert lonely.wait(timeout=TIME_LIMIT) == 1
     said = read(rig.path("rank0"))
     assert "switch %s answers: another rank" % SWITCH in said, said
     answers = int(re.search("^held ([0-9]+)", said, re.M)[1])
@@ -176,8 +176,8 @@ def passes(rig):
     for i in range(1, HOSTS):
         address = "10.77.0.%d" % (i + 1)
         until(address + " cannot be reached past the switch", lambda a=address: reached(a))
-    stranger = rig.rank(1, 2, "--hostile=1000", "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64")
-    assert stranger.wait(timeout=PATIENCE) == 0, "an answer to a stranger"
+    unauthenticated = rig.rank(1, 2, "--hostile=1000", "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64")
+    assert unauthenticated.wait(timeout=TIME_LIMIT) == 0, "an answer to an unauthenticated peer"
     rig.reduce_7(packets=200)
     rig.end(signal.SIGKILL)
     until("the program stays when the switch is killed",

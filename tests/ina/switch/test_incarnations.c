@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_lives.c - the slot core: epochs, leases, aborts, and what a controller installs */
+/* test_incarnations.c - the slot core: epochs, leases, aborts, and what a controller installs */
 #include "tests/ina/switch/named.h"
 #include "tests/ina/switch/ranks.h"
 
@@ -135,7 +135,7 @@ static void abort_all(void)
 	f = ranks_frame(&r, INA_ALL_REDUCE, 0, 2, 0);
 	f.flags = INA_F_ABORT;
 	f.src = RANK_ADDR + 9;
-	CHECK_INT(ranks_send(&r, &f), INA_REASON_STRANGER);
+	CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 	f.src = RANK_ADDR + 2;
 	f.epoch = 4;
 	CHECK_INT(ranks_send(&r, &f), INA_REASON_OLD_EPOCH);

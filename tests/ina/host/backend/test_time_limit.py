@@ -21,13 +21,13 @@ def demo():
     return module
 
 
-def look(patience, seconds):
+def look(time_limit, seconds):
     """What counted of so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        patience.over()
+        time_limit.over()
         time.sleep(0.02)
-    return patience.seconds
+    return time_limit.seconds
 
 
 def starved(d, cpu):
@@ -39,10 +39,10 @@ def starved(d, cpu):
         for what in "starved", "stopped":
             if what == "stopped":
                 spinners[0].send_signal(signal.SIGSTOP)
-            patience = d.Patience({"mine": spinners[0]})
-            counted = look(patience, 6)
+            time_limit = d.TimeLimit({"mine": spinners[0]})
+            counted = look(time_limit, 6)
             print("%s: %.2f s of 6 count" % (what, counted))
-            assert counted < 3 and not patience.over()
+            assert counted < 3 and not time_limit.over()
     finally:
         for p in spinners:
             p.kill()
@@ -54,15 +54,15 @@ def asleep(d):
     d.HANG_S = 1
     mine = subprocess.Popen(["sleep", "1000"])
     try:
-        patience = d.Patience({"mine": mine})
+        time_limit = d.TimeLimit({"mine": mine})
         began = time.monotonic()
-        while not patience.over():
+        while not time_limit.over():
             time.sleep(0.02)
-        assert patience.seconds > 1 and time.monotonic() - began > 1
-        patience.begin()
-        assert not patience.over()
+        assert time_limit.seconds > 1 and time.monotonic() - began > 1
+        time_limit.begin()
+        assert not time_limit.over()
         d.HANG_S, d.HANG_WALL_S = 1e9, 1
-        while not patience.over():
+        while not time_limit.over():
             time.sleep(0.02)
     finally:
         mine.kill()

@@ -22,7 +22,7 @@ SENTENCES = {
 }
 
 
-class Life:
+class Incarnation:
     def __init__(self, client, handle, changed, wake, name):
         self.client, self.handle, self.changed, self.wake, self.name = client, handle, changed, wake, name
         self.reserved = 0  # numbers given out

@@ -3,7 +3,7 @@
 """Communicators in turn and beside each other under NCCL (incarnations.py), over fused devices where NCCL has them: each is the plugin's, on the
 same devices, whatever NCCL does with the plugin in between.
 
-Usage: test_lives.py BUILD VERSION CASE
+Usage: test_incarnations.py BUILD VERSION CASE
 """
 import os
 import sys
@@ -21,14 +21,14 @@ class Lives(Run):
         own = {"NCCL_NET_PLUGIN": os.path.join(build, "libnccl-net-ha.so"), "NCCL_SOCKET_IFNAME": "lo", "NCCL_P2P_DISABLE": "1",
                "NCCL_SHM_DISABLE": "1", "NCCL_CUMEM_ENABLE": "0", "SOFTROCE_CARD_PORTS": "2"}
         libraries = os.path.join(build, "softcuda", "nccl-" + version)
-        super().__init__(build, lambda folder: [sys.executable, os.path.join(HERE, "lives.py"), libraries, str(RANKS), *plan],
+        super().__init__(build, lambda folder: [sys.executable, os.path.join(HERE, "incarnations.py"), libraries, str(RANKS), *plan],
                          {**own, **(settings or {})})
 
     def own_settings(self):
-        return {**super().own_settings(), "LIVES_FOLDER": self.folder, "LIVES_GO": os.path.join(self.folder, "go")}
+        return {**super().own_settings(), "INCARNATIONS_FOLDER": self.folder, "INCARNATIONS_GO": os.path.join(self.folder, "go")}
 
     def go(self):
-        with open(self.env["LIVES_GO"], "w", encoding="utf-8"):
+        with open(self.env["INCARNATIONS_GO"], "w", encoding="utf-8"):
             pass
 
     def reached(self, step):
@@ -51,33 +51,33 @@ class Lives(Run):
 
 def in_turn(build, version):
     """NCCL closes the plugin with each; 2.27 to 2.30 forget its name."""
-    with Lives(build, version, TURNS) as lives:
-        lives.check(3, version, merged=True)
+    with Lives(build, version, TURNS) as incarnations:
+        incarnations.check(3, version, merged=True)
 
 
 def in_turn_kept(build, version):
     """NCCL keeps the plugin and what it knows of the devices, but has finalized each communicator."""
-    with Lives(build, version, TURNS, {"NCCL_NET_PLUGIN_REF_COUNT": "1"}) as lives:
-        lives.check(3, version)
+    with Lives(build, version, TURNS, {"NCCL_NET_PLUGIN_REF_COUNT": "1"}) as incarnations:
+        incarnations.check(3, version)
 
 
 def beside(build, version):
-    with Lives(build, version, ["make", "make", "sum", "end", "make", "sum", "end", "sum", "end"]) as lives:
-        lives.check(3, version)
+    with Lives(build, version, ["make", "make", "sum", "end", "make", "sum", "end", "sum", "end"]) as incarnations:
+        incarnations.check(3, version)
 
 
 def made_during_a_cut(build, version):
     """A communicator that is made while a NIC is away; the first one goes on."""
-    with Lives(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as lives:
-        lives.wait("the first has summed", lambda: lives.reached(1))
-        lives.tool("cut", "soft0")
-        lives.wait("it has failed over", lambda: lives.events("failed_over") >= 1)
-        lives.go()
-        lives.wait("the second has summed", lambda: lives.reached(4))
-        lives.tool("heal", "soft0")
-        lives.wait("paths have recovered", lambda: lives.events("recovered") >= 1)
-        lives.go()
-        lives.check(2, version)
+    with Lives(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as incarnations:
+        incarnations.wait("the first has summed", lambda: incarnations.reached(1))
+        incarnations.tool("cut", "soft0")
+        incarnations.wait("it has failed over", lambda: incarnations.events("failed_over") >= 1)
+        incarnations.go()
+        incarnations.wait("the second has summed", lambda: incarnations.reached(4))
+        incarnations.tool("heal", "soft0")
+        incarnations.wait("paths have recovered", lambda: incarnations.events("recovered") >= 1)
+        incarnations.go()
+        incarnations.check(2, version)
 
 
 main({"in_turn": in_turn, "in_turn_kept": in_turn_kept, "beside": beside, "made_during_a_cut": made_during_a_cut})

@@ -4,7 +4,7 @@
 
 Usage: incarnations.py LIBRARIES RANKS PLAN        LIBRARIES: the folder of libnccl.so.2, with libcudart.so.12 above it
 PLAN is a word per step, the same in all ranks: `make` a communicator, `end` the oldest, `sum` over all that there are, `wait` until
-the file named by LIVES_GO exists and remove it (rank 0 looks; the others wait in the next step). Prints "rank R: step N PLAN" per step.
+the file named by INCARNATIONS_GO exists and remove it (rank 0 looks; the others wait in the next step). Prints "rank R: step N PLAN" per step.
 """
 import ctypes
 import os
@@ -85,12 +85,12 @@ class Rank:
 
     def wait(self):
         end = time.monotonic() + LIMIT_S
-        while not self.rank and not os.path.exists(os.environ["LIVES_GO"]):
+        while not self.rank and not os.path.exists(os.environ["INCARNATIONS_GO"]):
             if time.monotonic() > end:
                 raise SystemExit("nobody says go on")
             time.sleep(0.01)
         if not self.rank:
-            os.unlink(os.environ["LIVES_GO"])
+            os.unlink(os.environ["INCARNATIONS_GO"])
 
     def run(self, plan):
         for number, step in enumerate(plan):
@@ -100,12 +100,12 @@ class Rank:
 
 def main():
     libraries, ranks, plan = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    folder = os.environ["LIVES_FOLDER"]
+    folder = os.environ["INCARNATIONS_FOLDER"]
     children = []
     for rank in range(ranks):
         pid = os.fork()
         if not pid:
-            os.environ["NCCL_HOSTID"] = "lives-%d" % rank
+            os.environ["NCCL_HOSTID"] = "incarnations-%d" % rank
             Rank(libraries, rank, ranks, folder).run(plan)
             sys.stdout.flush()
             os._exit(0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_lives.c - a living ha-switch with a living ha-controller: a group comes, both are killed in turn and come back, the group ends
+ * test_incarnations.c - a living ha-switch with a living ha-controller: a group comes, both are killed in turn and come back, the group ends
  *
- * Usage: test_switchd_lives HA-SWITCH HA-CONTROLLER
+ * Usage: test_switchd_incarnations HA-SWITCH HA-CONTROLLER
  */
 #include "base/clock.h"
 #include "ina/frame/bytes.h"
@@ -30,7 +30,7 @@ static void start_switch(void)
 
 static void await(const char *name, uint64_t want)
 {
-	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS;
+	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 
 	while (switch_rig_metric(&s, name) != want && ha_clock_now(&ha_clock_live) < end)
 		usleep(10000);
@@ -52,7 +52,7 @@ static void give(uint8_t rank, uint32_t psn, uint32_t epoch)
 
 static struct ina_frame hear(uint8_t rank, int32_t *word)
 {
-	struct rte_mbuf *m = switch_rig_receive(&s, rank, RIG_PATIENCE_MS);
+	struct rte_mbuf *m = switch_rig_receive(&s, rank, RIG_TIME_LIMIT_MS);
 	struct ina_frame f;
 
 	CHECK(m);
@@ -82,8 +82,8 @@ static void whole(uint32_t psn, uint32_t epoch)
 static void create(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000002 };
-	struct ha_ina_wish w = { .member = member, .members = RANKS, .length = 64, .least = 64, .lease_ms = 600000, .workers = 2, .extended = true };
-	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS;
+	struct ha_ina_group_spec w = { .member = member, .members = RANKS, .length = 64, .least = 64, .lease_ms = 600000, .workers = 2, .extended = true };
+	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 
 	do { /* until the switch has registered */
 		CHECK_INT(ha_ina_client_create(client, &w, &lease), 0);
@@ -97,7 +97,7 @@ static void create(void)
 /* The epoch that the group has now; the controller is asked as ranks ask. */
 static uint32_t epoch_now(uint32_t above)
 {
-	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_PATIENCE_MS * HA_NS_PER_MS;
+	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 	struct ha_ina_beat beat;
 
 	do {
