@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEAR_ENOUGH 3 /* edits between a misspelt name and the one that was meant */
+#define NEAR_ENOUGH 3 /* edits between a misspelt name and the one that was meant; fewer where it is short */
 
 extern char **environ;
 
@@ -43,7 +43,8 @@ static int edit_distance(const char *a, const char *b)
 const char *ha_name_nearest(const char *name, const char *const *known, size_t n)
 {
 	const char *nearest = NULL;
-	int best = NEAR_ENOUGH + 1;
+	int letters = (int)strnlen(name, HA_NAME_MAX);
+	int best = 1 + (letters < 3 * (NEAR_ENOUGH - 1) ? 1 + letters / 3 : NEAR_ENOUGH);
 
 	for (size_t i = 0; i < n; i++) {
 		int distance = edit_distance(name, known[i]);

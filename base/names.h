@@ -7,7 +7,7 @@
 
 #define HA_NAME_MAX 64 /* bytes of the longest name that is worth comparing */
 
-/* Of the names `known[0..n-1]` the nearest to `name`, at most three edits away, or NULL. */
+/* Of the names `known[0..n-1]` the nearest to `name`, at most three edits away (one or two where it is short), or NULL. */
 const char *ha_name_nearest(const char *name, const char *const *known, size_t n);
 
 /* Calls say() for each variable of the environment that begins with `prefix` and is not among the `n` known ones;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,4 +47,81 @@ bool ha_number_take_unsigned(const char *program, const char *what, const char *
 		return false;
 	*value = (unsigned)number;
 	return true;
+}
+
+bool ha_size_parse(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	double value;
+	int shift = 0;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || errno)
+		return false;
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit) {
+		shift = 10 * (int)(unit - units + 1);
+		end++;
+		if (*end == 'B' || *end == 'b')
+			end++;
+	}
+	value = ldexp(value, shift);
+	if (*end || !(value <= 0x1p46))
+		return false;
+	*bytes = (uint64_t)value;
+	return true;
+}
+
+bool ha_time_parse(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "", 1e9 } };
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	value = strtod(text, &end);
+	if (end == text)
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].unit) || !(value * units[i].ns <= 1e18))
+			continue;
+		*ns = (uint64_t)(value * units[i].ns);
+		return true;
+	}
+	return false;
+}
+
+const char *ha_size_text(uint64_t bytes, char text[HA_SIZE_TEXT])
+{
+	static const char units[] = " KMGT";
+	int unit = 0;
+
+	while (bytes && bytes % 1024 == 0 && units[unit + 1]) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(text, HA_SIZE_TEXT, unit ? "%" PRIu64 "%c" : "%" PRIu64, bytes, units[unit]);
+	return text;
+}
+
+const char *ha_time_text(uint64_t ns, char text[HA_TIME_TEXT])
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	int unit = 0;
+
+	while (ns && ns % 1000 == 0 && unit < 3) {
+		ns /= 1000;
+		unit++;
+	}
+	snprintf(text, HA_TIME_TEXT, "%" PRIu64 "%s", ns, ns ? units[unit] : "");
+	return text;
 }

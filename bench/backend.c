@@ -6,6 +6,7 @@
  *   worker    NETCCL_WORKER_LOOPBACK: and the rings to a worker
  *   packet    NETCCL_PACKET_LOOPBACK: and quantised, encoded, added RANKS times by the slot core, decoded, back
  */
+#include "ina/frame/option.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "tests/ina/host/backend/rig.h"
@@ -92,16 +93,36 @@ static void measure(const char *name, struct rig_options o, unsigned ranks, doub
 	rig_close(&r);
 }
 
+struct options {
+	unsigned workers, ranks, segments;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "WORKERS", 0, NULL, "threads of the backend, a power of two (1)", INA_POWER_OF_TWO(workers, 1, INA_WORKERS_MAX) },
+	{ "RANKS", 0, NULL, "of the group (2)", HA_NUMBER(ranks, 2, INA_RANKS_MAX) },
+	{ "SEGMENTS", 0, NULL, "of 2 MiB", HA_NUMBER(segments, 1, 1024) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-backend",
+	.about = "What one worker of ha-backend does in each of its loopback modes, beside memcpy.",
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
-	unsigned workers = argc > 1 ? (unsigned)atoi(argv[1]) : 1, ranks = argc > 2 ? (unsigned)atoi(argv[2]) : 2;
+	struct options o = { .workers = 1, .ranks = 2, .segments = segments };
+	int result = ha_options_parse(&program, argc, argv, &o);
+	unsigned workers = o.workers, ranks = o.ranks;
 	double copy;
 
-	segments = argc > 3 ? (unsigned)atoi(argv[3]) : segments;
-	CHECK(segments);
+	if (result)
+		return result - 1;
+	segments = o.segments;
 	copy = copy_speed();
-
-	CHECK(workers && workers <= INA_WORKERS_MAX && !(workers & (workers - 1)) && ranks >= 2 && ranks <= INA_RANKS_MAX);
 	ha_log_configure(NULL, NULL, 1);
 	printf("%u worker%s, %u ranks, segments of 2 MiB, best of %d\n%-18s %8.0f Melem/s\n", workers, workers > 1 ? "s" : "", ranks, ROUNDS, "memcpy", copy);
 	measure("balancer", (struct rig_options){ .workers = workers, .loop_balancer = true }, ranks, copy);

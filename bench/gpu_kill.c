@@ -20,6 +20,7 @@
  *
  * Every word of what was put is looked at in the end. Arguments: error, port or limit; how many cuts (200).
  */
+#include "base/options.h"
 #include "gpu/host/host.h"
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
@@ -40,7 +41,7 @@
 #define LIMIT (2 * MS) /* of the kernel's waits */
 
 enum trigger { BY_ERROR, BY_PORT, BY_LIMIT };
-static const char *const names[] = { "error", "port", "limit" };
+static const char *const names[] = { "error", "port", "limit", NULL };
 
 enum stamp { CUT, SAID, LIMIT_PASSED, DETECTED, FENCED, PEER_FENCED, REPLAYED, TRAFFIC, STAMPS };
 
@@ -304,18 +305,35 @@ static void verify(void)
 			CHECK_INT(heap[1][m % WINDOW * PIECE + i], (uint8_t)(m / WINDOW + m));
 }
 
+struct options {
+	enum trigger by;
+	unsigned cuts;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "TRIGGER", 0, NULL, "error, port or limit: what tells that a NIC is away", HA_CHOICE(by, names) },
+	{ "CUTS", 0, NULL, "so many (200)", HA_NUMBER(cuts, 1, 1000000) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-gpu-kill",
+	.about = "How long GPU-initiated traffic stands still when a NIC is cut.",
+	.operands = operands,
+	.needed = 1,
+};
+
 int main(int argc, char **argv)
 {
 	struct pe pe[PES] = { { .pe = 0 }, { .pe = 1 } };
-	unsigned by = 0, cuts = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 200;
+	struct options o = { .cuts = 200 };
+	int result = ha_options_parse(&program, argc, argv, &o);
 	pthread_t nics, gpu;
 
-	while (by < 3 && (argc < 2 || strcmp(argv[1], names[by])))
-		by++;
-	if (by == 3 || !cuts) {
-		fprintf(stderr, "bench-gpu-kill error|port|limit [CUTS]\n");
-		return 2;
-	}
+	if (result)
+		return result - 1;
 	fabric = soft_fabric_open(PES * NICS, 4 << 20);
 	CHECK(fabric);
 	noted_ops = ha_gpu_soft_ops;
@@ -328,8 +346,8 @@ int main(int argc, char **argv)
 	both(pe, set_up);
 	ha_gpu_store(&made, 1);
 	CHECK(!pthread_create(&gpu, NULL, kernel, NULL));
-	for (unsigned i = 0; i < cuts; i++)
-		one((enum trigger)by, i);
+	for (unsigned i = 0; i < o.cuts; i++)
+		one(o.by, i);
 	wait_until(both_good, "a path is not back");
 	ha_gpu_store(&stop, 1);
 	pthread_join(gpu, NULL);

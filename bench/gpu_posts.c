@@ -11,6 +11,7 @@
  *
  * Arguments: rounds (201), puts of a round alone (20000), puts of a round with the NIC (20000), HA_GPU_PROOF_EVERY (its default).
  */
+#include "base/options.h"
 #include "bench/gpu_posts.h"
 
 #include "gpu/host/settings.h"
@@ -152,25 +153,47 @@ static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsi
 	print(name, bytes, batch, rounds, ns, ratio);
 }
 
+struct options {
+	unsigned rounds, proof_every;
+	uint64_t alone, with_nic;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "ROUNDS", 0, NULL, "of each row (201)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
+	{ "PUTS_ALONE", 0, NULL, "of a round without a NIC at work (20000)", HA_NUMBER(alone, 1, UINT64_C(1) << 40) },
+	{ "PUTS_WITH_NIC", 0, NULL, "of a round with one (20000)", HA_NUMBER(with_nic, 1, UINT64_C(1) << 40) },
+	{ "PROOF_EVERY", 0, NULL, "as HA_GPU_PROOF_EVERY", HA_NUMBER(proof_every, 0, UINT32_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-gpu-posts",
+	.about = "Posts per second of the GPU device library beside the same source without protection.",
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
-	unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 201;
-	uint64_t alone = argc > 2 ? strtoull(argv[2], NULL, 0) : 20000, with_nic = argc > 3 ? strtoull(argv[3], NULL, 0) : 20000;
+	struct options o = { .rounds = 201, .alone = 20000, .with_nic = 20000 };
 	struct ha_gpu_settings s;
+	int result;
 
 	ha_gpu_settings_defaults(&s);
-	s.proof_every = argc > 4 ? strtoull(argv[4], NULL, 0) : s.proof_every;
-	proof_every = (uint32_t)s.proof_every;
-
-	if (!rounds || rounds > ROUNDS_MAX || !alone || !with_nic || ha_gpu_settings_check(&s)) {
-		fprintf(stderr, "bench-gpu-posts [ROUNDS (1 to %d) [PUTS_ALONE [PUTS_WITH_NIC [PROOF_EVERY]]]]\n", ROUNDS_MAX);
+	o.proof_every = (unsigned)s.proof_every;
+	result = ha_options_parse(&program, argc, argv, &o);
+	if (result)
+		return result - 1;
+	s.proof_every = o.proof_every;
+	proof_every = o.proof_every;
+	if (ha_gpu_settings_check(&s))
 		return 2;
-	}
-	row("alone", 64, 1, false, rounds, alone);
-	row("alone", 64, 4, false, rounds, alone);
-	row("alone", 64, 32, false, rounds, alone);
-	row("NIC", 64, 1, true, rounds, with_nic);
-	row("NIC", 64, 4, true, rounds, with_nic);
-	row("NIC", 4096, 4, true, rounds, with_nic);
+	row("alone", 64, 1, false, o.rounds, o.alone);
+	row("alone", 64, 4, false, o.rounds, o.alone);
+	row("alone", 64, 32, false, o.rounds, o.alone);
+	row("NIC", 64, 1, true, o.rounds, o.with_nic);
+	row("NIC", 64, 4, true, o.rounds, o.with_nic);
+	row("NIC", 4096, 4, true, o.rounds, o.with_nic);
 	return 0;
 }

@@ -9,6 +9,7 @@
  * A switch's rate is packets per second of the time that its core's rounds with packets took, without rounds of more than 100 us, in which somebody else had the
  * processor: so neither a slow sender nor other programs count. Each round does all of them; printed are the medians, and the medians of the ratios within a round.
  */
+#include "base/options.h"
 #include "base/clock.h"
 #include "bench/ina_traffic.h"
 #include "base/check.h"
@@ -172,24 +173,52 @@ static void print(unsigned rounds)
 	}
 }
 
+struct options {
+	const char *program;
+	unsigned rounds, ms, only;
+};
+
+static bool take_case(void *target, const struct ha_option_text *given)
+{
+	struct options *o = target;
+
+	o->only = ina_traffic_case(given->text);
+	return o->only != CASES;
+}
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "HA-SWITCH", 0, NULL, "its path", HA_TEXT(program) },
+	{ "ROUNDS", 0, NULL, "of each case (5)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
+	{ "MS", 0, NULL, "of a measurement (400)", HA_NUMBER(ms, 1, 3600000) },
+	{ "CASE", 0, NULL, "alone (all)", HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-ina-switch",
+	.about = "What a core of a running ha-switch adds for 2 to 32 ranks over memif, beside what it forwards and reflects.",
+	.operands = operands,
+	.needed = 1,
+};
+
 int main(int argc, char **argv)
 {
-	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 5, ms = argc > 3 ? (unsigned)atoi(argv[3]) : 400;
+	struct options o = { .rounds = 5, .ms = 400, .only = only };
+	int result = ha_options_parse(&program, argc, argv, &o);
 
-	if (argc > 4)
-		only = ina_traffic_case(argv[4]);
-	if (argc < 2 || !rounds || rounds > ROUNDS_MAX || !ms || (argc > 4 && only == CASES)) {
-		fprintf(stderr, "usage: bench-ina-switch HA-SWITCH [ROUNDS [MS [CASE]]]   1 to %d rounds; CASE: 2, 4, 8, 16, 32, forward or reflect\n", ROUNDS_MAX);
-		return 2;
-	}
+	if (result)
+		return result - 1;
+	only = o.only;
 	choose_processor();
-	switch_rig_make(&r, argv[1], 2);
+	switch_rig_make(&r, o.program, 2);
 	write_groups();
-	for (unsigned i = 0; i < rounds; i++) {
-		live(i, false, ms);
-		live(i, true, ms);
+	for (unsigned i = 0; i < o.rounds; i++) {
+		live(i, false, o.ms);
+		live(i, true, o.ms);
 	}
-	print(rounds);
+	print(o.rounds);
 	switch_rig_end(&r);
 	return 0;
 }

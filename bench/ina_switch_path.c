@@ -12,6 +12,7 @@
  * Only rounds with two whole bursts count (64 packets). Of those among ROUNDS rounds the third decile is taken, since a round in which another program had the
  * processor is a long one; of BLOCKS such figures, of all cases in turns, the median. The rest is the difference.
  */
+#include "base/options.h"
 #include "base/clock.h"
 #include "bench/ina_traffic.h"
 #include "ina/switch/switchd/core.h"
@@ -339,25 +340,49 @@ static void measure(unsigned only, unsigned blocks, unsigned rounds)
 		free(block.cycles[part]);
 }
 
+struct options {
+	unsigned blocks, rounds, only;
+};
+
+static bool take_case(void *target, const struct ha_option_text *given)
+{
+	struct options *o = target;
+
+	o->only = ina_traffic_case(given->text);
+	return o->only != INA_TRAFFIC_CASES;
+}
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "BLOCKS", 0, NULL, "of rounds (5)", HA_NUMBER(blocks, 1, BLOCKS_MAX) },
+	{ "ROUNDS", 0, NULL, "of a block (4000)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
+	{ "CASE", 0, NULL, "alone (all)", HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-ina-switch-path",
+	.about = "Where the time of a packet goes in a core of ha-switch.",
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
-	unsigned blocks = argc > 1 ? (unsigned)atoi(argv[1]) : 5, rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 4000;
-	unsigned only = argc > 3 ? ina_traffic_case(argv[3]) : INA_TRAFFIC_CASES;
+	struct options o = { .blocks = 5, .rounds = 4000, .only = INA_TRAFFIC_CASES };
+	int result = ha_options_parse(&program, argc, argv, &o);
 
-	if (argc > 4 || !blocks || blocks > BLOCKS_MAX || !rounds || rounds > ROUNDS_MAX || (argc > 3 && only == INA_TRAFFIC_CASES)) {
-		fprintf(stderr, "usage: bench-ina-switch-path [BLOCKS [ROUNDS [CASE]]]   1 to %d blocks of 1 to %d rounds; CASE: 2, 4, 8, 16, 32, forward or reflect\n", BLOCKS_MAX,
-			ROUNDS_MAX);
-		return 2;
-	}
+	if (result)
+		return result - 1;
 	start_dpdk();
 	open_ports();
 	await_cables();
 	open_core();
 	all.command = between_rounds;
 	all.command_number = 1;
-	measure(only, blocks, rounds);
+	measure(o.only, o.blocks, o.rounds);
 	check_verdicts();
-	print(only, blocks);
+	print(o.only, o.blocks);
 	ina_cores_close(&all);
 	for (unsigned p = 0; p < 2; p++)
 		ina_tx_close(&tx[p]);

@@ -6,6 +6,7 @@
  * contributions n - 1 are added and dropped, and the last becomes the answer. What the driver does is not in it, nor the copies to the other ranks.
  * Usage: bench-xdp [REPEAT]
  */
+#include "base/options.h"
 #include "ina/switch/xdp/datapath.h"
 
 #include <bpf/bpf.h>
@@ -72,11 +73,31 @@ static int measure(uint8_t ranks, int repeat)
 	return sums != (uint64_t)ROUNDS * (uint64_t)(repeat / ranks);
 }
 
+struct options {
+	int repeat;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "PACKETS", 0, NULL, "of a measurement (320000)", HA_NUMBER(repeat, 32, INT32_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-xdp",
+	.about = "Nanoseconds a packet of the XDP switch, beside a program that only decodes and drops.",
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
-	int repeat = argc > 1 ? atoi(argv[1]) : 320000, rc = 0;
+	struct options o = { .repeat = 320000 };
+	int rc = ha_options_parse(&program, argc, argv, &o);
 
+	if (rc)
+		return rc - 1;
 	for (uint8_t ranks = 2; ranks <= 32; ranks *= 2)
-		rc |= measure(ranks, repeat);
+		rc |= measure(ranks, o.repeat);
 	return rc;
 }

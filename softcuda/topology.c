@@ -10,20 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "softcuda/machine.h"
 #include "softcuda/report.h"
 
 #define FIRST_SWITCH_BUS 0x40u /* GPUs have 1 to 32, the NVLink switch 255 */
 
-static const char usage[] =
-	"usage: softcuda-topology NIC...\n"
-	"\n"
-	"Writes an XML file for NCCL_TOPO_FILE in which each GPU of this host is under a PCI switch of its own, and the NICs\n"
-	"beside them, the first beside GPU 0 and so on. NIC is a PCI address as NCCL is told it; softroce's devices have\n"
-	"ffff:01:00.0, ffff:02:00.0, ... unless SOFTROCE_CARD_PORTS says otherwise.\n"
-	"\n"
-	"Example: softcuda-topology ffff:01:00.0 ffff:02:00.0 >topology.xml\n"
-	"         NCCL_TOPO_FILE=topology.xml SOFTCUDA_NVLINK=4 ha nccl alltoall --ranks 4 --hosts 2\n";
+#define NICS_MAX 64
+
+struct options {
+	const char *nic[NICS_MAX];
+	unsigned nics;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "NIC", 0, NULL,
+	  "a PCI address as NCCL is told it; softroce's devices have ffff:01:00.0, ffff:02:00.0, ... unless SOFTROCE_CARD_PORTS "
+	  "says otherwise", HA_LIST(nic, nics, NICS_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "softcuda-topology",
+	.about = "Writes an XML file for NCCL_TOPO_FILE in which each GPU of this host is under a PCI switch of its own, and the NICs "
+		 "beside them, the first beside GPU 0 and so on.",
+	.operands = operands,
+	.needed = 1,
+	.notes = "Example: softcuda-topology ffff:01:00.0 ffff:02:00.0 >topology.xml\n"
+		 "NCCL_TOPO_FILE=topology.xml SOFTCUDA_NVLINK=4 ha nccl alltoall --ranks 4 --hosts 2",
+};
 
 /* A function that ends a link, or (open) a switch above others. */
 static void print_function(const char *address, const char *class, bool open)
@@ -32,7 +49,7 @@ static void print_function(const char *address, const char *class, bool open)
 	       open ? "    " : "      ", address, class, open ? "" : "/");
 }
 
-static void print_gpu(const struct machine *machine, unsigned number, char **nics, unsigned nic_count)
+static void print_gpu(const struct machine *machine, unsigned number, const char **nics, unsigned nic_count)
 {
 	struct machine_pci pci = find_machine_pci(machine, number);
 	char address[MACHINE_PCI_ID_MAX];
@@ -56,20 +73,16 @@ static bool is_address(const char *text)
 
 int main(int argc, char **argv)
 {
+	struct options options = { 0 };
 	struct machine machine;
+	int result = ha_options_parse(&program, argc, argv, &options);
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
-	if (argc < 2) {
-		fputs(usage, stderr);
-		return 2;
-	}
-	for (int i = 1; i < argc; i++) {
-		if (is_address(argv[i]))
+	if (result)
+		return result - 1;
+	for (unsigned i = 0; i < options.nics; i++) {
+		if (is_address(options.nic[i]))
 			continue;
-		report_problem("%s is not a PCI address such as ffff:01:00.0 (softcuda-topology --help explains)", argv[i]);
+		report_problem("%s is not a PCI address such as ffff:01:00.0 (softcuda-topology --help explains)", options.nic[i]);
 		return 2;
 	}
 	const char *wrong = read_machine(&machine);
@@ -79,7 +92,7 @@ int main(int argc, char **argv)
 	}
 	printf("<system version=\"1\">\n  <cpu numaid=\"-1\">\n");
 	for (unsigned i = 0; i < machine.devices; i++)
-		print_gpu(&machine, i, argv + 1, (unsigned)argc - 1);
+		print_gpu(&machine, i, options.nic, options.nics);
 	printf("  </cpu>\n</system>\n");
 	return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : 1;
 }

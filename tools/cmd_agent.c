@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/options.h"
 #include "include/mpib_agent_iface.h"
 #include "tools/ha.h"
 
@@ -20,19 +21,32 @@
 #define LISTEN_MS 20
 #define TIME_LIMIT_SECONDS 5 /* for an answer of the agent */
 
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: ha agent show                          the hints, as plugins read them; needs no agent\n"
-		"       ha agent dump                          all that the agent knows, as JSON\n"
-		"       ha agent set SOURCE DESTINATION SHARE  SUP's share of these flows, parts per 1024\n"
-		"       ha agent unset SOURCE DESTINATION      back to the agent's policy\n"
-		"SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any.\n"
-		"The more exact rule wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and\n"
-		"HA_NCCL_AGENT_HINTS say where it is.\n"
-		"Exit status 1: there is no agent, or it refuses; 2: called wrongly.\n");
-	return out == stdout ? 0 : 2;
-}
+#define WORDS_MAX 4
+
+struct options {
+	const char *word[WORDS_MAX];
+	unsigned words;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option operands[] = {
+	{ "COMMAND", 0, NULL, NULL, HA_LIST(word, words, WORDS_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha agent",
+	.synopsis = "show                          the hints, as plugins read them; needs no agent\n"
+		    "dump                          all that the agent knows, as JSON\n"
+		    "set SOURCE DESTINATION SHARE  SUP's share of these flows, parts per 1024\n"
+		    "unset SOURCE DESTINATION      back to the agent's policy",
+	.operands = operands,
+	.needed = 1,
+	.notes = "SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any. The more "
+		 "exact rule wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS say "
+		 "where it is.\nExit status: 1 there is no agent, or it refuses; 2 called wrongly.",
+};
 
 /* ---- the file of hints ---- */
 
@@ -157,17 +171,17 @@ static int hear(int fd)
 	return n < 0 || fflush(stdout) || ferror(stdout) ? 1 : 0;
 }
 
-static int ask(const char *socket_path, int argc, char **argv)
+static int ask(const char *socket_path, const struct options *o)
 {
 	char path[600], line[256];
 	int fd, rc, used = 0;
 
-	for (int i = 0; i < argc; i++)
+	for (unsigned i = 0; i < o->words; i++)
 		if (used < (int)sizeof(line))
-			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", argv[i],
-					 i < argc - 1 ? " " : "\n");
+			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", o->word[i],
+					 i < o->words - 1 ? " " : "\n");
 	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
-		return usage(stderr);
+		return ha_program_refuse(&program, "'%.64s' is no address", o->word[1]) - 1;
 	fd = dial(socket_path, path, sizeof(path));
 	if (fd < 0) {
 		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it listens\n", path, strerror(errno));
@@ -182,17 +196,19 @@ int ha_cmd_agent(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		int words;
-	} commands[] = { { "dump", 1 }, { "set", 4 }, { "unset", 3 } };
+		unsigned words;
+	} commands[] = { { "show", 1 }, { "dump", 1 }, { "set", 4 }, { "unset", 3 } };
+	struct options o = { 0 };
 	struct ha_config config;
+	int result = ha_options_parse(&program, argc, argv, &o);
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return usage(stdout);
-	ha_config_load_env(&config);
-	if (argc == 2 && !strcmp(argv[1], "show"))
-		return show(config.agent_hints);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (argc - 1 == commands[i].words && !strcmp(argv[1], commands[i].name))
-			return ask(config.agent_socket, argc - 1, argv + 1);
-	return usage(stderr);
+	if (result)
+		return result - 1;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (o.words != commands[i].words || strcmp(o.word[0], commands[i].name))
+			continue;
+		ha_config_load_env(&config);
+		return i ? ask(config.agent_socket, &o) : show(config.agent_hints);
+	}
+	return ha_program_refuse(&program, "'%.64s' and %u words after it are no command", o.word[0], o.words - 1) - 1;
 }

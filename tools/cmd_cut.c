@@ -6,7 +6,7 @@
 #include "softroce/control.h"
 #include "softroce/folder.h"
 #include "softroce/limit.h"
-#include "base/number.h"
+#include "base/options.h"
 #include "tools/ha.h"
 #include "tools/soft_job.h"
 #include "tools/soft_name.h"
@@ -109,22 +109,6 @@ static const struct fault_command *command_find(const char *name)
 	return NULL;
 }
 
-static int usage(const struct fault_command *command, FILE *out, int status)
-{
-	fprintf(out,
-		"usage: ha %s [--job JOB | --pid PID | --all] DEVICE%s\n"
-		"%s.\n\n"
-		"DEVICE: soft0, in every process of the newest job of this user; soft0@127.1.0.3 or soft0:PID, in one.\n"
-		"--job JOB: of this job, by its number or that of one of its processes; `ha soft` lists them.\n"
-		"--pid PID: in this process; --all: in every process of this user.\n",
-		command->name, command->arguments, command->help);
-	if (command->shape != WHOLE && command->shape != SPEED)
-		fprintf(out, "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%%; "
-			     "TIME as 20us, 5ms, 1s.\n"
-			     "A value of 0 takes the fault away again.\n");
-	return status;
-}
-
 /* "1", "0.5", "1%" -> parts per million. */
 static bool rate_parse(const char *text, uint32_t *ppm)
 {
@@ -196,7 +180,7 @@ static bool take_speed(const struct fault_command *command, const char *text, ui
 }
 
 /* A direction at the end of the arguments, taken off them. */
-static void direction_take(struct request *request, int *argc, char **argv)
+static void direction_take(struct request *request, int *argc, const char **argv)
 {
 	const char *last = *argc > 0 ? argv[*argc - 1] : "";
 
@@ -206,11 +190,11 @@ static void direction_take(struct request *request, int *argc, char **argv)
 }
 
 /* What follows the device; false after a line that says what makes no sense. argv ends with NULL. */
-static bool request_parse(const struct fault_command *command, int argc, char **argv, struct request *request)
+static bool request_parse(const struct fault_command *command, int argc, const char **argv, struct request *request)
 {
 	const bool directed = command->shape != WHOLE && command->shape != SPEED;
 	const int given = argc;
-	char *argument[3] = { NULL };
+	const char *argument[3] = { NULL };
 	int used = 0;
 
 	if (directed)
@@ -247,41 +231,15 @@ static void request_apply(struct sr_faults *faults, void *arg)
 		request->apply(&faults->rx, request);
 }
 
-/* Whom a command reaches among the processes that have the device. */
+#define WORDS_MAX 5
+
+/* Whom a command reaches among the processes that have the device, and what follows the device. */
 struct reach {
 	uint64_t job, pid; /* 0: not named */
 	bool all;
+	const char *word[WORDS_MAX]; /* the device first */
+	unsigned words;
 };
-
-/* Takes the options of reach off the arguments; the new argc, or -1 after a line. */
-static int reach_take(int argc, char **argv, struct reach *reach)
-{
-	char program[32];
-	int kept = 1;
-
-	snprintf(program, sizeof(program), "ha %s", argv[0]);
-	for (int i = 1; i < argc; i++) {
-		bool job = !strcmp(argv[i], "--job"), pid = !strcmp(argv[i], "--pid");
-
-		if (!strcmp(argv[i], "--all")) {
-			reach->all = true;
-			continue;
-		}
-		if (!job && !pid) {
-			argv[kept++] = argv[i];
-			continue;
-		}
-		i++;
-		if (!ha_number_take(program, job ? "--job" : "--pid", i < argc ? argv[i] : "", 1, INT32_MAX,
-				    job ? &reach->job : &reach->pid))
-			return -1;
-	}
-	argv[kept] = NULL;
-	if (reach->all + (reach->job != 0) + (reach->pid != 0) <= 1)
-		return kept;
-	fprintf(stderr, "%s: --job, --pid and --all exclude each other\n", program);
-	return -1;
-}
 
 /* Keeps the devices of one process; returns how many are left. */
 static int pid_keep(struct sr_control_entry *list, int n, uint64_t pid)
@@ -354,25 +312,50 @@ static int command_apply(const struct fault_command *command, const char *select
 	return status;
 }
 
-static int fault_run(int argc, char **argv)
+#define HA_TARGET struct reach
+
+static const struct ha_option rows[] = {
+	{ "job", 0, "JOB", "of this job, by its number or that of one of its processes; `ha soft` lists them",
+	  HA_NUMBER(job, 1, INT32_MAX) },
+	{ "pid", 0, "PID", "in this process", HA_NUMBER(pid, 1, INT32_MAX) },
+	{ "all", 0, NULL, "in every process of this user", HA_FLAG(all) },
+	{ 0 },
+};
+
+static const struct ha_option operands[] = {
+	{ "DEVICE", 0, NULL, "soft0, in every process of the newest job of this user; soft0@127.1.0.3 or soft0:PID, in one",
+	  HA_LIST(word, words, WORDS_MAX) },
+	{ 0 },
+};
+
+static const char notes[] = "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%; TIME as 20us, "
+			    "5ms, 1s. A value of 0 takes the fault away again.";
+
+int ha_cmd_cut(int argc, char **argv)
 {
 	const struct fault_command *command = command_find(argv[0]);
 	struct request request = { .apply = command->apply };
 	struct reach reach = { 0 };
+	char name[32], synopsis[128];
+	const struct ha_program program = {
+		.name = name,
+		.synopsis = synopsis,
+		.about = command->help,
+		.options = { rows },
+		.operands = operands,
+		.needed = 1,
+		.notes = command->shape == WHOLE || command->shape == SPEED ? NULL : notes,
+	};
+	int result;
 
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return usage(command, stdout, 0);
-	argc = reach_take(argc, argv, &reach);
-	if (argc < 0)
+	snprintf(name, sizeof(name), "ha %s", command->name);
+	snprintf(synopsis, sizeof(synopsis), "[--job JOB | --pid PID | --all] DEVICE%s", command->arguments);
+	result = ha_options_parse(&program, argc, argv, &reach);
+	if (result)
+		return result - 1;
+	if (reach.all + (reach.job != 0) + (reach.pid != 0) > 1)
+		return ha_program_refuse(&program, "--job, --pid and --all exclude each other") - 1;
+	if (!request_parse(command, (int)reach.words - 1, reach.word + 1, &request))
 		return 2;
-	if (argc < 2)
-		return usage(command, stderr, 2);
-	if (!request_parse(command, argc - 2, argv + 2, &request))
-		return 2;
-	return command_apply(command, argv[1], &reach, &request);
-}
-
-int ha_cmd_cut(int argc, char **argv)
-{
-	return fault_run(argc, argv);
+	return command_apply(command, reach.word[0], &reach, &request);
 }

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "base/options.h"
 #include "gpu/check/check.h"
 #include "gpu/host/mlx5.h"
 #include "gpu/host/soft.h"
@@ -38,92 +38,55 @@ struct options {
 	uint64_t *met; /* both here: how many ranks have met the other; in shared memory */
 };
 
-static void usage(FILE *out)
+/* ---- options ---- */
+
+static bool take_item(void *target, const struct ha_option_text *given)
 {
-	fprintf(out, "usage: ha gpu-check [--soft] [--rounds N] [--cut SECONDS] [--gid-index N] [--only ITEM]\n"
-		     "       ha gpu-check --rank 0|1 --root ADDRESS:PORT [the same]   between two machines: rank 0 listens at ADDRESS\n"
-		     "       ha gpu-check --list\n"
-		     "Runs what docs/gpu.md lists, over the ConnectX NICs of this machine, or where there are none over software NICs.\n"
-		     "Each item ends with ok, FAILED or \"not here\" and one line. Settings: HA_GPU_* (gpu/host/README.md).\n"
-		     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.\n");
+	struct options *o = target;
+
+	o->only = given->text;
+	for (unsigned i = 0; i < ha_gpu_check_nitems; i++)
+		if (!strcmp(given->text, ha_gpu_check_items[i].name))
+			return true;
+	fprintf(stderr, "ha gpu-check: there is no item '%s'; `ha gpu-check --list`\n", given->text);
+	return false;
 }
 
-/* A number of the option `name`; else a line says what it takes. */
-static bool number_take(const char *name, const char *text, unsigned low, unsigned high, unsigned *n)
-{
-	return ha_number_take_unsigned("ha gpu-check", name, text ? text : "", low, high, n);
-}
+#define HA_TARGET struct options
 
-/* One of the options that take a number. 1: it is none of them; else 0, or -EINVAL after a line. */
-static int number_option(const char *name, const char *value, struct options *o)
-{
-	unsigned n;
+static const struct ha_option options[] = {
+	{ "soft", 0, NULL, "over software NICs, also where there are ConnectX NICs", HA_FLAG(soft) },
+	{ "rounds", 0, "N", "of each item that repeats something (100)", HA_NUMBER(rounds, 1, 1000000) },
+	{ "cut", 0, "SECONDS", "wait so long for somebody to pull a cable", HA_NUMBER(cut_s, 0, 3600) },
+	{ "gid-index", 0, "N", "the GID that a port uses (the first of RoCE v2)", HA_NUMBER(gid_index, 0, 255) },
+	{ "only", 0, "ITEM", "one item of the list", HA_CALL(take_item, NULL) },
+	{ "list", 0, NULL, "print the items", HA_FLAG(list) },
+	{ "rank", 0, "0|1", "between two machines: be this rank", HA_NUMBER(rank, 0, RANKS - 1) },
+	{ "root", 0, "ADDRESS:PORT", "between two machines: where rank 0 listens", HA_COPY(root) },
+	{ 0 },
+};
 
-	if (!strcmp(name, "--rounds"))
-		return number_take(name, value, 1, 1000000, &o->rounds) ? 0 : -EINVAL;
-	if (!strcmp(name, "--cut"))
-		return number_take(name, value, 0, 3600, &o->cut_s) ? 0 : -EINVAL;
-	if (!strcmp(name, "--gid-index")) {
-		if (!number_take(name, value, 0, 255, &n))
-			return -EINVAL;
-		o->gid_index = (int)n;
-		return 0;
-	}
-	if (!strcmp(name, "--rank")) {
-		if (!number_take(name, value, 0, RANKS - 1, &n))
-			return -EINVAL;
-		o->rank = (int)n;
-		return 0;
-	}
-	return 1;
-}
+static const struct ha_program program = {
+	.name = "ha gpu-check",
+	.synopsis = "[--soft] [--rounds N] [--cut SECONDS] [--gid-index N] [--only ITEM]\n"
+		    "--rank 0|1 --root ADDRESS:PORT [the same]\n--list",
+	.about = "Runs what docs/gpu.md lists, over the ConnectX NICs of this machine, or where there are none over software NICs. "
+		 "Each item ends with ok, FAILED or \"not here\" and one line. Settings: HA_GPU_* (gpu/host/README.md).",
+	.options = { options },
+	.notes = "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.",
+};
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	*o = (struct options){ .rank = -1, .gid_index = -1, .rounds = 100 };
-	for (int i = 1; i < argc; i++) {
-		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-		bool takes = true, good = value != NULL;
-		int numeric = number_option(a, value, o);
+	int result;
 
-		if (numeric < 0)
-			return numeric;
-		if (!numeric) {
-			i++;
-			continue;
-		}
-		if (!strcmp(a, "--soft")) {
-			o->soft = good = true;
-			takes = false;
-		} else if (!strcmp(a, "--list")) {
-			o->list = good = true;
-			takes = false;
-		} else if (!strcmp(a, "--root")) {
-			good = good && strlen(value) < sizeof(o->root);
-			snprintf(o->root, sizeof(o->root), "%s", good ? value : "");
-		} else if (!strcmp(a, "--only")) {
-			o->only = value;
-		} else {
-			good = false;
-		}
-		if (!good) {
-			fprintf(stderr, "ha gpu-check: '%s%s%s' makes no sense; `ha gpu-check --help`\n", a, value && takes ? " " : "",
-				value && takes ? value : "");
-			return -EINVAL;
-		}
-		i += takes;
-	}
-	if ((o->rank >= 0) != (*o->root != 0) || (o->rank >= 0 && o->soft)) {
-		fprintf(stderr, "ha gpu-check: --rank and --root go together, and not with --soft\n");
-		return -EINVAL;
-	}
-	for (unsigned i = 0; o->only && i < ha_gpu_check_nitems; i++)
-		if (!strcmp(o->only, ha_gpu_check_items[i].name))
-			return 0;
-	if (!o->only)
-		return 0;
-	fprintf(stderr, "ha gpu-check: there is no item '%s'; `ha gpu-check --list`\n", o->only);
-	return -EINVAL;
+	*o = (struct options){ .rank = -1, .gid_index = -1, .rounds = 100 };
+	result = ha_options_parse(&program, argc, argv, o);
+	if (result)
+		return result;
+	if ((o->rank >= 0) != (*o->root != 0) || (o->rank >= 0 && o->soft))
+		return ha_program_refuse(&program, "--rank and --root go together, and not with --soft");
+	return 0;
 }
 
 /* ---- one rank ---- */
@@ -320,13 +283,11 @@ int ha_cmd_gpu_check(int argc, char **argv)
 	const struct ha_verbs_ops *verbs = NULL;
 	const char *why = NULL;
 	struct options o;
+	int result;
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-		usage(stdout);
-		return 0;
-	}
-	if (parse(argc, argv, &o))
-		return 2;
+	result = parse(argc, argv, &o);
+	if (result)
+		return result - 1;
 	if (o.list) {
 		for (unsigned i = 0; i < ha_gpu_check_nitems; i++)
 			printf("%-12s %s\n", ha_gpu_check_items[i].name, ha_gpu_check_items[i].what);

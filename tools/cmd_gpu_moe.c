@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha gpu-moe: the example of gpu/example, ranks as processes over software NICs that are killed; see gpu/example/README.md */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "base/options.h"
 #include "gpu/example/memory.h"
 #include "gpu/example/trial.h"
 #include "gpu/host/stream.h"
@@ -53,55 +52,34 @@ struct options {
 	struct ha_gpu_settings settings;
 };
 
-enum {
-	OPT_RANKS = 256,
-	OPT_EXPERTS,
-	OPT_TOKENS,
-	OPT_TOPK,
-	OPT_HIDDEN,
-	OPT_LAUNCHES,
-	OPT_WARPS,
-	OPT_LANES,
-	OPT_DOWN,
-	OPT_LIMIT,
-	OPT_SEED,
-	OPT_PART,
-	OPT_KIND,
-	OPT_HELP
-};
+/* ---- arguments ---- */
 
-static const struct option options[] = {
-	{ "ranks", required_argument, NULL, OPT_RANKS },
-	{ "experts", required_argument, NULL, OPT_EXPERTS },
-	{ "tokens", required_argument, NULL, OPT_TOKENS },
-	{ "topk", required_argument, NULL, OPT_TOPK },
-	{ "hidden", required_argument, NULL, OPT_HIDDEN },
-	{ "launches", required_argument, NULL, OPT_LAUNCHES },
-	{ "warps", required_argument, NULL, OPT_WARPS },
-	{ "lanes", required_argument, NULL, OPT_LANES },
-	{ "down-ms", required_argument, NULL, OPT_DOWN },
-	{ "limit", required_argument, NULL, OPT_LIMIT },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "part", required_argument, NULL, OPT_PART },
-	{ "kind", required_argument, NULL, OPT_KIND },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-static void usage_print(FILE *out)
+static bool take_kind(void *target, const struct ha_option_text *given)
 {
-	fprintf(out,
-		"usage: ha gpu-moe [--part NAME] [OPTIONS]   tokens to experts and back, ranks as processes over software NICs that are killed;\n"
-		"                                            every token is compared with a reference; status 1 when one is wrong or a rank hangs\n\n"
-		"  --part NAME       one of the parts below; default: all\n"
-		"  --launches N      of a part (default 12)\n"
-		"  --ranks N         2 to %d (default 3)         --experts N   of all ranks (default 4 each)\n"
-		"  --tokens N        of a rank (default 16)     --topk N      experts of a token (default 4)\n"
-		"  --hidden N        elements (default 7168)    --seed N      of everything (default 1)\n"
-		"  --warps N         of a kernel (default 2)    --lanes N     of a warp (default 1); each is a thread, at most %d in a kernel\n"
-		"  --down-ms N       a NIC that was cut comes back after so long (default 80)\n"
-		"  --limit N         seconds for a kernel (default 60)\n"
-		"  --kind NAME       how a NIC is cut; default: one way after the other\n\nparts:\n", HA_MOE_RANKS_MAX, HA_MOE_SLOTS_MAX);
+	struct options *o = target;
+
+	for (o->kind = 0; o->kind < ha_moe_ncut_kinds; o->kind++)
+		if (!strcmp(ha_moe_cut_kinds[o->kind].name, given->text))
+			return true;
+	fprintf(stderr, "ha gpu-moe: there is no way '%s' to be cut; `ha gpu-moe --help` lists them\n", given->text);
+	return false;
+}
+
+static bool take_part(void *target, const struct ha_option_text *given)
+{
+	struct options *o = target;
+
+	o->part = given->text;
+	for (size_t i = 0; i < PARTS; i++)
+		if (!strcmp(parts[i].name, given->text))
+			return true;
+	fprintf(stderr, "ha gpu-moe: there is no part '%s'; `ha gpu-moe --help` lists them\n", given->text);
+	return false;
+}
+
+static void print_parts(FILE *out)
+{
+	fprintf(out, "\nparts:\n");
 	for (size_t i = 0; i < PARTS; i++)
 		fprintf(out, "  %-10s %s\n", parts[i].name, parts[i].help);
 	fprintf(out, "\nways to be cut:\n");
@@ -109,58 +87,33 @@ static void usage_print(FILE *out)
 		fprintf(out, "  %-10s %s\n", ha_moe_cut_kinds[i].name, ha_moe_cut_kinds[i].help);
 }
 
-/* ---- arguments ---- */
+#define HA_TARGET struct options
 
-static bool number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-	char what[32];
+static const struct ha_option options[] = {
+	{ "part", 0, "NAME", "one of the parts below (all)", HA_CALL(take_part, NULL) },
+	{ "launches", 0, "N", "of a part (12)", HA_NUMBER(launches, 1, UINT32_MAX) },
+	{ "ranks", 0, "N", "processes (3)", HA_NUMBER(shape.ranks, 2, HA_MOE_RANKS_MAX) },
+	{ "experts", 0, "N", "of all ranks (4 each)", HA_NUMBER(shape.experts, 2, 4096) },
+	{ "tokens", 0, "N", "of a rank (16)", HA_NUMBER(shape.tokens_max, 1, 4096) },
+	{ "topk", 0, "N", "experts of a token (4)", HA_NUMBER(shape.topk, 1, HA_MOE_TOPK_MAX) },
+	{ "hidden", 0, "N", "elements of a token (7168)", HA_NUMBER(shape.hidden, 8, 65536) },
+	{ "seed", 0, "N", "of everything (1)", HA_NUMBER(seed, 0, UINT64_MAX) },
+	{ "warps", 0, "N", "of a kernel (2)", HA_NUMBER(warps, 1, HA_MOE_SLOTS_MAX) },
+	{ "lanes", 0, "N", "of a warp, each a thread; at most 64 in a kernel (1)", HA_NUMBER(lanes, 1, HA_GPU_LANES_MAX) },
+	{ "down-ms", 0, "N", "a NIC that was cut comes back after so long (80)", HA_NUMBER(down_ms, 1, 10000) },
+	{ "limit", 0, "N", "seconds for a kernel (60)", HA_NUMBER(limit_s, 1, 3600) },
+	{ "kind", 0, "NAME", "how a NIC is cut (one way after the other)", HA_CALL(take_kind, NULL) },
+	{ 0 },
+};
 
-	snprintf(what, sizeof(what), "--%s", name);
-	return ha_number_take("ha gpu-moe", what, text, min, max, out);
-}
-
-static bool find_kind(struct options *o, const char *name)
-{
-	for (o->kind = 0; o->kind < ha_moe_ncut_kinds; o->kind++)
-		if (!strcmp(ha_moe_cut_kinds[o->kind].name, name))
-			return true;
-	fprintf(stderr, "ha gpu-moe: there is no way '%s' to be cut; `ha gpu-moe --help` lists them\n", name);
-	return false;
-}
-
-static bool find_part(struct options *o, const char *name)
-{
-	o->part = name;
-	for (size_t i = 0; i < PARTS; i++)
-		if (!strcmp(parts[i].name, name))
-			return true;
-	fprintf(stderr, "ha gpu-moe: there is no part '%s'; `ha gpu-moe --help` lists them\n", name);
-	return false;
-}
-
-static bool take(struct options *o, int option, const char *name, const char *text)
-{
-	uint64_t v = 0;
-	bool ok = true;
-
-	switch (option) {
-	case OPT_RANKS: ok = number(name, text, 2, HA_MOE_RANKS_MAX, &v); o->shape.ranks = (uint32_t)v; break;
-	case OPT_EXPERTS: ok = number(name, text, 2, 4096, &v); o->shape.experts = (uint32_t)v; break;
-	case OPT_TOKENS: ok = number(name, text, 1, 4096, &v); o->shape.tokens_max = (uint32_t)v; break;
-	case OPT_TOPK: ok = number(name, text, 1, HA_MOE_TOPK_MAX, &v); o->shape.topk = (uint32_t)v; break;
-	case OPT_HIDDEN: ok = number(name, text, 8, 65536, &v); o->shape.hidden = (uint32_t)v; break;
-	case OPT_LAUNCHES: ok = number(name, text, 1, UINT32_MAX, &o->launches); break;
-	case OPT_WARPS: ok = number(name, text, 1, HA_MOE_SLOTS_MAX, &v); o->warps = (unsigned)v; break;
-	case OPT_LANES: ok = number(name, text, 1, HA_GPU_LANES_MAX, &v); o->lanes = (unsigned)v; break;
-	case OPT_DOWN: ok = number(name, text, 1, 10000, &v); o->down_ms = (unsigned)v; break;
-	case OPT_LIMIT: ok = number(name, text, 1, 3600, &v); o->limit_s = (unsigned)v; break;
-	case OPT_SEED: ok = number(name, text, 0, UINT64_MAX, &o->seed); break;
-	case OPT_PART: ok = find_part(o, text); break;
-	case OPT_KIND: ok = find_kind(o, text); break;
-	default: ok = false;
-	}
-	return ok;
-}
+static const struct ha_program program = {
+	.name = "ha gpu-moe",
+	.about = "Sends tokens to experts and back, ranks as processes over software NICs that are killed. Every token is "
+		 "compared with a reference.",
+	.options = { options },
+	.notes = "Exit status: 0 all right, 1 a token is wrong or a rank hangs, 2 called wrongly.",
+	.print_notes = print_parts,
+};
 
 /* Of any part: what holds for one format holds for the other. */
 static bool shape_ok(const struct options *o)
@@ -193,27 +146,19 @@ static bool load_settings(struct ha_gpu_settings *s)
 	return !ha_gpu_settings_load_env(s);
 }
 
-/* 0 go on, 1 help was asked for, 2 wrong. */
+/* 0: go on; else the exit status + 1. */
 static int parse(struct options *o, int argc, char **argv)
 {
-	int c, which;
+	int result;
 
 	*o = (struct options){ .shape = { .ranks = 3, .tokens_max = 16, .topk = 4, .hidden = 7168 }, .launches = 12, .seed = 1, .warps = 2,
 			       .lanes = 1, .down_ms = 80, .limit_s = 60, .kind = -1 };
-	optind = 1;
-	while ((c = getopt_long(argc, argv, "", options, &which)) != -1) {
-		if (c == OPT_HELP)
-			return 1;
-		if (c == '?' || !take(o, c, options[which].name, optarg))
-			return 2;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "ha gpu-moe: takes no argument '%s'; `ha gpu-moe --help` lists its options\n", argv[optind]);
-		return 2;
-	}
+	result = ha_options_parse(&program, argc, argv, o);
+	if (result)
+		return result;
 	if (!o->shape.experts)
 		o->shape.experts = 4 * o->shape.ranks;
-	return load_settings(&o->settings) && shape_ok(o) ? 0 : 2;
+	return load_settings(&o->settings) && shape_ok(o) ? 0 : 3;
 }
 
 /* ---- a part ---- */
@@ -420,11 +365,8 @@ int ha_cmd_gpu_moe(int argc, char **argv)
 	struct options o;
 	int r = parse(&o, argc, argv);
 
-	if (r) {
-		if (r == 1)
-			usage_print(stdout);
-		return r == 1 ? 0 : 2;
-	}
+	if (r)
+		return r - 1;
 	printf("%u ranks with two software NICs each, %u experts, up to %u tokens of %u elements, top-%u, %u warps of %u; GPU threads are threads of the host\n"
 	       "                                                     posted  ms, cut to traffic\n"
 	       "part      launches  tokens to experts  cuts switches   again    mean / worst   of  wrong  hung  how each rank's last kernel ended\n",

@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha ina-sim: reduction in the network under virtual time, random traffic and random faults; see sim/ina/README.md */
-#include "base/number.h"
+#include "base/options.h"
 #include "sim/ina/world.h"
 #include "tools/ha.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRAM "ha ina-sim"
 #define TWICE 64   /* one seed in so many is run again, and must repeat */
 #define SHOWN_MAX 5
-
-enum { OPT_SEEDS = 256, OPT_START, OPT_SEED, OPT_MUTATE, OPT_LIST, OPT_HELP };
-
-static const struct option options[] = {
-	{ "seeds", required_argument, NULL, OPT_SEEDS },   { "start", required_argument, NULL, OPT_START },
-	{ "seed", required_argument, NULL, OPT_SEED },	   { "mutate", required_argument, NULL, OPT_MUTATE },
-	{ "verbose", no_argument, NULL, 'v' },		   { "list", no_argument, NULL, OPT_LIST },
-	{ "help", no_argument, NULL, OPT_HELP },	   { NULL, 0, NULL, 0 },
-};
 
 static const char *const mutations[INA_MUTATE_COUNT][2] = {
 	{ "none", "nothing is wrong" },
@@ -31,64 +20,49 @@ static const char *const mutations[INA_MUTATE_COUNT][2] = {
 
 struct job {
 	uint64_t start, seeds;
-	bool one, verbose;
+	bool one, verbose, list;
 };
 
 struct tally {
 	uint64_t findings, packets, lost, errors, incarnations, ns, words, again, probes;
 };
 
-static void usage_print(FILE *out)
-{
-	fprintf(out, "usage: ha ina-sim [--seeds N] [--start N] [--mutate DEFECT]   many seeds; what they find is shown\n"
-		     "       ha ina-sim --seed N [-v] [--mutate DEFECT]              one, in full\n"
-		     "       ha ina-sim --list                                       the deliberate defects\n");
-}
-
-static void list_print(void)
+static void print_list(void)
 {
 	for (int m = 1; m < INA_MUTATE_COUNT; m++)
 		printf("%-14s %s\n", mutations[m][0], mutations[m][1]);
 }
 
-static bool mutation_take(const char *name)
+static bool take_mutation(void *target, const struct ha_option_text *given)
 {
 	for (int m = 0; m < INA_MUTATE_COUNT; m++)
-		if (!strcmp(name, mutations[m][0])) {
+		if (!strcmp(given->text, mutations[m][0])) {
 			ina_mutation = (enum ina_mutation)m;
 			return true;
 		}
-	fprintf(stderr, "ha ina-sim: there is no defect '%s'; `ha ina-sim --list` names them\n", name);
+	fprintf(stderr, "ha ina-sim: there is no defect '%s'; `ha ina-sim --list` names them\n", given->text);
 	return false;
 }
 
-/* -1: go on; else the exit status. */
-static int option_take(struct job *job, int opt)
-{
-	switch (opt) {
-	case OPT_SEEDS:
-		return ha_number_take(PROGRAM, "--seeds", optarg, 1, UINT64_MAX, &job->seeds) ? -1 : 2;
-	case OPT_START:
-		return ha_number_take(PROGRAM, "--start", optarg, 0, UINT64_MAX, &job->start) ? -1 : 2;
-	case OPT_SEED:
-		job->one = true;
-		job->seeds = 1;
-		return ha_number_take(PROGRAM, "--seed", optarg, 0, UINT64_MAX, &job->start) ? -1 : 2;
-	case OPT_MUTATE:
-		return mutation_take(optarg) ? -1 : 2;
-	case 'v':
-		job->verbose = true;
-		return -1;
-	case OPT_LIST:
-		list_print();
-		return 0;
-	case OPT_HELP:
-		usage_print(stdout);
-		return 0;
-	}
-	usage_print(stderr);
-	return 2;
-}
+#define HA_TARGET struct job
+
+static const struct ha_option options[] = {
+	{ "seeds", 0, "N", "so many seeds; what they find is shown (1000)", HA_NUMBER(seeds, 1, UINT64_MAX) },
+	{ "start", 0, "N", "the first of them (1)", HA_NUMBER(start, 0, UINT64_MAX) },
+	{ "seed", 0, "N", "one, in full", HA_NUMBER(start, 0, UINT64_MAX), HA_GIVEN(one) },
+	{ "mutate", 0, "DEFECT", "break something on purpose", HA_CALL(take_mutation, NULL) },
+	{ "verbose", 'v', NULL, "trace it", HA_FLAG(verbose) },
+	{ "list", 0, NULL, "the deliberate defects", HA_FLAG(list) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha ina-sim",
+	.synopsis = "[--seeds N] [--start N] [--mutate DEFECT]\n--seed N [-v] [--mutate DEFECT]\n--list",
+	.about = "Runs a switch and ranks that reduce in the network through random faults in virtual time.",
+	.options = { options },
+	.notes = "Exit status: 0 nothing was found, 1 something was, 2 called wrongly.",
+};
 
 static void run_seed(const struct job *job, uint64_t seed, struct ina_sim_scenario *sc, struct ina_sim_result *r)
 {
@@ -146,18 +120,16 @@ int ha_cmd_ina_sim(int argc, char **argv)
 	struct ina_sim_scenario sc;
 	struct ina_sim_result r;
 	struct tally t = { 0 };
-	int opt, status;
+	int result = ha_options_parse(&program, argc, argv, &job);
 
-	optind = 1;
-	while ((opt = getopt_long(argc, argv, "v", options, NULL)) >= 0) {
-		status = option_take(&job, opt);
-		if (status >= 0)
-			return status;
+	if (result)
+		return result - 1;
+	if (job.list) {
+		print_list();
+		return 0;
 	}
-	if (optind < argc) {
-		usage_print(stderr);
-		return 2;
-	}
+	if (job.one)
+		job.seeds = 1;
 	for (uint64_t seed = job.start; seed - job.start < job.seeds; seed++) {
 		run_seed(&job, seed, &sc, &r);
 		add(&t, &r);

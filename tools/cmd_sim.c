@@ -1,77 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha sim: the core under virtual time, random traffic and random faults; see sim/plugin/README.md */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/options.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
 #include "tools/ha.h"
 
 #define JOBS_MAX 1024
 
-enum {
-	OPT_SEEDS = 256,
-	OPT_START,
-	OPT_SEED,
-	OPT_FAULTS,
-	OPT_MASK,
-	OPT_MUTATE,
-	OPT_NO_FAULTS,
-	OPT_NO_CONNS,
-	OPT_MESSAGES,
-	OPT_RAW,
-	OPT_LIST,
-	OPT_HELP
-};
-
-static const struct option options[] = {
-	{ "seeds", required_argument, NULL, OPT_SEEDS },
-	{ "start", required_argument, NULL, OPT_START },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "faults", required_argument, NULL, OPT_FAULTS },
-	{ "fault-mask", required_argument, NULL, OPT_MASK },
-	{ "mutate", required_argument, NULL, OPT_MUTATE },
-	{ "without-faults", required_argument, NULL, OPT_NO_FAULTS },
-	{ "without-connections", required_argument, NULL, OPT_NO_CONNS },
-	{ "messages", required_argument, NULL, OPT_MESSAGES },
-	{ "no-shrink", no_argument, NULL, OPT_RAW },
-	{ "list", no_argument, NULL, OPT_LIST },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
 struct job {
 	struct sim_hunt hunt;
-	bool one, verbose;
+	bool one, verbose, list;
 	uint64_t seed;
 	uint32_t without_faults, messages;
 	uint64_t without_conns;
 };
 
-static void usage_print(FILE *out)
-{
-	fprintf(out, "usage: ha sim [--seeds N] [--start S] [-j JOBS] [--faults LIST]    many seeds; status 1 when one "
-		     "finds something\n"
-		     "       ha sim --seed S [-v]                                        one seed, exactly as before; "
-		     "-v traces it\n"
-		     "       ha sim --list                                               the kinds of faults and of defects\n"
-		     "\n"
-		     "  --faults LIST            only these, e.g. loss,reorder; all = every one; storm = many at once\n"
-		     "  --mutate NAME            break something on purpose: drop-imm, double-imm, shorten, corrupt, "
-		     "stray, leak-qp,\n"
-		     "                           or the protocol: see --list\n"
-		     "  --no-shrink              do not look for the smallest scenario that fails\n"
-		     "  --without-faults MASK, --without-connections MASK, --messages N, --fault-mask MASK\n"
-		     "                           what shrinking prints, to run exactly that again\n");
-}
-
-static void list_print(void)
+static void print_list(void)
 {
 	const char *help;
 
@@ -83,81 +32,64 @@ static void list_print(void)
 		printf("%-18s %s\n", sim_mutation_name((enum sim_mutation)m, NULL), help);
 }
 
-static int mutation_parse(const char *name)
+/* ---- options ---- */
+
+static bool take_faults(void *target, const struct ha_option_text *given)
 {
+	struct job *job = target;
+	char bad[32];
+
+	job->hunt.allowed = sim_faults_parse(given->text, bad);
+	if (!job->hunt.allowed)
+		fprintf(stderr, "ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n", bad);
+	return job->hunt.allowed != 0;
+}
+
+static bool take_mutation(void *target, const struct ha_option_text *given)
+{
+	struct job *job = target;
 	const char *known;
 
 	for (int m = 0; (known = sim_mutation_name((enum sim_mutation)m, NULL)); m++)
-		if (!strcmp(name, known))
-			return m;
-	return -1;
+		if (!strcmp(given->text, known)) {
+			job->hunt.mutation = (enum sim_mutation)m;
+			return true;
+		}
+	fprintf(stderr, "ha sim: there is no defect '%s'; `ha sim --list` names them\n", given->text);
+	return false;
 }
 
-/* 0, or the exit status plus one. */
-static int number_take(const char *what, uint64_t low, uint64_t high, uint64_t *value)
-{
-	return ha_number_take("ha sim", what, optarg, low, high, value) ? 0 : 3;
-}
+#define HA_TARGET struct job
 
-static int number_take_32(const char *what, unsigned low, unsigned high, unsigned *value)
-{
-	return ha_number_take_unsigned("ha sim", what, optarg, low, high, value) ? 0 : 3;
-}
+static const struct ha_option options[] = {
+	{ "seeds", 0, "N", "so many seeds (1000)", HA_NUMBER(hunt.count, 1, UINT64_MAX) },
+	{ "start", 0, "S", "the first of them (1)", HA_NUMBER(hunt.start, 0, UINT64_MAX) },
+	{ "seed", 0, "S", "one seed, exactly as before", HA_NUMBER(seed, 0, UINT64_MAX), HA_GIVEN(one) },
+	{ "jobs", 'j', "N", "processes that share the seeds (1)", HA_NUMBER(hunt.jobs, 1, JOBS_MAX) },
+	{ "verbose", 'v', NULL, "trace one seed", HA_FLAG(verbose) },
+	{ "faults", 0, "LIST", "only these, e.g. loss,reorder; all = every one; storm = many at once",
+	  HA_CALL(take_faults, NULL) },
+	{ "mutate", 0, "NAME", "break something on purpose: drop-imm, corrupt, ..., or the protocol: see --list",
+	  HA_CALL(take_mutation, NULL) },
+	{ "no-shrink", 0, NULL, "do not look for the smallest scenario that fails", HA_FLAG_OFF(hunt.shrink) },
+	{ "list", 0, NULL, "the kinds of faults and of defects", HA_FLAG(list) },
+	{ "without-faults", 0, "MASK", "as shrinking prints it, to run exactly that again",
+	  HA_NUMBER(without_faults, 0, UINT32_MAX) },
+	{ "without-connections", 0, "MASK", "as above", HA_NUMBER(without_conns, 0, UINT64_MAX) },
+	{ "messages", 0, "N", "as above", HA_NUMBER(messages, 1, UINT32_MAX) },
+	{ "fault-mask", 0, "MASK", "as above", HA_NUMBER(hunt.allowed, 0, UINT32_MAX) },
+	{ 0 },
+};
 
-/* 0, or the exit status plus one. */
-static int option_take(struct job *job, int opt)
-{
-	char bad[32];
-	int m;
+static const struct ha_program program = {
+	.name = "ha sim",
+	.synopsis = "[--seeds N] [--start S] [-j JOBS] [--faults LIST]\n--seed S [-v]\n--list",
+	.about = "Runs the plugin's core through random traffic and faults in virtual time.",
+	.options = { options },
+	.notes = "Exit status: 0 nothing was found, 1 something was, 2 called wrongly.",
+};
 
-	switch (opt) {
-	case OPT_SEEDS:
-		return number_take("--seeds", 1, UINT64_MAX, &job->hunt.count);
-	case OPT_START:
-		return number_take("--start", 0, UINT64_MAX, &job->hunt.start);
-	case OPT_SEED:
-		job->one = true;
-		return number_take("--seed", 0, UINT64_MAX, &job->seed);
-	case 'j':
-		return number_take_32("--jobs", 1, JOBS_MAX, &job->hunt.jobs);
-	case 'v':
-		job->verbose = true;
-		return 0;
-	case OPT_FAULTS:
-		job->hunt.allowed = sim_faults_parse(optarg, bad);
-		if (job->hunt.allowed)
-			return 0;
-		fprintf(stderr, "ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n", bad);
-		return 3;
-	case OPT_MASK:
-		return number_take_32("--fault-mask", 0, UINT32_MAX, &job->hunt.allowed);
-	case OPT_MUTATE:
-		m = mutation_parse(optarg);
-		job->hunt.mutation = (enum sim_mutation)m;
-		if (m >= 0)
-			return 0;
-		fprintf(stderr, "ha sim: there is no defect '%s'; `ha sim --list` names them\n", optarg);
-		return 3;
-	case OPT_NO_FAULTS:
-		return number_take_32("--without-faults", 0, UINT32_MAX, &job->without_faults);
-	case OPT_NO_CONNS:
-		return number_take("--without-connections", 0, UINT64_MAX, &job->without_conns);
-	case OPT_MESSAGES:
-		return number_take_32("--messages", 1, UINT32_MAX, &job->messages);
-	case OPT_RAW:
-		job->hunt.shrink = false;
-		return 0;
-	case OPT_LIST:
-		list_print();
-		return 1;
-	case OPT_HELP:
-		usage_print(stdout);
-		return 1;
-	default:
-		usage_print(stderr);
-		return 3;
-	}
-}
+/* ---- runs ---- */
 
 static int run_one(const struct job *job)
 {
@@ -201,17 +133,13 @@ static int run_many(const struct job *job)
 int ha_cmd_sim(int argc, char **argv)
 {
 	struct job job = { .hunt = { .start = 1, .count = 1000, .jobs = 1, .shrink = true } };
-	int opt, stop;
+	int result = ha_options_parse(&program, argc, argv, &job);
 
-	optind = 1;
-	while ((opt = getopt_long(argc, argv, "j:v", options, NULL)) >= 0) {
-		stop = option_take(&job, opt);
-		if (stop)
-			return stop - 1;
-	}
-	if (optind < argc) {
-		usage_print(stderr);
-		return 2;
+	if (result)
+		return result - 1;
+	if (job.list) {
+		print_list();
+		return 0;
 	}
 	return job.one ? run_one(&job) : run_many(&job);
 }

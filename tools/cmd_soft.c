@@ -2,13 +2,12 @@
 /* cmd_soft.c - ha soft: the software NICs of all processes of this user, once or again and again */
 #include "softroce/control.h"
 #include "tools/ha.h"
-#include "tools/job/parse.h"
+#include "base/options.h"
 #include "tools/soft_job.h"
 #include "tools/soft_name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -178,49 +177,32 @@ static int look(const struct options *o)
 	return fflush(stdout) ? 1 : 0; /* whoever read it is gone */
 }
 
-static int soft_usage(FILE *out, int status)
-{
-	fprintf(out,
-		"usage: ha soft [OPTIONS] [DEVICE]\n"
-		"Lists the software NICs that processes of this user have open: address, process, job, state, faults, counters.\n"
-		"A job is what one process has started: its number is that process's.\n"
-		"  --json        one line of JSON for each look\n"
-		"  --every TIME  again and again (500ms, 2s), until it is ended\n");
-	return status;
-}
+#define HA_TARGET struct options
 
-/* 0: go; else the exit status + 1. */
-static int parse(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-					       { "every", required_argument, NULL, 'e' },
-					       { "help", no_argument, NULL, 'h' },
-					       { 0 } };
-	int c;
+static const struct ha_option rows[] = {
+	{ "json", 'j', NULL, "one line of JSON for each look", HA_FLAG(json) },
+	{ "every", 0, "TIME", "again and again (500ms, 2s), until it is ended",
+	  HA_TIME(every_ns, 1000000, UINT64_C(86400) * 1000000000) },
+	{ 0 },
+};
 
-	optind = 1;
-	while ((c = getopt_long(argc, argv, "jh", longs, NULL)) >= 0) {
-		if (c == 'j') {
-			o->json = true;
-		} else if (c == 'e') {
-			if (ha_time_parse(optarg, &o->every_ns) && o->every_ns >= 1000000)
-				continue;
-			fprintf(stderr, "ha soft: --every takes a time from 1ms to 86400s, as in 500ms, not '%s'\n", optarg);
-			return 3;
-		} else {
-			return c == 'h' ? soft_usage(stdout, 0) + 1 : soft_usage(stderr, 2) + 1;
-		}
-	}
-	if (optind + 1 < argc)
-		return soft_usage(stderr, 2) + 1;
-	o->selector = argv[optind];
-	return 0;
-}
+static const struct ha_option operands[] = {
+	{ "DEVICE", 0, NULL, "soft0, soft0@127.1.0.3 or soft0:PID (every device)", HA_TEXT(selector) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha soft",
+	.about = "Lists the software NICs that processes of this user have open: address, process, job, state, faults, counters. "
+		 "A job is what one process has started: its number is that process's.",
+	.options = { rows },
+	.operands = operands,
+};
 
 int ha_cmd_soft(int argc, char **argv)
 {
 	struct options o = { 0 };
-	int status = parse(argc, argv, &o);
+	int status = ha_options_parse(&program, argc, argv, &o);
 	int64_t next = now_ns(), wait;
 
 	if (status)

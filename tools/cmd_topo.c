@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha topo: the RDMA devices as hawser sees them, where they sit, and which stands in for which. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/options.h"
 #include "tools/ha.h"
 #include "tools/topo_view.h"
 #include "rdma/topo/device.h"
@@ -104,36 +104,21 @@ struct options {
 	bool json, verbose;
 };
 
-/* True: go on. Else *status is the exit status. */
-static bool options_parse(int argc, char **argv, struct options *options, int *status)
-{
-	static const struct option longs[] = {
-		{ "json", no_argument, NULL, 'j' }, { "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	int c;
+#define HA_TARGET struct options
 
-	optind = 1;
-	while ((c = getopt_long(argc, argv, "jvh", longs, NULL)) >= 0) {
-		options->json |= c == 'j';
-		options->verbose |= c == 'v';
-		if (c == 'h' || c == '?')
-			goto usage;
-	}
-	if (optind == argc)
-		return true;
-	c = '?';
-usage:
-	*status = c == 'h' ? 0 : 2;
-	fprintf(*status ? stderr : stdout,
-		"usage: ha topo [-v | --json]\n"
-		"Draws the RDMA ports of this host, and the standby of each.\n"
-		"  -v, --verbose  the limits and abilities of each device and all distances too\n"
-		"  -j, --json     everything as one JSON object\n"
-		"[0], [1], ... are the numbers under which NCCL knows the ports; [-] is not reported to it.\n"
-		"A <=> B: each is the other's first standby. `ha config` names the variables that choose among devices.\n");
-	return false;
-}
+static const struct ha_option rows[] = {
+	{ "verbose", 'v', NULL, "the limits and abilities of each device and all distances too", HA_FLAG(verbose) },
+	{ "json", 'j', NULL, "everything as one JSON object", HA_FLAG(json) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha topo",
+	.about = "Draws the RDMA ports of this host, and the standby of each.",
+	.options = { rows },
+	.notes = "[0], [1], ... are the numbers under which NCCL knows the ports; [-] is not reported to it.\n"
+		 "A <=> B: each is the other's first standby. `ha config` names the variables that choose among devices.",
+};
 
 static int show(const struct ha_verbs_ops *verbs, const struct ha_config *config, const struct options *options)
 {
@@ -166,8 +151,9 @@ int ha_cmd_topo(int argc, char **argv)
 	struct ha_config config;
 	int status;
 
-	if (!options_parse(argc, argv, &options, &status))
-		return status;
+	status = ha_options_parse(&program, argc, argv, &options);
+	if (status)
+		return status - 1;
 	ha_config_load_env(&config);
 	if (config.ib_disable)
 		fprintf(stderr, "ha topo: NCCL_IB_DISABLE=1 hides every RDMA device; unset it to see them\n");

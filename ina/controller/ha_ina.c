@@ -3,18 +3,18 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/options.h"
 #include "ina/frame/address.h"
 #include "ina/controller/client.h"
 #include "ina/controller/group_table.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRAM "ha ina"
+#define WORDS_MAX 3
 
 struct options {
 	struct ha_ina_client_options client;
@@ -23,29 +23,15 @@ struct options {
 	uint64_t key;
 	int rank;
 	bool json;
-	int words;
-	char **word;
+	const char *word[WORDS_MAX]; /* the command first */
+	unsigned words;
 };
 
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: ha ina groups [--json]                      switches and groups of the controller\n"
-		"       ha ina create ADDRESS,ADDRESS,... [OPTIONS]   a group, members in the order of their ranks\n"
-		"         --length=N --least=N  aggregators; --lease=SECONDS (none: it lasts without renewal); --name=TEXT\n"
-		"         --workers=N  of each rank (as the switch is set); --frames=old|extended (old)\n"
-		"       ha ina renew GROUP [--rank=N]                its lease begins anew\n"
-		"       ha ina destroy GROUP\n"
-		"         --switch=NAME --secret=KEY   which group is meant, and why we may\n"
-		"everywhere: --controller=HOST:PORT|unix:PATH (NETCCL_CONTROLLER_ADDR), --timeout=MS (5000), --wait (try again\n"
-		"until then if it cannot be reached), --ca=FILE --cert=FILE --key=FILE (NETCCL_CONTROLLER_CA, _CERT, _KEY)\n"
-		"Exit status 1: the controller cannot be reached, or refuses; 2: called wrongly; 3: no group, do without.\n");
-	return out == stdout ? 0 : 2;
-}
+static const struct ha_program program;
 
-static bool number(const char *what, const char *text, unsigned low, unsigned high, uint32_t *to)
+static int wrong_words(const struct options *o)
 {
-	return ha_number_take_unsigned(PROGRAM, what, text, low, high, to);
+	return ha_program_refuse(&program, "'%.64s' with %u words after it is no command", o->word[0], o->words - 1) - 1;
 }
 
 static int complain(const char *what, const char *why)
@@ -68,7 +54,7 @@ static int groups(struct ha_ina_client *client, const struct options *o)
 	int err;
 
 	if (o->words != 1)
-		return usage(stderr);
+		return wrong_words(o);
 	ha_group_table_begin(&table, stdout, o->json);
 	err = ha_ina_client_list(client, ha_group_table_page, &table);
 	if (err)
@@ -82,12 +68,14 @@ static int create(struct ha_ina_client *client, const struct options *o)
 	uint32_t member[HA_GROUP_MEMBERS_MAX + 1];
 	struct ha_ina_group_spec spec = o->spec;
 	struct ha_ina_lease lease;
-	char text[HA_ADDRESS_TEXT], *save = NULL;
+	char text[HA_ADDRESS_TEXT], list[HA_GROUP_MEMBERS_MAX * 2 * HA_ADDRESS_TEXT], *save = NULL;
 
 	if (o->words != 2)
-		return usage(stderr);
+		return wrong_words(o);
 	spec.member = member;
-	for (char *one = strtok_r(o->word[1], ",", &save); one; one = strtok_r(NULL, ",", &save)) {
+	if (snprintf(list, sizeof(list), "%s", o->word[1]) >= (int)sizeof(list))
+		return complain("create", "a group has 32 members at most");
+	for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
 		if (spec.members > HA_GROUP_MEMBERS_MAX)
 			return complain("create", "a group has 32 members at most");
 		if (!ha_address_parse(one, &member[spec.members++]))
@@ -107,11 +95,10 @@ static int create(struct ha_ina_client *client, const struct options *o)
 
 static bool group_number(const struct options *o, uint32_t *id)
 {
-	if (o->words != 2) {
-		usage(stderr);
-		return false;
-	}
-	return number("GROUP", o->word[1], 1, HA_GROUP_IDS - 1, id);
+	if (o->words == 2)
+		return ha_number_take_unsigned("ha ina", "GROUP", o->word[1], 1, HA_GROUP_IDS - 1, id);
+	wrong_words(o);
+	return false;
 }
 
 static int renew(struct ha_ina_client *client, const struct options *o)
@@ -158,65 +145,63 @@ static const struct {
 
 /* ---- options ---- */
 
-static bool key_parse(const char *text, uint64_t *key)
+static bool take_key(void *target, const struct ha_option_text *given)
 {
+	struct options *o = target;
 	char *end;
 
-	*key = strtoull(text, &end, 16);
-	return strspn(text, "0123456789abcdefABCDEF") == strlen(text) && *text && !*end && *key;
+	o->key = strtoull(given->text, &end, 16);
+	return strspn(given->text, "0123456789abcdefABCDEF") == strlen(given->text) && *given->text && !*end && o->key;
 }
 
-enum { CONTROLLER = 256, TIMEOUT, WAIT, CA, CERT, KEY, LENGTH, LEAST, LEASE, NAME, SWITCH, SECRET, RANK, JSON, WORKERS, FRAMES };
+static bool take_switch(void *target, const struct ha_option_text *given)
+{
+	struct options *o = target;
 
-static const struct option longs[] = {
-	{ "controller", required_argument, NULL, CONTROLLER }, { "timeout", required_argument, NULL, TIMEOUT },
-	{ "wait", no_argument, NULL, WAIT },		       { "ca", required_argument, NULL, CA },
-	{ "cert", required_argument, NULL, CERT },	       { "key", required_argument, NULL, KEY },
-	{ "length", required_argument, NULL, LENGTH },	       { "least", required_argument, NULL, LEAST },
-	{ "lease", required_argument, NULL, LEASE },	       { "name", required_argument, NULL, NAME },
-	{ "switch", required_argument, NULL, SWITCH },	       { "secret", required_argument, NULL, SECRET },
-	{ "rank", required_argument, NULL, RANK },	       { "json", no_argument, NULL, JSON },
-	{ "workers", required_argument, NULL, WORKERS },       { "frames", required_argument, NULL, FRAMES },
-	{ "help", no_argument, NULL, 'h' },		       { 0 },
+	o->switch_name = given->text;
+	return *given->text && strlen(given->text) < HA_SWITCH_NAME;
+}
+
+#define HA_TARGET struct options
+
+static const char *const frames[] = { "old", "extended", NULL };
+
+static const struct ha_option rows[] = {
+	{ "json", 0, NULL, "groups: as one JSON object", HA_FLAG(json) },
+	{ "length", 0, "N", "create: aggregators (as the controller thinks)", HA_NUMBER(spec.length, 0, UINT32_MAX) },
+	{ "least", 0, "N", "create: at least so many aggregators", HA_NUMBER(spec.least, 0, UINT32_MAX) },
+	{ "lease", 0, "SECONDS", "create: (none: it lasts without renewal)", HA_NUMBER(spec.lease_ms, 0, 4000000), .scale = 1000 },
+	{ "name", 0, "TEXT", "create: for people", HA_TEXT(spec.name) },
+	{ "workers", 0, "N", "create: of each rank (as the switch is set)", HA_NUMBER(spec.workers, 0, HA_GROUP_WORKERS_MAX) },
+	{ "frames", 0, "KIND", "create: old or extended (old)", HA_CHOICE(spec.extended, frames) },
+	{ "rank", 0, "N", "renew: ours", HA_NUMBER(rank, 0, HA_GROUP_MEMBERS_MAX - 1) },
+	{ "switch", 0, "NAME", "renew, destroy: which group is meant", HA_CALL(take_switch, "the name of a switch") },
+	{ "secret", 0, "KEY", "renew, destroy: why we may", HA_CALL(take_key, "the hexadecimal key that create has printed") },
+	{ "controller", 0, "WHERE", "HOST:PORT or unix:PATH (NETCCL_CONTROLLER_ADDR)", HA_TEXT(client.address) },
+	{ "timeout", 0, "MS", "for an answer (5000)", HA_NUMBER(client.deadline_ms, 1, 3600000) },
+	{ "wait", 0, NULL, "try again until then if it cannot be reached", HA_FLAG(client.patient) },
+	{ "ca", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CA)", HA_TEXT(client.tls.ca) },
+	{ "cert", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CERT)", HA_TEXT(client.tls.cert) },
+	{ "key", 0, "FILE", "PEM file (NETCCL_CONTROLLER_KEY)", HA_TEXT(client.tls.key) },
+	{ 0 },
 };
 
-/* false: it makes no sense. */
-static bool option(struct options *o, int c, const char *arg)
-{
-	uint32_t v = 0;
-	bool ok = true;
+static const struct ha_option operands[] = {
+	{ "COMMAND", 0, NULL, NULL, HA_LIST(word, words, WORDS_MAX) },
+	{ 0 },
+};
 
-	switch (c) {
-	case CONTROLLER: o->client.address = arg; break;
-	case TIMEOUT: return number("--timeout", arg, 1, 3600000, &o->client.deadline_ms);
-	case WAIT: o->client.patient = true; break;
-	case CA: o->client.tls.ca = arg; break;
-	case CERT: o->client.tls.cert = arg; break;
-	case KEY: o->client.tls.key = arg; break;
-	case LENGTH: return number("--length", arg, 0, UINT32_MAX, &o->spec.length);
-	case LEAST: return number("--least", arg, 0, UINT32_MAX, &o->spec.least);
-	case LEASE:
-		if (!number("--lease", arg, 0, 4000000, &v))
-			return false;
-		o->spec.lease_ms = v * 1000;
-		break;
-	case NAME: o->spec.name = arg; break;
-	case SWITCH: ok = *arg && strlen(arg) < HA_SWITCH_NAME; o->switch_name = arg; break;
-	case SECRET: ok = key_parse(arg, &o->key); break;
-	case RANK:
-		if (!number("--rank", arg, 0, HA_GROUP_MEMBERS_MAX - 1, &v))
-			return false;
-		o->rank = (int)v;
-		break;
-	case WORKERS: return number("--workers", arg, 0, HA_GROUP_WORKERS_MAX, &o->spec.workers);
-	case FRAMES: o->spec.extended = !strcmp(arg, "extended"); ok = o->spec.extended || !strcmp(arg, "old"); break;
-	case JSON: o->json = true; break;
-	default: return false;
-	}
-	if (!ok)
-		fprintf(stderr, "ha ina: '%s' is not what that option takes; `ha ina --help` lists the options\n", arg);
-	return ok;
-}
+static const struct ha_program program = {
+	.name = "ha ina",
+	.synopsis = "groups [--json]                       switches and groups of the controller\n"
+		    "create ADDRESS,ADDRESS,... [OPTIONS]  a group, members in the order of their ranks\n"
+		    "renew GROUP [OPTIONS]                 its lease begins anew\n"
+		    "destroy GROUP [OPTIONS]",
+	.options = { rows },
+	.operands = operands,
+	.needed = 1,
+	.notes = "Exit status: 1 the controller cannot be reached, or refuses; 2 called wrongly; 3 no group, do without.",
+};
 
 static int run(const struct options *o)
 {
@@ -234,27 +219,18 @@ static int run(const struct options *o)
 		ha_ina_client_close(client);
 		return rc;
 	}
-	return usage(stderr);
+	return wrong_words(o);
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = { .rank = -1 };
 	struct ha_config config;
-	int c;
+	int result;
 
 	ha_config_load_env(&config);
 	o.client.address = config.controller_addr;
 	o.client.tls = (struct ha_tls){ config.controller_ca, config.controller_cert, config.controller_key };
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
-		if (c == 'h' || c == '?')
-			return usage(c == 'h' ? stdout : stderr);
-		if (!option(&o, c, optarg))
-			return 2;
-	}
-	if (optind == argc)
-		return usage(stderr);
-	o.words = argc - optind;
-	o.word = argv + optind;
-	return run(&o);
+	result = ha_options_parse(&program, argc, argv, &o);
+	return result ? result - 1 : run(&o);
 }

@@ -2,11 +2,10 @@
 /* ha-controller: options, and then the daemon. */
 #include "base/config.h"
 #include "base/log.h"
-#include "base/number.h"
+#include "base/options.h"
 #include "ina/controller/daemon.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,89 +13,28 @@
 
 #define DATABASE "/var/lib/ha-controller/groups.sqlite"
 
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: ha-controller [OPTIONS]   gives groups of hosts their aggregators in switches\n"
-		"  -l, --listen=WHERE      ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; up to 8 times (default 0.0.0.0:50051)\n"
-		"  -s, --settings=FILE     which switches there are, quotas, leases; see ina/controller/README.md\n"
-		"  -d, --database=FILE     what outlives a restart (default " DATABASE ")\n"
-		"  -m, --metrics=WHERE     ADDRESS:PORT of the OpenMetrics, or none (default 127.0.0.1:9841)\n"
-		"      --cert=FILE --key=FILE  PEM files: TLS\n"
-		"      --ca=FILE           PEM file: clients need a certificate of this CA (mutual TLS)\n"
-		"  -c, --calls=N           in progress at once (1024)\n"
-		"      --calls-per-host=N  of one host (128)\n"
-		"Exit status 1: it cannot run here, 2: called wrongly, or the settings are wrong.\n");
-	return out == stdout ? 0 : 2;
-}
+#define HA_TARGET struct ha_controller_options
 
-static bool calls_take(const char *what, unsigned *value)
-{
-	return ha_number_take_unsigned("ha-controller", what, optarg, 1, 1000000, value);
-}
+static const struct ha_option rows[] = {
+	{ "listen", 'l', "WHERE", "ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; up to 8 times (0.0.0.0:50051)",
+	  HA_LIST(server.listen, server.nlisten, HA_SERVER_LISTENS) },
+	{ "settings", 's', "FILE", "which switches there are, quotas, leases; see ina/controller/README.md", HA_TEXT(settings) },
+	{ "database", 'd', "FILE", "what outlives a restart (" DATABASE ")", HA_TEXT(database) },
+	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9841)", HA_TEXT(metrics) },
+	{ "cert", 0, "FILE", "PEM file: TLS, with --key", HA_TEXT(server.tls.cert) },
+	{ "key", 0, "FILE", "PEM file: TLS, with --cert", HA_TEXT(server.tls.key) },
+	{ "ca", 0, "FILE", "PEM file: clients need a certificate of this CA (mutual TLS)", HA_TEXT(server.tls.ca) },
+	{ "calls", 'c', "N", "in progress at once (1024)", HA_NUMBER(server.calls, 1, 1000000) },
+	{ "calls-per-host", 0, "N", "of one host (128)", HA_NUMBER(server.calls_per_host, 1, 1000000) },
+	{ 0 },
+};
 
-static bool listen_add(struct ha_server_options *o, const char *where)
-{
-	if (o->nlisten == HA_SERVER_LISTENS) {
-		fprintf(stderr, "ha-controller: --listen: %d times at most\n", HA_SERVER_LISTENS);
-		return false;
-	}
-	o->listen[o->nlisten++] = where;
-	return true;
-}
-
-/* 0: go on; else the exit status + 1. */
-static int parse(int argc, char **argv, struct ha_controller_options *o)
-{
-	enum { CA = 256, CERT, KEY, PER_HOST };
-	static const struct option longs[] = {
-		{ "listen", required_argument, NULL, 'l' },   { "settings", required_argument, NULL, 's' },
-		{ "database", required_argument, NULL, 'd' }, { "metrics", required_argument, NULL, 'm' },
-		{ "ca", required_argument, NULL, CA },	      { "cert", required_argument, NULL, CERT },
-		{ "key", required_argument, NULL, KEY },      { "calls", required_argument, NULL, 'c' },
-		{ "calls-per-host", required_argument, NULL, PER_HOST },
-		{ "help", no_argument, NULL, 'h' },	      { 0 },
-	};
-	bool ok = true;
-	int c;
-
-	while (ok && (c = getopt_long(argc, argv, "l:s:d:m:c:h", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'l':
-			ok = listen_add(&o->server, optarg);
-			break;
-		case 's':
-			o->settings = optarg;
-			break;
-		case 'd':
-			o->database = optarg;
-			break;
-		case 'm':
-			o->metrics = optarg;
-			break;
-		case CA:
-			o->server.tls.ca = optarg;
-			break;
-		case CERT:
-			o->server.tls.cert = optarg;
-			break;
-		case KEY:
-			o->server.tls.key = optarg;
-			break;
-		case 'c':
-			if (!calls_take("--calls", &o->server.calls))
-				return 1 + 2;
-			break;
-		case PER_HOST:
-			if (!calls_take("--calls-per-host", &o->server.calls_per_host))
-				return 1 + 2;
-			break;
-		default:
-			return 1 + usage(c == 'h' ? stdout : stderr);
-		}
-	}
-	return !ok || optind < argc ? 1 + usage(stderr) : 0;
-}
+static const struct ha_program program = {
+	.name = "ha-controller",
+	.about = "Gives groups of hosts their aggregators in switches.",
+	.options = { rows },
+	.notes = "Exit status: 1 it cannot run here, 2 called wrongly, or the settings are wrong.",
+};
 
 int main(int argc, char **argv)
 {
@@ -109,7 +47,7 @@ int main(int argc, char **argv)
 	ha_config_load_env(&config);
 	if (config.debug < 2)
 		ha_log_configure(NULL, NULL, 2);
-	rc = parse(argc, argv, &options);
+	rc = ha_options_parse(&program, argc, argv, &options);
 	if (rc)
 		return rc - 1;
 	if (!options.server.nlisten)

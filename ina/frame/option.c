@@ -1,69 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/frame/option.h"
 
+#include "base/number.h"
 #include "ina/frame/address.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool ina_option_wrong(const struct ina_option *o, const char *what)
+static void *place(void *target, const struct ha_option_text *given)
 {
-	fprintf(stderr, "%s: --%s=%s: %s\n", o->program, o->name, o->text, what);
-	return false;
+	return (char *)target + given->option->offset;
 }
 
-bool ina_option_number(const struct ina_option *o, unsigned from, unsigned to, unsigned *value)
+bool ina_take_address(void *target, const struct ha_option_text *given)
 {
-	char *end, what[64];
-	unsigned long v;
+	uint32_t *address = place(target, given);
 
-	errno = 0;
-	v = strtoul(o->text, &end, 10);
-	if (*o->text >= '0' && *o->text <= '9' && !*end && !errno && v >= from && v <= to) {
-		*value = (unsigned)v;
-		return true;
-	}
-	snprintf(what, sizeof(what), "a number from %u to %u", from, to);
-	return ina_option_wrong(o, what);
+	return ha_address_parse(given->text, address) && *address;
 }
 
-bool ina_option_power_of_two(const struct ina_option *o, unsigned from, unsigned to, unsigned *value)
+bool ina_take_mac(void *target, const struct ha_option_text *given)
 {
-	if (!ina_option_number(o, from, to, value))
-		return false;
-	return *value & (*value - 1) ? ina_option_wrong(o, "not a power of two") : true;
-}
-
-bool ina_option_address(const struct ina_option *o, uint32_t *address)
-{
-	return ha_address_parse(o->text, address) && *address ? true : ina_option_wrong(o, "an IPv4 address, as in 10.0.0.254");
-}
-
-bool ina_option_mac(const struct ina_option *o, uint8_t mac[6])
-{
+	uint8_t *mac = place(target, given);
 	unsigned b[6];
 	char rest;
 
 	/* Without the spaces and signs that sscanf takes. */
-	if (o->text[strspn(o->text, "0123456789abcdefABCDEF:")] || sscanf(o->text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &rest) != 6)
-		return ina_option_wrong(o, "six bytes, as in 02:00:0a:00:00:fe");
+	if (given->text[strspn(given->text, "0123456789abcdefABCDEF:")] ||
+	    sscanf(given->text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &rest) != 6)
+		return ha_option_refuse(given, "six bytes, as in 02:00:0a:00:00:fe");
 	if (b[0] & 1)
-		return ina_option_wrong(o, "the address of a group cannot be a switch's own");
+		return ha_option_refuse(given, "the address of one interface, which that of a group is not");
 	for (unsigned i = 0; i < 6; i++)
 		mac[i] = (uint8_t)b[i];
 	return true;
 }
 
-bool ina_option_add(const struct ina_option *o, const char **list, unsigned *n, unsigned most)
+bool ina_take_power_of_two(void *target, const struct ha_option_text *given)
 {
-	char what[64];
+	const struct ha_option *o = given->option;
+	uint64_t value;
 
-	if (*n < most) {
-		list[(*n)++] = o->text;
-		return true;
-	}
-	snprintf(what, sizeof(what), "%u at most", most);
-	return ina_option_wrong(o, what);
+	if (!ha_number_parse(given->text, o->low, o->high, &value) || (value & (value - 1)))
+		return ha_option_refuse(given, "a power of two from %" PRIu64 " to %" PRIu64, o->low, o->high);
+	*(unsigned *)place(target, given) = (unsigned)value;
+	return true;
+}
+
+bool ina_take_fraction(void *target, const struct ha_option_text *given)
+{
+	double *p = place(target, given);
+	char *end;
+
+	*p = strtod(given->text, &end);
+	return end != given->text && !*end && *p >= 0 && *p < 1;
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hunt_main.c - gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--moves] [--verbose]: seed after seed; exit status 1 when one
- * is bad, with --mutate when none is; --enough: it ends with the first that is; --dc: dynamically connected;
- * --moves: a port that comes back has another address. */
+/* hunt_main.c - gpu-hunt: seed after seed; exit status 1 when one is bad, with --mutate when none is */
 #include "sim/gpu/hunt.h"
 #include "sim/gpu/mutation.h"
 
 #include "base/number.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROGRAM "gpu-hunt"
 
 static const struct {
 	const char *name;
@@ -22,27 +19,69 @@ static const struct {
 #undef X
 };
 
-static int usage(void)
+struct options {
+	struct hunt_options hunt;
+	uint64_t start, seeds;
+	bool enough;
+};
+
+static void print_names(FILE *out)
 {
-	fprintf(stderr, "gpu-hunt [--start N] [--seeds N] [--kind K|none] [--mutate NAME] [--enough] [--dc] [--moves] [--verbose]\nkinds:\n");
+	fprintf(out, "\nkinds:\n");
 	for (int i = 0; i < hunt_nkinds; i++)
-		fprintf(stderr, "  %2d %s\n", i, hunt_kinds[i].name);
-	fprintf(stderr, "mutations:");
+		fprintf(out, "  %2d %s\n", i, hunt_kinds[i].name);
+	fprintf(out, "mutations:");
 	for (unsigned i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++)
-		fprintf(stderr, " %s", mutations[i].name);
-	fprintf(stderr, "\n");
-	return 2;
+		fprintf(out, " %s", mutations[i].name);
+	fprintf(out, "\n");
 }
 
-static bool choose_mutation(const char *name)
+static bool take_mutation(void *target, const struct ha_option_text *given)
 {
 	for (unsigned i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++)
-		if (!strcmp(mutations[i].name, name)) {
+		if (!strcmp(given->text, mutations[i].name)) {
 			ha_gpu_mutation = mutations[i].id;
 			return true;
 		}
 	return false;
 }
+
+/* "none", or the number of a kind. */
+static bool take_kind(void *target, const struct ha_option_text *given)
+{
+	struct options *o = target;
+	uint64_t number;
+
+	o->hunt.kind = -2;
+	if (!strcmp(given->text, "none"))
+		return true;
+	if (!ha_number_parse(given->text, 0, (uint64_t)hunt_nkinds - 1, &number))
+		return ha_option_refuse(given, "none, or a whole number from 0 to %d", hunt_nkinds - 1);
+	o->hunt.kind = (int)number;
+	return true;
+}
+
+#define HA_TARGET struct options
+
+static const struct ha_option rows[] = {
+	{ "start", 0, "N", "the first seed (1)", HA_NUMBER(start, 0, UINT64_MAX) },
+	{ "seeds", 0, "N", "so many (1000)", HA_NUMBER(seeds, 1, UINT64_MAX) },
+	{ "kind", 0, "K|none", "faults of this kind only, or none", HA_CALL(take_kind, NULL) },
+	{ "mutate", 0, "NAME", "a deliberate defect, which must be found", HA_CALL(take_mutation, "the name of a mutation (--help)") },
+	{ "enough", 0, NULL, "ends with the first that is bad", HA_FLAG(enough) },
+	{ "dc", 0, NULL, "dynamically connected", HA_FLAG(hunt.dc) },
+	{ "moves", 0, NULL, "a port that comes back has another address", HA_FLAG(hunt.moves) },
+	{ "verbose", 0, NULL, "a line for every seed", HA_FLAG(hunt.verbose) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "gpu-hunt",
+	.about = "Runs GPU-initiated traffic through random faults in virtual time, seed after seed.",
+	.options = { rows },
+	.notes = "Exit status: 0 all good, 1 a seed is bad (with --mutate: none is), 2 called wrongly.",
+	.print_notes = print_names,
+};
 
 #define REASONS 16
 
@@ -82,64 +121,38 @@ static void print(const struct total *t, uint64_t seeds)
 		printf("%6llu times: %s\n", (unsigned long long)t->times[i], t->why[i]);
 }
 
-/* "none", or the number of a kind. */
-static bool kind_take(const char *text, int *kind)
+static void print_seed(uint64_t seed, const struct hunt_result *r)
 {
-	unsigned number;
+	static const char *const verdicts[] = { "good", "no path is left", "CORRUPT: ", "HUNG: " };
 
-	*kind = -2;
-	if (!strcmp(text, "none"))
-		return true;
-	if (!ha_number_take_unsigned(PROGRAM, "--kind", text, 0, (unsigned)hunt_nkinds - 1, &number))
-		return false;
-	*kind = (int)number;
-	return true;
+	printf("seed %llu: %s%s (%llu struck, %llu switches, %llu us)\n", (unsigned long long)seed, verdicts[r->verdict],
+	       r->why ? r->why : "", (unsigned long long)r->struck, (unsigned long long)r->switches,
+	       (unsigned long long)r->ns / 1000);
 }
 
 int main(int argc, char **argv)
 {
-	struct hunt_options o = { .kind = -1 };
-	uint64_t start = 1, seeds = 1000, done = 0, bad;
-	struct soft_fabric *fabric = soft_fabric_open(4, 2 << 20);
+	struct options o = { .hunt.kind = -1, .start = 1, .seeds = 1000 };
+	struct soft_fabric *fabric;
 	struct total total = { 0 };
 	struct hunt_result r;
-	bool enough = false, good;
+	uint64_t done = 0, bad;
+	int result = ha_options_parse(&program, argc, argv, &o);
 
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "--enough")) {
-			*(argv[i][2] == 'v' ? &o.verbose : &enough) = true;
-			continue;
-		}
-		if (!strcmp(argv[i], "--dc") || !strcmp(argv[i], "--moves")) {
-			*(argv[i][2] == 'd' ? &o.dc : &o.moves) = true;
-			continue;
-		}
-		i++;
-		good = true;
-		if (!strcmp(argv[i - 1], "--start"))
-			good = ha_number_take(PROGRAM, "--start", value, 0, UINT64_MAX, &start);
-		else if (!strcmp(argv[i - 1], "--seeds"))
-			good = ha_number_take(PROGRAM, "--seeds", value, 1, UINT64_MAX, &seeds);
-		else if (!strcmp(argv[i - 1], "--kind"))
-			good = kind_take(value, &o.kind);
-		else if (strcmp(argv[i - 1], "--mutate") || !choose_mutation(value))
-			return usage();
-		if (!good)
-			return 2;
+	if (result)
+		return result - 1;
+	fabric = soft_fabric_open(4, 2 << 20);
+	if (!fabric) {
+		fprintf(stderr, "gpu-hunt: no memory for software NICs\n");
+		return 2;
 	}
-	if (!fabric)
-		return usage();
-	for (uint64_t s = start; s < start + seeds; s++) {
-		hunt_run(fabric, s, &o, &r);
+	for (uint64_t s = o.start; s < o.start + o.seeds; s++) {
+		hunt_run(fabric, s, &o.hunt, &r);
 		count(&total, &r);
 		done++;
-		if (o.verbose || (r.verdict >= HUNT_CORRUPT && total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG] <= 5))
-			printf("seed %llu: %s%s (%llu struck, %llu switches, %llu us)\n", (unsigned long long)s,
-			       (const char *[]){ "good", "no path is left", "CORRUPT: ", "HUNG: " }[r.verdict], r.why ? r.why : "",
-			       (unsigned long long)r.struck, (unsigned long long)r.switches, (unsigned long long)r.ns / 1000);
-		if (enough && r.verdict >= HUNT_CORRUPT)
+		if (o.hunt.verbose || (r.verdict >= HUNT_CORRUPT && total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG] <= 5))
+			print_seed(s, &r);
+		if (o.enough && r.verdict >= HUNT_CORRUPT)
 			break;
 	}
 	print(&total, done);

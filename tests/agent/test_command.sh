@@ -54,7 +54,7 @@ agent dump
 [ $STATUS -eq 1 ] && grep -q 'start ha-agent, or say in HA_NCCL_AGENT_SOCKET' "$TMP/err" || fail "dump without an agent"
 for wrong in "" "nonsense" "set" "set 1.2.3.4 5" "unset 1.2.3.4" "show me" "dump it"; do
 	agent $wrong
-	[ $STATUS -eq 2 ] && grep -q '^usage: ha agent' "$TMP/err" || fail "called with '$wrong'"
+	[ $STATUS -eq 2 ] && [ "$(grep -c '^ha agent: ' "$TMP/err")" -eq 1 ] || fail "called with '$wrong'"
 done
 agent --help
 [ $STATUS -eq 0 ] && grep -q '^usage: ha agent' "$TMP/out" || fail "--help"

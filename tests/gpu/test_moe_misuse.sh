@@ -27,9 +27,9 @@ wrong "--launches takes" --launches 4294967296
 wrong "--seed takes" --seed 99999999999999999999999
 wrong "no part 'nothing'" --part nothing
 wrong "no way 'nothing'" --kind nothing
-wrong "requires an argument" --seed
-wrong "unrecognized option" --nonsense
-wrong "no argument 'more'" more
+wrong "--seed needs N" --seed
+wrong "no option --nonsense" --nonsense
+wrong "'more' is one word too many" more
 export HA_GPU_QP_DEPTH=3
 wrong "HA_GPU_QP_DEPTH" --launches 1
 unset HA_GPU_QP_DEPTH

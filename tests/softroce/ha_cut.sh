@@ -58,7 +58,7 @@ expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
 expect 0 '"device":"soft0".*"state":"down","cut":true,"answers":true,"counters":' "$ha" soft --json soft0
 line='^{"monotonic_ns":[0-9]*,"nics":\[{.*}]}$'
 [ "$("$ha" soft --json --every 10ms | head -n 3 | grep -c "$line")" = 3 ] || fail "three looks in a row"
-expect 2 "every takes a time from 1ms to 86400s, as in 500ms, not '1us'" "$ha" soft --every 1us
+expect 2 "every takes a time from 1ms to 86400s, as in 10s, 500ms or 20us, not '1us'" "$ha" soft --every 1us
 expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
 [ "$(grep -c ': up' <<<"$out")" = 1 ] || fail "the other one stays up, soft1 is not asked for"
 expect 0 ': healed' "$ha" heal soft0
@@ -127,10 +127,9 @@ heard 2 PORT_ERR
 
 expect 1 "no process has a device 'soft9'" "$ha" cut soft9
 expect 1 "no process has a device" "$ha" cut soft0@127.64.0.99
-for wrong in "cut" "soft a b"; do
-	# shellcheck disable=SC2086
-	expect 2 '^usage: ha' "$ha" $wrong
-done
+expect 2 '^ha cut: DEVICE is missing; ' "$ha" cut
+expect 2 "^ha soft: 'b' is one word too many; " "$ha" soft a b
+expect 2 '^ha cut: there is no option --pit; did you mean --pid; ' "$ha" cut --pit 1 soft0
 # One line that says what the argument takes.
 while IFS='|' read -r wrong says; do
 	# shellcheck disable=SC2086

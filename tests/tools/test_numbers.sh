@@ -34,16 +34,16 @@ refused_number --start 'from 0 to' "'-3'" "$HA" ina-sim --start -3
 refused_number --ranks 'from 2 to 4' "'1'" "$HA" gpu-moe --ranks 1
 refused_number --rounds 'from 1 to 1000000' "'0'" "$HA" gpu-check --rounds 0
 refused_number --gid-index 'from 0 to 255' "'256'" "$HA" gpu-check --gid-index 256
-refused_number --rank 'from 0 to 1' "''" "$HA" gpu-check --rank
+refused_number --rank 'from 0 to 1' "''" "$HA" gpu-check --rank ''
 refused_number --watch 'from 1 to 86400' "'0'" "$HA" status --watch=0
 refused_number --events 'from 0 to 128' "'129'" "$HA" status --events 129
 refused_number --ranks 'from 2 to 32' "'33'" "$HA" ina-perf --ranks 33
-refused_number -b 'from 4 to 1073741824' "'2G'" "$HA" ina-perf -b 2G
+refused_number --min 'from 4 to 1G' "'2G'" "$HA" ina-perf -b 2G
 for option in iters:0:100000000 ranks:1:4096 timeout:1:86400 channels:1:64 steps:1:32 net-version:6:12; do
 	IFS=: read -r name low high <<<"$option"
 	refused_number "--$name" "from $low to $high" "'$((high + 1))'" "$HA" perf allreduce "--$name" $((high + 1))
 done
-refused_number --minbytes 'up to 64T' "'1Q'" "$HA" perf allreduce --minbytes 1Q
+refused_number --minbytes 'from 0 to 64T' "'1Q'" "$HA" perf allreduce --minbytes 1Q
 refused_number --duration 'from 1ms to 86400s' "'1us'" "$HA" perf allreduce --duration 1us
 refused_number --stepfactor 'above 1' "'1'" "$HA" perf allreduce --stepfactor 1
 

@@ -64,13 +64,13 @@ python3 -c "import json,sys; sys.exit(json.load(open(sys.argv[1]))['ranks'][0]['
 TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 2 s' sendrecv -b 64K -e 64K --duration 60s -T 2 --at 0.9s 'sleep 99'
 for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--at soon true'; do
 	# shellcheck disable=SC2086
-	refused 2 'does not take' allreduce -b 8 -e 8 $wrong
+	refused 2 ' takes .*, not ' allreduce -b 8 -e 8 $wrong
 done
 refused 2 'one size' allreduce -b 8 -e 16 --duration 1s
 refused 2 'one size' allreduce -b 8 -e 8 -d all --duration 1s
 refused 2 'does not go with --vs' allreduce -b 8 -e 8 --vs x --duration 1s
 refused 2 'after the end' allreduce -b 8 -e 8 --duration 1s --at 1s true
-refused 2 'a time and a command' allreduce -b 8 -e 8 --duration 1s --at 1s
+refused 2 'at needs TIME COMMAND' allreduce -b 8 -e 8 --duration 1s --at 1s
 refused 2 'needs --duration' allreduce -b 8 -e 8 --at 1s true
 refused 2 'needs --duration' allreduce -b 8 -e 8 --timeline "$T"
 RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 refused 2 'forked here' allreduce -b 8 -e 8 --duration 1s --at 0s true

@@ -3,15 +3,17 @@
 # Wrong calls are refused with one line.
 . "$(dirname "$0")/lib.sh"
 
-refused 2 'no operation'
+refused 2 'OPERATION is missing'
 refused 2 "unknown operation 'nonsense'" nonsense
-refused 2 'after the operation' allreduce alltoall
-refused 2 "unknown option '--nonsense'" allreduce --nonsense
-refused 2 'needs an argument' allreduce -b
+refused 2 "'alltoall' is one word too many" allreduce alltoall
+refused 2 "there is no option --nonsense; .ha perf --help. explains" allreduce --nonsense
+refused 2 'there is no option --pluging; did you mean --plugin;' allreduce --pluging x
+refused 2 'minbytes needs SIZE' allreduce -b
+refused 2 'shuffle takes no argument' allreduce --shuffle=1
 for wrong in '-b x' '-e 1Q' '-e -5' '-f 1' '-i 0' '-n -1' '-d quad' '-o xor' '--dev x' '--net-version 5' '--channels 0' \
 	'--steps 33' '--group 9' '--protocol fast' '--seed x' '-a 4' '-T 0'; do
 	# shellcheck disable=SC2086
-	refused 2 'does not take' allreduce $wrong
+	refused 2 ' takes .*, not ' allreduce $wrong
 done
 refused 2 'less than' allreduce -b 1M -e 1K
 refused 2 'nobody to talk to' allreduce --ranks 1

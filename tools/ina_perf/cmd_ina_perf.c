@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha ina-perf: collectives through libhawser-ina, every element verified; see tools/ina_perf/README.md */
 #include "base/config.h"
+#include "base/options.h"
 #include "tools/ha.h"
 #include "tools/ina_perf/rank.h"
 
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,37 +17,6 @@
 
 #define GRACE_S 2 /* for the other ranks to say what they have received */
 
-enum { OPT_RANKS = 256, OPT_RANK, OPT_MEMBERS, OPT_TICKET, OPT_BACKEND, OPT_ROOT, OPT_AGAIN, OPT_INCARNATION, OPT_FIRST, OPT_EACH, OPT_TIMEOUT, OPT_LOOPBACK, OPT_HELP };
-
-static const struct option options[] = {
-	{ "ranks", 1, NULL, OPT_RANKS },     { "rank", 1, NULL, OPT_RANK },	{ "members", 1, NULL, OPT_MEMBERS },
-	{ "ticket", 1, NULL, OPT_TICKET },   { "backend", 1, NULL, OPT_BACKEND }, { "root", 1, NULL, OPT_ROOT },
-	{ "again", 1, NULL, OPT_AGAIN },     { "incarnation", 1, NULL, OPT_INCARNATION },
-	{ "first", 1, NULL, OPT_FIRST },     { "each", 0, NULL, OPT_EACH },
-	{ "timeout", 1, NULL, OPT_TIMEOUT }, { "loopback", 0, NULL, OPT_LOOPBACK },
-	{ "min", 1, NULL, 'b' },	     { "max", 1, NULL, 'e' },		{ "factor", 1, NULL, 'f' },
-	{ "iterations", 1, NULL, 'n' },	     { "type", 1, NULL, 't' },		{ "help", 0, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-static const char usage[] =
-	"usage: ha ina-perf [COLLECTIVE] [options]     sums in the network, every element verified\n"
-	"  COLLECTIVE          all_reduce (default), reduce, broadcast, reduce_scatter, all_gather, barrier, or all\n"
-	"  -b, -e SIZE         bytes from, to; with K, M, G (default 4K, 16M)     -f N  factor between sizes (default 4)\n"
-	"  -t TYPE             float32 (default), int32, bytes\n"
-	"  -n N                measured iterations of each size (default 10)\n"
-	"  --ranks N           so many processes on this host (default 2)\n"
-	"  --root R            of reduce and broadcast (default 0)\n"
-	"  --backend PATH      the backend's socket (default: NETCCL_BACKEND, /run/hawser/ina.sock)\n"
-	"  --rank R --ticket FILE --members A,B,...   be one rank of --ranks: rank 0 asks for the group and writes FILE, which all see;\n"
-	"                      members are the addresses of the ranks' cards in their order\n"
-	"  --again N           when the group ends, up to N times another one, and on from where all are (FILE.1, FILE.2, ...)\n"
-	"  --incarnation K --first N  (with --rank) begin with group K at step N: what a rank says that was started again (steps are numbered from 0)\n"
-	"  --each              a line for every step and every group, from every rank\n"
-	"  --timeout S         seconds for an operation, a rank, a backend that is away (default 60)\n"
-	"  --loopback          no backend: the library answers itself; results are not verified\n"
-	"GB/s are bytes of the whole by the median time; \"of bound\" is the largest error by what docs/ina.md allows.\n";
-
 struct choice {
 	const char *collective;
 	enum ha_ina_type type;
@@ -55,108 +24,71 @@ struct choice {
 	unsigned factor, root;
 };
 
-static bool number(const char *what, const char *text, size_t least, size_t most, size_t *to)
+struct call {
+	struct ina_perf perf;
+	struct choice choice;
+};
+
+static bool take_members(void *target, const struct ha_option_text *given)
 {
-	char *end;
-	size_t n = strtoull(text, &end, 10);
-	unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-
-	if (*text >= '0' && *text <= '9' && !end[shift != 0] && n <= SIZE_MAX >> 31 && n << shift >= least && n << shift <= most) {
-		*to = n << shift;
-		return true;
-	}
-	fprintf(stderr, "ha ina-perf: %s takes a whole number from %zu to %zu, not '%.64s'\n", what, least, most, text);
-	return false;
-}
-
-static bool take_unsigned(const char *what, const char *text, size_t least, size_t most, unsigned *to)
-{
-	size_t n;
-
-	if (!number(what, text, least, most, &n))
-		return false;
-	*to = (unsigned)n;
-	return true;
-}
-
-static bool take_members(char *list, struct ina_perf *p)
-{
+	struct ina_perf *p = &((struct call *)target)->perf;
+	char list[HA_INA_RANKS * INET_ADDRSTRLEN], *save;
 	unsigned n = 0;
 
-	for (char *save, *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
+	if (snprintf(list, sizeof(list), "%s", given->text) >= (int)sizeof(list))
+		return false;
+	for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
 		struct in_addr a;
 
-		if (n == HA_INA_RANKS || inet_pton(AF_INET, one, &a) != 1) {
-			fprintf(stderr, "ha ina-perf: --members: '%s' is no IPv4 address, or one too many\n", one);
+		if (n == HA_INA_RANKS || inet_pton(AF_INET, one, &a) != 1)
 			return false;
-		}
 		p->member[n++] = ntohl(a.s_addr);
 	}
 	p->members = true;
 	return true;
 }
 
-static bool take_type(const char *text, enum ha_ina_type *type)
-{
-	static const char *const names[] = { "bytes", "int32", "float32" };
+#define HA_TARGET struct call
 
-	for (int i = 0; i < 3; i++)
-		if (!strcmp(text, names[i])) {
-			*type = (enum ha_ina_type)i;
-			return true;
-		}
-	fprintf(stderr, "ha ina-perf: '%s' is none of float32, int32, bytes\n", text);
-	return false;
-}
+static const char *const types[] = { "bytes", "int32", "float32", NULL }; /* enum ha_ina_type */
 
-static bool take(int o, struct ina_perf *p, struct choice *c)
-{
-	unsigned n;
+static const struct ha_option rows[] = {
+	{ "min", 'b', "SIZE", "bytes from (4K)", HA_SIZE(choice.min, 4, 1u << 30) },
+	{ "max", 'e', "SIZE", "bytes to (16M)", HA_SIZE(choice.max, 4, 1u << 30) },
+	{ "factor", 'f', "N", "between sizes (4)", HA_NUMBER(choice.factor, 2, 1024) },
+	{ "type", 't', "TYPE", "float32, int32, bytes (float32)", HA_CHOICE(choice.type, types) },
+	{ "iterations", 'n', "N", "measured iterations of each size (10)", HA_NUMBER(perf.iterations, 1, 1000000) },
+	{ "ranks", 0, "N", "so many processes on this host (2)", HA_NUMBER(perf.ranks, 2, HA_INA_RANKS) },
+	{ "root", 0, "R", "of reduce and broadcast (0)", HA_NUMBER(choice.root, 0, HA_INA_RANKS - 1) },
+	{ "backend", 0, "PATH", "the backend's socket (NETCCL_BACKEND, /run/hawser/ina.sock)", HA_TEXT(perf.backend) },
+	{ "rank", 0, "R", "be one rank of --ranks; needs --ticket and --members", HA_NUMBER(perf.rank, 0, HA_INA_RANKS - 1) },
+	{ "ticket", 0, "FILE", "all ranks see it; rank 0 asks for the group and writes it", HA_TEXT(perf.ticket) },
+	{ "members", 0, "A,B,...", "the addresses of the ranks' cards in their order",
+	  HA_CALL(take_members, "IPv4 addresses with commas between") },
+	{ "again", 0, "N", "when the group ends, up to N times another one, and on from where all are (FILE.1, FILE.2, ...) (0)",
+	  HA_NUMBER(perf.again, 0, 1000) },
+	{ "incarnation", 0, "K", "with --rank: begin with group K, as a rank says that was started again", HA_NUMBER(perf.incarnation, 0, 1000000) },
+	{ "first", 0, "N", "with --rank: begin at this step, numbered from 0", HA_NUMBER(perf.first, 0, SIZE_MAX >> 32) },
+	{ "each", 0, NULL, "a line for every step and every group, from every rank", HA_FLAG(perf.each) },
+	{ "timeout", 0, "S", "seconds for an operation, a rank, a backend that is away (60)", HA_NUMBER(perf.timeout_s, 1, 100000) },
+	{ "loopback", 0, NULL, "no backend: the library answers itself; results are not verified", HA_FLAG(perf.loopback) },
+	{ 0 },
+};
 
-	switch (o) {
-	case OPT_RANKS:
-		return take_unsigned("--ranks", optarg, 2, HA_INA_RANKS, &p->ranks);
-	case OPT_RANK:
-		return take_unsigned("--rank", optarg, 0, HA_INA_RANKS - 1, &p->rank);
-	case OPT_MEMBERS:
-		return take_members(optarg, p);
-	case OPT_TICKET:
-		p->ticket = optarg;
-		return true;
-	case OPT_BACKEND:
-		p->backend = optarg;
-		return true;
-	case OPT_ROOT:
-		return take_unsigned("--root", optarg, 0, HA_INA_RANKS - 1, &c->root);
-	case OPT_AGAIN:
-		return take_unsigned("--again", optarg, 0, 1000, &p->again);
-	case OPT_INCARNATION:
-		return take_unsigned("--incarnation", optarg, 0, 1000000, &p->incarnation);
-	case OPT_FIRST:
-		return number("--first", optarg, 0, SIZE_MAX >> 32, &p->first);
-	case OPT_EACH:
-		return p->each = true;
-	case OPT_TIMEOUT:
-		return take_unsigned("--timeout", optarg, 1, 100000, &p->timeout_s);
-	case OPT_LOOPBACK:
-		return p->loopback = true;
-	case 'b':
-		return number("-b", optarg, 4, 1u << 30, &c->min);
-	case 'e':
-		return number("-e", optarg, 4, 1u << 30, &c->max);
-	case 'f':
-		return take_unsigned("-f", optarg, 2, 1024, &c->factor);
-	case 'n':
-		if (!take_unsigned("-n", optarg, 1, 1000000, &n))
-			return false;
-		p->iterations = n + 1;
-		return true;
-	case 't':
-		return take_type(optarg, &c->type);
-	default:
-		return false;
-	}
-}
+static const struct ha_option operands[] = {
+	{ "COLLECTIVE", 0, NULL, "all_reduce (default), reduce, broadcast, reduce_scatter, all_gather, barrier, or all",
+	  HA_TEXT(choice.collective) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha ina-perf",
+	.about = "Makes sums in the network and verifies every element.",
+	.options = { rows },
+	.operands = operands,
+	.notes = "GB/s are bytes of the whole by the median time; \"of bound\" is the largest error by what docs/ina.md allows.\n"
+		 "Exit status: 0 all right, 1 something was wrong, 2 called wrongly, 3 it could not be done.",
+};
 
 /* ---- the steps ---- */
 
@@ -279,34 +211,28 @@ static const char *unfit(const struct ina_perf *p, const struct choice *c, bool 
 
 int ha_cmd_ina_perf(int argc, char **argv)
 {
-	struct ina_perf p = { .iterations = 11, .ranks = 2, .rank = HA_INA_RANKS, .timeout_s = 60 };
-	struct choice c = { "all_reduce", HA_INA_FLOAT32, 4096, 16u << 20, 4, 0 };
+	struct call call = { .perf = { .iterations = 10, .ranks = 2, .rank = HA_INA_RANKS, .timeout_s = 60 },
+			     .choice = { "all_reduce", HA_INA_FLOAT32, 4096, 16u << 20, 4, 0 } };
+	struct ina_perf *p = &call.perf;
 	struct ha_config config;
 	const char *what;
-	int o, status;
+	int status = ha_options_parse(&program, argc, argv, &call);
 
+	if (status)
+		return status - 1;
 	ha_config_load_env(&config); /* for what it says about names that nobody knows */
-	while ((o = getopt_long(argc, argv, "b:e:f:n:t:", options, NULL)) >= 0) {
-		if (o == OPT_HELP) {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (!take(o, &p, &c))
-			return 2;
-	}
-	if (optind < argc)
-		c.collective = argv[optind++];
-	what = optind < argc ? "one COLLECTIVE" : unfit(&p, &c, p.rank != HA_INA_RANKS);
-	if (!what && !make_steps(&p, &c))
+	p->iterations++; /* the first of a run is not timed */
+	what = unfit(p, &call.choice, p->rank != HA_INA_RANKS);
+	if (!what && !make_steps(p, &call.choice))
 		what = "COLLECTIVE is none of those that `ha ina-perf --help` lists, or does not go with -t bytes";
-	if (!what && p.first >= p.steps)
+	if (!what && p->first >= p->steps)
 		what = "--first is none of the steps: see -n";
 	if (what) {
 		fprintf(stderr, "ha ina-perf: %s\n", what);
-		free(p.step);
+		free(p->step);
 		return 2;
 	}
-	status = p.rank == HA_INA_RANKS ? fork_ranks(&p) : ina_perf_rank(&p);
-	free(p.step);
+	status = p->rank == HA_INA_RANKS ? fork_ranks(p) : ina_perf_rank(p);
+	free(p->step);
 	return status;
 }

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/options.h"
 #include "tools/job/datatype.h"
 #include "tools/job/launch.h"
 
 /*
- * options - the command line of the programs that run collectives: nccl-tests' options and those of a run of ranks,
- * and, from a table of its own, what a program has besides
+ * options - the command line of the programs that run collectives: nccl-tests' options and those of a run of ranks
  */
 
 #define HA_TYPES_MOST 16
@@ -40,41 +40,22 @@ struct ha_run_options {
 	const char *json_file; /* NULL: standard output instead of the table */
 };
 
-/* One option; a value below 256 is its letter, the common options' other values are below HA_OPTION_OWN. */
-struct ha_option {
-	const char *name;
-	int value;
-	const char *argument; /* NULL: none; "[...": may be left out */
-	const char *help;
-};
-#define HA_OPTION_OWN 512
+/*
+ * Their rows, for a program whose own options begin with a struct ha_run_options. Which -o there are differs: a program
+ * adds that row itself, with ha_run_take_redops() or a function that knows fewer.
+ */
+extern const struct ha_option ha_run_option_rows[];
+bool ha_run_take_redops(void *run, const struct ha_option_text *given);
+/* The first `known` of enum ha_redop. */
+bool ha_run_parse_redops(struct ha_run_options *run, const char *text, int known);
 
-/* What the parser must know of a program. */
-struct ha_program {
-	const char *name; /* "ha perf" */
-	const struct ha_option *options; /* its own; they come after the common ones */
-	size_t options_count;
-	int redops; /* the first so many of enum ha_redop are known */
-	const char *const *names; /* operations and what they are, in turn; NULL at the end */
-	const char *about; /* the help's last lines */
-	/* One of its own options; false: the text is out of range. */
-	bool (*take)(void *context, int value, const char *text);
-	/* The operation; false: there is none of that name. */
-	bool (*choose)(void *context, const char *name);
-};
+void ha_run_options_default(struct ha_run_options *run, const char *program);
 
 /*
- * Parses the arguments after the program's name into run, whose defaults it sets, and, by take and choose, into the
- * program's own options. 0: go; 1: help was printed, done; -EINVAL: a line saying what is wrong was printed.
+ * What only makes sense together, as far as the common options go, and what follows from them. `reduces`: the operation
+ * takes -o. 0, or what ha_program_refuse() returns.
  */
-int ha_run_options_parse(struct ha_run_options *run, const struct ha_program *program, void *context, int argc,
-			 char **argv);
-
-/* What only makes sense together, as far as the common options go. `reduces`: the operation takes -o. As above. */
-int ha_run_options_check(const struct ha_run_options *run, bool reduces);
-
-/* The line about a wrong call; returns -EINVAL. */
-int ha_complain(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int ha_run_options_check(struct ha_run_options *run, const struct ha_program *program, bool reduces);
 
 /* The size after `bytes`. */
 size_t ha_run_size_next(const struct ha_run_options *run, size_t bytes);

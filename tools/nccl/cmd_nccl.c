@@ -242,7 +242,7 @@ int ha_cmd_nccl(int argc, char **argv)
 	result = nccl_options_parse(&job->options, argc, argv);
 	if (result) {
 		free(job);
-		return result < 0 ? HA_EXIT_USAGE : HA_EXIT_OK;
+		return result - 1;
 	}
 	result = job_prepare(job, argv);
 	if (result) {

@@ -20,7 +20,7 @@ enum nccl_registration { NCCL_NOT_REGISTERED, NCCL_REGISTERED, NCCL_SYMMETRIC };
 
 /* What `ha nccl` was asked to do. */
 struct nccl_options {
-	struct ha_run_options run;
+	struct ha_run_options run; /* first: its rows are a table of ours */
 	const struct nccl_operation *operation;
 	const char *nccl; /* path, version, "softcuda", or NULL */
 	const struct nccl_net *net, *versus; /* NULL: NCCL's choice; none */
@@ -38,7 +38,7 @@ struct nccl_options {
 const struct nccl_net *nccl_net_find(const char *name);
 const struct nccl_net *nccl_net_find_by_nccl(const char *nccl_name);
 
-/* 0: go; 1: help was printed, done; -EINVAL: a line saying what is wrong was printed. */
+/* 0, or as ha_options_parse(). */
 int nccl_options_parse(struct nccl_options *options, int argc, char **argv);
 
 #endif

@@ -157,7 +157,7 @@ static void shape_place(struct ha_bench *bench, struct ha_shape *shape, enum ha_
 static int run_all_measured(struct ha_bench *bench, struct ha_job *jobs, struct ha_tally *tallies,
 			    struct ha_samples *samples, uint64_t seed)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	int meshes = bench->meshes_count, rounds = meshes > 1 ? ROUNDS : 1, err = 0;
 
 	if (o->run.duration_ns)
@@ -190,7 +190,7 @@ static int run_all_timed(struct ha_bench *bench, struct ha_job *jobs, struct ha_
 
 static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes, struct ha_figures *figures)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	struct ha_samples samples[HA_SIDES] = { 0 };
 	struct ha_tally tallies[HA_SIDES] = { 0 };
 	struct ha_calls *calls = o->time_test ? calloc(HA_SIDES, sizeof(*calls)) : NULL;
@@ -216,7 +216,7 @@ static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t
 
 int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes, struct ha_row *row)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	struct ha_job jobs[HA_SIDES] = { 0 };
 	struct ha_shape shape = {
 		.rank = bench->place->rank,

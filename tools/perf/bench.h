@@ -16,7 +16,7 @@
 #include "tools/perf/operation.h"
 
 struct ha_job;
-struct ha_options;
+struct perf_options;
 struct ha_place;
 struct ha_rendezvous;
 
@@ -28,7 +28,7 @@ struct ha_rendezvous;
  */
 
 struct ha_bench {
-	const struct ha_options *options;
+	const struct perf_options *options;
 	const struct ha_place *place;
 	struct ha_rendezvous *rendezvous;
 	struct ha_mesh meshes[HA_SIDES];

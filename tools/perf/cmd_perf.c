@@ -22,7 +22,7 @@
 
 static int bench_open(struct ha_bench *bench)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	size_t largest = 0, bytes;
 	int err = 0;
 
@@ -88,7 +88,7 @@ static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int
 
 static int all_run(struct ha_bench *bench, struct ha_rows *rows)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	int err = 0, redops = o->operation->layout->reduces ? o->run.redops_count : 1;
 
 	for (int t = 0; t < o->run.types_count && !err; t++)
@@ -114,7 +114,7 @@ static int timeline_write(const struct ha_bench *bench, const struct ha_rows *ro
 /* Everything between rendezvous and exit; *wrong gets the number of wrong elements in all ranks. */
 static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	struct ha_rank_info *ranks = calloc((size_t)bench->place->ranks, sizeof(*ranks));
 	uint64_t *wrongs = calloc((size_t)bench->place->ranks, sizeof(*wrongs));
 	bool table = !bench->place->rank && (!o->run.json || o->run.json_file);
@@ -155,7 +155,7 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 
 static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 {
-	const struct ha_options *options = context;
+	const struct perf_options *options = context;
 	const char *program = options->run.launch.program;
 	struct ha_bench bench = {
 		.options = options,
@@ -189,10 +189,10 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 
 int ha_cmd_perf(int argc, char **argv)
 {
-	struct ha_options options;
-	int result = ha_options_parse(&options, argc, argv);
+	struct perf_options options;
+	int result = perf_options_parse(&options, argc, argv);
 
 	if (result)
-		return result < 0 ? HA_EXIT_USAGE : HA_EXIT_OK;
+		return result - 1;
 	return ha_launch(&options.run.launch, options.operation->collnet ? ha_collnet_rank : rank_body, &options);
 }

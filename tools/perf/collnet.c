@@ -41,7 +41,7 @@ struct set {
 };
 
 struct drive {
-	const struct ha_options *options;
+	const struct perf_options *options;
 	const struct ha_place *place;
 	struct ha_rendezvous *rendezvous;
 	struct ha_plugin plugin;
@@ -308,7 +308,7 @@ static int region_make(struct drive *d)
 
 static int drive_open(struct drive *d)
 {
-	const struct ha_options *o = d->options;
+	const struct perf_options *o = d->options;
 	int channels = o->channels < 8 ? o->channels : 8, supported = 0, ptr_support = 0; /* NCCL posts 8 channels as one */
 	int err = ha_plugin_open(&d->plugin, o->plugin, o->net_version, 1);
 
@@ -361,7 +361,7 @@ struct result {
 /* By number, or for a time: rank 0 says every few iterations whether there are more. */
 static int measured(struct drive *d, struct result *r)
 {
-	const struct ha_options *o = d->options;
+	const struct perf_options *o = d->options;
 	int64_t begin = now_ns();
 	bool check = o->run.check_all || o->run.duration_ns;
 	uint64_t more = o->run.duration_ns ? 1 : (uint64_t)o->run.iters, *all = calloc((size_t)d->place->ranks, sizeof(*all));
@@ -389,7 +389,7 @@ static int measured(struct drive *d, struct result *r)
 
 static int size_run(struct drive *d, size_t bytes)
 {
-	const struct ha_options *o = d->options;
+	const struct perf_options *o = d->options;
 	struct result mine = { 0 }, *all = calloc((size_t)d->place->ranks, sizeof(*all));
 	double us = 0, longest = 0;
 	uint64_t wrong = 0, verified = 0;
@@ -447,7 +447,7 @@ static void header(const struct drive *d)
 
 static int drive_all(struct drive *d, uint64_t *wrong)
 {
-	const struct ha_options *o = d->options;
+	const struct perf_options *o = d->options;
 	int err = drive_open(d);
 
 	if (!err && !d->place->rank)
@@ -472,7 +472,7 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 
 enum ha_exit ha_collnet_rank(const void *context, const struct ha_place *place)
 {
-	const struct ha_options *options = context;
+	const struct perf_options *options = context;
 	struct drive d = { .options = options, .place = place };
 	enum ha_exit status;
 	uint64_t wrong = 0;

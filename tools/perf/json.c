@@ -27,7 +27,7 @@ static json_t *ranks_array(const struct ha_bench *bench, const struct ha_rank_in
 
 int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_rows *rows)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 	json_t *object = json_object();
 
 	json_object_set_new(object, "program", json_string(o->run.launch.program));

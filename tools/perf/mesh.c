@@ -49,7 +49,7 @@ static int device_of(const struct ha_mesh *mesh, const struct ha_place *place, i
 /* NCCL never looks at the number that makeVDevice returns: it finds the device behind the ports, as far as devices() reaches then. */
 static int devices_fuse(struct ha_mesh *mesh)
 {
-	const struct ha_options *o = mesh->options;
+	const struct perf_options *o = mesh->options;
 	const struct ha_plugin_abi *abi = mesh->plugin.abi;
 	int err, devices = 0;
 
@@ -70,7 +70,7 @@ static int devices_fuse(struct ha_mesh *mesh)
 
 static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bool sending)
 {
-	const struct ha_options *o = mesh->options;
+	const struct perf_options *o = mesh->options;
 	unsigned direction = sending ? HA_LINK_SEND : HA_LINK_RECEIVE;
 	int groups = groups_of(mesh), peers = 0, n = 0;
 	struct ha_conn *conns;
@@ -196,7 +196,7 @@ static int connect_all(struct ha_mesh *mesh, struct ha_rendezvous *rendezvous)
 
 static size_t slot_bytes(const struct ha_mesh *mesh, enum ha_protocol protocol)
 {
-	const struct ha_options *o = mesh->options;
+	const struct perf_options *o = mesh->options;
 	size_t bytes;
 
 	if (protocol == HA_LL)
@@ -265,7 +265,7 @@ static int register_all(struct ha_mesh *mesh)
 /* Channels that share a connection: as asked or by default, as far as every receiver's plugin can group. */
 static int agree(struct ha_mesh *mesh, const struct ha_place *place, struct ha_rendezvous *rendezvous)
 {
-	const struct ha_options *o = mesh->options;
+	const struct perf_options *o = mesh->options;
 	struct agreement mine = { mesh->plugin.abi->version, mesh->props.max_recvs };
 	struct agreement *all = calloc((size_t)place->ranks, sizeof(*all));
 	int err = all ? ha_rendezvous_allgather(rendezvous, &mine, sizeof(mine), all) : -ENOMEM;
@@ -311,7 +311,7 @@ static bool optional_completion(void)
 	return !text || strcmp(text, "0");
 }
 
-int ha_mesh_open(struct ha_mesh *mesh, const struct ha_options *options, const struct ha_place *place,
+int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options, const struct ha_place *place,
 		 struct ha_rendezvous *rendezvous, const char *plugin, int version)
 {
 	int err;

@@ -8,7 +8,7 @@
 
 #include "tools/perf/plugin.h"
 
-struct ha_options;
+struct perf_options;
 struct ha_place;
 struct ha_rendezvous;
 struct ha_operation;
@@ -74,7 +74,7 @@ struct ha_conn {
 struct ha_mesh {
 	struct ha_plugin plugin;
 	struct ha_plugin_props props; /* of the first device used */
-	const struct ha_options *options;
+	const struct perf_options *options;
 	int fused; /* the device that --dev N+M has made */
 	int steps;
 	int group; /* channels per connection */
@@ -94,7 +94,7 @@ struct ha_mesh {
  * Loads the plugin and connects this rank to the peers that the operation needs. Collective: all ranks call it.
  * Returns 0 or a negative errno with the fault recorded.
  */
-int ha_mesh_open(struct ha_mesh *mesh, const struct ha_options *options, const struct ha_place *place,
+int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options, const struct ha_place *place,
 		 struct ha_rendezvous *rendezvous, const char *plugin, int version);
 
 /* Deregisters, closes, finalizes. All operations must be complete in all ranks. 0 or -EIO with the fault recorded. */

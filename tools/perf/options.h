@@ -18,8 +18,8 @@ struct ha_operation;
 enum ha_protocol_choice { HA_PROTOCOL_AUTO, HA_PROTOCOL_SIMPLE, HA_PROTOCOL_LL };
 
 /* What `ha perf` was asked to do. Sizes are bytes. */
-struct ha_options {
-	struct ha_run_options run;
+struct perf_options {
+	struct ha_run_options run; /* first: its rows are a table of ours */
 	const struct ha_operation *operation;
 
 	const char *plugin, *versus;
@@ -37,9 +37,8 @@ struct ha_options {
 };
 
 /*
- * Parses the arguments after `ha perf`. 0: go; 1: help was printed, done; -EINVAL: a line saying what is wrong was
- * printed.
+ * Parses the arguments after `ha perf`: 0, or as ha_options_parse().
  */
-int ha_options_parse(struct ha_options *options, int argc, char **argv);
+int perf_options_parse(struct perf_options *options, int argc, char **argv);
 
 #endif

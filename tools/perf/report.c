@@ -21,7 +21,7 @@ static void plugin_print(const struct ha_bench *bench, int m)
 
 void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *ranks)
 {
-	const struct ha_options *o = bench->options;
+	const struct perf_options *o = bench->options;
 
 	printf("# ha perf %s: %d ranks (%s), %s\n", HAWSER_VERSION, bench->place->ranks, bench->place->launcher,
 	       o->operation->name);

@@ -182,7 +182,7 @@ static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 
 static void protocol_choose(struct ha_job *job)
 {
-	const struct ha_options *o = job->mesh->options;
+	const struct perf_options *o = job->mesh->options;
 	struct ha_shape *shape = &job->shape;
 	enum ha_protocol_choice choice = job->operation->raw ? HA_PROTOCOL_SIMPLE : o->protocol;
 

@@ -14,6 +14,7 @@ struct ha_backend_settings {
 	const char *interface, *port, *cpus, *metrics;
 	unsigned workers, log_s, memory_mb;
 	struct ha_group_defaults groups;
+	uint64_t lease_ns; /* of groups */
 	struct ha_ina_client_options controller; /* address NULL: none, groups are this host's alone */
 	uint8_t switch_mac[6];
 	bool has_switch_mac;

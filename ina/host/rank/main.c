@@ -5,12 +5,12 @@
  * To see that a switch adds, from a namespace or from another machine. Prints a line for each operation, and its counters at the end.
  */
 #include "ina/frame/neighbour.h"
+#include "ina/frame/option.h"
 #include "ina/host/rank/job.h"
 #include "ina/host/rank/packet.h"
 #include "ina/frame/address.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,6 +28,7 @@ struct options {
 	struct ina_worker_config c;
 	struct packet_faults faults;
 	uint32_t packets, operations, first, hostile;
+	uint64_t seed;
 	uint8_t coll;
 };
 
@@ -38,88 +39,41 @@ struct rank {
 	struct ina_entry entry[ENTRIES];
 };
 
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: ina-rank --interface=NAME --switch=IPV4 --group=N --rank=N --ranks=N --base=N --len=N [OPTIONS]\n"
-		"      --epoch=N           of the group (0);  --old  frames without epochs;  --workers=N  of each rank (1), of which this is the first\n"
-		"      --coll=N            1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is rank 0\n"
-		"      --packets=N         of an operation, 256 bytes each (1000);  --operations=N (1), numbered from --first=N (0)\n"
-		"      --lose=P --twice=P --late=P --late-by=N  a bad network for what is sent: fractions, and packets that overtake one that is late (40)\n"
-		"      --seed=N            of the bad network (1);  --time-limit=SECONDS  for the other ranks (10)\n"
-		"      --hostile=N         instead: N frames that no switch may answer or take\n"
-		"Exit status 0: every word was right; 1: it could not be done; 2: called wrongly; 3: a word was WRONG.\n");
-	return out == stdout ? 0 : 2;
-}
+#define HA_TARGET struct options
 
-static bool take(const char *name, const char *text, unsigned long most, unsigned long *v)
-{
-	char *end;
-
-	errno = 0;
-	*v = strtoul(text, &end, 0);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *v <= most)
-		return true;
-	fprintf(stderr, "ina-rank: --%s=%s: a number up to %lu\n", name, text, most);
-	return false;
-}
-
-static bool fraction(const char *name, const char *text, double *p)
-{
-	char *end;
-
-	*p = strtod(text, &end);
-	if (end != text && !*end && *p >= 0 && *p < 1)
-		return true;
-	fprintf(stderr, "ina-rank: --%s=%s: a fraction, 0.01\n", name, text);
-	return false;
-}
-
-enum { GROUP = 256, RANK, RANKS, BASE, LEN, EPOCH, OLD, WORKERS, COLL, PACKETS, OPERATIONS, LOSE, TWICE, LATE, LATE_BY, SEED, TIME_LIMIT, HOSTILE, SWITCH, FIRST };
-static const struct option longs[] = {
-	{ "interface", required_argument, NULL, 'i' },	{ "switch", required_argument, NULL, SWITCH },	{ "group", required_argument, NULL, GROUP },
-	{ "rank", required_argument, NULL, RANK },	{ "ranks", required_argument, NULL, RANKS },	{ "base", required_argument, NULL, BASE },
-	{ "len", required_argument, NULL, LEN },	{ "epoch", required_argument, NULL, EPOCH },	{ "old", no_argument, NULL, OLD },
-	{ "workers", required_argument, NULL, WORKERS }, { "coll", required_argument, NULL, COLL },	{ "packets", required_argument, NULL, PACKETS },
-	{ "operations", required_argument, NULL, OPERATIONS }, { "lose", required_argument, NULL, LOSE }, { "twice", required_argument, NULL, TWICE },
-	{ "late", required_argument, NULL, LATE },	{ "late-by", required_argument, NULL, LATE_BY }, { "seed", required_argument, NULL, SEED },
-	{ "time-limit", required_argument, NULL, TIME_LIMIT }, { "hostile", required_argument, NULL, HOSTILE },
-	{ "first", required_argument, NULL, FIRST }, { "help", no_argument, NULL, 'h' }, { 0 },
+static const struct ha_option rows[] = {
+	{ "interface", 'i', "NAME", "to send and receive on", HA_TEXT(interface) },
+	{ "switch", 0, "IPV4", "its address", INA_ADDRESS(c.switch_addr) },
+	{ "group", 0, "N", "its number", HA_NUMBER(c.group, 1, 255) },
+	{ "rank", 0, "N", "ours", HA_NUMBER(c.rank, 0, 31) },
+	{ "ranks", 0, "N", "of the group", HA_NUMBER(c.ranks, 1, 32) },
+	{ "base", 0, "N", "the group's first aggregator", HA_NUMBER(c.base, 0, 65535) },
+	{ "len", 0, "N", "its aggregators", HA_NUMBER(c.len, 1, 65536) },
+	{ "epoch", 0, "N", "of the group (0)", HA_NUMBER(c.epoch, 0, UINT32_MAX) },
+	{ "old", 0, NULL, "frames without epochs", HA_FLAG_OFF(c.extended) },
+	{ "workers", 0, "N", "of each rank, of which this is the first (1)", HA_NUMBER(c.workers, 1, 64) },
+	{ "coll", 0, "N", "1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is rank 0",
+	  HA_NUMBER(coll, 1, 5) },
+	{ "packets", 0, "N", "of an operation, 256 bytes each (1000)", HA_NUMBER(packets, 1, UINT32_MAX) },
+	{ "operations", 0, "N", "so many (1)", HA_NUMBER(operations, 0, UINT32_MAX) },
+	{ "first", 0, "N", "the number of the first (0)", HA_NUMBER(first, 0, UINT32_MAX) },
+	{ "lose", 0, "P", "a bad network: the fraction that is lost of what is sent (0)", INA_FRACTION(faults.lose) },
+	{ "twice", 0, "P", "the fraction that is sent twice (0)", INA_FRACTION(faults.twice) },
+	{ "late", 0, "P", "the fraction that is late (0)", INA_FRACTION(faults.late) },
+	{ "late-by", 0, "N", "packets that overtake one that is late (40)", HA_NUMBER(faults.late_by, 1, 255) },
+	{ "seed", 0, "N", "of the bad network (1)", HA_NUMBER(seed, 0, UINT32_MAX) },
+	{ "time-limit", 0, "SECONDS", "for the other ranks (10)", HA_NUMBER(c.peer_ns, 0, 100000), .scale = HA_NS_PER_S },
+	{ "hostile", 0, "N", "instead: N frames that no switch may answer or take", HA_NUMBER(hostile, 0, UINT32_MAX) },
+	{ 0 },
 };
 
-static bool option(struct options *o, int c, const char *name, uint64_t *seed)
-{
-	unsigned long v = 0;
-
-	switch (c) {
-	case 'i': o->interface = optarg; return true;
-	case SWITCH:
-		if (ha_address_parse(optarg, &o->c.switch_addr))
-			return true;
-		fprintf(stderr, "ina-rank: --switch=%s: no IPv4 address\n", optarg);
-		return false;
-	case GROUP: return take(name, optarg, 255, &v) && (o->c.group = (uint8_t)v, true);
-	case RANK: return take(name, optarg, 31, &v) && (o->c.rank = (uint8_t)v, true);
-	case RANKS: return take(name, optarg, 32, &v) && (o->c.ranks = (uint8_t)v, true);
-	case BASE: return take(name, optarg, 65535, &v) && (o->c.base = (uint16_t)v, true);
-	case LEN: return take(name, optarg, 65536, &v) && (o->c.len = (uint32_t)v, true);
-	case EPOCH: return take(name, optarg, UINT32_MAX, &v) && (o->c.epoch = (uint32_t)v, true);
-	case OLD: o->c.extended = false; return true;
-	case WORKERS: return take(name, optarg, 64, &v) && (o->c.workers = (uint8_t)v, true);
-	case COLL: return take(name, optarg, 5, &v) && (o->coll = (uint8_t)v, true);
-	case PACKETS: return take(name, optarg, UINT32_MAX, &v) && (o->packets = (uint32_t)v, true);
-	case OPERATIONS: return take(name, optarg, UINT32_MAX, &v) && (o->operations = (uint32_t)v, true);
-	case LOSE: return fraction(name, optarg, &o->faults.lose);
-	case TWICE: return fraction(name, optarg, &o->faults.twice);
-	case LATE: return fraction(name, optarg, &o->faults.late);
-	case LATE_BY: return take(name, optarg, 255, &v) && (o->faults.late_by = (uint32_t)(v ? v : 1), true);
-	case SEED: return take(name, optarg, UINT32_MAX, &v) && (*seed = v, true);
-	case TIME_LIMIT: return take(name, optarg, 100000, &v) && (o->c.peer_ns = o->c.switch_ns = v * HA_NS_PER_S, true);
-	case FIRST: return take(name, optarg, UINT32_MAX, &v) && (o->first = (uint32_t)v, true);
-	case HOSTILE: return take(name, optarg, UINT32_MAX, &v) && (o->hostile = (uint32_t)v, true);
-	}
-	return false;
-}
+static const struct ha_program program = {
+	.name = "ina-rank",
+	.synopsis = "--interface=NAME --switch=IPV4 --group=N --rank=N --ranks=N --base=N --len=N [OPTIONS]",
+	.about = "One rank of a group, on any interface, without DPDK: it does operations whose results it knows and compares every word.",
+	.options = { rows },
+	.notes = "Exit status: 0 every word was right, 1 it could not be done, 2 called wrongly, 3 a word was WRONG.",
+};
 
 /* ---- the protocol over the socket ---- */
 
@@ -275,7 +229,7 @@ static int find_switch(struct options *o)
 	return err;
 }
 
-static int run(struct options *o, uint64_t seed)
+static int run(struct options *o)
 {
 	static struct rank r;
 	struct ina_worker_ops ops = { .send = send_frame, .arg = &r };
@@ -289,7 +243,7 @@ static int run(struct options *o, uint64_t seed)
 		return 1;
 	}
 	r.socket.faults = o->faults;
-	r.socket.dice = seed * 0x9e3779b97f4a7c15u + o->c.rank;
+	r.socket.dice = o->seed * 0x9e3779b97f4a7c15u + o->c.rank;
 	o->c.addr = r.socket.addr;
 	memcpy(o->c.mac, r.socket.mac, 6);
 	if (find_switch(o))
@@ -312,20 +266,17 @@ static int run(struct options *o, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	static struct options o = { .packets = 1000, .operations = 1, .coll = INA_ALL_REDUCE, .faults.late_by = 40 };
-	uint64_t seed = 1;
-	int c, at;
+	static struct options o = { .packets = 1000, .operations = 1, .coll = INA_ALL_REDUCE, .seed = 1, .faults.late_by = 40 };
+	int result;
 
 	ina_worker_defaults(&o.c);
 	o.c.extended = true;
 	o.c.workers = 1;
-	while ((c = getopt_long(argc, argv, "i:h", longs, &at)) >= 0) {
-		if (c == 'h' || c == '?')
-			return usage(c == 'h' ? stdout : stderr);
-		if (!option(&o, c, c == 'i' ? "interface" : longs[at].name, &seed))
-			return 2;
-	}
-	if (optind < argc || !o.interface || !o.c.switch_addr || !o.c.group || !o.c.ranks || !o.c.len || !o.coll || !o.packets)
-		return usage(stderr);
-	return run(&o, seed);
+	result = ha_options_parse(&program, argc, argv, &o);
+	if (result)
+		return result - 1;
+	if (!o.interface || !o.c.switch_addr || !o.c.group || !o.c.ranks || !o.c.len)
+		return ha_program_refuse(&program, "--interface, --switch, --group, --ranks and --len are needed") - 1;
+	o.c.switch_ns = o.c.peer_ns;
+	return run(&o);
 }

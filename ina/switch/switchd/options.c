@@ -4,52 +4,22 @@
 #include "ina/frame/option.h"
 #include "ina/frame/port/port.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int usage(FILE *out)
+static bool take_mark(void *target, const struct ha_option_text *given)
 {
-	fprintf(out,
-		"usage: ha-switch --address=IPV4 --port=PORT... [OPTIONS]   a switch that adds; ina/switch/switchd/README.md has more\n"
-		"  -a, --address=IPV4      its own: contributions come to it\n"
-		"      --mac=ADDRESS       its own (default 02:00 and the four bytes of --address)\n"
-		"  -p, --port=PORT         0000:01:00.0, or net_memif0,role=server,socket=PATH, net_af_packet0,iface=NAME, net_af_xdp0,iface=NAME; up to 40 times\n"
-		"  -C, --controller=WHERE  host:port or unix:PATH; who has which groups (default NETCCL_CONTROLLER_ADDR, or none)\n"
-		"      --cert=FILE --key=FILE --ca=FILE  PEM files, for the controller\n"
-		"  -n, --name=NAME         as the controller's settings call this switch (the host's name)\n"
-		"      --serves=PREFIX     to register with it: hosts that this switch reaches, 10.0.0.0/24; up to 16 times\n"
-		"  -g, --groups=FILE       groups without a controller; SIGHUP reads it again\n"
-		"  -s, --slots=N           aggregators (65536)\n"
-		"  -c, --cores=N           that poll (1);  --cpus=LIST  where, 2-5,8 (as the process may);  --queues=N of each port (1)\n"
-		"      --memory=MIB --packets=N  for packets (256 MiB, as many as fit)\n"
-		"      --shared            others need these processors, too: no core has one to itself, and cores without work yield\n"
-		"  -i, --idle-us=N         sleep so long when there was nothing to do for a while; 0 = never (0)\n"
-		"      --mark=MIN,MAX,P    marks CE from a queue of MIN packets on, with probability P before MAX, always from there on; or none (64,256,0.1)\n"
-		"      --queue=N           packets that may wait for a port, a power of two (512)\n"
-		"      --fault=WHAT        loss=P,duplicate=P,reorder=P,delay=US,seed=N: a bad network, for tests\n"
-		"      --reflect           add nothing, send contributions back as they are: to compare with\n"
-		"  -m, --metrics=WHERE     ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9842)\n"
-		"      --dpdk=ARGUMENT     for DPDK as it is; up to 16 times\n"
-		"SIGUSR1 prints ports, groups and addresses. Exit status 1: it cannot run here, 2: called wrongly.\n");
-	return out == stdout ? 0 : 2;
-}
-
-#define OPTION(name_, text_) (&(struct ina_option){ "ha-switch", name_, text_ })
-
-static bool parse_mark(const char *text, struct ina_mark_config *m)
-{
+	struct ina_mark_config *m = &((struct ina_switch_options *)target)->mark;
+	const char *text = given->text;
 	char rest;
 
 	m->off = !strcmp(text, "none");
 	if (m->off)
 		return true;
-	if (sscanf(text, "%u,%u,%lf%c", &m->min, &m->max, &m->probability, &rest) != 3 || m->min >= m->max || m->max > 1 << 20 || !(m->probability >= 0) ||
-	    m->probability > 1)
-		return ina_option_wrong(OPTION("mark", text), "none, or two depths and a probability, as in 64,256,0.1");
-	return true;
+	return sscanf(text, "%u,%u,%lf%c", &m->min, &m->max, &m->probability, &rest) == 3 && m->min < m->max && m->max <= 1 << 20 &&
+	       m->probability >= 0 && m->probability <= 1;
 }
 
 /* One of --fault's. */
@@ -73,96 +43,69 @@ static bool parse_fault_part(const char *key, const char *value, struct ina_trou
 	return !strcmp(key, "seed");
 }
 
-static bool parse_fault(char *text, struct ina_trouble_config *t)
+static bool take_fault(void *target, const struct ha_option_text *given)
 {
+	struct ina_trouble_config *t = &((struct ina_switch_options *)target)->trouble;
 	char all[128], *rest, *part;
 
-	snprintf(all, sizeof(all), "%s", text);
+	snprintf(all, sizeof(all), "%s", given->text);
 	*t = (struct ina_trouble_config){ .on = true, .delay_ns = 500000, .seed = 1 };
-	for (part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+	for (part = strtok_r(all, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
 		char *value = strchr(part, '=');
 
 		if (value)
 			*value++ = 0;
 		if (!value || !parse_fault_part(part, value, t))
-			return ina_option_wrong(OPTION("fault", all), "as in loss=0.01,duplicate=0.01,reorder=0.01,delay=500,seed=1 (probabilities; microseconds)");
+			return false;
 	}
 	return true;
 }
 
-enum { MAC = 256, CA, CERT, KEY, SERVES, CPUS, SHARED, QUEUES, MEMORY, PACKETS, MARK, QUEUE, FAULT, REFLECT, DPDK };
+#define HA_TARGET struct ina_switch_options
 
-static bool parse_path(int c, struct ina_switch_options *o)
-{
-	switch (c) {
-	case 'C':
-		o->follow.client.address = optarg;
-		return true;
-	case CA:
-		o->follow.client.tls.ca = optarg;
-		return true;
-	case CERT:
-		o->follow.client.tls.cert = optarg;
-		return true;
-	case KEY:
-		o->follow.client.tls.key = optarg;
-		return true;
-	case 'g':
-		o->groups = optarg;
-		return true;
-	case 'm':
-		o->metrics = optarg;
-		return true;
-	case CPUS:
-		o->eal.cpus = optarg;
-		return true;
-	case 'n':
-		snprintf(o->name, sizeof(o->name), "%s", optarg);
-		return true;
-	}
-	return false;
-}
+static const struct ha_option rows[] = {
+	{ "address", 'a', "IPV4", "its own: contributions come to it", INA_ADDRESS(addr) },
+	{ "mac", 0, "ADDRESS", "its own (02:00 and the four bytes of --address)", INA_MAC(mac), HA_GIVEN(has_mac) },
+	{ "port", 'p', "PORT",
+	  "0000:01:00.0, or net_memif0,role=server,socket=PATH, net_af_packet0,iface=NAME, net_af_xdp0,iface=NAME; up to 40 times",
+	  HA_LIST(eal.port, eal.nports, INA_PORTS_MAX) },
+	{ "controller", 'C', "WHERE", "host:port or unix:PATH; who has which groups (NETCCL_CONTROLLER_ADDR, or none)",
+	  HA_TEXT(follow.client.address) },
+	{ "cert", 0, "FILE", "PEM file, for the controller", HA_TEXT(follow.client.tls.cert) },
+	{ "key", 0, "FILE", "PEM file, for the controller", HA_TEXT(follow.client.tls.key) },
+	{ "ca", 0, "FILE", "PEM file, for the controller", HA_TEXT(follow.client.tls.ca) },
+	{ "name", 'n', "NAME", "as the controller's settings call this switch (the host's name)", HA_COPY(name) },
+	{ "serves", 0, "PREFIX", "to register with it: hosts that this switch reaches, 10.0.0.0/24; up to 16 times",
+	  HA_LIST(serves, nserves, INA_SERVES_MAX) },
+	{ "groups", 'g', "FILE", "groups without a controller; SIGHUP reads it again", HA_TEXT(groups) },
+	{ "slots", 's', "N", "aggregators (65536)", HA_NUMBER(slots, 2, 65536) },
+	{ "cores", 'c', "N", "that poll (1)", HA_NUMBER(cores, 1, INA_THREADS_MAX - 1) },
+	{ "cpus", 0, "LIST", "where they poll, 2-5,8 (as the process may)", HA_TEXT(eal.cpus) },
+	{ "queues", 0, "N", "of each port (1)", HA_NUMBER(queues, 1, INA_PORT_QUEUES) },
+	{ "memory", 0, "MIB", "for packets (256)", HA_NUMBER(eal.memory_mb, 32, 1 << 20) },
+	{ "packets", 0, "N", "at once (as many as fit into the memory)", HA_NUMBER(packets, 1024, 1 << 24) },
+	{ "shared", 0, NULL, "others need these processors, too: no core has one to itself, and cores without work yield",
+	  HA_FLAG(eal.shared) },
+	{ "idle-us", 'i', "N", "sleep so long when there was nothing to do for a while; 0 = never (0)", HA_NUMBER(idle_us, 0, 999999) },
+	{ "mark", 0, "MIN,MAX,P",
+	  "marks CE from a queue of MIN packets on, with probability P before MAX, always from there on; or none (64,256,0.1)",
+	  HA_CALL(take_mark, "none, or two depths and a probability, as in 64,256,0.1") },
+	{ "queue", 0, "N", "packets that may wait for a port, a power of two (512)", INA_POWER_OF_TWO(queue, INA_BURST, 1 << 16) },
+	{ "fault", 0, "WHAT", "loss=P,duplicate=P,reorder=P,delay=US,seed=N: a bad network, for tests",
+	  HA_CALL(take_fault, "what is as in loss=0.01,duplicate=0.01,reorder=0.01,delay=500,seed=1 (probabilities; microseconds)") },
+	{ "reflect", 0, NULL, "add nothing, send contributions back as they are: to compare with", HA_FLAG(reflect) },
+	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9842)", HA_TEXT(metrics) },
+	{ "dpdk", 0, "ARGUMENT", "for DPDK as it is; up to 16 times", HA_LIST(dpdk, ndpdk, INA_DPDK_MAX) },
+	{ 0 },
+};
 
-static bool parse_one(int c, struct ina_switch_options *o)
-{
-	unsigned n = (unsigned)o->follow.nserves;
-
-	switch (c) {
-	case 'a':
-		return ina_option_address(OPTION("address", optarg), &o->addr);
-	case MAC:
-		return o->has_mac = ina_option_mac(OPTION("mac", optarg), o->mac);
-	case 'p':
-		return ina_option_add(OPTION("port", optarg), o->eal.port, &o->eal.nports, INA_PORTS_MAX);
-	case SERVES:
-		return ina_option_add(OPTION("serves", optarg), o->serves, &n, INA_SERVES_MAX) && (o->follow.nserves = n);
-	case DPDK:
-		return ina_option_add(OPTION("dpdk", optarg), o->dpdk, &o->ndpdk, INA_DPDK_MAX);
-	case 's':
-		return ina_option_number(OPTION("slots", optarg), 2, 65536, &o->slots);
-	case 'c':
-		return ina_option_number(OPTION("cores", optarg), 1, INA_THREADS_MAX - 1, &o->cores);
-	case QUEUES:
-		return ina_option_number(OPTION("queues", optarg), 1, INA_PORT_QUEUES, &o->queues);
-	case MEMORY:
-		return ina_option_number(OPTION("memory", optarg), 32, 1 << 20, &o->eal.memory_mb);
-	case PACKETS:
-		return ina_option_number(OPTION("packets", optarg), 1024, 1 << 24, &o->packets);
-	case 'i':
-		return ina_option_number(OPTION("idle-us", optarg), 0, 999999, &o->idle_us);
-	case MARK:
-		return parse_mark(optarg, &o->mark);
-	case QUEUE:
-		return ina_option_power_of_two(OPTION("queue", optarg), INA_BURST, 1 << 16, &o->queue);
-	case FAULT:
-		return parse_fault(optarg, &o->trouble);
-	case SHARED:
-		return o->eal.shared = true;
-	case REFLECT:
-		return o->reflect = true;
-	}
-	return parse_path(c, o);
-}
+static const struct ha_program program = {
+	.name = "ha-switch",
+	.synopsis = "--address=IPV4 --port=PORT... [OPTIONS]",
+	.about = "A switch that adds; ina/switch/switchd/README.md has more.",
+	.options = { rows },
+	.notes = "SIGUSR1 prints ports, groups and addresses.\nExit status: 1 it cannot run here, 2 called wrongly.",
+};
 
 static void set_defaults(struct ina_switch_options *o)
 {
@@ -180,13 +123,11 @@ static void set_defaults(struct ina_switch_options *o)
 	gethostname(o->name, sizeof(o->name) - 1);
 }
 
-/* What depends on several options. */
-static bool finish(struct ina_switch_options *o)
+/* What depends on several options. 0: go on; else the exit status + 1. */
+static int finish(struct ina_switch_options *o)
 {
-	if (!o->addr || !o->eal.nports) {
-		fprintf(stderr, "ha-switch: give --address and at least one --port (--help says how)\n");
-		return false;
-	}
+	if (!o->addr || !o->eal.nports)
+		return ha_program_refuse(&program, "give --address and at least one --port");
 	if (!o->has_mac)
 		for (unsigned i = 0; i < 6; i++)
 			o->mac[i] = i < 2 ? (i ? 0 : 2) : (uint8_t)(o->addr >> (8 * (5 - i)));
@@ -197,39 +138,15 @@ static bool finish(struct ina_switch_options *o)
 	o->follow.addr = o->addr;
 	o->follow.slots = o->slots;
 	o->follow.serves = o->serves;
-	return true;
+	o->follow.nserves = o->nserves;
+	return 0;
 }
 
 int ina_options_parse(struct ina_switch_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "address", required_argument, NULL, 'a' }, { "mac", required_argument, NULL, MAC },
-		{ "port", required_argument, NULL, 'p' },    { "controller", required_argument, NULL, 'C' },
-		{ "ca", required_argument, NULL, CA },	     { "cert", required_argument, NULL, CERT },
-		{ "key", required_argument, NULL, KEY },     { "name", required_argument, NULL, 'n' },
-		{ "serves", required_argument, NULL, SERVES }, { "groups", required_argument, NULL, 'g' },
-		{ "slots", required_argument, NULL, 's' },   { "cores", required_argument, NULL, 'c' },
-		{ "cpus", required_argument, NULL, CPUS },   { "shared", no_argument, NULL, SHARED },
-		{ "queues", required_argument, NULL, QUEUES },
-		{ "memory", required_argument, NULL, MEMORY }, { "packets", required_argument, NULL, PACKETS },
-		{ "idle-us", required_argument, NULL, 'i' }, { "mark", required_argument, NULL, MARK },
-		{ "queue", required_argument, NULL, QUEUE }, { "fault", required_argument, NULL, FAULT },
-		{ "reflect", no_argument, NULL, REFLECT },   { "metrics", required_argument, NULL, 'm' },
-		{ "dpdk", required_argument, NULL, DPDK },   { "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c;
+	int result;
 
 	set_defaults(o);
-	while ((c = getopt_long(argc, argv, "a:p:C:n:g:s:c:i:m:h", longs, NULL)) >= 0) {
-		if (c == 'h' || c == '?')
-			return 1 + usage(c == 'h' ? stdout : stderr);
-		if (!parse_one(c, o))
-			return 3;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "ha-switch: %s: not understood; options begin with --\n", argv[optind]);
-		return 3;
-	}
-	return finish(o) ? 0 : 3;
+	result = ha_options_parse(&program, argc, argv, o);
+	return result ? result : finish(o);
 }

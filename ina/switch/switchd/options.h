@@ -26,6 +26,7 @@ struct ina_switch_options {
 	const char *metrics; /* ADDRESS:PORT, or none */
 	struct ina_follow_options follow; /* client.address NULL: no controller */
 	const char *serves[INA_SERVES_MAX];
+	unsigned nserves;
 	char name[64];
 };
 

@@ -3,102 +3,70 @@
 #include "ina/frame/option.h"
 #include "ina/switch/xdp/switch_xdp.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int usage(FILE *out)
+static bool take_fault(void *target, const struct ha_option_text *given)
 {
-	fprintf(out,
-		"usage: ha-switch-xdp --address=IPV4 --port=INTERFACE... [OPTIONS]   a switch that adds, in the kernel; ina/switch/xdp/README.md has more\n"
-		"  -a, --address=IPV4      its own: contributions come to it; this machine answers ARP for it\n"
-		"  -p, --port=INTERFACE    where ranks are; up to 64 times\n"
-		"  -C, --controller=WHERE  host:port or unix:PATH; who has which groups (default NETCCL_CONTROLLER_ADDR)\n"
-		"      --cert=FILE --key=FILE --ca=FILE  PEM files, for the controller\n"
-		"  -n, --name=NAME         as the controller's settings call this switch (the host's name)\n"
-		"      --serves=PREFIX     to register with it: hosts that this switch reaches, 10.0.0.0/24; up to 16 times\n"
-		"  -w, --workers=N         of each rank, in groups whose creator did not say (1)\n"
-		"  -g, --groups=FILE       groups without a controller\n"
-		"  -s, --slots=N           aggregators (65536)\n"
-		"  -m, --mode=MODE         native (in the driver), generic (any interface, slower), auto (native where it works; generic on veth)\n"
-		"      --mac=ADDRESS       that answers come from (what contributions were sent to)\n"
-		"      --fault=loss=P      drops this fraction of sound frames, for tests\n"
-		"      --metrics=WHERE     ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9844)\n"
-		"SIGUSR1 prints ports, groups and counters. Exit status 1: it cannot run here, 2: called wrongly.\n");
-	return out == stdout ? 0 : 2;
-}
-
-#define OPTION(name_, text_) (&(struct ina_option){ "ha-switch-xdp", name_, text_ })
-
-static bool take_mode(const char *text, enum ina_xdp_mode *mode)
-{
-	static const char *const names[] = { [INA_XDP_AUTO] = "auto", [INA_XDP_NATIVE] = "native", [INA_XDP_GENERIC] = "generic" };
-
-	for (unsigned i = 0; i < 3; i++)
-		if (!strcmp(text, names[i])) {
-			*mode = (enum ina_xdp_mode)i;
-			return true;
-		}
-	return ina_option_wrong(OPTION("mode", text), "auto, native or generic");
-}
-
-static bool take_fault(const char *text, struct ina_xdp_settings *s)
-{
+	struct switch_xdp_options *o = target;
 	char *end = NULL;
-	double p = strncmp(text, "loss=", 5) ? -1 : strtod(text + 5, &end);
+	double p = strncmp(given->text, "loss=", 5) ? -1 : strtod(given->text + 5, &end);
 
-	if (p >= 0 && p < 1 && !*end) {
-		s->lose = (uint32_t)(p * 65536 + 0.5);
-		return true;
-	}
-	return ina_option_wrong(OPTION("fault", text), "loss=0.01; duplicates and reordering are ha-switch's");
+	if (!(p >= 0 && p < 1) || *end)
+		return false;
+	o->settings.lose = (uint32_t)(p * 65536 + 0.5);
+	return true;
 }
+
+#define HA_TARGET struct switch_xdp_options
+
+static const char *const modes[] = { "auto", "native", "generic", NULL }; /* enum ina_xdp_mode */
+
+static const struct ha_option rows[] = {
+	{ "address", 'a', "IPV4", "its own: contributions come to it; this machine answers ARP for it", INA_ADDRESS(settings.addr) },
+	{ "port", 'p', "INTERFACE", "where ranks are; up to 64 times", HA_LIST(port, nports, SWITCH_XDP_PORTS) },
+	{ "controller", 'C', "WHERE", "host:port or unix:PATH; who has which groups (NETCCL_CONTROLLER_ADDR)", HA_TEXT(controller) },
+	{ "cert", 0, "FILE", "PEM file, for the controller", HA_TEXT(cert) },
+	{ "key", 0, "FILE", "PEM file, for the controller", HA_TEXT(key) },
+	{ "ca", 0, "FILE", "PEM file, for the controller", HA_TEXT(ca) },
+	{ "name", 'n', "NAME", "as the controller's settings call this switch (the host's name)", HA_TEXT(name) },
+	{ "serves", 0, "PREFIX", "to register with it: hosts that this switch reaches, 10.0.0.0/24; up to 16 times",
+	  HA_LIST(serves, nserves, 16) },
+	{ "workers", 'w', "N", "of each rank, in groups whose creator did not say (1)", HA_NUMBER(workers, 1, INA_WORKERS_MAX) },
+	{ "groups", 'g', "FILE", "groups without a controller", HA_TEXT(groups) },
+	{ "slots", 's', "N", "aggregators (65536)", HA_NUMBER(settings.nslots, 16, 65536) },
+	{ "mode", 'm', "MODE",
+	  "native (in the driver), generic (any interface, slower), auto (native where it works; generic on veth) (auto)",
+	  HA_CHOICE(mode, modes) },
+	{ "mac", 0, "ADDRESS", "that answers come from (what contributions were sent to)", INA_MAC(settings.mac),
+	  HA_GIVEN(settings.mac_set) },
+	{ "fault", 0, "loss=P", "drops this fraction of sound frames, for tests",
+	  HA_CALL(take_fault, "loss=0.01; duplicates and reordering are ha-switch's") },
+	{ "metrics", 0, "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9844)", HA_TEXT(metrics) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ha-switch-xdp",
+	.synopsis = "--address=IPV4 --port=INTERFACE... [OPTIONS]",
+	.about = "A switch that adds, in the kernel; ina/switch/xdp/README.md has more.",
+	.options = { rows },
+	.notes = "SIGUSR1 prints ports, groups and counters.\nExit status: 1 it cannot run here, 2 called wrongly.",
+};
 
 /* 0: go on; else the exit status + 1. */
 static int parse(int argc, char **argv, struct switch_xdp_options *o)
 {
-	enum { CERT = 256, KEY, CA, SERVES, MAC, FAULT, METRICS };
-	static const struct option longs[] = {
-		{ "address", required_argument, NULL, 'a' }, { "port", required_argument, NULL, 'p' }, { "controller", required_argument, NULL, 'C' },
-		{ "cert", required_argument, NULL, CERT },   { "key", required_argument, NULL, KEY },  { "ca", required_argument, NULL, CA },
-		{ "name", required_argument, NULL, 'n' },    { "serves", required_argument, NULL, SERVES }, { "workers", required_argument, NULL, 'w' },
-		{ "groups", required_argument, NULL, 'g' },  { "slots", required_argument, NULL, 's' }, { "mode", required_argument, NULL, 'm' },
-		{ "mac", required_argument, NULL, MAC },     { "fault", required_argument, NULL, FAULT }, { "metrics", required_argument, NULL, METRICS }, { "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	bool ok = true;
-	unsigned v = 0;
-	int c;
+	int result = ha_options_parse(&program, argc, argv, o);
 
-	while (ok && (c = getopt_long(argc, argv, "a:p:C:n:w:g:s:m:h", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'a': ok = ina_option_address(OPTION("address", optarg), &o->settings.addr); break;
-		case 'p': ok = ina_option_add(OPTION("port", optarg), o->port, &o->nports, SWITCH_XDP_PORTS); break;
-		case 'C': o->controller = optarg; break;
-		case CERT: o->cert = optarg; break;
-		case KEY: o->key = optarg; break;
-		case CA: o->ca = optarg; break;
-		case 'n': o->name = optarg; break;
-		case SERVES: ok = ina_option_add(OPTION("serves", optarg), o->serves, &o->nserves, 16); break;
-		case 'w': ok = ina_option_number(OPTION("workers", optarg), 1, INA_WORKERS_MAX, &v); o->workers = (uint8_t)v; break;
-		case 'g': o->groups = optarg; break;
-		case 's': ok = ina_option_number(OPTION("slots", optarg), 16, 65536, &o->settings.nslots); break;
-		case 'm': ok = take_mode(optarg, &o->mode); break;
-		case MAC: ok = ina_option_mac(OPTION("mac", optarg), o->settings.mac); o->settings.mac_set = ok; break;
-		case METRICS: o->metrics = optarg; break;
-		case FAULT: ok = take_fault(optarg, &o->settings); break;
-		default: return 1 + usage(c == 'h' ? stdout : stderr);
-		}
-	}
-	if (!ok)
-		return 1 + 2;
-	if (optind < argc || !o->settings.addr || !o->nports)
-		return 1 + usage(stderr);
-	if (!o->groups && !o->controller) {
-		fprintf(stderr, "ha-switch-xdp: whose groups? --controller=WHERE (or NETCCL_CONTROLLER_ADDR), or --groups=FILE\n");
-		return 1 + 2;
-	}
+	if (result)
+		return result;
+	if (!o->settings.addr || !o->nports)
+		return ha_program_refuse(&program, "give --address and at least one --port");
+	if (!o->groups && !o->controller)
+		return ha_program_refuse(&program, "whose groups? --controller=WHERE (or NETCCL_CONTROLLER_ADDR), or --groups=FILE");
 	return 0;
 }
 

@@ -3,15 +3,15 @@
 # Wrong calls are refused with one line.
 . "$(dirname "$0")/lib.sh"
 
-refused 2 'no operation'
+refused 2 'OPERATION is missing'
 refused 2 "unknown operation 'pingpong'" pingpong
-refused 2 'after the operation' all_reduce alltoall
-refused 2 "unknown option '--nonsense'" all_reduce --nonsense
-refused 2 'needs an argument' all_reduce -b
+refused 2 "'alltoall' is one word too many" all_reduce alltoall
+refused 2 "there is no option --nonsense" all_reduce --nonsense
+refused 2 'minbytes needs SIZE' all_reduce -b
 for wrong in '-b x' '-f 1' '-n -1' '-d quad' '-o xor' '-g 0' '-g 17' '-G -1' '-R 3' '-z 2' '--hosts 0' '--net tcp' '--vs x' \
 	'--rounds 0' '--ranks 0'; do
 	# shellcheck disable=SC2086
-	refused 2 'does not take' all_reduce $wrong
+	refused 2 ' takes .*, not ' all_reduce $wrong
 done
 refused 2 'hawser, ib or socket' all_reduce --net infiniband
 refused 2 'less than' all_reduce -b 1M -e 1K

@@ -22,16 +22,16 @@ refused() {
 
 refused 2 "--bind (NETCCL_BIND_ADDR): the IPv4 address of the card"
 refused 2 "--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is" --bind=127.0.0.1
-refused 2 "--workers=3: not a power of two" --workers=3
-refused 2 "--workers=256: a number from 1 to 64" --workers=256
-refused 2 "--bind=10.0.0: an IPv4 address" --bind=10.0.0
-refused 2 "--net=carrier-pigeon: packet, dpdk or loopback" --net=carrier-pigeon
-refused 2 "--switch-mac=02:00:00: six bytes" --switch-mac=02:00:00
+refused 2 "--workers takes a power of two from 1 to 64, not '3'" --workers=3
+refused 2 "--workers takes a power of two from 1 to 64, not '256'" --workers=256
+refused 2 "--bind takes an IPv4 address" --bind=10.0.0
+refused 2 "--net takes packet, dpdk or loopback, not 'carrier-pigeon'" --net=carrier-pigeon
+refused 2 "--switch-mac takes six bytes" --switch-mac=02:00:00
 refused 2 "six bytes" --switch-mac='02:00:0a: 0:+0:fe'
-refused 2 "the address of a group" --switch-mac=01:00:5e:00:00:01
-refused 2 "--idle-us=abc: a number from 0 to 1000000000" --idle-us=abc
-refused 2 "--peer-timeout=0: a number from 0.01 to 86400" --peer-timeout=0
-refused 2 "--mode=9: an octal mode" --mode=9
+refused 2 "the address of one interface" --switch-mac=01:00:5e:00:00:01
+refused 2 "--idle-us takes a whole number from 0 to 1000000000, not 'abc'" --idle-us=abc
+refused 2 "--peer-timeout takes a number from 0.01 to 86400, not '0'" --peer-timeout=0
+refused 2 "--mode takes an octal mode" --mode=9
 refused 2 "--slots: two for each worker at least" --workers=16 --slots=16
 refused 2 "--port says which" --bind=127.0.0.1 --controller=unix:/none --net=dpdk
 refused 1 "no interface of this host has the address 192.0.2.77" --bind=192.0.2.77 --controller=unix:/none

@@ -22,18 +22,18 @@ refused() {
 }
 
 refused 2 'give --address and at least one --port'
-refused 2 '--address=10.0.0: an IPv4 address' --address=10.0.0
-refused 2 '--mac=01:00:00:00:00:00: the address of a group' --mac=01:00:00:00:00:00
-refused 2 '--mac=2: six bytes' --mac=2
-refused 2 '--mac=02:-1:0a:00:00:fe: six bytes' --mac=02:-1:0a:00:00:fe
-refused 2 '--mac= 2:00:0a:00:00:fe: six bytes' '--mac= 2:00:0a:00:00:fe'
-refused 2 '--slots=1: a number from 2 to 65536' --slots=1
-refused 2 '--queue=48: not a power of two' --queue=48
-refused 2 '--mark=9,8,1: none, or two depths' --mark=9,8,1
-refused 2 '--fault=loss: as in' --fault=loss
-refused 2 '--fault=loss=2: as in' --fault=loss=2
-refused 2 '--cores=x: a number' --cores=x
-refused 2 'here: not understood' "${good[@]}" "$memif" here
+refused 2 "--address takes an IPv4 address, as in 10.0.0.254, not '10.0.0'" --address=10.0.0
+refused 2 '--mac takes the address of one interface' --mac=01:00:00:00:00:00
+refused 2 '--mac takes six bytes' --mac=2
+refused 2 '--mac takes six bytes' --mac=02:-1:0a:00:00:fe
+refused 2 '--mac takes six bytes' '--mac= 2:00:0a:00:00:fe'
+refused 2 "--slots takes a whole number from 2 to 65536, not '1'" --slots=1
+refused 2 '--queue takes a power of two from' --queue=48
+refused 2 '--mark takes none, or two depths' --mark=9,8,1
+refused 2 '--fault takes what is as in' --fault=loss
+refused 2 '--fault takes what is as in' --fault=loss=2
+refused 2 '--cores takes a whole number' --cores=x
+refused 2 "'here' is one word too many" "${good[@]}" "$memif" here
 refused 1 'eth0: neither a PCI address' "${good[@]}" --port=eth0
 refused 1 'no such port: rte_pmd_init_internals(): net_af_packet0: ioctl failed (SIOCGIFINDEX):No such device' "${good[@]}" --port=net_af_packet0,iface=there-is-none
 refused 1 'processor 1000: this process may not run there' "${good[@]}" "$memif" --cpus=1000
