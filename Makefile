@@ -40,8 +40,9 @@ check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check
 
-lint: all ## calls go down, files do not call in circles, and what clang-tidy finds (.clang-tidy)
+lint: all ## calls go down, files do not call in circles, standard words, and what clang-tidy finds (.clang-tidy)
 	@scripts/check-layers
+	@scripts/check-words
 	@scripts/lint
 
 hooks: ## offers git a pre-commit hook: format and tidiness of what is committed, in a second or two

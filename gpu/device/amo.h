@@ -13,7 +13,7 @@
 
 #include "gpu/device/signal.h"
 
-/* Two words at `to` in the peer's mail, and the signal that says so. */
+/* Two words at `to` in the peer's mailbox, and the signal that says so. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset, uint64_t a, uint64_t b, unsigned slot, uint64_t deadline)
 {
 	uint32_t word[7] = { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32), 0, 0, 0 };

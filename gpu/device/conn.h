@@ -74,7 +74,7 @@ struct ha_gpu_path {
 	const uint32_t *rkey;	/* big-endian, per chunk of the peer's memory: of this path's NIC there */
 	uint64_t base;		/* index of the entry whose hardware index is 0 */
 	uint64_t mail;		/* address of the struct ha_gpu_mail at the peer */
-	uint32_t mail_key;	/* big-endian, of the peer's mail */
+	uint32_t mail_key;	/* big-endian, of the peer's mailbox */
 	uint32_t qpn;
 	/* the second line: who polls, proves, or sets up */
 	uint64_t cq_ci;		/* incarnation of the path (16 bits), HA_GPU_CQ_PROBES, completions consumed in it (47; not of a collapsed queue) */

@@ -284,7 +284,7 @@ HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_g
 	ha_gpu_write_nth(c, p, index - ha_gpu_base(p), e);
 }
 
-/* A read of eight bytes of the peer's mail: what comes back proves that all before it is in memory. */
+/* A read of eight bytes of the peer's mailbox: what comes back proves that all before it is in memory. */
 HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
 {
 	struct ha_gpu_wqe e;

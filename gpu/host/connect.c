@@ -95,7 +95,7 @@ static struct ha_gpu_device *device_of(const struct ha_gpu_row *row, int role)
 	return row->i[role] == UINT_MAX ? NULL : row->slot->device[role];
 }
 
-/* Mails and scratches are registered; the connections before them are nobody's but ours. */
+/* Mailboxes and scratches are registered; the connections before them are nobody's but ours. */
 static int make_row(struct ha_gpu_host *h, struct ha_gpu_row *row)
 {
 	size_t shared = (sizeof(struct ha_gpu_mail) + 64) * (size_t)h->pes;

@@ -5,7 +5,7 @@
  *
  * The driver API (libcuda.so.1), found at run time; nothing is linked and no header is needed. Where which memory lies:
  *
- *   queues, doorbell records, completions, connections, mails   pinned host memory: agents (host threads) read and write them, too
+ *   queues, doorbell records, completions, connections, mailboxes  pinned host memory: agents (host threads) read and write them, too
  *   the heap                                                    the caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or
  *                                                               through nvidia-peermem where dma-buf is not to be had
  *   a copy of the rows (struct ha_gpu_world)                    the GPU's, so that a kernel finds its connection without asking over PCIe

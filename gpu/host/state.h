@@ -72,7 +72,7 @@ struct ha_gpu_slot_state {
 struct ha_gpu_row {
 	struct ha_gpu_slot_state *slot;
 	unsigned i[HA_GPU_ROLES]; /* which of rc[role]; backups: UINT_MAX where there is none */
-	void *memory;		  /* conns, mails, scratches */
+	void *memory;		  /* conns, mailboxes, scratches */
 	size_t bytes;
 	struct ha_gpu_conn *conn; /* [pes], in it */
 	struct ha_gpu_mr mr[HA_GPU_ROLES];

@@ -22,7 +22,7 @@ void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key);
 /* What a port's driver says, in the agent's words. */
 enum ha_gpu_port soft_path_port(struct soft_nic *nic);
 
-/* The queue pair's addresses into a device path; keys, tables and the peer's mail are the caller's. */
+/* The queue pair's addresses into a device path; keys, tables and the peer's mailbox are the caller's. */
 void soft_path_describe(const struct soft_qp *qp, struct ha_gpu_path *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * board.c - memory that the peer's NIC writes: mails (control messages), words, probes
+ * board.c - memory that the peer's NIC writes: control messages, counts, probes
  *
- * A mail is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and whole. Nobody is
+ * A control message is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and whole. Nobody is
  * interrupted by it: owners look at the board when their polls are fruitless, drivers in every round.
  */
 #include "plugin/channel/board.h"
@@ -53,19 +53,19 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
 }
 
-/* ---- mail ---- */
+/* ---- control messages ---- */
 
 /* The NIC, which may send it again and again, reads a slot until its write is complete. */
 static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 {
-	return k->mail.out < HA_MAILS || (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_MAILS]) >= 0;
+	return k->mail.out < HA_BOARD_SLOTS || (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_BOARD_SLOTS]) >= 0;
 }
 
-int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
+int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	unsigned slot = k->mail.out % HA_MAILS;
-	struct ha_mail *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
+	unsigned slot = k->mail.out % HA_BOARD_SLOTS;
+	struct ha_board_message *mail = &ha_bundle_staged_board(b)->mail[r->index][slot];
 	int err;
 
 	if (!ha_rail_room(r) || !slot_free(k, r))
@@ -73,32 +73,32 @@ int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message 
 	mail->number = ++k->mail.out;
 	mail->length = m->header.length;
 	memcpy(mail->body, m, m->header.length);
-	mail->check = ha_wire_mail_sum(mail);
-	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_mail, body) + mail->length);
+	mail->check = ha_wire_board_sum(mail);
+	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_board_message, body) + mail->length);
 	k->mail.mark[slot] = r->sq_posted;
 	return err;
 }
 
-/* The first word of a mail: number and length. */
-static uint32_t number_of(const struct ha_mail *mail)
+/* The first 8 bytes of a message: number and length. */
+static uint32_t number_of(const struct ha_board_message *mail)
 {
 	/* Acquire: the NIC writes it before the rest, so this only says that something new begins here. */
 	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)mail, __ATOMIC_ACQUIRE);
 }
 
-bool ha_mail_waiting(const struct ha_bundle *b)
+bool ha_board_has_message(const struct ha_bundle *b)
 {
 	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		for (unsigned n = 0; n < HA_MAILS; n++)
+		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
 			if (number_of(&board->mail[i][n]) > b->failover.ctl[i].mail.in)
 				return true;
 	return false;
 }
 
 /* A copy, word by word, because the peer's NIC may be writing the next one at this moment. */
-static bool copy_mail(const struct ha_mail *from, struct ha_mail *to)
+static bool copy_message(const struct ha_board_message *from, struct ha_board_message *to)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)from;
 
@@ -107,16 +107,16 @@ static bool copy_mail(const struct ha_mail *from, struct ha_mail *to)
 
 		memcpy((char *)to + i * sizeof(word), &word, sizeof(word));
 	}
-	return to->length <= HA_MAIL_BODY && to->check == ha_wire_mail_sum(to);
+	return to->length <= HA_BOARD_BODY && to->check == ha_wire_board_sum(to);
 }
 
-static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from, ha_message_taker take)
+static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_message *from, ha_message_taker take)
 {
 	struct ha_control *k = &b->failover.ctl[i];
 	union ha_message m;
-	struct ha_mail mail;
+	struct ha_board_message mail;
 
-	if (number_of(from) <= k->mail.in || !copy_mail(from, &mail) || mail.number <= k->mail.in)
+	if (number_of(from) <= k->mail.in || !copy_message(from, &mail) || mail.number <= k->mail.in)
 		return;
 	k->mail.in = mail.number;
 	memcpy(&m, mail.body, mail.length);
@@ -125,11 +125,11 @@ static void read_one(struct ha_bundle *b, unsigned i, const struct ha_mail *from
 		take(b, &m);
 }
 
-void ha_mail_read(struct ha_bundle *b, ha_message_taker take)
+void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 {
 	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		for (unsigned n = 0; n < HA_MAILS; n++) /* the older first */
-			read_one(b, i, &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_MAILS], take);
+		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++) /* the older first */
+			read_one(b, i, &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_BOARD_SLOTS], take);
 }

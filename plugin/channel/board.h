@@ -15,15 +15,15 @@ typedef void (*ha_message_taker)(struct ha_bundle *b, const union ha_message *m)
 
 /* All three: 0, -EAGAIN (no room now), or what the device said. */
 /* A control message over this rail. */
-int ha_mail_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m);
+int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m);
 /* One 8-byte word of our staged board into the peer's; signalled. */
 int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
 /* A word that says nothing, for gate.c, which is told of its completion. */
 int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
 
-/* Has the peer written a mail? Owner or driver: only looks. */
-bool ha_mail_waiting(const struct ha_bundle *b);
+/* Has the peer written a control message? Owner or driver: only looks. */
+bool ha_board_has_message(const struct ha_bundle *b);
 /* Takes all that are new and whole. */
-void ha_mail_read(struct ha_bundle *b, ha_message_taker take);
+void ha_board_read(struct ha_bundle *b, ha_message_taker take);
 
 #endif

@@ -42,8 +42,8 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 		[HA_MSG_RAIL_DOWN] = sizeof(struct ha_msg_cause),
 		[HA_MSG_RAIL_FENCED] = sizeof(struct ha_msg_fenced),
 		[HA_MSG_RAIL_ACK] = sizeof(struct ha_msg_rail),
-		[HA_MSG_RAIL_OFFER] = sizeof(struct ha_msg_life),
-		[HA_MSG_RAIL_ANSWER] = sizeof(struct ha_msg_life),
+		[HA_MSG_RAIL_OFFER] = sizeof(struct ha_msg_incarnation),
+		[HA_MSG_RAIL_ANSWER] = sizeof(struct ha_msg_incarnation),
 		[HA_MSG_RAIL_KEYS] = sizeof(struct ha_msg_keys),
 		[HA_MSG_RAIL_KEYS_ACK] = sizeof(struct ha_msg_keys_ack),
 		[HA_MSG_ABORT] = sizeof(struct ha_msg_cause),
@@ -79,7 +79,7 @@ static int check_hello(const struct ha_msg_hello *hello)
 /* A rail that can be, and what only this type has. */
 static int check_rail(const struct ha_msg_rail *m)
 {
-	const struct ha_msg_life *life = (const struct ha_msg_life *)m;
+	const struct ha_msg_incarnation *life = (const struct ha_msg_incarnation *)m;
 	const struct ha_fence_state *state = &((const struct ha_msg_fenced *)m)->state;
 
 	if (m->rail >= HA_MAX_RAILS)
@@ -96,11 +96,11 @@ static int check_rail(const struct ha_msg_rail *m)
 	return 0;
 }
 
-uint64_t ha_wire_mail_sum(const struct ha_mail *mail)
+uint64_t ha_wire_board_sum(const struct ha_board_message *mail)
 {
 	/* FNV-1a, 64 bits: against halves of messages, not against enemies, who could write anywhere in our rings. */
 	uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ mail->number;
-	uint32_t length = mail->length <= HA_MAIL_BODY ? mail->length : 0;
+	uint32_t length = mail->length <= HA_BOARD_BODY ? mail->length : 0;
 
 	sum = (sum ^ mail->length) * UINT64_C(0x100000001b3);
 	for (uint32_t i = 0; i < length; i++)

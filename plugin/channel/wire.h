@@ -180,7 +180,7 @@ struct ha_msg_fenced {
 };
 
 /* RAIL_OFFER and RAIL_ANSWER. */
-struct ha_msg_life {
+struct ha_msg_incarnation {
 	struct ha_msg_rail rail;
 	struct ha_wire_rail end;
 };
@@ -259,26 +259,26 @@ struct ha_beat {
 	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the answer */
 	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each rail's word only grows */
 };
-#define HA_MAIL_BODY 496
-#define HA_MAILS 2 /* slots per rail, used in turn; a message that overwrites another is no loss, because all are repeated */
-struct ha_mail {
+#define HA_BOARD_BODY 496
+#define HA_BOARD_SLOTS 2 /* slots per rail, used in turn; a message that overwrites another is no loss, because all are repeated */
+struct ha_board_message {
 	uint32_t number; /* of the message on this rail, from 1 */
 	uint32_t length;
-	uint64_t check; /* ha_wire_mail_sum() of number, length and body: half a message does not count */
-	uint8_t body[HA_MAIL_BODY];
+	uint64_t check; /* ha_wire_board_sum() of number, length and body: half a message does not count */
+	uint8_t body[HA_BOARD_BODY];
 };
-static_assert(sizeof(struct ha_mail) == 512, "wire layout");
-static_assert(sizeof(struct ha_msg_fenced) <= HA_MAIL_BODY && sizeof(struct ha_msg_keys) <= HA_MAIL_BODY &&
-		      sizeof(struct ha_msg_life) <= HA_MAIL_BODY, "control messages fit a mail");
+static_assert(sizeof(struct ha_board_message) == 512, "wire layout");
+static_assert(sizeof(struct ha_msg_fenced) <= HA_BOARD_BODY && sizeof(struct ha_msg_keys) <= HA_BOARD_BODY &&
+		      sizeof(struct ha_msg_incarnation) <= HA_BOARD_BODY, "control messages fit a slot");
 struct ha_board {
 	struct ha_beat beat[HA_MAX_RAILS];
-	struct ha_mail mail[HA_MAX_RAILS][HA_MAILS];
+	struct ha_board_message mail[HA_MAX_RAILS][HA_BOARD_SLOTS];
 };
 static_assert(sizeof(struct ha_board) % 64 == 0, "whole cache lines");
 /* Where the peer's board lies, from the start of its ring memory. */
 #define HA_SENDER_BOARD HA_CTS_RING_SIZE
 #define HA_RECEIVER_BOARD HA_SIZES_RING_SIZE
-uint64_t ha_wire_mail_sum(const struct ha_mail *mail);
+uint64_t ha_wire_board_sum(const struct ha_board_message *mail);
 
 /*
  * The immediate identifies, it does not count:

@@ -119,7 +119,7 @@ static unsigned lane_from(const struct ha_collnet *c, unsigned lane)
 	return ((unsigned)c->ranks + (unsigned)c->rank - distance % (unsigned)c->ranks) % (unsigned)c->ranks;
 }
 
-/* A peer that said goodbye is no failure, unless something in flight here is not over there. */
+/* A peer that has closed is no failure, unless something in flight here is not over there. */
 static void missed(struct ha_collnet *c, unsigned lane)
 {
 	unsigned from = lane == HA_COLLNET_DATA ? 0 : lane;

@@ -28,7 +28,7 @@ enum ha_pending_state {
 	HA_PENDING_OURS,       /* our queue pairs are being connected */
 	HA_PENDING_READY_OUT,  /* READY is on its way out */
 	/* The listening end. */
-	HA_PENDING_HELLO_IN,	/* anybody may have knocked; HELLO with the nonce must come */
+	HA_PENDING_HELLO_IN,	/* anybody may have connected; HELLO with the nonce must come */
 	HA_PENDING_THEIRS,	/* the queue pairs for the peer are being connected */
 	HA_PENDING_WELCOME_OUT, /* WELCOME is on its way out */
 	HA_PENDING_READY_IN,	/* READY must come */

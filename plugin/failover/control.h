@@ -97,10 +97,10 @@ struct ha_outgoing {
 	uint32_t repeats;
 };
 
-/* channel/board.c: mails over this rail. */
-struct ha_mails {
+/* channel/board.c: messages over this rail. */
+struct ha_board_state {
 	uint32_t out;		 /* posted in this incarnation */
-	uint32_t mark[HA_MAILS]; /* the send queue's count with the last one of each slot */
+	uint32_t mark[HA_BOARD_SLOTS]; /* the send queue's count with the last one of each slot */
 	uint32_t in;		 /* number of the last one read */
 };
 
@@ -155,7 +155,7 @@ struct ha_control {
 	struct ha_fence fence;
 	struct ha_compare compare;
 	struct ha_outgoing out;
-	struct ha_mails mail;
+	struct ha_board_state mail;
 	struct ha_join join;
 	struct ha_beat_watch beat;
 	struct ha_late_keys keys;

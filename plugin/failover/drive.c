@@ -101,7 +101,7 @@ static void drive(struct ha_bundle *b)
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
 	b->schedule.due = b->schedule.look_due = UINT64_MAX;
 	ha_socket_take(b);
-	ha_mail_read(b, ha_failover_message);
+	ha_board_read(b, ha_failover_message);
 	ha_fence_requests_take(b);
 	now = ha_clock_now(b->ctx->clock);
 	for (unsigned i = 0; i < b->nrails; i++)

@@ -12,7 +12,7 @@
  * time-out after the first one's. Any that moves, or has nothing outstanding, is evidence that the path is sound, and stays.
  * While everything moves a look is no more than reading those counts, and the owner is not kept out for it (ha_heartbeat_moves):
  * with many connections, steps at each look would take the processor from the job a thousand times a second.
- * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the beat.
+ * A rail whose share has just been taken from it, because it is slow, does not only wait: what it was given is in front of the heartbeat.
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
@@ -167,7 +167,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 {
-	if (!b->schedule.calm || ha_mail_waiting(b))
+	if (!b->schedule.calm || ha_board_has_message(b))
 		return false;
 	b->schedule.look_due = UINT64_MAX;
 	for (unsigned i = 0; i < b->nrails; i++) {

@@ -8,7 +8,7 @@
  * again, goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may
  * the network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
  *
- * Over a rail a message is a mail (board.h).
+ * Over a rail a message is a write into the board (board.h).
  */
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
@@ -108,7 +108,7 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 	}
 	*on_socket = taken;
 	if (r) {
-		err = ha_mail_post(b, r, m);
+		err = ha_board_post(b, r, m);
 		if (err && err != -EAGAIN)
 			ha_rail_failed(b, r, NULL, err);
 		taken |= !err;

@@ -265,7 +265,7 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 		if (r->rq_consumed != debt)
 			b->poll.rails |= (uint8_t)(rails & -rails);
 	}
-	if (ha_mail_waiting(b))
+	if (ha_board_has_message(b))
 		ha_bundle_drive_soon(b);
 	return ha_ctx_self_driven(b->ctx);
 }

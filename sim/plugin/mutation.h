@@ -16,7 +16,7 @@
 	X(REPLAY_OTHERS, "replay-others", "stripes that other rails carry are compared, and sent again, too")            \
 	X(REPLAY_NONE, "replay-none", "what the receiver has not seen is not sent again")                                \
 	X(WHOLE_MESSAGE, "whole-message", "one stripe that was seen settles all stripes of its message")                 \
-	X(DROP_EPOCH, "drop-epoch", "a message about a past life counts for the present one")                            \
+	X(DROP_EPOCH, "drop-epoch", "a message about a past incarnation counts for the present one")                            \
 	X(FORGET_CTS, "forget-cts", "clear-to-sends that the sender does not hold are not written again")                \
 	X(FORGET_SIZES, "forget-sizes", "a stripe that is sent again leaves the record of lengths as it is")             \
 	X(FORGET_KEYS, "forget-keys", "keys of a standby's device are not told")                                         \

@@ -25,7 +25,7 @@ struct ha_oob_conn {
 	struct ha_oob_conn *next_knock; /* of a stream that nobody has accepted */
 	struct ha_oob_conn *peer;	/* NULL: it has closed its end */
 	struct chunk *first, **last;	/* on their way to us, by time */
-	uint64_t ready_at;		/* connected, or knocking, from then on */
+	uint64_t ready_at;		/* connected, or waiting to be accepted, from then on */
 	uint64_t last_at;		/* when the newest chunk arrives */
 	uint64_t ended_at;		/* the peer's end of the stream arrives; 0 = it has not ended */
 	uint64_t error_at;		/* `error` shows from then on; 0 = there is none */

@@ -114,7 +114,7 @@ static const char *excuse(const struct sim_side *s)
 		return "acknowledged, not placed";
 	if (peer->closed_at &&
 	    sim_promise_bye_lost(&s->conn->world->sc, s->conn->index, s->end, peer->closed_at, now))
-		return "the farewell and the last acknowledgement were lost";
+		return "BYE and the last acknowledgement were lost";
 	return NULL;
 }
 

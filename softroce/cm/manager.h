@@ -99,7 +99,7 @@ struct sr_cm_channel *sr_cm_channel_of(int fd);
 /* ---- under the lock ---- */
 struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint16_t ps, uint8_t qp_type);
 struct sr_cm_id *sr_cm_id_of(uint32_t handle);
-/* Says goodbye to the peer if there is one, forgets the id's events and frees it. */
+/* Disconnects from the peer if there is one, forgets the id's events and frees it. */
 void sr_cm_id_free(struct sr_cm_id *id);
 void sr_cm_id_migrate(struct sr_cm_id *id, struct sr_cm_channel *to);
 bool sr_cm_is_datagram(const struct sr_cm_id *id);

@@ -60,7 +60,7 @@ static void alone(void)
 	down();
 }
 
-/* What a path says of itself is what its NIC made: number, keys, mail; the other path's numbers are in use there, by unauthenticated peers. */
+/* What a path says of itself is what its NIC made: number, keys, mailbox; the other path's numbers are in use there, by unauthenticated peers. */
 static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, int peer_nic)
 {
 	struct ha_gpu_conn *c = conn(pe, row, peer);

@@ -12,7 +12,7 @@
 #include "ina/host/backend/peer.h"
 #include "ina/host/backend/worker_thread.h"
 
-/* Letters to the balancer, and from it to control. */
+/* Messages to the balancer, and from it to control. */
 enum ha_message_kind {
 	HA_MESSAGE_PEER_CAME = 1, /* struct ha_peer */
 	HA_MESSAGE_PEER_GONE,

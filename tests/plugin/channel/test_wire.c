@@ -91,7 +91,7 @@ static void rails(void)
 	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
 	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)), { .base = 10, .head = 10 + HA_SLOTS } };
 	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack)), back = RAIL(HA_MSG_RAIL_BACK, sizeof(back));
-	struct ha_msg_life offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
+	struct ha_msg_incarnation offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
 				     { .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" } };
 	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
 
@@ -114,27 +114,27 @@ static void rails(void)
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), -EPROTO);
 }
 
-/* Half a mail, a mail of another number or length: the sum says so. */
+/* Half a message, one of another number or length: the sum says so. */
 static void mails(void)
 {
-	struct ha_mail mail = { .number = 3, .length = 40 }, half;
+	struct ha_board_message mail = { .number = 3, .length = 40 }, half;
 
 	for (unsigned i = 0; i < mail.length; i++)
 		mail.body[i] = (uint8_t)(i * 7 + 1);
-	mail.check = ha_wire_mail_sum(&mail);
+	mail.check = ha_wire_board_sum(&mail);
 	for (unsigned i = 0; i < mail.length; i++) {
 		half = mail;
 		half.body[i] ^= 1;
-		CHECK(ha_wire_mail_sum(&half) != half.check);
+		CHECK(ha_wire_board_sum(&half) != half.check);
 	}
 	half = mail;
 	half.number++;
-	CHECK(ha_wire_mail_sum(&half) != half.check);
+	CHECK(ha_wire_board_sum(&half) != half.check);
 	half = mail;
 	half.length--;
-	CHECK(ha_wire_mail_sum(&half) != half.check);
+	CHECK(ha_wire_board_sum(&half) != half.check);
 	half.length = UINT32_MAX; /* looks at nothing beyond the body */
-	CHECK(ha_wire_mail_sum(&half) != half.check);
+	CHECK(ha_wire_board_sum(&half) != half.check);
 }
 
 static struct ha_wire_handle good_handle(void)

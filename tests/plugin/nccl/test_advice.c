@@ -235,7 +235,7 @@ static void torn(double without)
 /* A heartbeat that goes on and then stops; and goes on again. */
 static void heart(double without)
 {
-	struct rig_deadline deadline = rig_deadline("the heart stands still");
+	struct rig_deadline deadline = rig_deadline("the heartbeat stands still");
 
 	hinter_write(768);
 	for (uint32_t beat = 1; beat < 20; beat++) {
@@ -246,8 +246,8 @@ static void heart(double without)
 	while (!last_is("agent_stale"))
 		rig_pause(&deadline);
 	count_told(); /* a busy machine may have missed heartbeats before */
-	measure("the heart stands still", without);
-	check_told("the heart stands still");
+	measure("the heartbeat stands still", without);
+	check_told("the heartbeat stands still");
 	__atomic_store_n(&hinter.shm->header.beat, 0, __ATOMIC_RELEASE); /* an agent without a heartbeat took over */
 	await_events("followed", ++told.followed);
 	measure("another agent", 0.75);

@@ -42,7 +42,7 @@ static void found_again(void)
 		life(DEFAULT_NAME);
 		CHECK(rig.plugin.table == table, "another plugin was found");
 	}
-	CHECK(rig_count_threads(threads) <= threads, "threads are left in each life");
+	CHECK(rig_count_threads(threads) <= threads, "threads are left after each initialisation");
 }
 
 static void kept_by_nccl(void)

@@ -203,7 +203,7 @@ static void refused_connects(void)
 		if (i == 4)
 			refused_connect(handles, 2, 0, m.listen, "no handle");
 		if (i == 5)
-			refused_connect(handles, 2, 0, m.listen, "a stranger's handle");
+			refused_connect(handles, 2, 0, m.listen, "a foreign handle");
 		handles[0] = stranger;
 		if (i == 6)
 			refused_connect(handles, 1, 0, NULL, "no listener");

@@ -171,7 +171,7 @@ static void strangers_knock(void)
 	close(fd[3]);
 	for (int i = 0; i < TURNS; i++) {
 		OK(turn_accept(pair.listen, &pair.recv));
-		CHECK(!pair.recv, "a stranger was accepted");
+		CHECK(!pair.recv, "an unauthenticated peer was accepted");
 	}
 	close(fd[4]);
 	rig_pair_connect(&rig, &pair, 0);

@@ -27,7 +27,7 @@ static void must_hold(const struct sim_scenario *sc, const char *what)
 }
 
 /* The sender is done and says BYE while the receiver still waits for the flush of the last message. */
-static void flush_outlives_farewell(uint64_t key)
+static void flush_outlives_bye(uint64_t key)
 {
 	struct sim_scenario sc;
 
@@ -35,7 +35,7 @@ static void flush_outlives_farewell(uint64_t key)
 	sc.conn[0].gpu = true;
 	sc.oob_latency_ns = 1 * US;
 	sc.gap_max_ns = 100 * US;
-	must_hold(&sc, "a flush at the peer's farewell");
+	must_hold(&sc, "a flush at the peer's BYE");
 }
 
 /* A sender that waits for its first clear-to-send has no request to test; its receiver's machine dies, the socket says
@@ -100,7 +100,7 @@ static void flushes_registered_on_a_dead_device(uint64_t key)
 
 /* Completions show late, when the senders have gone; the driver, which other connections keep busy, sees them before NCCL asks
  * and ends the connection, and then comes the flush. */
-static void flush_after_farewell(uint64_t key)
+static void flush_after_bye(uint64_t key)
 {
 	struct sim_scenario sc;
 
@@ -116,7 +116,7 @@ static void flush_after_farewell(uint64_t key)
 		sc.conn[i].key += i;
 	}
 	sim_plain_fault(&sc, "completion-delay", 1, 150 * US, 10 * MS);
-	must_hold(&sc, "a flush after the farewell");
+	must_hold(&sc, "a flush after BYE");
 }
 
 /* A NIC dies with data that it has acknowledged and not placed: with HA_NCCL_ACK=memory no send has completed on its word. */
@@ -148,7 +148,7 @@ static void back_offs_agree(uint64_t key)
 }
 
 /* The standby's path is sound again but not tried yet, for it has failed often, when the other one goes. */
-static void dark_hurries(uint64_t key)
+static void no_path_hurries(uint64_t key)
 {
 	struct sim_scenario sc;
 
@@ -342,7 +342,7 @@ static void dies_with_messages_unread(uint64_t key)
 
 /* The receiver has everything and closes; its BYE is lost with the sockets, and its NIC's last acknowledgement on the way
  * (seed 40024497). The sender cannot know that all arrived, and may say so; but only then. */
-static void farewell_lost(uint64_t key)
+static void bye_lost(uint64_t key)
 {
 	struct sim_scenario sc;
 
@@ -351,7 +351,7 @@ static void farewell_lost(uint64_t key)
 	sim_plain_fault(&sc, "ack-loss", 1, 0, 20 * MS);
 	sc.fault[0].amount = 300000;
 	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
-	must_hold(&sc, "a farewell that is lost");
+	must_hold(&sc, "a BYE that is lost");
 	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
 	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 500 * US));  /* the sockets were still there */
 	CHECK(sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS));
@@ -362,7 +362,7 @@ static void farewell_lost(uint64_t key)
 
 /* No packet is lost, but what the receiver still owes goes with its queue pair: its last word with HA_NCCL_ACK=memory (seed
  * 80062311), its NIC's last acknowledgement without (seeds 400009538 and 400011619). */
-static void last_word_lost(uint64_t key)
+static void last_count_lost(uint64_t key)
 {
 	struct sim_scenario sc;
 
@@ -370,7 +370,7 @@ static void last_word_lost(uint64_t key)
 	sc.host[key % 2].ack_memory = true;
 	sc.conn[0].messages = 3;
 	sim_plain_fault(&sc, "oob-silence", 1, 150 * US + key * 10 * US, 0);
-	must_hold(&sc, "a last word that is lost");
+	must_hold(&sc, "a last count that is lost");
 	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
 	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* a receiver waits for no word */
 	sc.host[key % 2].ack_memory = false;
@@ -474,16 +474,16 @@ static void stall_excuse_is_narrow(uint64_t key)
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
-		flush_outlives_farewell, probe_without_requests,   flap_without_failover,
+		flush_outlives_bye, probe_without_requests,   flap_without_failover,
 		buffer_on_a_dead_device, stopped_process,	   flushes_registered_on_a_dead_device,
-		flush_after_farewell,	 memory_knows,
-		back_offs_agree,	 dark_hurries,
+		flush_after_bye,	 memory_knows,
+		back_offs_agree,	 no_path_hurries,
 		up_at_one_end,		 nobody_else_wakes,
 		roles_differ,		 dies_with_completions,
 		excuse_is_narrow,	 short_shared_queue,
 		port_back_at_the_receiver, port_back_under_an_offer,
-		dies_with_messages_unread, farewell_lost,
-		registration_refused,	 last_word_lost,
+		dies_with_messages_unread, bye_lost,
+		registration_refused,	 last_count_lost,
 		standby_lost_again,	 back_while_a_host_stalls,
 		stall_excuse_is_narrow,
 	};

@@ -96,7 +96,7 @@ static void another(struct sim_scenario *sc, unsigned i, bool back, unsigned thi
 }
 
 /*
- * One is busy; the others, one each way, come to the dead path up to 0.3 s later, with a message or a beat. The busy one's time-out
+ * One is busy; the others, one each way, come to the dead path up to 0.3 s later, with a message or a heartbeat. The busy one's time-out
  * proves the silence for all of them.
  */
 static void siblings(unsigned heartbeat_ms)

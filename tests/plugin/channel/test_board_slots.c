@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mails wait in memory that the NIC reads: a slot is not written again before the NIC is done with it. */
+/* Control messages wait in memory that the NIC reads: a slot is not written again before the NIC is done with it. */
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
@@ -45,7 +45,7 @@ static void say(struct ha_bundle *b)
 /* Overwritten under the NIC: found by ThreadSanitizer between a driver that repeats itself and the software NIC that does so, too. */
 static void not_under_the_nic(void)
 {
-	struct ha_mail before[HA_MAILS], *staged;
+	struct ha_board_message before[HA_BOARD_SLOTS], *staged;
 	struct ha_bundle *b;
 	uint32_t posted;
 
@@ -53,21 +53,21 @@ static void not_under_the_nic(void)
 	b = &recv->b;
 	staged = ha_bundle_staged_board(b)->mail[0];
 	posted = b->rail[0].sq_posted;
-	for (unsigned n = 1; n <= HA_MAILS; n++) {
+	for (unsigned n = 1; n <= HA_BOARD_SLOTS; n++) {
 		say(b);
 		CHECK_INT(b->rail[0].sq_posted, posted + n);
 	}
 	memcpy(before, staged, sizeof(before));
-	for (unsigned n = 0; n < 2 * HA_MAILS; n++)
+	for (unsigned n = 0; n < 2 * HA_BOARD_SLOTS; n++)
 		say(b); /* by the socket alone */
 	CHECK(!memcmp(before, staged, sizeof(before)));
-	CHECK_INT(b->rail[0].sq_posted, posted + HA_MAILS);
+	CHECK_INT(b->rail[0].sq_posted, posted + HA_BOARD_SLOTS);
 	/* The first is done, so that there is room for one more. */
 	b->rail[0].sq_retired = posted + 1;
 	say(b);
 	say(b);
-	CHECK_INT(b->rail[0].sq_posted, posted + HA_MAILS + 1);
-	CHECK_INT(staged[0].number, HA_MAILS + 1);
+	CHECK_INT(b->rail[0].sq_posted, posted + HA_BOARD_SLOTS + 1);
+	CHECK_INT(staged[0].number, HA_BOARD_SLOTS + 1);
 	CHECK(!memcmp(&before[1], &staged[1], sizeof(before[1])));
 	end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trains: messages for several connections over the socket of one. Who gets them, who must not, and what breaks nothing. */
+/* Batches: messages for several connections over the socket of one. Who gets them, who must not, and what breaks nothing. */
 #include "base/clock.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
