@@ -12,14 +12,6 @@
 #include "tools/perf/logger.h"
 #include "tools/perf/plugin.h"
 
-/* NCCL takes the first of these that the library exports. */
-static const struct ha_plugin_abi *const abis[] = {
-	&ha_plugin_abi_v12, &ha_plugin_abi_v11, &ha_plugin_abi_v10, &ha_plugin_abi_v9,
-	&ha_plugin_abi_v8,  &ha_plugin_abi_v7,	&ha_plugin_abi_v6,
-};
-
-#define ABIS (sizeof(abis) / sizeof(abis[0]))
-
 static const char *result_name(ncclResult_t result)
 {
 	static const char *const names[] = { "success",	       "unhandled CUDA error", "system error",
@@ -95,14 +87,15 @@ static int library_open(struct ha_plugin *plugin, const char *name)
 	return 0;
 }
 
+/* NCCL takes the first that the library exports. */
 static int table_choose(struct ha_plugin *plugin, int version)
 {
-	for (size_t i = 0; i < ABIS; i++) {
-		if (version && abis[i]->version != version)
+	for (const struct ha_plugin_abi *const *abi = ha_plugin_abis; *abi; abi++) {
+		if (version && (*abi)->version != version)
 			continue;
-		plugin->table = dlsym(plugin->library, abis[i]->symbol);
+		plugin->table = dlsym(plugin->library, (*abi)->symbol);
 		if (plugin->table) {
-			plugin->abi = abis[i];
+			plugin->abi = *abi;
 			plugin->abi->bind(plugin);
 			return 0;
 		}

@@ -13,7 +13,7 @@
  * plugin - one loaded NCCL net plugin, whichever version of the interface it speaks
  *
  * Calls whose signature never changed from v6 to v12 are pointers straight into the plugin's table; the others go
- * through the conversion of plugin_v<N>.c, which does what NCCL's own compatibility layer does and nothing more.
+ * through the conversion of plugin_version.h, which does what NCCL's own compatibility layer does and nothing more.
  */
 
 #define HA_PLUGIN_MAX_GROUP 8 /* buffers in one grouped receive, as in NCCL's own transports */
@@ -92,7 +92,7 @@ int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const c
 /* The profiler callback that v10 and later get: accepts and ignores every event. */
 ncclResult_t ha_plugin_profiler(void **event, int type, void *parent, int64_t plugin_id, void *data);
 
-extern const struct ha_plugin_abi ha_plugin_abi_v6, ha_plugin_abi_v7, ha_plugin_abi_v8, ha_plugin_abi_v9,
-	ha_plugin_abi_v10, ha_plugin_abi_v11, ha_plugin_abi_v12;
+/* The highest first; NULL at the end. */
+extern const struct ha_plugin_abi *const ha_plugin_abis[];
 
 #endif

@@ -205,16 +205,13 @@ const char *rig_device(int n)
 
 void rig_load(struct rig *rig, const char *path)
 {
-	static const struct ha_plugin_abi *const abis[] = {
-		&ha_plugin_abi_v6,  &ha_plugin_abi_v7,	&ha_plugin_abi_v8,  &ha_plugin_abi_v9,
-		&ha_plugin_abi_v10, &ha_plugin_abi_v11, &ha_plugin_abi_v12,
-	};
 	struct ha_plugin *p = &rig->plugin;
 
 	CHECK(rig->version >= 6 && rig->version <= 12, "version %d", rig->version);
 	p->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	CHECK(p->library, "%s", dlerror());
-	p->abi = abis[rig->version - 6];
+	p->abi = ha_plugin_abis[12 - rig->version]; /* the highest first */
+	CHECK(p->abi->version == rig->version, "version %d", rig->version);
 	p->table = dlsym(p->library, p->abi->symbol);
 	CHECK(p->table, "%s is not in %s", p->abi->symbol, path);
 	p->abi->bind(p);
