@@ -7,7 +7,7 @@
  *   - the partner is down, missing or there is none (an odd count): another port that is up, of another card rather than the same, and
  *     of these the one that has been given out least, with a warning; or none at all, with a warning
  *   - never a port that is down, never the port itself
- *   - where somebody else has chosen (the topology module: ha_gpu_backup_from_topo), the first of his that is up
+ *   - where somebody else has chosen (`order`), the first of his that is up
  *
  * A port that is down has no backup: it carries nothing.
  */
