@@ -132,6 +132,8 @@ static void end_worker(struct ha_hookups *all, struct ha_hookup_worker *me)
 	*at = me->next;
 	me->next = all->ended;
 	all->ended = me;
+	atomic_store_explicit(&all->some_ended, true, memory_order_relaxed);
+	ha_loop_wake(&me->ctx->loop);
 	pthread_cond_signal(&all->gone);
 }
 
@@ -175,6 +177,7 @@ static void join_ended(struct ha_hookups *all)
 	pthread_mutex_lock(&all->lock);
 	w = all->ended;
 	all->ended = NULL;
+	atomic_store_explicit(&all->some_ended, false, memory_order_relaxed);
 	pthread_mutex_unlock(&all->lock);
 	for (; w; w = next) {
 		next = w->next;
@@ -334,6 +337,8 @@ uint64_t ha_hookups_round(struct ha_ctx *ctx)
 	struct ha_hookups *all = &ctx->hookups;
 	struct ha_hookup *h;
 
+	if (atomic_load_explicit(&all->some_ended, memory_order_relaxed))
+		join_ended(all);
 	if (!atomic_load_explicit(&all->out, memory_order_relaxed))
 		return UINT64_MAX;
 	for (;;) {

@@ -69,6 +69,7 @@ struct ha_hookups {
 	struct ha_hookup *queue, **queue_end, *over;
 	struct ha_hookup_worker *workers, *ended;
 	bool stop;
+	atomic_bool some_ended; /* `ended` is worth a look */
 	_Atomic unsigned out; /* started, and its end not seen by a round */
 	const struct ha_hookup_ops *ops; /* NULL: threads, or the caller */
 	void *ops_arg;
