@@ -46,6 +46,10 @@ END {
 	squeezed = without_space(source)
 	for (k = 1; k <= n; k++) {
 		first = index(squeezed, old[k])
+		if (!first && ENVIRON["HA_DEFECTS_SKIP"]) { # scripts/mutate has changed that line
+			begin[k] = 0
+			continue
+		}
 		if (!first)
 			fail("this code is not there any more; mend the table: " old[k])
 		if (index(substr(squeezed, first + 1), old[k]))
