@@ -156,26 +156,45 @@ static void agreed(struct ha_collnet *c)
 	ha_collnet_group_pause(c);
 }
 
+/* Rank 0 asks for a group: once at the start, and again when all are connected. */
+static bool create_is_due(const struct ha_collnet *c)
+{
+	if (c->rank || (!c->connected && c->attempt))
+		return false;
+	return ha_collnet_now(c) >= c->next_try;
+}
+
+static void step_waiting(struct ha_collnet *c)
+{
+	if (c->joining == HA_COLLNET_WAITING && c->offer_waits)
+		take_offer(c);
+	if (c->joining != HA_COLLNET_WAITING || !create_is_due(c))
+		return;
+	pilot_start(c, HA_PILOT_CREATE);
+	c->joining = HA_COLLNET_CREATING;
+}
+
+static void step_offered(struct ha_collnet *c)
+{
+	if (c->joining != HA_COLLNET_OFFERED || c->offer_due || c->own_next <= c->own_last)
+		return;
+	c->joining = HA_COLLNET_BOARDING;
+	if (c->offer_ok)
+		pilot_start(c, HA_PILOT_JOIN);
+	else
+		tell(c, false);
+}
+
+/* One state after the other, so that a step goes as far as it can. */
 void ha_collnet_join_step(struct ha_collnet *c)
 {
 	pass_on(c);
 	if (c->mode != HA_COLLNET_RAILS || !c->backends)
 		return;
-	if (c->joining == HA_COLLNET_WAITING && c->offer_waits)
-		take_offer(c);
-	if (c->joining == HA_COLLNET_WAITING && !c->rank && (c->connected || !c->attempt) && ha_collnet_now(c) >= c->next_try) {
-		pilot_start(c, HA_PILOT_CREATE);
-		c->joining = HA_COLLNET_CREATING;
-	}
+	step_waiting(c);
 	if (c->joining == HA_COLLNET_CREATING && pilot_back(c))
 		created(c);
-	if (c->joining == HA_COLLNET_OFFERED && !c->offer_due && c->own_next > c->own_last) {
-		c->joining = HA_COLLNET_BOARDING;
-		if (c->offer_ok)
-			pilot_start(c, HA_PILOT_JOIN);
-		else
-			tell(c, false);
-	}
+	step_offered(c);
 	if (c->joining == HA_COLLNET_BOARDING && pilot_back(c))
 		boarded(c);
 	if (c->joining == HA_COLLNET_JOINED && ha_collnet_agree_step(c, HA_COLLNET_JOIN))

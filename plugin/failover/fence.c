@@ -191,38 +191,73 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->compare.acked = false;
 }
 
-void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void step_start(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	if (b->failover.ctl[r->index].fence.stage == HA_FENCE_START)
+		begin(b, r, now);
+}
+
+/* Until nothing has come for a moment; then the queue pair goes into error. */
+static void step_quiet(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_fence *fence = &b->failover.ctl[r->index].fence;
+
+	if (fence->stage != HA_FENCE_QUIET)
+		return;
+	if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < fence->deadline)
+		fence->quiet_until = now + QUIET_NS;
+	if (now >= fence->quiet_until || device_gone(r))
+		to_error(b, r);
+}
+
+static void step_drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (k->fence.stage == HA_FENCE_START)
-		begin(b, r, now);
-	if (k->fence.stage == HA_FENCE_QUIET) {
-		if (!b->is_send && r->cq && ha_rail_poll(b, r) && now < k->fence.deadline)
-			k->fence.quiet_until = now + QUIET_NS;
-		if (now >= k->fence.quiet_until || device_gone(r))
-			to_error(b, r);
-	}
-	if (k->fence.stage == HA_FENCE_DRAIN) {
-		k->fence.stage = drain(b, r, now);
-		if (k->fence.stage == HA_FENCE_CLOSE)
-			k->slow = HA_SLOW_CLOSE;
-	}
-	if (k->fence.stage == HA_FENCE_CLOSE && k->slow == HA_SLOW_DONE) {
-		k->slow = HA_SLOW_NONE;
-		k->fence.stage = HA_FENCE_OVER;
-	}
-	if (r->state == HA_RAIL_FENCING && k->fence.stage == HA_FENCE_OVER)
+	if (k->fence.stage != HA_FENCE_DRAIN)
+		return;
+	k->fence.stage = drain(b, r, now);
+	if (k->fence.stage == HA_FENCE_CLOSE)
+		k->slow = HA_SLOW_CLOSE;
+}
+
+static void step_close(struct ha_bundle *b, const struct ha_rail *r)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	if (k->fence.stage != HA_FENCE_CLOSE || k->slow != HA_SLOW_DONE)
+		return;
+	k->slow = HA_SLOW_NONE;
+	k->fence.stage = HA_FENCE_OVER;
+}
+
+/* Both ends are fenced: what is missing is posted again elsewhere, and the epoch is closed. */
+static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	if (r->state != HA_RAIL_FENCED || !k->compare.has_peer_state)
+		return;
+	ha_reconcile(b, r);
+	k->out.due |= HA_SEND(RAIL_ACK);
+	k->compare.unreported = k->working;
+	ha_rail_enter(r, HA_RAIL_DOWN);
+	ha_incarnation_over(b, r, now);
+}
+
+void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	const struct ha_fence *fence = &b->failover.ctl[r->index].fence;
+
+	step_start(b, r, now);
+	step_quiet(b, r, now);
+	step_drain(b, r, now);
+	step_close(b, r);
+	if (r->state == HA_RAIL_FENCING && fence->stage == HA_FENCE_OVER)
 		over(b, r, now);
-	if (r->state == HA_RAIL_FENCED && k->compare.has_peer_state) {
-		ha_reconcile(b, r);
-		k->out.due |= HA_SEND(RAIL_ACK);
-		k->compare.unreported = k->working;
-		ha_rail_enter(r, HA_RAIL_DOWN);
-		ha_incarnation_over(b, r, now);
-	}
-	if (k->fence.stage == HA_FENCE_QUIET)
-		ha_due(b, k->fence.quiet_until);
-	else if (k->fence.stage == HA_FENCE_DRAIN)
+	step_compare(b, r, now);
+	if (fence->stage == HA_FENCE_QUIET)
+		ha_due(b, fence->quiet_until);
+	else if (fence->stage == HA_FENCE_DRAIN)
 		ha_due(b, now + LOOK_NS);
 }

@@ -70,22 +70,29 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
 		}
 }
 
+/* Since when nothing has come that was asked for. A sender's data asks for its end by itself. */
+static uint64_t still_since(const struct ha_control *k, bool data_asks)
+{
+	uint64_t asked = data_asks ? 0 : k->beat.sent_at;
+
+	return k->beat.still_since > asked ? k->beat.still_since : asked;
+}
+
 /* Only what was asked for can be missing: a clear-to-send tells nothing of its end, and this process may have been stopped
  * for a while. */
 static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool data = b->balance.weight[r->index] || (b->balance.moves && r->index < b->balance.ndata);
-	uint64_t patience = data ? b->failover.rto.rto_ns : MISSES * heartbeat_ns(b), doubted = b->failover.rto.rto_ns / DOUBTED_PART;
-	/* A sender's data asks for its end by itself. */
-	uint64_t asked = b->is_send && data ? 0 : k->beat.sent_at;
-	uint64_t still = now - (k->beat.still_since > asked ? k->beat.still_since : asked);
+	uint64_t limit = data ? b->failover.rto.rto_ns : MISSES * heartbeat_ns(b);
+	uint64_t doubted = b->failover.rto.rto_ns / DOUBTED_PART;
+	uint64_t still = now - still_since(k, b->is_send && data);
 
 	if (!(b->terms.flags & HA_FLAG_FAILOVER))
 		return; /* without failover the queue pair alone decides */
 	if (!k->beat.sent_at)
 		return;
-	if (still >= patience && k->beat.misses >= MISSES) { /* looks count, not time alone: who was stopped has not looked */
+	if (still >= limit && k->beat.misses >= MISSES) { /* looks count, not time alone: who was stopped has not looked */
 		ha_rail_suspect(b, r, data ? HA_CAUSE_TIMEOUT : HA_CAUSE_HEARTBEAT,
 				"nothing moves for %.0f ms; %u work requests are outstanding", (double)still / 1e6,
 				r->sq_posted - r->sq_retired);

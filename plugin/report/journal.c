@@ -74,35 +74,45 @@ static const char *words(const char *name, char *out, size_t size)
 	return out;
 }
 
+/* The connection, else the device, else nobody. */
+static const char *event_subject(const struct ha_event *e, const struct ha_status_event *r)
+{
+	if (e->bundle)
+		return e->bundle->name;
+	return *r->device ? r->device : NULL;
+}
+
+static bool event_has_sums(const struct ha_event *e)
+{
+	return e->requests || e->bytes || e->stall_ns || e->kind == HA_EVENT_FAILED_OVER;
+}
+
 /* "rail 1 (mlx5_2:1 to mlx5_3:1, epoch 4) failed over: 3 requests (1024 bytes) replayed, ..." */
 static void log_event(const struct ha_event *e, const struct ha_status_event *r, const char *text)
 {
-	const char *name = e->bundle ? e->bundle->name : *r->device ? r->device : NULL;
-	char rail[128] = "", sums[200] = "", kind[32], cause[32];
+	const char *name = event_subject(e, r);
+	char rail[128] = "", sums[200] = "", kind[32], cause[32], line[1024];
 
 	if (r->rail >= 0)
 		snprintf(rail, sizeof(rail), "rail %d (%s to %s, epoch %u) ", r->rail, r->device, r->peer_device,
 			 r->epoch);
-	if (e->requests || e->bytes || e->stall_ns || e->kind == HA_EVENT_FAILED_OVER)
+	if (event_has_sums(e))
 		snprintf(sums, sizeof(sums),
 			 ": %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress, "
 			 "%.3f ms of it registering",
 			 e->requests, e->bytes, (double)e->stall_ns / 1e6, (double)e->registration_ns / 1e6);
 	words(ha_event_kind_text(e->kind), kind, sizeof(kind));
 	words(ha_event_cause_text(e->cause), cause, sizeof(cause));
-	if (e->kind == HA_EVENT_DEVICE) {
-		if (is_warning(e))
-			HA_WARN(name, "%s", *text ? text : cause);
-		else
-			HA_INFO(name, "%s", *text ? text : cause);
-		return;
-	}
-	if (!*text && e->cause != HA_CAUSE_NONE)
+	if (!*text && (e->cause != HA_CAUSE_NONE || e->kind == HA_EVENT_DEVICE))
 		text = cause;
-	if (is_warning(e))
-		HA_WARN(name, "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "", text);
+	if (e->kind == HA_EVENT_DEVICE)
+		snprintf(line, sizeof(line), "%s", text);
 	else
-		HA_INFO(name, "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "", text);
+		snprintf(line, sizeof(line), "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "", text);
+	if (is_warning(e))
+		HA_WARN(name, "%s", line);
+	else
+		HA_INFO(name, "%s", line);
 }
 
 /* ---- the file ---- */
