@@ -31,7 +31,7 @@ static const struct ha_option options[] = {
 	{ "hints", 'f', "PATH", "the file of hints (HA_NCCL_AGENT_HINTS; " RUN_HINTS " as root, else " MPIB_HINT_SHM_PATH ")",
 	  HA_COPY(hints) },
 	{ "policy", 'p', "POLICY",
-	  "manual: what `ha agent set` says (default); static:FILE: rules in a file; congestion: by the counters of the ports",
+	  "manual: as `ha agent set` has set it (default); static:FILE: rules in a file; congestion: by the counters of the ports",
 	  HA_TEXT(policy) },
 	{ "users", 'u', "LIST", "who else may register: names or numbers, * = everybody (nobody)", HA_TEXT(users) },
 	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9840)", HA_TEXT(metrics) },

@@ -88,7 +88,7 @@ static void speed_apply(struct sr_faults *faults, void *arg)
 static const struct fault_command commands[] = {
 	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
 	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
-	{ "kill", "", "the device dies, for good", WHOLE, kill_apply, NULL, "killed" },
+	{ "kill", "", "the device fails for good", WHOLE, kill_apply, NULL, "killed" },
 	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
 	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply, "duplicating" },
 	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake",
@@ -97,7 +97,7 @@ static const struct fault_command commands[] = {
 	  delay_apply, "delaying" },
 	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION, NULL, blackhole_apply,
 	  "swallowing packets" },
-	{ "rate", " MB/S", "let at most so many megabytes per second leave it, instead of what SOFTROCE_RATE says; 0: as it says", SPEED,
+	{ "rate", " MB/S", "let at most so many megabytes per second leave it, instead of SOFTROCE_RATE; 0: as SOFTROCE_RATE has it", SPEED,
 	  speed_apply, NULL, "limited" },
 };
 

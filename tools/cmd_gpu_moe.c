@@ -38,7 +38,7 @@ static const struct part parts[] = {
 	{ "fp8", "the same with FP8 tokens and their scales", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_FP8 },
 	{ "half", "the same, and half of the experts get no token", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_HALF, HA_MOE_BF16 },
 	{ "one", "the same, and all tokens go to one expert", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_ONE, HA_MOE_BF16 },
-	{ "down", "both NICs of rank 1 die for good in the middle: every rank's kernel must end, and say so", { .kind = -1, .down_at = 1 },
+	{ "down", "both NICs of rank 1 fail for good in the middle: every rank's kernel must end and report it", { .kind = -1, .down_at = 1 },
 	  HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
 };
 #define PARTS (sizeof(parts) / sizeof(parts[0]))

@@ -25,7 +25,7 @@ static const struct ha_option rows[] = {
 	{ "json", 'j', NULL, "as one JSON object", HA_FLAG(json) },
 	{ "watch", 'w', "[SECONDS]", "again and again, every second or so many", HA_NUMBER(watch, 1, 86400), HA_GIVEN(again) },
 	{ "events", 'e', "N", "the last N events per process (10; at most 128 are kept)", HA_NUMBER(events, 0, HA_STATUS_EVENTS) },
-	{ "dir", 'd', "DIR", "where the pages are (what HA_NCCL_STATUS_DIR says)", HA_TEXT(dir) },
+	{ "dir", 'd', "DIR", "where the pages are (HA_NCCL_STATUS_DIR)", HA_TEXT(dir) },
 	{ 0 },
 };
 
@@ -79,7 +79,7 @@ int ha_cmd_status(int argc, char **argv)
 		return 1;
 	}
 	if (o.dir && access(dir, F_OK)) {
-		fprintf(stderr, "ha status: %s: %s; give the directory that HA_NCCL_STATUS_DIR says to the processes\n", dir,
+		fprintf(stderr, "ha status: %s: %s; give the directory that HA_NCCL_STATUS_DIR names for the processes\n", dir,
 			strerror(errno));
 		return 1;
 	}

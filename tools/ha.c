@@ -19,16 +19,16 @@ static int help_run(int argc, char **argv);
 static int version_run(int argc, char **argv);
 
 static const struct ha_command commands[] = {
-	{ "nccl", "run NCCL's collectives by its own interface: verify every element, measure, say which network it took", ha_cmd_nccl },
+	{ "nccl", "run NCCL's collectives by its own interface: verify every element, measure, show which network it took", ha_cmd_nccl },
 	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
 	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
 	{ "ina-sim", "reduction in the network: switch and ranks under random faults; replay a seed", ha_cmd_ina_sim },
 	{ "ina-perf", "collectives through the network's sums: verify every element, measure", ha_cmd_ina_perf },
 	{ "gpu-check", "try what only hardware can show of GPU-initiated traffic, item by item", ha_cmd_gpu_check },
 	{ "gpu-moe", "GPU-initiated traffic: tokens to experts and back while NICs are killed; verify every bit", ha_cmd_gpu_moe },
-	{ "topo", "draw the RDMA devices as hawser sees them, and who stands in for whom", ha_cmd_topo },
+	{ "topo", "draw the RDMA devices as hawser sees them, and the standby of each", ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
-	{ "status", "what every process says of its connections: protected or not, events, counters", ha_cmd_status },
+	{ "status", "every process's connections: protected or not, events, counters", ha_cmd_status },
 	{ "agent", "the hints that ha-agent gives to the plugins; set one by hand", ha_cmd_agent },
 	{ "ina", "groups of ha-controller: list, create, renew, destroy", ha_cmd_ina },
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters", ha_cmd_soft },
@@ -40,7 +40,7 @@ static const struct ha_command commands[] = {
 	{ "duplicate", "make a software NIC deliver packets twice", ha_cmd_cut },
 	{ "blackhole", "make packets of one direction vanish while the port stays up", ha_cmd_cut },
 	{ "rate", "limit what leaves a software NIC per second", ha_cmd_cut },
-	{ "kill", "a software NIC dies, for good", ha_cmd_cut },
+	{ "kill", "fail a software NIC for good", ha_cmd_cut },
 	{ "version", "print the version", version_run },
 	{ "help", "print this list", help_run },
 };
