@@ -22,9 +22,11 @@ int main(void)
 {
 	static struct mpib_hint_shm shm;
 	struct mpib_hint_entry e;
+	int good;
 
 	mpib_hint_put(&shm.entries[255], 768, 1, 2);
-	printf("%zu %d %u\n", sizeof(shm), mpib_hint_get(&shm.entries[255], &e), e.sup_bw);
+	good = mpib_hint_get(&shm.entries[255], &e);
+	printf("%zu %d %u\n", sizeof(shm), good, e.sup_bw);
 	return 0;
 }
 EOF
