@@ -26,7 +26,6 @@ HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_pa
 {
 	uint64_t sum = c->sent[slot] + add;
 	uint32_t word[7] = { (uint32_t)sum, (uint32_t)(sum >> 32), 0, 0, 0, 0, 0 };
-	struct ha_gpu_wqe e;
 
 	c->sent[slot] = sum;
 	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8);
