@@ -169,12 +169,30 @@ static void agent_paths_choose(struct ha_config *config)
 		strcpy(config->agent_hints, MPIB_HINT_SHM_PATH);
 }
 
+/* What NCCL's own transport calls failover and recovery. hawser's variables win. */
+static void resiliency_map(struct ha_config *config)
+{
+	if (ha_config_is_set(config, HA_CFG_ib_port_failover) && !ha_config_is_set(config, HA_CFG_enable_backup) &&
+	    !config->ib_port_failover) {
+		config->enable_backup = false;
+		config->source[HA_CFG_enable_backup] = HA_CONFIG_ADJUSTED;
+		HA_WARN(NULL, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0: no connection has a standby, and a broken path ends it; unset "
+			"it, or set HA_NCCL_ENABLE_BACKUP=1");
+	}
+	if (ha_config_is_set(config, HA_CFG_ib_port_recovery) && !ha_config_is_set(config, HA_CFG_enable_failback) &&
+	    config->ib_port_recovery) {
+		config->enable_failback = true;
+		config->source[HA_CFG_enable_failback] = HA_CONFIG_ADJUSTED;
+	}
+}
+
 /* Rules between variables. */
 static void rules_apply(struct ha_config *config)
 {
 	int least = rto_least_ms(config);
 
 	agent_paths_choose(config);
+	resiliency_map(config);
 
 	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) && ha_config_is_set(config, HA_CFG_qp_timeout) &&
 	    config->force_ib_timeout != config->qp_timeout)

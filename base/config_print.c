@@ -27,7 +27,7 @@ static const char *const sources[] = {
 	[HA_CONFIG_DEFAULT] = "default",
 	[HA_CONFIG_SET] = "environment",
 	[HA_CONFIG_REJECTED] = "default (nonsense in the environment)",
-	[HA_CONFIG_ADJUSTED] = "raised by a rule",
+	[HA_CONFIG_ADJUSTED] = "set by a rule",
 };
 
 const char *ha_config_name(enum ha_config_id id)

@@ -28,6 +28,20 @@ X(INT, max_retries, "HA_NCCL_MAX_RETRIES", 10, 1, 1000, "", NOW, AVAILABILITY,
   "(100 ms, doubled each time, 30 s at most: 10 = 81 s). Attempts are more frequent then.")
 X(BOOL, enable_failback, "HA_NCCL_ENABLE_FAILBACK", 0, 0, 1, "", NOW, AVAILABILITY,
   "1 = a recovered primary takes its traffic back; 0 = it becomes the standby, until the other path fails.")
+X(BOOL, ib_port_failover, "NCCL_IB_RESILIENCY_PORT_FAILOVER", 1, 0, 1, "", NOW, AVAILABILITY,
+  "Set to 0 it means HA_NCCL_ENABLE_BACKUP=0, unless that is set. Not set, hawser fails over; NCCL's own default is 0.")
+X(BOOL, ib_port_recovery, "NCCL_IB_RESILIENCY_PORT_RECOVERY", 0, 0, 1, "", NOW, AVAILABILITY,
+  "1 = a port that recovers is used again, as HA_NCCL_ENABLE_FAILBACK=1, unless that is set. A path that failed is made "
+  "anew in any case.")
+X(INT, ib_recovery_start_delay, "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", 0, 0, 3600000, "", NOW, AVAILABILITY,
+  "Milliseconds after a failure before its path is made anew, as long as another path carries; 0 = hawser's own pauses, "
+  "which begin with 100 ms. NCCL's own default is 200.")
+X(INT, ib_recovery_ack_timeout, "NCCL_IB_RESILIENCY_PORT_RECOVERY_ACK_TIMEOUT", 5000, 100, 3600000, "", NOW, AVAILABILITY,
+  "Milliseconds after which a path that is being made anew, and that the peer has not answered on, is given up; then it "
+  "is tried again.")
+X(BOOL, ib_return_async_events, "NCCL_IB_RETURN_ASYNC_EVENTS", 1, 0, 1, "", NOW, AVAILABILITY,
+  "1 = act at once on what a device reports: a port that went down, a queue in error, a device that failed; 0 = only log it: "
+  "work that fails or falls silent decides.")
 X(INT, connect_timeout_ms, "HA_NCCL_CONNECT_TIMEOUT_MS", 60000, 100, 86400000, "", NOW, AVAILABILITY,
   "Milliseconds after which connecting to a peer that does not answer ends with an error.")
 X(ENUM, ack, "HA_NCCL_ACK", 0, 0, 1, "nic|memory", NOW, AVAILABILITY,
@@ -65,6 +79,8 @@ X(INT, qp_retry_cnt, "HA_NCCL_QP_RETRY_CNT", 7, 0, 7, "", NOW, QUEUE_PAIR,
   "Retransmissions by the NIC before it gives a queue pair up. NCCL_IB_RETRY_CNT is not read.")
 X(INT, ib_tc, "NCCL_IB_TC", -1, -1, 255, "", NOW, QUEUE_PAIR,
   "Traffic class (DSCP << 2 on RoCE). Wins over the communicator's trafficClass; -1 = that one, else 0.")
+X(INT, ib_fifo_tc, "NCCL_IB_FIFO_TC", -1, -1, 255, "", NOW, QUEUE_PAIR,
+  "On RoCE: traffic class of what a receiver sends, which are its clear-to-send entries; -1 = that of the data.")
 X(INT, ib_sl, "NCCL_IB_SL", -1, -1, 15, "", NOW, QUEUE_PAIR,
   "InfiniBand service level; -1 = 0.")
 X(INT, ib_pkey, "NCCL_IB_PKEY", 0, 0, 32767, "", NOW, QUEUE_PAIR,
@@ -76,6 +92,14 @@ X(INT, ib_adaptive_routing, "NCCL_IB_ADAPTIVE_ROUTING", -1, -2, 1, "", NOW, QUEU
 X(INT, ib_qps_per_connection, "NCCL_IB_QPS_PER_CONNECTION", 1, 1, 128, "", NOW, QUEUE_PAIR,
   "Queue pairs per connection and device, which take turns message by message; 8 at most, all devices of a connection together, "
   "and the standby counts. Must be the same at both ends.")
+X(BOOL, ib_split_data_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS", 0, 0, 1, "", NOW, QUEUE_PAIR,
+  "1 = each message is cut over all queue pairs of its devices; 0 = those of one device take turns, message by message, as "
+  "they always do with MPIB.")
+X(BOOL, ib_ece_enable, "NCCL_IB_ECE_ENABLE", 1, 0, 1, "", NOW, QUEUE_PAIR,
+  "Offer the driver's options of enhanced connection establishment to the peer, and take the peer's; 0 = none are used.")
+X(BOOL, ib_use_inline, "NCCL_IB_USE_INLINE", 1, 0, 1, "", NOW, QUEUE_PAIR,
+  "Clear-to-send entries and lengths travel within the work request where the queue pair takes them; 0 = never. NCCL's own "
+  "default is 0.")
 
 /* What maxComms is computed from. */
 X(INT, expected_channels, "HA_NCCL_EXPECTED_CHANNELS", 16, 1, 1024, "", NOW, BUDGET,
@@ -143,6 +167,8 @@ X(BOOL, ib_disable, "NCCL_IB_DISABLE", 0, 0, 1, "", NOW, DEVICES,
   "1 = use no RDMA device; the plugin then finds none and NCCL looks for another transport.")
 X(BOOL, ib_merge_vfs, "NCCL_IB_MERGE_VFS", 1, 0, 1, "", NOW, DEVICES,
   "Report the virtual functions of a card with the PCI path of the card.")
+X(BOOL, ib_merge_nics, "NCCL_IB_MERGE_NICS", 1, 0, 1, "", NOW, DEVICES,
+  "0 = refuse to fuse devices when NCCL asks for it; each stays a device of its own.")
 X(BOOL, ib_device_pci_order, "NCCL_IB_DEVICE_PCI_ORDER", 1, 0, 1, "", NOW, DEVICES,
   "1 = list devices in PCI order; 0 = in the library's order.")
 X(INT, ib_gid_index, "NCCL_IB_GID_INDEX", -1, -1, 65535, "", NOW, DEVICES,
@@ -155,6 +181,11 @@ X(INT, ib_roce_version, "NCCL_IB_ROCE_VERSION_NUM", 2, 1, 2, "", NOW, DEVICES,
   "RoCE version of the GID.")
 X(INT, ib_flid_gid_index, "NCCL_IB_ROUTABLE_FLID_GID_INDEX", 1, 0, 65535, "", NOW, DEVICES,
   "On InfiniBand: index of the GID that carries a routable FLID, used when it does.")
+X(BOOL, ib_subnet_aware_routing, "NCCL_IB_SUBNET_AWARE_ROUTING", 0, 0, 1, "", NOW, DEVICES,
+  "On RoCE: 1 = a connection begins on a device that shares a subnet with the peer's, where the device that NCCL names "
+  "does not and another does. The same at both ends.")
+X(INT, ib_subnet_prefix_len, "NCCL_IB_SUBNET_PREFIX_LEN", 24, 1, 32, "", NOW, DEVICES,
+  "Bits of an IPv4 address that name its subnet, for NCCL_IB_SUBNET_AWARE_ROUTING; of IPv6 it is always 64.")
 X(STR, socket_ifname, "NCCL_SOCKET_IFNAME", 0, 0, 0, "", NOW, DEVICES,
   "Interface of the out-of-band connections: a list of prefixes; a leading = wants exact names, a leading ^ excludes.")
 X(ENUM, socket_family, "NCCL_SOCKET_FAMILY", 0, 0, 2, "any|AF_INET|AF_INET6", NOW, DEVICES,

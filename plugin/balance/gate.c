@@ -28,6 +28,8 @@ uint32_t ha_gate_bytes(const struct ha_bundle *b)
 void ha_gate_join(struct ha_bundle *b, bool several_devices)
 {
 	b->balance.gate.on = b->is_send && several_devices;
+	if (!several_devices)
+		b->balance.gate.bytes = 1; /* queue pairs of one device share whatever they do not take turns for */
 	ha_gate_arm(b);
 }
 

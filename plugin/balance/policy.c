@@ -45,7 +45,7 @@ bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
 	return true;
 }
 
-void ha_policy_turns(struct ha_bundle *b)
+void ha_policy_turns(struct ha_bundle *b, bool split)
 {
 	b->balance.turns = false;
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
@@ -54,7 +54,7 @@ void ha_policy_turns(struct ha_bundle *b)
 		while (lead < i && (i >= b->balance.ndata || b->rail[lead].dev != b->rail[i].dev))
 			lead++;
 		b->balance.lead[i] = (uint8_t)lead;
-		b->balance.turns |= lead < i;
+		b->balance.turns |= lead < i && !split;
 	}
 }
 

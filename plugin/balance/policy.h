@@ -4,7 +4,8 @@
  *
  * Everything is a weight (parts per 1024 on each rail). A message is cut at 128-byte boundaries into one stripe per device
  * that has a rail which is up and has a weight; below the gate (gate.h) it stays on one. Where a device has several rails
- * (NCCL_IB_QPS_PER_CONNECTION), each has the weight of the device, and they take turns by the message's index.
+ * (NCCL_IB_QPS_PER_CONNECTION), each has the weight of the device, and they take turns by the message's index, or each
+ * carries a stripe of every message (NCCL_IB_SPLIT_DATA_ON_QPS).
  */
 #ifndef HA_CORE_POLICY_H
 #define HA_CORE_POLICY_H
@@ -24,8 +25,8 @@ void ha_policy_update(struct ha_bundle *b);
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);
 /* All rails of the mask are on one device. */
 bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails);
-/* Which data rails share a device; once, before the first message. */
-void ha_policy_turns(struct ha_bundle *b);
+/* Which data rails share a device, and take turns unless messages are split over them; once, before the first message. */
+void ha_policy_turns(struct ha_bundle *b, bool split);
 /* The bytes of a buffer of `size` bytes that stripe `rail` of `mask` has, with weight[HA_MAX_RAILS]. The ranges of a mask
  * cover the buffer exactly once. A stripe that is posted again is cut by the weights that it was first cut by. */
 struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size);

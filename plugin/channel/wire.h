@@ -58,8 +58,9 @@ struct ha_wire_handle {
 	uint64_t nonce; /* the connector shows it; an unauthenticated peer cannot guess it */
 	struct ha_wire_addr oob;
 	struct ha_wire_qp qp; /* the primary */
+	uint8_t second_gid[16]; /* of the listener's second RoCE device; 0: there is none, or an older hawser */
 };
-static_assert(sizeof(struct ha_wire_handle) == 80, "wire layout");
+static_assert(sizeof(struct ha_wire_handle) == 96, "wire layout");
 static_assert(sizeof(struct ha_wire_handle) <= HA_HANDLE_MAX, "NCCL carries 128 bytes");
 
 /* ---- bootstrap messages, on the out-of-band socket; control messages, there and over the rails ---- */

@@ -13,9 +13,11 @@
 #include "base/random.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/device/subnet.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/rail.h"
 #include "plugin/channel/stream.h"
+#include "rdma/topo/device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,14 +68,31 @@ static int refuse(struct ha_pending *p, int err, const char *text)
 	return err && err != -EAGAIN ? err : HA_PENDING_REFUSE_OUT;
 }
 
+/* The device that shares a subnet with the peer's, where that is wanted. */
+static int near_peer(const struct ha_listen *l, const struct ha_msg_hello *hello)
+{
+	union ibv_gid peer[HA_MAX_RAILS] = { 0 };
+
+	for (unsigned i = 0; i < hello->nrails; i++)
+		if (hello->rail[i].qp.link_layer == IBV_LINK_LAYER_ETHERNET)
+			memcpy(&peer[i], hello->rail[i].qp.gid, sizeof(peer[i]));
+	return ha_subnet_choose(l->ctx, l->asked, peer, hello->nrails);
+}
+
 /* The one whose queue pair the handle names, or another. MPIB's peers of the same island have more rails than the spare. */
-static int take_bundle(struct ha_pending *p, unsigned nrails)
+static int take_bundle(struct ha_pending *p, const struct ha_msg_hello *hello)
 {
 	struct ha_listen *l = p->listen;
 	struct ha_comm_opts opts = l->opts;
-	int dev = l->dev;
+	int dev = near_peer(l, hello), err;
 
-	if (l->ctx->mpib.on && nrails > (unsigned)l->opts.nmore + 1) {
+	if (dev != l->asked) {
+		opts = (struct ha_comm_opts){ .traffic_class = l->opts.traffic_class };
+		err = ha_fused_resolve(l->ctx, &dev, NULL, &opts);
+		return err ? err : ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
+	}
+	dev = l->dev;
+	if (l->ctx->mpib.on && hello->nrails > (unsigned)l->opts.nmore + 1) {
 		ha_mpib_rails(&l->ctx->mpib, true, &dev, &opts);
 		return ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
 	}
@@ -100,7 +119,7 @@ static int step_hello_in(struct ha_pending *p)
 	p->unauthenticated = false;
 	p->listen->unauthenticated--;
 	p->deadline = ha_clock_now(p->ctx->clock) + (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
-	err = take_bundle(p, m->hello.nrails);
+	err = take_bundle(p, &m->hello);
 	if (err) {
 		p->explained = true;
 		return refuse(p, err, strerror(-err));
@@ -276,6 +295,15 @@ void ha_listens_poll(struct ha_ctx *ctx)
 
 /* ---- what NCCL calls ---- */
 
+/* A rail on another RoCE device than the first one's. */
+static const struct ha_rail *second_device(const struct ha_bundle *b)
+{
+	for (unsigned i = 1; i < b->nrails; i++)
+		if (b->rail[i].dev != b->rail[0].dev && b->rail[i].dev->topo->is_ethernet)
+			return &b->rail[i];
+	return NULL;
+}
+
 static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *addr, void *handle)
 {
 	struct ha_wire_handle h = {
@@ -286,8 +314,12 @@ static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *ad
 		.nonce = l->nonce,
 		.oob = *addr,
 	};
+	const struct ha_rail *second;
 
 	ha_rail_describe(&l->spare->rail[0], &h.qp);
+	second = second_device(l->spare);
+	if (second)
+		memcpy(h.second_gid, &second->self.gid, sizeof(h.second_gid));
 	memset(handle, 0, HA_HANDLE_MAX);
 	memcpy(handle, &h, sizeof(h));
 }
@@ -310,9 +342,10 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
 	struct ha_wire_addr addr;
 	struct ha_listen *l;
-	int err;
+	int asked, err;
 
 	*out = NULL;
+	asked = dev;
 	err = ha_fused_resolve(ctx, &dev, NULL, &all);
 	if (err)
 		return err;
@@ -320,6 +353,7 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	if (!l)
 		return -ENOMEM;
 	l->ctx = ctx;
+	l->asked = asked;
 	l->dev = dev;
 	l->opts = all;
 	l->nonce = ha_random_u64();

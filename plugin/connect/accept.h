@@ -16,8 +16,9 @@ struct ha_listen {
 	struct ha_bundle *spare;    /* whose queue pair the handle names, until a peer takes it; under ctx->drive */
 	unsigned unauthenticated;	    /* incoming connections that have not shown the nonce; under ctx->drive */
 	uint64_t nonce;
-	int dev;
-	struct ha_comm_opts opts;
+	int asked; /* the device that NCCL named, fused or not; */
+	int dev;   /* the port of its first rail, */
+	struct ha_comm_opts opts; /* and the others */
 };
 
 /* All under ctx->drive. Look for incoming connections on every listener. */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/device/subnet.h"
 #include "plugin/connect/setup.h"
 #include "plugin/connect/pending.h"
 #include "plugin/channel/stream.h"
@@ -199,6 +200,18 @@ static void name_listener(const struct ha_wire_addr *a, char *name, size_t size)
 	snprintf(name, size, a->family == 4 ? "%s:%u" : "[%s]:%u", ip, a->port);
 }
 
+/* Where the listener's NICs lie; the device that NCCL names may not reach them. */
+static int near_listener(struct ha_ctx *ctx, int dev, const struct ha_wire_handle *h)
+{
+	union ibv_gid peer[2] = { 0 };
+
+	if (h->qp.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return dev;
+	memcpy(&peer[0], h->qp.gid, sizeof(peer[0]));
+	memcpy(&peer[1], h->second_gid, sizeof(peer[1]));
+	return ha_subnet_choose(ctx, dev, peer, 2);
+}
+
 static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle)
 {
 	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
@@ -212,6 +225,7 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 		return err;
 	}
 	memcpy(&h, handle, sizeof(h));
+	dev = near_listener(ctx, dev, &h);
 	err = ha_fused_resolve(ctx, &dev, &h.oob, &all);
 	if (err)
 		return err;

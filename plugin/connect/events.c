@@ -51,6 +51,12 @@ static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_even
 	}
 }
 
+/* With NCCL_IB_RETURN_ASYNC_EVENTS=0 these are only logged; that a port is back, or elsewhere, is followed. */
+static bool is_fault(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_PORT_ERR;
+}
+
 /* An event of the whole device or of one of its ports. */
 static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
 		      bool whole)
@@ -67,6 +73,8 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 		told.cause = cause_of(e->event_type);
 		told.device = dev;
 		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
+		if (is_fault(e->event_type) && !ctx->config.ib_return_async_events)
+			continue;
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
 		follow(dev, e->event_type, told.cause);
@@ -77,6 +85,8 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
 	if (!b || atomic_load(&b->closing)) /* NULL: of an incarnation that is over (reaper.h) */
+		return;
+	if (!b->ctx->config.ib_return_async_events)
 		return;
 	for (unsigned i = 0; i < b->nrails; i++)
 		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||

@@ -52,11 +52,12 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 	struct ha_device *dev = r->dev;
 	uint32_t depth = b->is_send ? dev->send_depth : dev->recv_depth;
 	uint32_t inlines[] = { b->is_send ? INLINE_SEND : INLINE_RECV, INLINE_SEND, 0 };
+	unsigned first = b->ctx->config.ib_use_inline ? 0 : 2;
 	int err = -EINVAL;
 
 	/* A device may refuse the sum of what it allows one by one: less inline room first, then a shorter queue. */
 	for (uint32_t d = depth; d && d >= depth / 4; d /= 2)
-		for (unsigned i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
+		for (unsigned i = first; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
 			struct ibv_qp_init_attr init = {
 				.qp_context = b,
 				.send_cq = r->cq,
@@ -69,7 +70,7 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 			err = verbs(b)->create_qp(verbs(b), dev->pd, &init, &r->qp);
 			if (!err) {
 				r->sq_depth = d;
-				r->max_inline = init.cap.max_inline_data;
+				r->max_inline = first ? 0 : init.cap.max_inline_data;
 				return 0;
 			}
 			r->qp = NULL;
@@ -97,8 +98,8 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	struct ibv_ece ece = { 0 };
 
 	memset(out, 0, sizeof(*out));
-	if (verbs(b)->query_ece(verbs(b), r->qp, &ece))
-		return; /* this device has none */
+	if (!b->ctx->config.ib_ece_enable || verbs(b)->query_ece(verbs(b), r->qp, &ece))
+		return; /* this device has none, or none are wanted */
 	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
 }
 
@@ -175,8 +176,11 @@ static bool same_subnet(const uint8_t *a, const uint8_t *b)
 	return !memcmp(a + 6, b + 6, 2);
 }
 
-static int traffic_class(const struct ha_bundle *b)
+static int traffic_class(const struct ha_bundle *b, bool ethernet)
 {
+	/* What a receiver sends is clear-to-sends and a few control messages. */
+	if (ethernet && !b->is_send && b->ctx->config.ib_fifo_tc >= 0)
+		return b->ctx->config.ib_fifo_tc;
 	if (b->ctx->config.ib_tc >= 0)
 		return b->ctx->config.ib_tc;
 	return b->terms.traffic_class >= 0 && b->terms.traffic_class <= 255 ? b->terms.traffic_class : 0;
@@ -200,7 +204,7 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const 
 	memcpy(&ah->grh.dgid, peer->gid, sizeof(ah->grh.dgid));
 	ah->grh.sgid_index = (uint8_t)r->self.gid_index;
 	ah->grh.hop_limit = HOP_LIMIT;
-	ah->grh.traffic_class = (uint8_t)traffic_class(b);
+	ah->grh.traffic_class = (uint8_t)traffic_class(b, topo->is_ethernet);
 	if (!topo->is_ethernet)
 		ah->dlid = gid_flid(peer->gid) ? gid_flid(peer->gid) : peer->lid;
 }

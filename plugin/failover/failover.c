@@ -111,7 +111,7 @@ void ha_failover_launch(struct ha_bundle *b)
 		atomic_fetch_or_explicit(&b->attention, HA_ATTN_DELIVERY, memory_order_relaxed);
 	}
 	b->balance.ndata = b->nrails;
-	ha_policy_turns(b);
+	ha_policy_turns(b, b->ctx->config.ib_split_data_on_qps && !b->ctx->mpib.on);
 	ha_share_rails(b);
 	for (unsigned i = 0; i < b->balance.ndata; i++) {
 		b->balance.weight[i] = b->balance.share[i];

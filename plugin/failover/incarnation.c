@@ -27,9 +27,22 @@
 #define BACKOFF_NO_PATH_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
 #define FLAP_NS (10 * HA_NS_PER_S)	  /* an incarnation shorter than this is a flap */
 #define FLAPS_MAX 9
-#define JOIN_NS (5 * HA_NS_PER_S) /* from the offer to the third pong */
 #define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
+
+/* From the offer to the third pong. */
+static uint64_t join_ns(const struct ha_bundle *b)
+{
+	return (uint64_t)b->ctx->config.ib_recovery_ack_timeout * HA_NS_PER_MS;
+}
+
+/* NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY; nothing waits while the connection stands still. */
+static uint64_t earliest_retry(const struct ha_bundle *b, const struct ha_control *k)
+{
+	uint64_t delay = (uint64_t)b->ctx->config.ib_recovery_start_delay * HA_NS_PER_MS;
+
+	return b->active && b->is_send && delay ? k->fence.suspected_at + delay : 0;
+}
 
 static uint64_t backoff(unsigned n)
 {
@@ -197,6 +210,8 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (!b->active)
 		pause = k->join.attempts ? (pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS) : 0;
 	k->join.retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
+	if (k->join.retry_at < earliest_retry(b, k))
+		k->join.retry_at = earliest_retry(b, k);
 	k->join.has_offer = false;
 	ha_due(b, k->join.retry_at);
 }
@@ -214,7 +229,7 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 	}
 	/* A rail that keeps flapping waits as long as it has been told to. */
 	if (k->join.flaps < 3 || !b->active) {
-		k->join.retry_at = 0;
+		k->join.retry_at = earliest_retry(b, k);
 		ha_due_now(b);
 	}
 }
@@ -358,7 +373,7 @@ static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	r->epoch++;
 	ha_incarnation_reset(k);
 	ha_rail_enter(r, HA_RAIL_JOIN);
-	k->join.deadline = now + JOIN_NS;
+	k->join.deadline = now + join_ns(b);
 	k->out.due = b->is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER);
 	ha_due(b, now);
 }
@@ -448,7 +463,7 @@ static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
 
 static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t now)
 {
-	bool early = now < k->join.deadline - JOIN_NS + 5 * HA_NS_PER_MS;
+	bool early = now < k->join.deadline - join_ns(b) + 5 * HA_NS_PER_MS;
 
 	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
 }
@@ -537,7 +552,7 @@ void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return;
 	if (now >= k->join.deadline && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
-		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)JOIN_NS / 1e9);
+		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)join_ns(b) / 1e9);
 	else
 		ha_due(b, k->join.deadline);
 }

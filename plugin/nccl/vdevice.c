@@ -2,6 +2,7 @@
 #include "plugin/nccl/vdevice.h"
 
 #include "base/log.h"
+#include "plugin/connect/ctx.h"
 #include "plugin/device/fused.h"
 #include "plugin/nccl/resident.h"
 
@@ -115,6 +116,10 @@ int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int 
 {
 	int ports = ha_ctx_ndevices(core), err;
 
+	if (n > 1 && !core->config.ib_merge_nics) {
+		HA_INFO(NULL, "NCCL asks for %d devices as one; NCCL_IB_MERGE_NICS=0 keeps them apart", n);
+		return -EPERM;
+	}
 	if (!have_places(core, devs, n))
 		return -EINVAL;
 	pthread_mutex_lock(&made.lock);

@@ -49,6 +49,14 @@ bool ha_gid_in_range(const union ibv_gid *gid, const struct ha_gid_range *range)
 	return !rest || !((gid->raw[bits / 8] ^ range->prefix.raw[bits / 8]) >> (8 - rest));
 }
 
+bool ha_gid_same_subnet(const union ibv_gid *a, const union ibv_gid *b, int ipv4_bits)
+{
+	bool inet6 = !ha_gid_is_ipv4(b);
+	struct ha_gid_range range = { .inet6 = inet6, .bits = inet6 ? 64 : (unsigned)ipv4_bits, .prefix = *b };
+
+	return !ha_gid_is_zero(a) && !ha_gid_is_zero(b) && ha_gid_in_range(a, &range);
+}
+
 int ha_gid_range_parse(struct ha_gid_range *range, const char *text, bool inet6)
 {
 	const char *slash = strchr(text, '/');

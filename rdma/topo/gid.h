@@ -35,6 +35,8 @@ bool ha_gid_is_zero(const union ibv_gid *gid);	      /* empty: no address, or fe
 bool ha_gid_is_link_local(const union ibv_gid *gid);  /* fe80::/64 */
 bool ha_gid_is_ipv4(const union ibv_gid *gid);	      /* ::ffff:0:0/96 */
 bool ha_gid_in_range(const union ibv_gid *gid, const struct ha_gid_range *range);
+/* Two addresses of one kind, neither of them zero, whose first `ipv4_bits` bits are the same; of IPv6 64. */
+bool ha_gid_same_subnet(const union ibv_gid *a, const union ibv_gid *b, int ipv4_bits);
 
 /* Pure choice among RoCE entries in index order. Position in `entries`, -1: all are empty. */
 int ha_gid_choose(const struct ha_gid_entry *entries, int n, const struct ha_gid_range *range, int roce_version);

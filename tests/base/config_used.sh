@@ -12,6 +12,7 @@ used() { # field
 	case $1 in
 	debug | nccl_debug | nccl_debug_subsys) return 0 ;; # ha_config_load_env gives them to the log
 	force_ib_timeout | qp_timeout) grep -qE 'ha_config_timeout\(' $sources ;;
+	ib_port_failover | ib_port_recovery) grep -qE "config->$1\b" base/config.c ;; # rules between variables
 	rto_ms) grep -qE 'ha_config_rto_ns\(' $sources ;;
 	qp_retry_cnt) grep -qE '(->|\.)qp_retry_cnt\b' $sources ;;
 	*) grep -qE "(config|cfg)(->|\.)$1\b" $sources ;;

@@ -74,6 +74,25 @@ static void values_are_taken(void)
 	CHECK(!ha_config_is_set(&c, HA_CFG_verbs));
 }
 
+/* What NCCL's own transport calls failover and recovery, unless hawser's own variables are set. */
+static void nccl_resiliency_is_mapped(void)
+{
+	struct ha_config c;
+
+	lines_catch();
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0", "NCCL_IB_RESILIENCY_PORT_RECOVERY=1"), 0);
+	CHECK(!c.enable_backup && c.enable_failback);
+	CHECK_INT(c.source[HA_CFG_enable_backup], HA_CONFIG_ADJUSTED);
+	CHECK(lines_contain("NCCL_IB_RESILIENCY_PORT_FAILOVER=0: no connection has a standby"));
+	lines_catch();
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0", "HA_NCCL_ENABLE_BACKUP=1", "NCCL_IB_RESILIENCY_PORT_RECOVERY=1",
+		       "HA_NCCL_ENABLE_FAILBACK=0"), 0);
+	CHECK(c.enable_backup && !c.enable_failback);
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=1", "NCCL_IB_RESILIENCY_PORT_RECOVERY=0"), 0);
+	CHECK(c.enable_backup && !c.enable_failback);
+	CHECK_INT(lines_warnings(), 0);
+}
+
 static void sizes_take_suffixes(void)
 {
 	static const struct {
@@ -241,12 +260,12 @@ static void misspelt_names_are_told(void)
 	/* once, as a warning, and not where it says what holds in any case */
 	lines_catch();
 	setenv("NCCL_DEBUG", "WARN", 1);
-	setenv("NCCL_IB_USE_INLINE", "1", 1);
-	setenv("NCCL_IB_FIFO_TC", "96", 1);
+	setenv("NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "1", 1);
+	setenv("NCCL_IB_RETRY_CNT", "3", 1);
 	ha_config_load_env(&c);
 	CHECK(!lines_contain("NCCL_IB_TIMEOUT"));
-	CHECK(!lines_contain("NCCL_IB_USE_INLINE"));
-	CHECK(lines_contain("NCCL_IB_FIFO_TC=96 is set, but not read: clear-to-send"));
+	CHECK(!lines_contain("NCCL_IB_PREPOST"));
+	CHECK(lines_contain("NCCL_IB_RETRY_CNT=3 is set, but not read: HA_NCCL_QP_RETRY_CNT"));
 
 	CHECK(out);
 	ha_config_print(&c, out);
@@ -320,6 +339,7 @@ int main(int argc, char **argv)
 	CHECK_INT(argc, 2);
 	defaults_are_the_documented_ones();
 	values_are_taken();
+	nccl_resiliency_is_mapped();
 	sizes_take_suffixes();
 	nonsense_is_one_line_and_the_default();
 	every_bound_is_accepted_and_no_more();

@@ -106,7 +106,7 @@ static void test_turns(void)
 	b.balance.ndata = 5;
 	for (unsigned i = 0; i < 5; i++)
 		b.rail[i].dev = i < 2 ? first : second;
-	ha_policy_turns(&b);
+	ha_policy_turns(&b, false);
 	CHECK(b.balance.turns && b.balance.lead[1] == 0 && b.balance.lead[2] == 2 && b.balance.lead[4] == 2);
 	rails(5, (uint16_t[]){ 256, 256, 768, 768, 768 }, 31);
 	for (uint64_t idx = 0; idx < 6; idx++) {
@@ -124,6 +124,27 @@ static void test_turns(void)
 	ha_policy_update(&b);
 	CHECK(ha_policy_mask(&b, 0, 8) == 4 && ha_policy_mask(&b, 1, 8) == 16 && ha_policy_mask(&b, 2, 8) == 4);
 	CHECK(!ha_policy_one_device(&b, 31) && ha_policy_one_device(&b, 28) && ha_policy_one_device(&b, 0));
+	memset(&b, 0, sizeof(b));
+}
+
+/* Four rails on one device, and every message over all of them, as long as each has 128 bytes of it. */
+static void test_split(void)
+{
+	b.balance.ndata = 4;
+	for (unsigned i = 0; i < 4; i++)
+		b.rail[i].dev = (struct ha_device *)&b;
+	ha_policy_turns(&b, true);
+	ha_gate_join(&b, false);
+	CHECK(!b.balance.turns && b.balance.lead[3] == 0);
+	rails(4, (uint16_t[]){ 1024, 1024, 1024, 1024 }, 15);
+	for (uint64_t idx = 0; idx < 4; idx++) {
+		CHECK(ha_policy_mask(&b, idx, 1 << 20) == 15);
+		CHECK(ha_policy_range(b.balance.weight, 15, (unsigned)idx, 1 << 20).length == 256 << 10);
+	}
+	CHECK(covers(1 << 20) == 4 && covers(512) == 4 && covers(100) == 1);
+	b.active = 7; /* a rail is being made anew: the others carry all of it */
+	ha_policy_update(&b);
+	CHECK(covers(1 << 20) == 3);
 	memset(&b, 0, sizeof(b));
 }
 
@@ -215,7 +236,7 @@ static void test_gate_that_overrides_the_hint(void)
 	b.balance.ndata = 4;
 	for (unsigned i = 0; i < 4; i++)
 		b.rail[i].dev = i < 2 ? sout : sup;
-	ha_policy_turns(&b);
+	ha_policy_turns(&b, false);
 	rails(4, (uint16_t[]){ 0, 0, 1024, 1024 }, 15);
 	for (uint64_t idx = 0; idx < 4; idx++)
 		small |= ha_policy_mask(&b, idx, 8);
@@ -228,6 +249,7 @@ int main(void)
 	test_gate_without_a_hint();
 	test_gate_that_overrides_the_hint();
 	memset(&b, 0, sizeof(b));
+	test_split();
 	test_mpib_examples();
 	test_turns();
 	test_small_on_one_rail();

@@ -36,12 +36,11 @@ static void mpib(void)
 	duel_close(&d);
 }
 
-static void queue_pairs(void)
+static void over_queue_pairs(const struct duel_setup *setup)
 {
-	const struct duel_setup setup = { .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } };
 	struct duel d;
 
-	duel_open(&d, &setup);
+	duel_open(&d, setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
 	duel_cut(&d, SENDER, 0);
 	for (int rail = 0; rail < 3; rail++) {
@@ -57,6 +56,17 @@ static void queue_pairs(void)
 	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":3,", 1);
 	duel_flow(&d, 30);
 	duel_close(&d);
+}
+
+static void queue_pairs(void)
+{
+	over_queue_pairs(&(struct duel_setup){ .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } });
+}
+
+/* Every message is cut over all of them. */
+static void split_queue_pairs(void)
+{
+	over_queue_pairs(&(struct duel_setup){ .env = { "NCCL_IB_QPS_PER_CONNECTION=3", "NCCL_IB_SPLIT_DATA_ON_QPS=1" } });
 }
 
 /* The two of a fused device stand by for each other: one goes, both go, and each that comes back carries its share again. */
@@ -113,6 +123,7 @@ static void fused_hopeless(void)
 int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = { { "mpib", mpib }, { "queue_pairs", queue_pairs }, { "fused", fused },
+						  { "split_queue_pairs", split_queue_pairs },
 						  { "fused_hopeless", fused_hopeless } };
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

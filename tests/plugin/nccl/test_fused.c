@@ -86,6 +86,22 @@ static int fused_of_both(struct rig *rig)
 	return dev;
 }
 
+/* NCCL_IB_MERGE_NICS=0: one device stays itself, several are refused, and that is no fault. */
+static void apart(int argc, char **argv)
+{
+	struct rig rig;
+	int dev = -7;
+
+	setenv("NCCL_IB_MERGE_NICS", "0", 1);
+	rig_open(&rig, argc, argv);
+	OK(fuse(&rig, &dev, 1, (int[]){ 1 }));
+	CHECK(dev == 1, "one device alone is %d", dev);
+	CHECK(fuse(&rig, &dev, 2, (int[]){ 0, 1 }) == ncclInvalidUsage, "two are fused all the same");
+	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
+	rig_close(&rig);
+	unsetenv("NCCL_IB_MERGE_NICS");
+}
+
 int main(int argc, char **argv)
 {
 	static const size_t sizes[] = { 0, 1, 8, 65535, 65536, 65537, 1 << 20, (8 << 20) + 4097 };
@@ -94,6 +110,7 @@ int main(int argc, char **argv)
 	char second[48];
 	int dev;
 
+	apart(argc, argv);
 	rig_open(&rig, argc, argv);
 	refusals(&rig);
 	dev = fused_of_both(&rig);

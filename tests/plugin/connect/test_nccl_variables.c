@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Variables of NCCL's own transport that act on how a connection is made and on what devices report. */
+#include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
+#include "base/check.h"
+#include "tests/base/lines.h"
+#include "tests/plugin/dummy.h"
+
+#include <errno.h>
+
+static struct world w;
+static struct ha_listen *listen;
+static struct ha_send *send;
+static struct ha_recv *recv;
+
+static void prepare(void)
+{
+	lines_catch();
+	world_prepare(&w);
+}
+
+/* From device `theirs` of b to device `ours` of a. */
+static void open_between(int ours, int theirs)
+{
+	char handle[HA_HANDLE_MAX];
+
+	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
+	send = NULL;
+	recv = NULL;
+	CHECK_INT(ha_listen(w.a, ours, NULL, handle, &listen), 0);
+	for (int i = 0; i < 4000 && !(send && recv); i++) {
+		if (!send)
+			CHECK_INT(ha_connect(w.b, theirs, NULL, handle, &send), 0);
+		if (!recv)
+			CHECK_INT(ha_accept(listen, &recv), 0);
+	}
+	CHECK(send && recv);
+}
+
+static int send_error(void)
+{
+	struct ha_request *req;
+
+	return ha_isend(send, NULL, 0, 0, NULL, &req);
+}
+
+static void test_fifo_tc(void)
+{
+	prepare();
+	w.config.ib_tc = 32;
+	w.config.ib_fifo_tc = 96;
+	open_between(0, 0);
+	CHECK_INT(w.dummy[0].last_rtr.ah_attr.grh.traffic_class, 96); /* the receiver's */
+	CHECK_INT(w.dummy[1].last_rtr.ah_attr.grh.traffic_class, 32);
+	world_close(&w);
+}
+
+static void test_ece_enable(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		prepare();
+		w.dummy[0].ece = 3;
+		w.dummy[1].ece = 5;
+		w.config.ib_ece_enable = wanted;
+		open_between(0, 0);
+		CHECK_INT(w.dummy[0].last_ece, wanted ? 5 : 0);
+		CHECK_INT(w.dummy[1].last_ece, wanted ? 3 : 0);
+		world_close(&w);
+	}
+}
+
+static void test_use_inline(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		prepare();
+		w.config.ib_use_inline = wanted;
+		open_between(0, 0);
+		CHECK(!recv->b.rail[0].max_inline == !wanted);
+		CHECK(!send->b.rail[0].max_inline == !wanted);
+		world_close(&w);
+	}
+}
+
+/* What a device reports is logged in any case, and ends a connection only where that is wanted. */
+static void test_return_async_events(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		prepare();
+		w.config.ib_return_async_events = wanted;
+		open_between(0, 0);
+		dummy_event(&w.dummy[1], IBV_EVENT_QP_ACCESS_ERR, send->b.rail[0].qp);
+		world_run(&w, 2000);
+		CHECK(lines_contain("access error"));
+		CHECK_INT(send_error(), wanted ? -EIO : 0);
+		world_close(&w);
+		prepare();
+		w.config.ib_return_async_events = wanted;
+		open_between(0, 0);
+		dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
+		world_run(&w, 10);
+		CHECK(lines_contain("device"));
+		CHECK_INT(send_error(), wanted ? -EIO : 0);
+		world_close(&w);
+	}
+}
+
+/* Device 0 of the hosts lies in 10.0.0.0/24, device 1 in 10.0.1.0/24. */
+static void test_subnet_at_the_connector(void)
+{
+	static const struct {
+		bool wanted;
+		int bits, ours, theirs, used;
+	} cases[] = {
+		{ false, 24, 0, 1, 1 }, { true, 24, 0, 1, 0 }, { true, 24, 1, 0, 1 }, { true, 24, 1, 1, 1 }, { true, 23, 0, 1, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		prepare();
+		w.config.ib_subnet_aware_routing = cases[i].wanted;
+		w.config.ib_subnet_prefix_len = cases[i].bits;
+		open_between(cases[i].ours, cases[i].theirs);
+		CHECK_INT(send->b.rail[0].dev->index, cases[i].used);
+		CHECK_INT(recv->b.rail[0].dev->index, cases[i].ours);
+		CHECK_INT(lines_warnings(), 0);
+		world_close(&w);
+	}
+}
+
+/* No device of the connector shares a subnet with the listener's; then another one of the listener's does with the connector's. */
+static void test_subnet_at_the_listener(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		prepare();
+		w.dummy[1].devices[0].ports[0] = fake_roce_port("10.0.0.7");
+		w.dummy[1].devices[1].ports[0] = fake_roce_port("10.0.0.8");
+		w.config.ib_subnet_aware_routing = wanted;
+		open_between(1, 0);
+		CHECK_INT(send->b.rail[0].dev->index, 0);
+		CHECK_INT(recv->b.rail[0].dev->index, wanted ? 0 : 1);
+		world_close(&w);
+	}
+}
+
+/* InfiniBand has no such subnets, and a device that does not exist stays an error. */
+static void test_subnet_is_left_alone(void)
+{
+	char handle[HA_HANDLE_MAX];
+	struct ha_send *none = NULL;
+
+	prepare();
+	for (int host = 0; host < 2; host++)
+		for (int i = 0; i < 2; i++)
+			w.dummy[host].devices[i].ports[0] = fake_ib_port((uint16_t)(11 + 2 * host + i));
+	w.config.ib_subnet_aware_routing = true;
+	open_between(0, 1);
+	CHECK_INT(send->b.rail[0].dev->index, 1);
+	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &(struct ha_listen *){ NULL }), 0);
+	CHECK_INT(ha_connect(w.b, 9, NULL, handle, &none), -EINVAL);
+	world_close(&w);
+}
+
+int main(void)
+{
+	test_fifo_tc();
+	test_ece_enable();
+	test_use_inline();
+	test_return_async_events();
+	test_subnet_at_the_connector();
+	test_subnet_at_the_listener();
+	test_subnet_is_left_alone();
+	return 0;
+}
