@@ -101,6 +101,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	b->poll.most = (uint16_t)ctx->config.test_max_poll;
 	b->terms.traffic_class = opts->traffic_class;
 	pthread_mutex_init(&b->registered.lock, NULL);
+	pthread_mutex_init(&b->registered.list_lock, NULL);
 	snprintf(b->name, sizeof(b->name), "%s", ha_device_name(&ctx->devices[dev]));
 	err = ring_new(b);
 	if (!err)
@@ -325,5 +326,6 @@ void ha_bundle_free(struct ha_bundle *b)
 	if (b->ring)
 		munmap(b->ring, b->ring_size);
 	pthread_mutex_destroy(&b->registered.lock);
+	pthread_mutex_destroy(&b->registered.list_lock);
 	free(b);
 }

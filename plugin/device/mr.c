@@ -147,18 +147,22 @@ static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_m
 
 static void link_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
+	pthread_mutex_lock(&b->registered.list_lock);
 	mr->next = b->registered.list;
 	if (mr->next)
 		mr->next->pprev = &mr->next;
 	mr->pprev = &b->registered.list;
 	b->registered.list = mr;
+	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
-static void unlink_mr(struct ha_mr *mr)
+static void unlink_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
+	pthread_mutex_lock(&b->registered.list_lock);
 	*mr->pprev = mr->next;
 	if (mr->next)
 		mr->next->pprev = mr->pprev;
+	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
 int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd, unsigned flags,
@@ -219,7 +223,7 @@ int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 	if (!mr)
 		return 0;
 	pthread_mutex_lock(&b->registered.lock);
-	unlink_mr(mr);
+	unlink_mr(b, mr);
 	release(b, mr);
 	pthread_mutex_unlock(&b->registered.lock);
 	return 0;
@@ -230,7 +234,7 @@ void ha_bundle_free_mrs(struct ha_bundle *b)
 	while (b->registered.list) {
 		struct ha_mr *mr = b->registered.list;
 
-		unlink_mr(mr);
+		unlink_mr(b, mr);
 		release(b, mr);
 	}
 }

@@ -38,19 +38,23 @@ struct ha_mr {
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
 	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is that of `kept`, or -1 */
 	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
-	struct ha_mr *next, **pprev; /* its bundle's list, under registered.lock */
+	struct ha_mr *next, **pprev; /* its bundle's list, under registered.list_lock */
 };
 
 /* Of a connection. */
 struct ha_registered {
+	/* Registrations, deregistrations, and what else is slow on a rail's device: held across slow verbs, so the driver never waits
+	 * for it (ha_bundle_try_mr). */
 	pthread_mutex_t lock;
-	struct ha_mr *list; /* under `lock` */
+	/* The list alone, and that what is on it is not given back; for moments, within `lock` or without. */
+	pthread_mutex_t list_lock;
+	struct ha_mr *list;
 	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the driver also looks without. */
 	_Atomic uint8_t rails;
 };
 
 /* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
- * flight, which nobody should do and some do before they close. NULL is not. Under registered.lock, until it is no longer used. */
+ * flight, which nobody should do and some do before they close. NULL is not. Under registered.list_lock, until it is no longer used. */
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 
 /* What an operator can do when it cannot be registered on another device. */

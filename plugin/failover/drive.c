@@ -135,6 +135,14 @@ static void drive(struct ha_bundle *b)
 		b->schedule.due = now;
 }
 
+/* A registration of the program is under way, and what is slow waits for it; the driver does not. */
+static uint64_t soon(struct ha_bundle *b)
+{
+	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;
+
+	return b->schedule.due < at ? b->schedule.due : at;
+}
+
 /* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. */
 static void slow_steps(struct ha_bundle *b)
 {
@@ -144,8 +152,7 @@ static void slow_steps(struct ha_bundle *b)
 		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_incarnation_slow(b, &b->rail[i]))
 			b->schedule.due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
-			ha_keys_register(b, &b->rail[i]);
-			b->schedule.due = 0;
+			b->schedule.due = ha_keys_register(b, &b->rail[i]) ? 0 : soon(b);
 		}
 	}
 }
@@ -204,10 +211,12 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 
 			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
-			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX)
-				ha_incarnation_tidy(b, &b->rail[i]);
-			else if (k->fence.tidy_at < next)
+			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX) {
+				if (!ha_incarnation_tidy(b, &b->rail[i]) && now + HA_NS_PER_MS < next)
+					next = now + HA_NS_PER_MS; /* a registration is under way */
+			} else if (k->fence.tidy_at < next) {
 				next = k->fence.tidy_at;
+			}
 		}
 	return next;
 }

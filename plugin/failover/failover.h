@@ -58,8 +58,8 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r);
 void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* incarnation.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r);
-/* incarnation.c: destroy what is left of an incarnation that is over, if anything; slow too. */
-void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r);
+/* incarnation.c: destroy what is left of a incarnation that is over, if anything; slow too. False: not now, as above. */
+bool ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r);
 void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
 void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
 /* incarnation.c: the epoch is closed at this end: when may the next begin? */
@@ -78,11 +78,11 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
 bool ha_heartbeat_missing(const struct ha_bundle *b);
 /* keys.c: does the rail need keys that it has not, are there new ones to tell? */
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
-/* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. */
-void ha_keys_register(struct ha_bundle *b, struct ha_rail *r);
+/* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. False: not now, a registration is under way. */
+bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r);
 /* keys.c: sender: the peer's end of the rail is on another device than in the incarnation before: keys of the old one mean nothing. */
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r);
-/* keys.c: the rail moves to another device: what was registered on the old one goes. */
+/* keys.c: the rail moves to another device: what was registered on the old one goes. Under registered.lock. */
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m);
 /* keys.c: what the peer says; returns up to which receive its keys are known. */

@@ -234,6 +234,15 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 	}
 }
 
+#define MR_AGAIN_NS 20000u /* until it is tried again */
+
+/* The program registers memory, and what is slow on a rail waits for it; the driver does not. False. */
+static bool wait_for_registration(struct ha_bundle *b)
+{
+	ha_due(b, ha_clock_now(b->ctx->clock) + MR_AGAIN_NS);
+	return false;
+}
+
 static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_board *board = ha_bundle_board(b);
@@ -244,7 +253,7 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 	board->beat[r->index].count = count;
 }
 
-/* The bundle is taken: choose the device, so that its keys can go with the owner outside. True: one is there. */
+/* The bundle is taken, and registered.lock: choose the device, so that its keys can go with the owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -254,9 +263,7 @@ static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return false;
 	if (r->dev && r->dev != dev)
 		ha_keys_forget(b, r);
-	pthread_mutex_lock(&b->registered.lock);
 	r->dev = dev;
-	pthread_mutex_unlock(&b->registered.lock);
 	clear_board(b, r);
 	k->slow = HA_SLOW_OPEN;
 	return true;
@@ -281,11 +288,13 @@ static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 	b->failover.ctl[r->index].fence.tidy_at = 0;
 }
 
-void ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
+bool ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
 {
-	pthread_mutex_lock(&b->registered.lock);
+	if (!ha_bundle_try_mr(b))
+		return false;
 	close_rail(b, r);
 	pthread_mutex_unlock(&b->registered.lock);
+	return true;
 }
 
 static void connecting_told(void *arg)
@@ -343,12 +352,14 @@ bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 	int err;
 
 	if (k->slow == HA_SLOW_TIDY) {
-		ha_incarnation_tidy(b, r);
+		if (!ha_incarnation_tidy(b, r))
+			return wait_for_registration(b);
 		k->slow = HA_SLOW_NONE;
 		return true;
 	}
 	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
-	pthread_mutex_lock(&b->registered.lock);
+	if (!ha_bundle_try_mr(b))
+		return wait_for_registration(b);
 	err = slow_step(b, r);
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err == -EAGAIN)
@@ -398,7 +409,7 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	bool wanted;
+	bool wanted, prepared;
 
 	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->abort.error || b->failover.peer_closed || b->error)
 		return;
@@ -414,9 +425,19 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
 	}
-	if (wanted && k->slow == HA_SLOW_NONE && !prepare_open(b, r, now))
-		not_opened(b, r, now);
-	else if (b->is_send && k->compare.acked)
+	if (wanted && k->slow == HA_SLOW_NONE) {
+		if (!ha_bundle_try_mr(b)) {
+			wait_for_registration(b);
+			return;
+		}
+		prepared = prepare_open(b, r, now);
+		pthread_mutex_unlock(&b->registered.lock);
+		if (!prepared) {
+			not_opened(b, r, now);
+			return;
+		}
+	}
+	if (b->is_send && k->compare.acked)
 		ha_due(b, k->join.retry_at);
 }
 

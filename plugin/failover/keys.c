@@ -34,14 +34,15 @@ static bool device_lost(struct ha_rail *r, int err)
 	return !ha_device_usable(r->dev);
 }
 
-void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
+bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t start = ha_clock_now(b->ctx->clock);
 	int err = 0, failed = 0;
 
+	if (!ha_bundle_try_mr(b))
+		return false;
 	k->keys.lost = false;
-	pthread_mutex_lock(&b->registered.lock);
 	for (struct ha_mr *mr = b->registered.list; mr && !k->keys.lost; mr = mr->next) {
 		if (mr->entry[r->index])
 			continue;
@@ -65,6 +66,7 @@ void ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	k->keys.refused = (unsigned)failed;
 	HA_TRACE(b->name, "rail %u: buffers registered on %s in %.3f ms, %d could not be", r->index, ha_device_name(r->dev),
 		 (double)k->compare.registration_ns / 1e6, failed);
+	return true;
 }
 
 /* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
@@ -84,12 +86,12 @@ static const char *refused_advice(struct ha_bundle *b, const struct ha_rail *r)
 	const char *advice = "raise the limit of locked memory (ulimit -l)";
 	const struct ha_mr *mr;
 
-	pthread_mutex_lock(&b->registered.lock);
+	pthread_mutex_lock(&b->registered.list_lock);
 	for (mr = b->registered.list; mr && mr->entry[r->index]; mr = mr->next)
 		;
 	if (mr)
 		advice = ha_mr_advice(mr);
-	pthread_mutex_unlock(&b->registered.lock);
+	pthread_mutex_unlock(&b->registered.list_lock);
 	return advice;
 }
 
@@ -98,14 +100,14 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_recv *c = (struct ha_recv *)b;
 
-	pthread_mutex_lock(&b->registered.lock);
+	pthread_mutex_lock(&b->registered.list_lock);
 	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (!mr->entry[r->index] || mr->lkey[r->index])
 			continue;
 		mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
 		mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
 	}
-	pthread_mutex_unlock(&b->registered.lock);
+	pthread_mutex_unlock(&b->registered.list_lock);
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
 	if (k->keys.refused && !(b->active & b->registered.rails & ~(1u << r->index)))
@@ -136,7 +138,6 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
-	pthread_mutex_lock(&b->registered.lock);
 	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (mr->entry[r->index])
 			ha_mr_cache_put(r->dev->mr_cache, mr->entry[r->index]);
@@ -144,7 +145,6 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}
 	b->registered.rails &= (uint8_t)~(1u << r->index);
-	pthread_mutex_unlock(&b->registered.lock);
 	b->failover.ctl[r->index].keys.stage = HA_KEYS_IDLE;
 	b->failover.ctl[r->index].keys.forgotten++;
 }
@@ -167,7 +167,7 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 
-	pthread_mutex_lock(&b->registered.lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&b->registered.list_lock); /* a buffer that is given back meanwhile is either not known or not gone */
 	for (; idx < k->keys.end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
@@ -179,7 +179,7 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 			to->key[i] = ha_mr_known(b, slot->buf[i].mr) ? slot->buf[i].mr->rkey[r->index] : 0;
 		m->n++;
 	}
-	pthread_mutex_unlock(&b->registered.lock);
+	pthread_mutex_unlock(&b->registered.list_lock);
 	m->next = idx;
 }
 

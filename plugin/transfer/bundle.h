@@ -246,6 +246,12 @@ static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
 	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
 }
 
+/* For the driver, which waits for no registration. False: one is under way. */
+static inline bool ha_bundle_try_mr(struct ha_bundle *b)
+{
+	return !pthread_mutex_trylock(&b->registered.lock);
+}
+
 /* What the peer writes to the driver here, and the copy that we write to its board from. */
 static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 {

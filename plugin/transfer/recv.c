@@ -95,13 +95,13 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 
 	if (!c->b.active || !ha_rail_room(r))
 		return -EAGAIN;
-	pthread_mutex_lock(&c->b.registered.lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&c->b.registered.list_lock); /* a buffer that is given back meanwhile is either not known or not gone */
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
 		fill_cts(c, slot, m);
 	}
-	pthread_mutex_unlock(&c->b.registered.lock);
+	pthread_mutex_unlock(&c->b.registered.list_lock);
 	slot->cts_parked = false;
 	post_cts(c, r, slot);
 	return 0;

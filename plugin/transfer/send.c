@@ -352,7 +352,7 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	return best;
 }
 
-/* Under registered.lock: a buffer that is given back meanwhile is either not known or not gone. */
+/* Under registered.list_lock: a buffer that is given back meanwhile is either not known or not gone. */
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
@@ -382,9 +382,9 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 {
 	int err;
 
-	pthread_mutex_lock(&s->b.registered.lock);
+	pthread_mutex_lock(&s->b.registered.list_lock);
 	err = replay(s, slot, index, bytes);
-	pthread_mutex_unlock(&s->b.registered.lock);
+	pthread_mutex_unlock(&s->b.registered.list_lock);
 	return err;
 }
 
