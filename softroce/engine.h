@@ -111,6 +111,8 @@ uint64_t sr_nic_deadline(const struct sr_nic *nic);
 void sr_nic_set_link(struct sr_nic *nic, bool up);
 /* A new address or MTU on the port; GID_CHANGE event. */
 void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid);
+/* Every shared receive queue fails: SRQ_ERR for each; what needs a receive from it finds none. */
+void sr_nic_fail_srqs(struct sr_nic *nic);
 /* The device dies: DEVICE_FATAL, every queue pair dead and mute, posts and modifies fail with -EIO; only destruction
  * works. */
 void sr_nic_kill(struct sr_nic *nic);

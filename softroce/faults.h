@@ -32,9 +32,11 @@ struct sr_faults {
 	uint32_t kill; /* nonzero: the device dies, for good */
 	struct sr_fault_dir tx, rx;
 	uint64_t rate; /* bytes per millisecond that leave it, at most; 0 = as many as without this. UDP only */
+	uint32_t srq_errors; /* counts: with each, all shared receive queues that there are fail */
+	uint32_t speed;	     /* Mbit/s that the port reports; 0 = what the interface says. A change takes the port down and up */
 };
 static_assert(sizeof(struct sr_fault_dir) == 40, "shared between processes");
-static_assert(sizeof(struct sr_faults) == 96, "shared between processes");
+static_assert(sizeof(struct sr_faults) == 104, "shared between processes");
 
 /* What happens to one packet. */
 struct sr_verdict {

@@ -17,6 +17,18 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
 	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
 }
 
+/* As a port that negotiates its link again: down, and up with the result. */
+static void speed_take(struct sr_adapter *adapter, uint32_t speed)
+{
+	if (speed == adapter->speed_told)
+		return;
+	adapter->speed_told = speed;
+	if (!adapter->link_told)
+		return;
+	sr_nic_set_link(adapter->nic, false);
+	sr_nic_set_link(adapter->nic, true);
+}
+
 static void link_tell(struct sr_adapter *adapter)
 {
 	bool up = adapter->link.up && !adapter->faults.cut;
@@ -75,7 +87,12 @@ void sr_adapter_follow_control(struct sr_adapter *adapter)
 		adapter->dead = true;
 		sr_nic_kill(adapter->nic);
 	}
-	if (!adapter->dead)
+	if (!adapter->dead) {
+		if (adapter->faults.srq_errors != adapter->srq_errors)
+			sr_nic_fail_srqs(adapter->nic);
+		adapter->srq_errors = adapter->faults.srq_errors;
+		speed_take(adapter, adapter->faults.speed);
 		link_tell(adapter);
+	}
 	status_publish(adapter);
 }

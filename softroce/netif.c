@@ -146,7 +146,7 @@ enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link)
 	return IBV_MTU_256;
 }
 
-void sr_netif_ib_speed(const struct sr_netif *link, uint8_t *width, uint8_t *speed)
+void sr_netif_ib_speed(unsigned interface_mbps, uint8_t *width, uint8_t *speed)
 {
 	/* Lanes and lane rates of IBTA PortInfo: width code 1 = 1X, 2 = 4X; speed 1 SDR 2.5, 4 QDR 10, 32 EDR 25, 64
 	 * HDR 50, 128 NDR 100 Gbit/s per lane. */
@@ -157,7 +157,7 @@ void sr_netif_ib_speed(const struct sr_netif *link, uint8_t *width, uint8_t *spe
 		{ 400000, 2, 128 }, { 200000, 2, 64 }, { 100000, 2, 32 }, { 50000, 1, 64 },
 		{ 40000, 2, 4 },    { 25000, 1, 32 },  { 10000, 1, 4 },
 	};
-	unsigned mbps = link->speed ? link->speed : SPEED_VIRTUAL;
+	unsigned mbps = interface_mbps ? interface_mbps : SPEED_VIRTUAL;
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (mbps >= codes[i].mbps) {

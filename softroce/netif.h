@@ -28,8 +28,8 @@ int sr_netif_read(struct sr_netif *link, const struct sr_device_spec *spec, cons
 
 /* The InfiniBand MTU that fits into the interface's (RoCEv2 headers take at most 108 bytes with IPv6). */
 enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link);
-/* Width and speed codes of struct ibv_port_attr (IBTA PortInfo) nearest below the interface's speed. */
-void sr_netif_ib_speed(const struct sr_netif *link, uint8_t *width, uint8_t *speed);
+/* Width and speed codes of struct ibv_port_attr (IBTA PortInfo) nearest below this speed, Mbit/s; 0: unknown. */
+void sr_netif_ib_speed(unsigned interface_mbps, uint8_t *width, uint8_t *speed);
 
 /* A descriptor that becomes readable when an interface or an address of the machine changes; -errno. */
 int sr_netif_watch_open(void);

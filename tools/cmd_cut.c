@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, kill: hurt a software NIC from outside its
+ * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, speed, srq-error, kill: hurt a software NIC from outside its
  * process
  */
 #include "softroce/control.h"
 #include "softroce/folder.h"
 #include "softroce/limit.h"
 #include "base/options.h"
+#include "base/number.h"
 #include "tools/ha.h"
 #include "tools/soft_job.h"
 #include "tools/soft_name.h"
@@ -21,13 +22,14 @@
 struct request {
 	bool tx, rx;	  /* directions; neither named = both */
 	uint32_t ppm;
+	uint32_t mbps;
 	uint64_t time_ns, jitter_ns, bytes_per_ms;
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 };
 
 struct fault_command {
 	const char *name, *arguments, *help;
-	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED } shape; /* what follows the device */
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN } shape; /* what follows the device */
 	void (*whole)(struct sr_faults *faults, void *arg);
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 	const char *done; /* what the line of a success says */
@@ -43,12 +45,24 @@ static void heal_apply(struct sr_faults *faults, void *arg)
 {
 	uint32_t kill = faults->kill;
 
-	*faults = (struct sr_faults){ .kill = kill };
+	*faults = (struct sr_faults){ .kill = kill, .srq_errors = faults->srq_errors };
 }
 
 static void kill_apply(struct sr_faults *faults, void *arg)
 {
 	faults->kill = 1;
+}
+
+static void srq_apply(struct sr_faults *faults, void *arg)
+{
+	faults->srq_errors++;
+}
+
+static void train_apply(struct sr_faults *faults, void *arg)
+{
+	const struct request *request = arg;
+
+	faults->speed = request->mbps;
 }
 
 static void drop_apply(struct sr_fault_dir *dir, const struct request *request)
@@ -89,6 +103,10 @@ static const struct fault_command commands[] = {
 	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
 	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
 	{ "kill", "", "the device fails for good", WHOLE, kill_apply, NULL, "killed" },
+	{ "srq-error", "", "its shared receive queues fail, which only new ones mend", WHOLE, srq_apply, NULL,
+	  "shared receive queues failed" },
+	{ "speed", " MBIT/S", "the port goes down and comes back with this speed, as after negotiating its link again; 0: its own",
+	  TRAIN, train_apply, NULL, "negotiated again" },
 	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
 	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply, "duplicating" },
 	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake",
@@ -179,6 +197,18 @@ static bool take_speed(const struct fault_command *command, const char *text, ui
 	return rate >= 0 || refuse(command, "MB/S is a number from 0 to 1000000", text);
 }
 
+static bool take_mbps(const struct fault_command *command, const char *text, uint32_t *mbps)
+{
+	uint64_t value;
+
+	if (!text)
+		return refuse(command, "MBIT/S", NULL);
+	if (!ha_number_parse(text, 0, 4000000, &value))
+		return refuse(command, "MBIT/S is a number from 0 to 4000000", text);
+	*mbps = (uint32_t)value;
+	return true;
+}
+
 /* A direction at the end of the arguments, taken off them. */
 static void direction_take(struct request *request, int *argc, const char **argv)
 {
@@ -192,7 +222,7 @@ static void direction_take(struct request *request, int *argc, const char **argv
 /* What follows the device; false after a line that says what makes no sense. argv ends with NULL. */
 static bool request_parse(const struct fault_command *command, int argc, const char **argv, struct request *request)
 {
-	const bool directed = command->shape != WHOLE && command->shape != SPEED;
+	const bool directed = command->shape != WHOLE && command->shape != SPEED && command->shape != TRAIN;
 	const int given = argc;
 	const char *argument[3] = { NULL };
 	int used = 0;
@@ -204,6 +234,8 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 	if (command->shape == DIRECTION && argc == given)
 		return refuse(command, "the direction is tx or rx", argument[0] ? argument[0] : "");
 	if (command->shape == SPEED && !take_speed(command, argument[used++], &request->bytes_per_ms))
+		return false;
+	if (command->shape == TRAIN && !take_mbps(command, argument[used++], &request->mbps))
 		return false;
 	if ((command->shape == RATE || command->shape == RATE_TIME) &&
 	    !take_rate(command, argument[used++], &request->ppm))
@@ -344,7 +376,7 @@ int ha_cmd_cut(int argc, char **argv)
 		.options = { rows },
 		.operands = operands,
 		.needed = 1,
-		.notes = command->shape == WHOLE || command->shape == SPEED ? NULL : notes,
+		.notes = command->shape == WHOLE || command->shape == SPEED || command->shape == TRAIN ? NULL : notes,
 	};
 	int result;
 

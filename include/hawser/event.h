@@ -27,7 +27,7 @@
 	X(NONE, "none") \
 	X(WORK_FAILED, "work_failed")	    /* a work request completed in error */ \
 	X(WORK_REFUSED, "work_refused")	    /* the device took no work */ \
-	X(QUEUE_ERROR, "queue_error")	    /* a queue pair or completion queue is in error */ \
+	X(QUEUE_ERROR, "queue_error")	    /* one of its queues is in error       */ \
 	X(PORT_DOWN, "port_down") \
 	X(PORT_UP, "port_up") \
 	X(PORT_CHANGED, "port_changed")	    /* address, partition table, subnet manager ... */ \

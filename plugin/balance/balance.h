@@ -18,6 +18,7 @@ struct ha_balance {
 	bool moves;		       /* the shares of its data rails change while it runs */
 	/* Set-up, and where shares are decided. */
 	uint8_t ndata;		      /* rails that the connection was opened with; one more may be a standby */
+	bool speed_changed; /* of a port of its data rails: shares are to be computed again. Under ctx->drive */
 	uint16_t share[HA_MAX_RAILS]; /* weight when all is well; 0: a standby */
 	struct ha_advised advised;
 	struct ha_adaptive adaptive;

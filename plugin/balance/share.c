@@ -68,8 +68,11 @@ static void by_speed(struct ha_bundle *b)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < b->balance.ndata; i++)
-		if (b->balance.lead[i] == i)
-			speed[n++] = b->rail[i].dev->topo->speed_mbps > 0 ? (uint32_t)b->rail[i].dev->topo->speed_mbps : 0;
+		if (b->balance.lead[i] == i) {
+			int mbps = ha_device_speed(b->rail[i].dev);
+
+			speed[n++] = mbps > 0 ? (uint32_t)mbps : 0;
+		}
 	share_devices(b, speed);
 }
 
@@ -114,6 +117,17 @@ void ha_share_rails(struct ha_bundle *b)
 		share_devices(b, (uint32_t[HA_MAX_RAILS]){ 1 });
 	else if (policy != HA_POLICY_STATIC || !by_weights(b, &ctx->weights))
 		by_speed(b);
+}
+
+void ha_share_again(struct ha_bundle *b)
+{
+	uint16_t share[HA_MAX_RAILS];
+
+	if (b->balance.moves || ha_policy_one_device(b, (1u << b->balance.ndata) - 1))
+		return; /* what moves finds out by itself, and one device carries all */
+	ha_share_rails(b);
+	memcpy(share, b->balance.share, sizeof(share));
+	ha_share_change(b, share);
 }
 
 static bool any_weight(const struct ha_bundle *b)

@@ -31,6 +31,9 @@ void ha_share_rails(struct ha_bundle *b);
 /* From now on. Owner (inside) or driver (bundle taken); for data rails on several devices. */
 void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS]);
 
+/* A port has another speed now. Driver, with the bundle taken. */
+void ha_share_again(struct ha_bundle *b);
+
 /* The mask of rails that are up has changed, or the shares: who carries what. */
 void ha_share_roles(struct ha_bundle *b);
 /* Does this context's configuration ask for an agent's hints? */

@@ -33,11 +33,26 @@ static enum ha_event_cause cause_of(enum ibv_event_type type)
 	}
 }
 
+/* A port that trained its link anew may have come back slower, or faster. */
+static void follow_speed(struct ha_device *dev, int before)
+{
+	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_PORT_CHANGED, .device = dev };
+	int now = ha_device_speed(dev);
+
+	if (now == before || now <= 0 || before <= 0)
+		return;
+	ha_journal_eventf(dev->ctx, &told, "its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now, before,
+			  now < before ? "; look at its cable, and at the switch's port" : "");
+	ha_failover_speed(dev);
+}
+
 /* What it means for the rails on this port. */
 static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
 {
+	int speed = ha_device_speed(dev);
 	bool moved = type != IBV_EVENT_DEVICE_FATAL && ha_device_refresh(dev);
 
+	follow_speed(dev, speed);
 	switch (type) {
 	case IBV_EVENT_DEVICE_FATAL:
 	case IBV_EVENT_PORT_ERR:
@@ -95,6 +110,17 @@ static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_
 	ha_due_now(b);
 }
 
+/* The queue is replaced, and so is every incarnation on it; those that wait to be launched are seen then (failover.c). */
+static void receives_failed(struct ha_ctx *ctx, const struct ibv_srq *srq)
+{
+	bool ours = false;
+
+	for (int i = 0; i < ctx->nports && !ours; i++)
+		ours = ha_device_replace_srq(&ctx->devices[i], srq);
+	if (ours)
+		ha_failover_srq(ctx, srq);
+}
+
 static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
 {
 	if (!b || atomic_load(&b->closing))
@@ -125,6 +151,8 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 		wish(e->element.cq->cq_context, NULL, e->element.cq);
 		break;
 	case IBV_EVENT_SRQ_ERR:
+		if (dev->ctx->config.ib_return_async_events)
+			receives_failed(dev->ctx, e->element.srq);
 		break;
 	default:
 		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));

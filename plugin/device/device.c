@@ -69,6 +69,7 @@ static void take_address(struct ha_device *dev)
 		.gid = topo->gid, .gid_index = topo->gid_index, .lid = topo->lid, .mtu = (uint8_t)topo->mtu
 	};
 	dev->up = topo->up;
+	dev->speed_mbps = topo->speed_now;
 }
 
 bool ha_device_refresh(struct ha_device *dev)
@@ -93,6 +94,16 @@ bool ha_device_usable(struct ha_device *dev)
 	up = dev->up;
 	pthread_mutex_unlock(&dev->lock);
 	return up && !atomic_load_explicit(&dev->failed, memory_order_acquire);
+}
+
+int ha_device_speed(struct ha_device *dev)
+{
+	int speed;
+
+	pthread_mutex_lock(&dev->lock);
+	speed = dev->speed_mbps;
+	pthread_mutex_unlock(&dev->lock);
+	return speed;
 }
 
 struct ha_address ha_device_address(struct ha_device *dev)
@@ -183,6 +194,41 @@ dealloc_pd:
 	return err;
 }
 
+static bool post_refill(struct ha_device *dev, uint32_t n)
+{
+	struct ibv_recv_wr *bad;
+
+	return dev->hot.post_srq_recv(dev->srq, ha_device_refill(dev, n), &bad) == 0;
+}
+
+/* As many receives as the connections here were promised, or as there is room for. */
+static void post_promised(struct ha_device *dev)
+{
+	while (dev->srq_posted < dev->srq_promised && dev->srq_posted < dev->srq_depth) {
+		uint32_t n = dev->srq_depth - dev->srq_posted;
+
+		n = n < HA_REFILL ? n : HA_REFILL;
+		if (!post_refill(dev, n))
+			break;
+		dev->srq_posted += n;
+	}
+}
+
+/* The one before has failed. */
+static int replace_locked(struct ha_device *dev)
+{
+	int err = open_srq(dev);
+
+	if (err) {
+		HA_WARN(dev->name, "cannot create another shared receive queue of %u entries: %s", dev->srq_depth, strerror(-err));
+		return err;
+	}
+	dev->srq_posted = 0;
+	post_promised(dev);
+	HA_INFO(dev->name, "another shared receive queue of %u entries takes the place of the failed one", dev->srq_depth);
+	return 0;
+}
+
 int ha_device_open(struct ha_device *dev)
 {
 	int err = atomic_load_explicit(&dev->failed, memory_order_acquire);
@@ -194,8 +240,60 @@ int ha_device_open(struct ha_device *dev)
 	pthread_mutex_lock(&dev->lock);
 	if (!dev->open)
 		err = open_locked(dev);
+	else if (!dev->srq)
+		err = replace_locked(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return err;
+}
+
+/* Those that no queue pair is on any more; others say so (EBUSY). */
+static void destroy_failed_srqs(struct ha_device *dev)
+{
+	const struct ha_verbs_ops *v = dev->ctx->verbs;
+
+	for (int i = 0; i < HA_FAILED_SRQS; i++)
+		if (dev->failed_srq[i] && !v->destroy_srq(v, dev->failed_srq[i]))
+			dev->failed_srq[i] = NULL;
+}
+
+/* Where a failed queue waits for its queue pairs to go. NULL: there are too many of them. */
+static struct ibv_srq **failed_place(struct ha_device *dev)
+{
+	destroy_failed_srqs(dev);
+	for (int i = 0; i < HA_FAILED_SRQS; i++)
+		if (!dev->failed_srq[i])
+			return &dev->failed_srq[i];
+	return NULL;
+}
+
+struct ibv_srq *ha_device_srq(struct ha_device *dev)
+{
+	struct ibv_srq *srq;
+
+	pthread_mutex_lock(&dev->lock);
+	srq = dev->srq;
+	pthread_mutex_unlock(&dev->lock);
+	return srq;
+}
+
+bool ha_device_replace_srq(struct ha_device *dev, const struct ibv_srq *failed)
+{
+	struct ibv_srq **place;
+	bool ours;
+
+	pthread_mutex_lock(&dev->lock);
+	ours = dev->open && dev->srq && dev->srq == failed;
+	place = ours ? failed_place(dev) : NULL;
+	if (ours && !place) {
+		HA_WARN(dev->name, "%d shared receive queues have failed and are still in use: there is no other one; the device needs "
+			"a reset", HA_FAILED_SRQS + 1);
+	} else if (ours) {
+		*place = dev->srq;
+		dev->srq = NULL;
+		(void)replace_locked(dev); /* or when the next queue pair asks for it */
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return ours;
 }
 
 void ha_device_close(struct ha_device *dev)
@@ -204,18 +302,13 @@ void ha_device_close(struct ha_device *dev)
 
 	if (dev->open) {
 		ha_mr_cache_free(dev->mr_cache);
-		v->destroy_srq(v, dev->srq);
+		destroy_failed_srqs(dev);
+		if (dev->srq)
+			v->destroy_srq(v, dev->srq);
 		v->dealloc_pd(v, dev->pd);
 		dev->open = false;
 	}
 	pthread_mutex_destroy(&dev->lock);
-}
-
-static bool post_refill(struct ha_device *dev, uint32_t n)
-{
-	struct ibv_recv_wr *bad;
-
-	return dev->hot.post_srq_recv(dev->srq, ha_device_refill(dev, n), &bad) == 0;
 }
 
 /*
@@ -235,19 +328,12 @@ static void set_portion(struct ha_device *dev)
 
 void ha_device_promise(struct ha_device *dev)
 {
-	uint32_t n;
-
 	pthread_mutex_lock(&dev->lock);
 	dev->receivers++;
 	set_portion(dev);
 	dev->srq_promised += promise();
-	while (dev->srq_posted < dev->srq_promised && dev->srq_posted < dev->srq_depth) {
-		n = dev->srq_depth - dev->srq_posted;
-		n = n < HA_REFILL ? n : HA_REFILL;
-		if (!post_refill(dev, n))
-			break;
-		dev->srq_posted += n;
-	}
+	if (dev->srq)
+		post_promised(dev);
 	if (dev->srq_posted < dev->srq_promised)
 		HA_TRACE(dev->name, "%u receives are shared by connections that may want %u at once", dev->srq_posted,
 			 dev->srq_promised);
@@ -263,11 +349,11 @@ void ha_device_unpromise(struct ha_device *dev)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-void ha_device_repay(struct ha_device *dev, uint32_t n)
+void ha_device_repay(struct ha_device *dev, struct ibv_srq *srq, uint32_t n)
 {
 	struct ibv_recv_wr one = { .next = NULL }, *bad;
 
-	while (n-- && !dev->hot.post_srq_recv(dev->srq, &one, &bad))
+	while (n-- && !dev->hot.post_srq_recv(srq, &one, &bad))
 		;
 }
 

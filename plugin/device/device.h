@@ -12,13 +12,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define HA_FAILED_SRQS 4
 #define HA_REFILL 32 /* receives given back to the shared queue at once, where it is long enough */
 
 struct ha_topo_device;
 struct ha_mr_cache;
 
 struct ha_device {
-	struct ibv_srq *srq; /* zero-length receives for the immediates of every connection on this device */
+	/* Zero-length receives for the immediates of every connection on this device: where a new queue pair takes them from.
+	 * Under lock. NULL: it failed, and no other could be made since. */
+	struct ibv_srq *srq;
+	struct ibv_srq *failed_srq[HA_FAILED_SRQS]; /* under lock; kept while queue pairs are on them */
 	struct ha_verbs_hot hot;
 	_Atomic uint32_t polls; /* of connections that keep polling (bundle.h), all together */
 	struct ibv_recv_wr refill[HA_REFILL]; /* a chain, read-only after set-up, so threads may share it */
@@ -32,6 +36,7 @@ struct ha_device {
 	bool has_second; /* another port could stand in for this one, some time */
 	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
 	bool up;	    /* under lock; active and with an address */
+	int speed_mbps;	    /* under lock; what the port ran at when it was last up */
 	unsigned hookups; /* threads that connect queue pairs of it now; under ctx->hookups.lock */
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
@@ -71,14 +76,20 @@ static inline struct ibv_recv_wr *ha_device_refill(struct ha_device *dev, uint32
 {
 	return &dev->refill[HA_REFILL - n];
 }
-/* Give n consumed receives back, off the hot path. */
-void ha_device_repay(struct ha_device *dev, uint32_t n);
+/* Give n consumed receives back to the queue they were taken from, off the hot path. */
+void ha_device_repay(struct ha_device *dev, struct ibv_srq *srq, uint32_t n);
+/* The queue for a queue pair that is about to be made. */
+struct ibv_srq *ha_device_srq(struct ha_device *dev);
+/* This queue has failed. True: it is the one in use, and another has taken its place if one could be made; whatever has queue
+ * pairs on it must make others. Under ctx->drive. */
+bool ha_device_replace_srq(struct ha_device *dev, const struct ibv_srq *failed);
 
 /* Ask the port again. Under ctx->drive. True: its address has changed. */
 bool ha_device_refresh(struct ha_device *dev);
 /* Up, and not failed for good. */
 bool ha_device_usable(struct ha_device *dev);
 struct ha_address ha_device_address(struct ha_device *dev);
+int ha_device_speed(struct ha_device *dev);
 
 /* Bytes that one work request may carry; a multiple of the stripes' alignment. */
 uint32_t ha_device_max_msg(const struct ha_device *dev);

@@ -62,7 +62,7 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 				.qp_context = b,
 				.send_cq = r->cq,
 				.recv_cq = r->cq,
-				.srq = dev->srq,
+				.srq = r->srq,
 				.cap = { .max_send_wr = d, .max_send_sge = 1, .max_inline_data = inlines[i] },
 				.qp_type = IBV_QPT_RC,
 			};
@@ -128,7 +128,8 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 		r->cq = NULL;
 		return failed(b, r, "create a completion queue", err, "the device may have run out of them (maxComms)");
 	}
-	err = create_qp(b, r);
+	r->srq = ha_device_srq(dev);
+	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
 		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
 	if (!b->is_send)
@@ -368,7 +369,7 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 			r->rq_consumed += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
 		total += n;
 	}
-	ha_device_repay(r->dev, r->rq_consumed - r->rq_base);
+	ha_device_repay(r->dev, r->srq, r->rq_consumed - r->rq_base);
 	r->rq_consumed = r->rq_base;
 	if (!b->is_send)
 		ha_device_unpromise(r->dev);

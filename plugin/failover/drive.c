@@ -8,6 +8,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/report/journal.h"
+#include "plugin/balance/share.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
 
@@ -103,6 +104,9 @@ static void drive(struct ha_bundle *b)
 	ha_socket_take(b);
 	ha_board_read(b, ha_failover_message);
 	ha_fence_requests_take(b);
+	if (b->balance.speed_changed)
+		ha_share_again(b);
+	b->balance.speed_changed = false;
 	now = ha_clock_now(b->ctx->clock);
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (poll_wanted(b, &b->rail[i], now))

@@ -32,6 +32,26 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 			}
 }
 
+void ha_failover_speed(struct ha_device *dev)
+{
+	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->balance.ndata; i++)
+			if (b->rail[i].dev == dev) {
+				b->balance.speed_changed = true;
+				ha_due_now(b);
+			}
+}
+
+void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq)
+{
+	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++)
+			if (b->rail[i].qp && b->rail[i].srq == srq) {
+				b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
+				ha_due_now(b);
+			}
+}
+
 /* The sender alone decides when to try again, and sees nothing of a receiver's port. */
 static void say_back(struct ha_bundle *b, const struct ha_rail *r)
 {
@@ -61,7 +81,7 @@ static const char *request_text(enum ha_event_cause cause)
 	case HA_CAUSE_DEVICE_FAILED:
 		return "its device has failed";
 	case HA_CAUSE_QUEUE_ERROR:
-		return "its queue pair or completion queue is in error";
+		return "one of its queues is in error";
 	case HA_CAUSE_SIBLING:
 		return "another connection has just lost the same port";
 	default:
@@ -117,6 +137,8 @@ void ha_failover_launch(struct ha_bundle *b)
 		b->balance.weight[i] = b->balance.share[i];
 		b->registered.rails |= (uint8_t)(1u << i);
 		ha_incarnation_begun(b, &b->rail[i], now);
+		if (b->rail[i].srq != ha_device_srq(b->rail[i].dev)) /* it failed while the connection was made */
+			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 	}
 	if (b->terms.flags & HA_FLAG_DUAL_PATH) {
 		struct ha_rail *r = &b->rail[b->nrails++];

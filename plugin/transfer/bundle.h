@@ -74,6 +74,7 @@ struct ha_rail {
 	struct ibv_sge sge;
 	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
+	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
 	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	bool connected; /* flush queue pairs may be made; under registered.lock */
 	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */

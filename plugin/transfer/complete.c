@@ -39,7 +39,7 @@ static void refill(struct ha_rail *r)
 	struct ibv_recv_wr *bad;
 
 	/* A full or failed queue is no news here: what is missing shows as the peer's receiver-not-ready retries. */
-	if (r->hot->post_srq_recv(r->dev->srq, ha_device_refill(r->dev, portion), &bad))
+	if (r->hot->post_srq_recv(r->srq, ha_device_refill(r->dev, portion), &bad))
 		return;
 	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
 	r->rq_consumed = r->rq_base + left;

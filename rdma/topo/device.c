@@ -121,7 +121,7 @@ static void attributes_fill(const struct ha_verbs_ops *verbs, struct ha_topo_dev
 {
 	dev->port_attr = port->attr;
 	dev->is_ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	dev->speed_mbps = ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
+	dev->speed_mbps = dev->speed_now = ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
 }
 
 static void port_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ha_port_attr *port)
@@ -441,6 +441,8 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 		d->port_attr.state = attr.attr.state;
 	else
 		attributes_fill(topo->verbs, d, &attr);
+	if (attr.attr.state == IBV_PORT_ACTIVE)
+		d->speed_now = ha_speed_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
 	d->up = attr.attr.state == IBV_PORT_ACTIVE && address_fill(topo->verbs, config, d, &attr.attr);
 	return d->up != was_up;
 }

@@ -211,6 +211,18 @@ void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid
 	sr_nic_async(nic, IBV_EVENT_GID_CHANGE, NULL);
 }
 
+void sr_nic_fail_srqs(struct sr_nic *nic)
+{
+	for (struct sr_link *link = nic->srqs.next; link != &nic->srqs; link = link->next) {
+		struct sr_srq *srq = sr_container(link, struct sr_srq, link);
+
+		if (srq->failed)
+			continue;
+		srq->failed = true;
+		sr_nic_async(nic, IBV_EVENT_SRQ_ERR, srq->user);
+	}
+}
+
 void sr_nic_kill(struct sr_nic *nic)
 {
 	sr_nic_async(nic, IBV_EVENT_DEVICE_FATAL, NULL);

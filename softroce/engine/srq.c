@@ -108,7 +108,7 @@ static int resize(struct sr_srq *srq, uint32_t max_wr)
 
 int sr_srq_modify(struct sr_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
-	if (srq->pd->nic->dead)
+	if (srq->pd->nic->dead || srq->failed)
 		return -EIO;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return -EINVAL;
@@ -136,7 +136,7 @@ void sr_srq_query(const struct sr_srq *srq, struct ibv_srq_attr *attr)
 
 int sr_srq_post(struct sr_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int err = srq->pd->nic->dead ? -EIO : 0;
+	int err = srq->pd->nic->dead || srq->failed ? -EIO : 0;
 
 	for (; wr && !err; wr = wr->next) {
 		err = sr_rq_push(&srq->rq, wr);
@@ -153,7 +153,7 @@ bool sr_srq_take(struct sr_srq *srq, struct sr_rwqe *to)
 	struct sr_rq *rq = &srq->rq;
 	const struct sr_rwqe *from;
 
-	if (sr_rq_empty(rq))
+	if (sr_rq_empty(rq) || srq->failed)
 		return false;
 	from = sr_rq_at(rq, rq->tail++);
 	memcpy(to, from, sizeof(*from) + from->num_sge * sizeof(from->sge[0]));

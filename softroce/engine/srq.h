@@ -31,6 +31,7 @@ struct sr_srq {
 	struct sr_rq rq;
 	uint32_t limit; /* event when fewer than this many are left; 0 = no event */
 	uint32_t refs;
+	bool failed; /* gives out and takes no receive any more */
 };
 
 int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge);

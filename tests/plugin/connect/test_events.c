@@ -70,6 +70,24 @@ static void queues(void)
 	world_close(&w);
 }
 
+/* A shared receive queue is replaced, and ends what stands on it; here there is no failover. Another one's is nobody's. */
+static void receives(void)
+{
+	struct ibv_srq other, *failed;
+
+	begin();
+	failed = recv->b.rail[0].dev->srq;
+	CHECK(recv->b.rail[0].srq == failed);
+	w.dummy[0].events[w.dummy[0].nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
+	world_run(&w, 10);
+	CHECK(recv->b.rail[0].dev->srq == failed && !recv->b.failover.ctl[0].fence_wanted && !recv->b.abort.error);
+	w.dummy[0].events[w.dummy[0].nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
+	world_run(&w, 2000);
+	CHECK(recv->b.rail[0].dev->srq && recv->b.rail[0].dev->srq != failed);
+	CHECK_INT(recv->b.error, -EIO);
+	world_close(&w);
+}
+
 /* The socket ends in order, without BYE: a dead process. */
 static void dead(void)
 {
@@ -137,6 +155,7 @@ int main(void)
 	lines_catch();
 	port_and_device();
 	queues();
+	receives();
 	dead();
 	lost();
 	farewell();

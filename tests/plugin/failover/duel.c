@@ -254,11 +254,14 @@ static void apply(struct sr_faults *faults, void *arg)
 	const struct fault *f = arg;
 
 	if (f->heal) {
-		*faults = (struct sr_faults){ .kill = faults->kill };
+		*faults = (struct sr_faults){ .kill = faults->kill, .srq_errors = faults->srq_errors };
 		return;
 	}
 	faults->cut |= f->faults.cut;
 	faults->kill |= f->faults.kill;
+	faults->srq_errors += f->faults.srq_errors;
+	if (f->faults.speed)
+		faults->speed = f->faults.speed;
 	faults->tx.blackhole |= f->faults.tx.blackhole;
 	faults->rx.blackhole |= f->faults.rx.blackhole;
 	if (f->faults.tx.drop_ppm)
@@ -296,6 +299,16 @@ void duel_heal(struct duel *d, enum duel_end end, int nic)
 void duel_kill(struct duel *d, enum duel_end end, int nic)
 {
 	hurt(d, end, nic, (struct fault){ .faults.kill = 1 });
+}
+
+void duel_fail_srqs(struct duel *d, enum duel_end end, int nic)
+{
+	hurt(d, end, nic, (struct fault){ .faults.srq_errors = 1 });
+}
+
+void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps)
+{
+	hurt(d, end, nic, (struct fault){ .faults.speed = mbps });
 }
 
 void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx)

@@ -78,6 +78,10 @@ void duel_cut(struct duel *d, enum duel_end end, int nic);
 void duel_heal(struct duel *d, enum duel_end end, int nic);
 void duel_kill(struct duel *d, enum duel_end end, int nic);
 void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx);
+/* Its shared receive queues fail. */
+void duel_fail_srqs(struct duel *d, enum duel_end end, int nic);
+/* Its port goes down and comes back with this speed. */
+void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps);
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent);
 
 /* ---- what an end has said ---- */
