@@ -161,7 +161,7 @@ struct ha_msg_cause {
 };
 static_assert(sizeof(struct ha_msg_cause) == 40, "wire layout");
 
-#define HA_SLOTS 256 /* receives in flight on one connection */
+#define HA_SLOTS 64 /* receives in flight on one connection; NCCL has 32 of up to eight buffers each at most */
 
 /*
  * What an end has when its fence is over. Receiver: every receive below `base` is complete, `head` is the next that will
@@ -173,7 +173,7 @@ struct ha_fence_state {
 	uint64_t base, head;
 	uint8_t mask[HA_SLOTS];
 };
-static_assert(sizeof(struct ha_fence_state) == 272, "wire layout");
+static_assert(sizeof(struct ha_fence_state) == 16 + HA_SLOTS, "wire layout");
 
 struct ha_msg_fenced {
 	struct ha_msg_rail rail;
@@ -283,7 +283,7 @@ uint64_t ha_wire_board_sum(const struct ha_board_message *mail);
 
 /*
  * The immediate identifies, it does not count:
- *   bits  0-7   slot
+ *   bits  0-7   the absolute index's bits 0-7; the slot is that modulo HA_SLOTS
  *   bits  8-15  mask of the stripes (= rails) that make up this message
  *   bits 16-18  which of them this one is
  *   bit  19     the sizes record holds the lengths
@@ -291,7 +291,7 @@ uint64_t ha_wire_board_sum(const struct ha_board_message *mail);
  */
 #define HA_IMM_SIZED (1u << 19)
 
-/* Slot and generation of an absolute index: all but stripe, mask and the sized bit. */
+/* What identifies an absolute index: all but stripe, mask and the sized bit. */
 static inline uint32_t ha_imm_identity(uint64_t idx)
 {
 	return (uint32_t)(idx & 0xff) | (uint32_t)(idx >> 8) << 20;
@@ -312,7 +312,7 @@ static inline uint32_t ha_imm_identity_of(uint32_t imm)
 }
 static inline unsigned ha_imm_slot(uint32_t imm)
 {
-	return imm & 0xff;
+	return imm & (HA_SLOTS - 1);
 }
 static inline unsigned ha_imm_mask(uint32_t imm)
 {
@@ -327,6 +327,6 @@ static inline uint32_t ha_imm_spoiled(unsigned slot)
 {
 	return (uint8_t)~slot;
 }
-static_assert(HA_SLOTS == 256, "the immediate has eight bits for the slot");
+static_assert(HA_SLOTS <= 256 && !(HA_SLOTS & (HA_SLOTS - 1)), "the immediate has eight bits for the slot");
 
 #endif

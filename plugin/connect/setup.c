@@ -24,13 +24,22 @@
 
 static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
 
+static void touch(volatile char *at, size_t size)
+{
+	for (size_t i = 0; i < size; i += 4096)
+		at[i] = 0;
+}
+
 static int ring_new(struct ha_bundle *b)
 {
 	b->ring_size = b->is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE;
 	/* Pages of its own, so that a fork that loses registered pages takes nothing else with them. */
-	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (b->ring != MAP_FAILED)
+	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->ring != MAP_FAILED) {
+		/* What every connection uses is there before the first message; the rest of a receiver's takes no memory. */
+		touch(b->ring, b->is_send ? b->ring_size : HA_RECV_INLINE_SIZE);
 		return 0;
+	}
 	b->ring = NULL;
 	HA_WARN(b->name, "no memory for the rings (%zu bytes)", b->ring_size);
 	return -ENOMEM;

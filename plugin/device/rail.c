@@ -103,6 +103,12 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
 }
 
+/* Bytes of the ring memory that this rail reads or writes; a receiver's without what stages clear-to-sends, where all go inline. */
+static size_t ring_used(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	return b->is_send || r->max_inline < INLINE_RECV ? b->ring_size : HA_RECV_INLINE_SIZE;
+}
+
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 {
 	int err = ha_device_open(dev);
@@ -115,14 +121,6 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	r->hot = &dev->hot;
 	r->max_msg = ha_device_max_msg(dev);
 	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
-	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
-	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, b->ring_size, (uintptr_t)b->ring,
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
-	if (err) {
-		r->ring_mr = NULL;
-		return failed(b, r, "register the rings", err, "raise the limit of locked memory (ulimit -l)");
-	}
-	r->ring_lkey = r->ring_mr->lkey;
 	err = verbs(b)->create_cq(verbs(b), dev->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
 	if (err) {
 		r->cq = NULL;
@@ -132,6 +130,14 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
 		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
+	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
+	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
+	if (err) {
+		r->ring_mr = NULL;
+		return failed(b, r, "register the rings", err, "raise the limit of locked memory (ulimit -l)");
+	}
+	r->ring_lkey = r->ring_mr->lkey;
 	if (!b->is_send)
 		ha_device_promise(dev);
 	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);

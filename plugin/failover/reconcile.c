@@ -170,7 +170,7 @@ static struct ha_control *owing(struct ha_bundle *b)
 
 static void replay_sends(struct ha_send *s)
 {
-	/* In the order of the messages: the 256 that may be open, from the oldest. */
+	/* In the order of the messages: the HA_SLOTS that may be open, from the oldest. */
 	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS; idx < s->head && s->b.failover.parked; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
 		struct ha_control *k = owing(&s->b);

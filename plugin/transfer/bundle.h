@@ -236,7 +236,12 @@ struct ha_recv {
 #define HA_SEND_STAGED (HA_SENDER_BOARD + sizeof(struct ha_board))
 #define HA_RECV_STAGED (HA_RECEIVER_BOARD + sizeof(struct ha_board))
 #define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
-#define HA_RECV_RING_SIZE (HA_RECV_STAGED + sizeof(struct ha_board) + HA_CTS_RING_SIZE + HA_FLUSHES * sizeof(uint64_t))
+#define HA_RECV_LANDING (HA_RECV_STAGED + sizeof(struct ha_board)) /* of the reads that flush */
+/* Clear-to-sends: a place for what is posted inline, which the work request copies, then one for each slot. Where every
+ * clear-to-send goes inline the others are neither registered nor touched. */
+#define HA_RECV_CTS (HA_RECV_LANDING + HA_FLUSHES * sizeof(uint64_t))
+#define HA_RECV_INLINE_SIZE (HA_RECV_CTS + HA_CTS_SLOT_SIZE)
+#define HA_RECV_RING_SIZE (HA_RECV_INLINE_SIZE + HA_CTS_RING_SIZE)
 
 /*
  * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the owner polls and flushes. Its

@@ -24,7 +24,7 @@ static int last_filled(int n, const int *sizes, struct ha_mr *const *mrs)
 
 static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q, void *data, const struct ha_mr *mr)
 {
-	uint64_t *landing = (uint64_t *)((char *)c->b.ring + HA_RECV_RING_SIZE) - 1 - q->entry;
+	uint64_t *landing = (uint64_t *)((char *)c->b.ring + HA_RECV_LANDING) + q->entry;
 	struct ibv_sge sge = { .addr = (uintptr_t)landing, .length = 1, .lkey = r->ring_lkey };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = ha_wr_id(HA_WR_FLUSH, q->entry, 0),

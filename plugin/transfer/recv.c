@@ -35,9 +35,12 @@ void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r)
 	r->imm_whole = ha_imm_alone(r->index);
 }
 
-static struct ha_cts *staged_cts(const struct ha_recv *c, unsigned entry)
+/* Where the entries of a slot are written from, over rail r. What goes inline is copied as it is posted, so one place serves all. */
+static inline struct ha_cts *staged_cts(const struct ha_recv *c, const struct ha_rail *r, const struct ha_recv_slot *slot)
 {
-	return (struct ha_cts *)((char *)c->b.ring + HA_RECV_STAGED + sizeof(struct ha_board) + entry * HA_CTS_SLOT_SIZE);
+	unsigned place = slot->n * sizeof(struct ha_cts) <= r->max_inline ? 0 : 1u + slot->req.entry;
+
+	return (struct ha_cts *)((char *)c->b.ring + HA_RECV_CTS + place * HA_CTS_SLOT_SIZE);
 }
 
 /* Write a slot's clear-to-send over rail r. Room for it has been seen. A rail that takes no work is suspect, and its fence
@@ -49,7 +52,7 @@ static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *
 	bool signalled = ++c->cts_unsignalled == c->cts_signal;
 	int err;
 
-	r->sge.addr = (uintptr_t)staged_cts(c, entry);
+	r->sge.addr = (uintptr_t)staged_cts(c, r, slot);
 	r->sge.length = slot->n * (uint32_t)sizeof(struct ha_cts);
 	r->wr.send_flags = (r->sge.length <= r->max_inline ? IBV_SEND_INLINE : 0) | (signalled ? IBV_SEND_SIGNALED : 0);
 	if (signalled)
@@ -62,9 +65,8 @@ static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *
 		ha_rail_failed(&c->b, r, NULL, err < 0 ? err : -err);
 }
 
-static inline __attribute__((always_inline)) void fill_cts(struct ha_recv *c, const struct ha_recv_slot *slot, unsigned m)
+static inline __attribute__((always_inline)) void fill_cts(struct ha_cts *cts, const struct ha_recv_slot *slot, unsigned m)
 {
-	struct ha_cts *cts = &staged_cts(c, slot->req.entry)[m];
 	const struct ha_mr *mr = slot->buf[m].mr;
 
 	cts->addr = (uintptr_t)slot->buf[m].data;
@@ -99,7 +101,7 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
-		fill_cts(c, slot, m);
+		fill_cts(&staged_cts(c, r, slot)[m], slot, m);
 	}
 	pthread_mutex_unlock(&c->b.registered.list_lock);
 	slot->cts_parked = false;
@@ -144,6 +146,7 @@ static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_
 {
 	struct ha_recv_slot *slot = &c->slot[c->head % HA_SLOTS];
 	struct ha_rail *r;
+	struct ha_cts *cts;
 
 	/* Optional receives are never tested for their data: somebody must take their completions, and give the device's
 	 * receives back before they run out. */
@@ -164,12 +167,13 @@ static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_
 	slot->cts_parked = false;
 	slot->bytes = 0;
 	slot->req.done = optional;
+	cts = staged_cts(c, r, slot);
 	for (int m = 0; m < n; m++) {
 		slot->buf[m].data = data[m];
 		slot->buf[m].size = sizes[m];
 		slot->buf[m].mr = mrs[m];
 		slot->buf[m].tag = (uint32_t)tags[m];
-		fill_cts(c, slot, (unsigned)m);
+		fill_cts(&cts[m], slot, (unsigned)m);
 	}
 	c->head++;
 	post_cts(c, r, slot);

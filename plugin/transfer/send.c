@@ -411,7 +411,7 @@ static __attribute__((noinline)) int match(const struct ha_send *s, const struct
 static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
 	if (slot->held || slot->pending)
-		return -EAGAIN; /* requests of 256 receives ago have not been tested to their end */
+		return -EAGAIN; /* requests of HA_SLOTS receives ago have not been tested to their end */
 	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
 		ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
 			       "the peer announced a receive of %u buffers, 1 to %u are possible; its memory or its plugin "
