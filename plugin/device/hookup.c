@@ -118,7 +118,7 @@ static bool sleep_on(struct ha_hookups *all)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until); /* the wall clock may jump */
 	until.tv_sec += IDLE_S;
 	return pthread_cond_timedwait(&all->wake, &all->lock, &until) != ETIMEDOUT;
 }
@@ -265,9 +265,13 @@ static uint64_t add_if_held_up(struct ha_ctx *ctx)
 void ha_hookups_open(struct ha_ctx *ctx, const struct ha_hookup_ops *ops, void *arg)
 {
 	struct ha_hookups *all = &ctx->hookups;
+	pthread_condattr_t monotonic;
 
 	pthread_mutex_init(&all->lock, NULL);
-	pthread_cond_init(&all->wake, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&all->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&all->gone, NULL);
 	all->queue_end = &all->queue;
 	all->ops = ops;

@@ -311,6 +311,27 @@ void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps)
 	hurt(d, end, nic, (struct fault){ .faults.speed = mbps });
 }
 
+void duel_fork(struct duel *d, enum duel_end end)
+{
+	atomic_fetch_add(&d->shared->fork[end], 1);
+}
+
+void duel_await_forks(struct duel *d)
+{
+	struct duel_wait wait = duel_wait("forks");
+
+	for (int end = 0; end < ENDS; end++)
+		while (atomic_load(&d->shared->forked[end]) < atomic_load(&d->shared->fork[end]))
+			duel_pause(d, &wait);
+}
+
+void duel_stop(struct duel *d, enum duel_end end, unsigned seconds)
+{
+	HOLDS(d, !kill(d->pid[end], SIGSTOP), "%s", strerror(errno));
+	sleep(seconds);
+	HOLDS(d, !kill(d->pid[end], SIGCONT), "%s", strerror(errno));
+}
+
 void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx)
 {
 	struct fault fault = { 0 };

@@ -47,6 +47,7 @@ struct duel_shared {
 	atomic_bool over[ENDS];	     /* all lanes have ended, one way or the other */
 	atomic_bool may_fail;
 	atomic_int failed[ENDS];     /* lanes that ended with an error, */
+	atomic_int fork[ENDS], forked[ENDS]; /* children that an end is to have, and has */
 	atomic_bool leave;
 	uint8_t handle[DUEL_LANES][128];
 };
@@ -83,6 +84,13 @@ void duel_fail_srqs(struct duel *d, enum duel_end end, int nic);
 /* Its port goes down and comes back with this speed. */
 void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps);
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent);
+
+/* ---- faults of an end's process ---- */
+/* It forks, in the middle of what it does; the child stays as long as its parent. Only asks for it. */
+void duel_fork(struct duel *d, enum duel_end end);
+void duel_await_forks(struct duel *d);
+/* SIGSTOP, and after so many seconds SIGCONT. */
+void duel_stop(struct duel *d, enum duel_end end, unsigned seconds);
 
 /* ---- what an end has said ---- */
 /* Lines of its events that have all of these texts; NULL = whatever. */

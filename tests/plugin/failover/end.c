@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static struct lane lane_of[DUEL_LANES];
@@ -27,6 +28,22 @@ static void tell(int signal)
 	}
 }
 
+/* A child that does nothing: it holds a copy of everything until its parent ends. */
+static void fork_here(struct duel_shared *shared, enum duel_end end)
+{
+	pid_t child;
+
+	signal(SIGCHLD, SIG_IGN);
+	child = fork();
+	CHECK(child >= 0, "fork");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	atomic_fetch_add(&shared->forked[end], 1);
+}
+
 struct part {
 	struct lane *lane;
 	unsigned lanes, first, every;
@@ -41,6 +58,9 @@ static void *drive(void *arg)
 	while (!over) {
 		bool moved = false;
 
+		if (p->first == 0 && atomic_load(&p->lane->shared->fork[p->lane->end]) >
+					     atomic_load(&p->lane->shared->forked[p->lane->end]))
+			fork_here(p->lane->shared, p->lane->end);
 		over = true;
 		for (unsigned i = p->first; i < p->lanes; i += p->every) {
 			struct lane *l = &p->lane[i];
