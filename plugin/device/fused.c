@@ -24,12 +24,18 @@ static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
 /* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
 static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
 {
-	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection, list[HA_MAX_RAILS] = { first };
+	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection, room = HA_MAX_RAILS, list[HA_MAX_RAILS] = { first };
 
 	if (each <= 1 || devices < 1 || devices > HA_MAX_RAILS)
 		return; /* what makes no sense is refused where the rails are opened */
-	if (each > HA_MAX_RAILS / devices)
-		each = HA_MAX_RAILS / devices;
+	/* A connection on one device keeps a place for its standby. */
+	if (devices == 1 && ctx->config.enable_backup && ctx->devices[first].has_second)
+		room--;
+	if (each > room / devices) {
+		HA_TRACE(ha_device_name(&ctx->devices[first]), "NCCL_IB_QPS_PER_CONNECTION=%d: a connection has %d queue pairs here",
+			 each, room / devices * devices);
+		each = room / devices;
+	}
 	memcpy(list + 1, opts->more, (size_t)opts->nmore * sizeof(list[0]));
 	opts->nmore = devices * each - 1;
 	for (int i = 1; i <= opts->nmore; i++)

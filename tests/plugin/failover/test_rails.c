@@ -63,6 +63,21 @@ static void queue_pairs(void)
 	over_queue_pairs(&(struct duel_setup){ .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } });
 }
 
+/* More than a connection can have: seven, and the standby has its place. */
+static void many_queue_pairs(void)
+{
+	const struct duel_setup setup = { .env = { "NCCL_IB_QPS_PER_CONNECTION=16" } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	HOLDS(&d, duel_events(&d, SENDER, EVENT("connected"), "rail 6: soft0:1") == 1, "not seven");
+	duel_cut(&d, SENDER, 0);
+	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":6,", 1);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
 /* Every message is cut over all of them. */
 static void split_queue_pairs(void)
 {
@@ -124,6 +139,7 @@ int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = { { "mpib", mpib }, { "queue_pairs", queue_pairs }, { "fused", fused },
 						  { "split_queue_pairs", split_queue_pairs },
+						  { "many_queue_pairs", many_queue_pairs },
 						  { "fused_hopeless", fused_hopeless } };
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
