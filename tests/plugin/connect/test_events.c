@@ -2,6 +2,7 @@
 /* What devices say out of turn, and what the end of a socket means: who is told, and what the log says. */
 #include "plugin/transfer/bundle.h"
 #include "plugin/device/device.h"
+#include "plugin/report/journal.h"
 #include "base/check.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
@@ -68,6 +69,34 @@ static void queues(void)
 	world_run(&w, 10);
 	CHECK(lines_contain("shared receive queue error"));
 	world_close(&w);
+}
+
+/* A port that gets another LID, or another GID: its queue pairs lead nowhere. One that keeps both goes on. */
+static void moved(void)
+{
+	static const enum ibv_event_type types[] = { IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE, IBV_EVENT_SM_CHANGE };
+
+	for (int i = 0; i < 3; i++) {
+		struct fake_port *port = &w.dummy[1].devices[0].ports[0];
+
+		world_prepare(&w);
+		w.config.enable_backup = true;
+		if (!i)
+			for (int host = 0; host < 2; host++)
+				w.dummy[host].devices[0].ports[0] = fake_ib_port((uint16_t)(11 + host));
+		CHECK_INT(world_open_over(&w, NULL, NULL), 0);
+		world_connect(&w, &listen, &send, &recv);
+		lines_catch();
+		if (types[i] == IBV_EVENT_LID_CHANGE)
+			port->lid = 77;
+		if (types[i] == IBV_EVENT_GID_CHANGE)
+			port->gids[2].address = port->gids[3].address = "10.0.0.99";
+		dummy_event(&w.dummy[1], types[i], NULL);
+		world_run(&w, 10);
+		CHECK_INT(send->b.failover.ctl[0].cause, types[i] == IBV_EVENT_SM_CHANGE ? HA_CAUSE_NONE : HA_CAUSE_PORT_CHANGED);
+		CHECK_INT(send->b.rail[0].state, types[i] == IBV_EVENT_SM_CHANGE ? HA_RAIL_UP : HA_RAIL_FENCING);
+		world_close(&w);
+	}
 }
 
 /* A shared receive queue is replaced, and ends what stands on it; here there is no failover. Another one's is nobody's. */
@@ -156,6 +185,7 @@ int main(void)
 	port_and_device();
 	queues();
 	receives();
+	moved();
 	dead();
 	lost();
 	farewell();
