@@ -7,32 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                       \
-	do {                                                                                   \
-		if (!(condition)) {                                                            \
+#define CHECK(condition)                                                                          \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
 			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                               \
-		}                                                                              \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
-#define CHECK_INT(expression, expected)                                                                 \
-	do {                                                                                            \
-		long long is_ = (long long)(expression), want_ = (long long)(expected);                 \
-		if (is_ != want_) {                                                                     \
-			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #expression, \
-				is_, want_);                                                            \
-			exit(1);                                                                        \
-		}                                                                                       \
+#define CHECK_INT(expression, expected)                                                           \
+	do {                                                                                      \
+		long long is_ = (long long)(expression), want_ = (long long)(expected);           \
+		if (is_ != want_) {                                                               \
+			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, \
+				#expression, is_, want_);                                         \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
-#define CHECK_TEXT(expression, expected)                                                                \
-	do {                                                                                            \
-		const char *is_ = (expression), *want_ = (expected);                                    \
-		if (strcmp(is_, want_)) {                                                               \
-			fprintf(stderr, "%s:%d: %s is '%s', expected '%s'\n", __FILE__, __LINE__, #expression, \
-				is_, want_);                                                            \
-			exit(1);                                                                        \
-		}                                                                                       \
+#define CHECK_TEXT(expression, expected)                                                          \
+	do {                                                                                      \
+		const char *is_ = (expression), *want_ = (expected);                              \
+		if (strcmp(is_, want_)) {                                                         \
+			fprintf(stderr, "%s:%d: %s is '%s', expected '%s'\n", __FILE__, __LINE__, \
+				#expression, is_, want_);                                         \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
 #endif

@@ -29,7 +29,10 @@ struct ha_clock_virtual {
 
 uint64_t ha_clock_virtual_now(const struct ha_clock *clock);
 
-#define HA_CLOCK_VIRTUAL_INIT(start_ns) { .clock = { ha_clock_virtual_now }, .now = (start_ns) }
+#define HA_CLOCK_VIRTUAL_INIT(start_ns)                              \
+	{                                                            \
+		.clock = { ha_clock_virtual_now }, .now = (start_ns) \
+	}
 
 static inline uint64_t ha_clock_now(const struct ha_clock *clock)
 {

@@ -23,7 +23,7 @@
 #include "base/names.h"
 #include "include/mpib_agent_iface.h"
 
-#define IGNORED_MAX 64	 /* variables of NCCL's own transport */
+#define IGNORED_MAX 64   /* variables of NCCL's own transport */
 #define ELSEWHERE_MAX 64 /* variables of the other programs */
 
 void ha_config_defaults(struct ha_config *config)
@@ -33,7 +33,8 @@ void ha_config_defaults(struct ha_config *config)
 		const struct ha_config_entry *entry = &ha_config_entries[i];
 
 		if (entry->type == HA_CONFIG_STR)
-			snprintf((char *)config + entry->offset, HA_CONFIG_TEXT_MAX, "%s", entry->choices);
+			snprintf((char *)config + entry->offset, HA_CONFIG_TEXT_MAX, "%s",
+				 entry->choices);
 		else
 			ha_config_entry_store(entry, config, entry->def);
 	}
@@ -41,7 +42,8 @@ void ha_config_defaults(struct ha_config *config)
 
 static bool bool_parse(const char *text, int64_t *value)
 {
-	static const char *const words[2][4] = { { "0", "no", "false", "off" }, { "1", "yes", "true", "on" } };
+	static const char *const words[2][4] = { { "0", "no", "false", "off" },
+						 { "1", "yes", "true", "on" } };
 
 	for (int v = 0; v < 2; v++)
 		for (int i = 0; i < 4; i++)
@@ -82,7 +84,8 @@ static bool number_parse(const char *text, bool suffix, int64_t *value)
 }
 
 /* False: the text is nonsense for this entry, or out of its range. */
-static bool entry_parse(const struct ha_config_entry *entry, const char *text, struct ha_config *config)
+static bool entry_parse(const struct ha_config_entry *entry, const char *text,
+			struct ha_config *config)
 {
 	int64_t value = 0;
 	bool ok = false;
@@ -144,7 +147,8 @@ uint64_t ha_config_rto_ns(const struct ha_config *config)
 
 int ha_config_timeout(const struct ha_config *config)
 {
-	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) || !ha_config_is_set(config, HA_CFG_qp_timeout))
+	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) ||
+	    !ha_config_is_set(config, HA_CFG_qp_timeout))
 		return config->force_ib_timeout;
 	return config->qp_timeout;
 }
@@ -172,15 +176,16 @@ static void agent_paths_choose(struct ha_config *config)
 /* What NCCL's own transport calls failover and recovery. hawser's variables win. */
 static void resiliency_map(struct ha_config *config)
 {
-	if (ha_config_is_set(config, HA_CFG_ib_port_failover) && !ha_config_is_set(config, HA_CFG_enable_backup) &&
-	    !config->ib_port_failover) {
+	if (ha_config_is_set(config, HA_CFG_ib_port_failover) &&
+	    !ha_config_is_set(config, HA_CFG_enable_backup) && !config->ib_port_failover) {
 		config->enable_backup = false;
 		config->source[HA_CFG_enable_backup] = HA_CONFIG_ADJUSTED;
-		HA_WARN(NULL, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0: no connection has a standby, and a broken path ends it; unset "
-			"it, or set HA_NCCL_ENABLE_BACKUP=1");
+		HA_WARN(NULL, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0: no connection has a standby, "
+			      "and a broken path ends it; unset "
+			      "it, or set HA_NCCL_ENABLE_BACKUP=1");
 	}
-	if (ha_config_is_set(config, HA_CFG_ib_port_recovery) && !ha_config_is_set(config, HA_CFG_enable_failback) &&
-	    config->ib_port_recovery) {
+	if (ha_config_is_set(config, HA_CFG_ib_port_recovery) &&
+	    !ha_config_is_set(config, HA_CFG_enable_failback) && config->ib_port_recovery) {
 		config->enable_failback = true;
 		config->source[HA_CFG_enable_failback] = HA_CONFIG_ADJUSTED;
 	}
@@ -194,18 +199,20 @@ static void rules_apply(struct ha_config *config)
 	agent_paths_choose(config);
 	resiliency_map(config);
 
-	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) && ha_config_is_set(config, HA_CFG_qp_timeout) &&
+	if (ha_config_is_set(config, HA_CFG_force_ib_timeout) &&
+	    ha_config_is_set(config, HA_CFG_qp_timeout) &&
 	    config->force_ib_timeout != config->qp_timeout)
-		HA_INFO(NULL, "HA_NCCL_FORCE_IB_TIMEOUT=%d wins over HA_NCCL_QP_TIMEOUT=%d", config->force_ib_timeout,
-			config->qp_timeout);
+		HA_INFO(NULL, "HA_NCCL_FORCE_IB_TIMEOUT=%d wins over HA_NCCL_QP_TIMEOUT=%d",
+			config->force_ib_timeout, config->qp_timeout);
 	if (config->rto_ms >= least)
 		return;
 	HA_WARN(NULL,
 		"HA_NCCL_RTO_MS=%d does not exceed twice the hardware's window of %" PRIu64
-		" ms (timeout %d, %d retries); using %d. Lower HA_NCCL_FORCE_IB_TIMEOUT or HA_NCCL_QP_RETRY_CNT to "
+		" ms (timeout %d, %d retries); using %d. Lower HA_NCCL_FORCE_IB_TIMEOUT or "
+		"HA_NCCL_QP_RETRY_CNT to "
 		"detect faults sooner",
-		config->rto_ms, ha_config_window_ns(config) / HA_NS_PER_MS, ha_config_timeout(config),
-		config->qp_retry_cnt, least);
+		config->rto_ms, ha_config_window_ns(config) / HA_NS_PER_MS,
+		ha_config_timeout(config), config->qp_retry_cnt, least);
 	config->rto_ms = least;
 	config->source[HA_CFG_rto_ms] = HA_CONFIG_ADJUSTED;
 }
@@ -229,8 +236,8 @@ int ha_config_load(struct ha_config *config, ha_config_get_fn get, void *user)
 		}
 		config->source[i] = HA_CONFIG_SET;
 		if (entry->status == HA_CONFIG_LATER)
-			HA_WARN(NULL, "%s=%.64s is understood, but has no effect in version %s", entry->name, text,
-				HAWSER_VERSION);
+			HA_WARN(NULL, "%s=%.64s is understood, but has no effect in version %s",
+				entry->name, text, HAWSER_VERSION);
 	}
 	rules_apply(config);
 	return rejected;
@@ -283,7 +290,8 @@ static void ignored_names_log(void)
 		if (!text || !*text || (one->same && !strcmp(text, one->same)))
 			continue;
 		if (!atomic_exchange(&told[i], 1))
-			HA_WARN(NULL, "%s=%.64s is set, but not read: %s", one->name, text, one->why);
+			HA_WARN(NULL, "%s=%.64s is set, but not read: %s", one->name, text,
+				one->why);
 	}
 }
 
@@ -292,7 +300,8 @@ int ha_config_load_env(struct ha_config *config)
 	const char *debug = getenv("HA_NCCL_DEBUG");
 
 	/* The levels first, so that what loading logs is seen. */
-	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"), debug ? atoi(debug) : 0);
+	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"),
+			 debug ? atoi(debug) : 0);
 	unknown_names_log();
 	ignored_names_log();
 	return ha_config_load(config, environment_get, NULL);

@@ -32,7 +32,7 @@ enum ha_config_id {
 
 enum ha_config_source {
 	HA_CONFIG_DEFAULT,  /* not set */
-	HA_CONFIG_SET,	    /* set, and taken */
+	HA_CONFIG_SET,      /* set, and taken */
 	HA_CONFIG_REJECTED, /* set to nonsense; the default is in force */
 	HA_CONFIG_ADJUSTED, /* a rule between variables moved it */
 };
@@ -48,7 +48,14 @@ struct ha_config {
 enum ha_ack { HA_ACK_NIC, HA_ACK_MEMORY };
 enum ha_collnet_wish { HA_COLLNET_AUTO, HA_COLLNET_NEVER, HA_COLLNET_ALWAYS };
 enum ha_mr_mode { HA_MR_LAZY, HA_MR_EAGER };
-enum ha_policy { HA_POLICY_AUTO, HA_POLICY_PRIMARY, HA_POLICY_STATIC, HA_POLICY_TOPOLOGY, HA_POLICY_AGENT, HA_POLICY_ADAPTIVE };
+enum ha_policy {
+	HA_POLICY_AUTO,
+	HA_POLICY_PRIMARY,
+	HA_POLICY_STATIC,
+	HA_POLICY_TOPOLOGY,
+	HA_POLICY_AGENT,
+	HA_POLICY_ADAPTIVE
+};
 enum ha_gid_family { HA_GID_INET, HA_GID_INET6 };
 enum ha_socket_family { HA_SOCKET_ANY, HA_SOCKET_INET, HA_SOCKET_INET6 };
 
@@ -90,7 +97,8 @@ const char *ha_config_name(enum ha_config_id id);
 /* A known variable whose name is near `name` (edit distance <= 3), or NULL. */
 const char *ha_config_nearest(const char *name);
 /* The value in force as text, into `buf`. Returns buf. */
-const char *ha_config_value(const struct ha_config *config, enum ha_config_id id, char *buf, size_t len);
+const char *ha_config_value(const struct ha_config *config, enum ha_config_id id, char *buf,
+			    size_t len);
 
 /* The table for a terminal: name, value, where it comes from, help. */
 void ha_config_print(const struct ha_config *config, FILE *out);

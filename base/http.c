@@ -10,11 +10,12 @@
 #include <sys/epoll.h>
 
 #define CONNECTIONS 16
-#define SECONDS 5 /* that a client may be silent */
+#define SECONDS 5   /* that a client may be silent */
 #define MEMORY 8192 /* bytes for a request's head */
 #define TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, char *text, size_t len, const char *type)
+static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, char *text, size_t len,
+			     const char *type)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
 	enum MHD_Result sent = MHD_NO;
@@ -52,9 +53,9 @@ static enum MHD_Result metrics(const struct ha_http *h, struct MHD_Connection *c
 	return reply(c, MHD_HTTP_OK, text, len, TYPE);
 }
 
-static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url, const char *method,
-			     const char *version,
-			     const char *upload, size_t *upload_size, void **state)
+static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url,
+			     const char *method, const char *version, const char *upload,
+			     size_t *upload_size, void **state)
 {
 	static int seen;
 
@@ -115,14 +116,15 @@ void ha_http_tick(struct ha_http *h)
 		MHD_run(h->server);
 }
 
-const char *ha_http_open(struct ha_http *h, struct ha_loop *loop, void (*print)(const void *user, FILE *out),
-			 const void *user, const char *at)
+const char *ha_http_open(struct ha_http *h, struct ha_loop *loop,
+			 void (*print)(const void *user, FILE *out), const void *user,
+			 const char *at)
 {
 	struct sockaddr_storage to;
 	const union MHD_DaemonInfo *info;
 	unsigned flags = MHD_USE_EPOLL;
 
-	*h = (struct ha_http){ .loop = loop, .print = print, .user = user };
+	*h = (struct ha_http) { .loop = loop, .print = print, .user = user };
 	if (!strcmp(at, "none"))
 		return NULL;
 	if (!address_parse(at, &to))
@@ -130,14 +132,16 @@ const char *ha_http_open(struct ha_http *h, struct ha_loop *loop, void (*print)(
 	if (to.ss_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
 	h->server = MHD_start_daemon(flags, 0, NULL, NULL, asked, h, MHD_OPTION_SOCK_ADDR, &to,
-				     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, SECONDS,
-				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_END);
+				     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+				     MHD_OPTION_CONNECTION_TIMEOUT, SECONDS,
+				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+				     MHD_OPTION_END);
 	if (!h->server)
 		return "nobody can listen there; is the port taken?";
 	info = MHD_get_daemon_info(h->server, MHD_DAEMON_INFO_BIND_PORT);
 	h->port = info ? info->port : 0;
 	info = MHD_get_daemon_info(h->server, MHD_DAEMON_INFO_EPOLL_FD);
-	h->watch = (struct ha_watch){ info ? info->epoll_fd : -1, server_ready };
+	h->watch = (struct ha_watch) { info ? info->epoll_fd : -1, server_ready };
 	if (h->watch.fd >= 0 && !ha_loop_add(loop, &h->watch, EPOLLIN))
 		return NULL;
 	ha_http_close(h);

@@ -19,8 +19,9 @@ struct ha_http {
 };
 
 /* at: "ADDRESS:PORT" (port 0 = any), "[ADDRESS]:PORT", or "none". NULL, or what is wrong with it. */
-const char *ha_http_open(struct ha_http *h, struct ha_loop *loop, void (*print)(const void *user, FILE *out),
-			 const void *user, const char *at);
+const char *ha_http_open(struct ha_http *h, struct ha_loop *loop,
+			 void (*print)(const void *user, FILE *out), const void *user,
+			 const char *at);
 void ha_http_close(struct ha_http *h);
 /* Time-outs. */
 void ha_http_tick(struct ha_http *h);

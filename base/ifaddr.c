@@ -46,7 +46,8 @@ static int usable(const struct ifaddrs *ifa)
 	if (ifa->ifa_addr->sa_family == AF_INET)
 		return 1;
 	return ifa->ifa_addr->sa_family == AF_INET6 &&
-	       !IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)ifa->ifa_addr)->sin6_addr);
+	       !IN6_IS_ADDR_LOOPBACK(
+		       &((const struct sockaddr_in6 *)(const void *)ifa->ifa_addr)->sin6_addr);
 }
 
 int ha_ifaddr_list(struct ha_ifaddr *list, int max)
@@ -64,7 +65,8 @@ int ha_ifaddr_list(struct ha_ifaddr *list, int max)
 		memset(entry, 0, sizeof(*entry));
 		snprintf(entry->name, sizeof(entry->name), "%s", ifa->ifa_name);
 		memcpy(&entry->addr, ifa->ifa_addr,
-		       ifa->ifa_addr->sa_family == AF_INET ? sizeof(entry->addr.in) : sizeof(entry->addr.in6));
+		       ifa->ifa_addr->sa_family == AF_INET ? sizeof(entry->addr.in)
+							   : sizeof(entry->addr.in6));
 		n++;
 	}
 	freeifaddrs(all);
@@ -84,9 +86,11 @@ int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out)
 	}
 	index = ha_ifaddr_choose(list, n, config->socket_ifname, families[config->socket_family]);
 	if (index < 0) {
-		HA_WARN(NULL, "no network interface for the out-of-band connections among %d addresses "
-			"(NCCL_SOCKET_IFNAME='%s'); set NCCL_SOCKET_IFNAME to one that all hosts can reach", n,
-			config->socket_ifname);
+		HA_WARN(NULL,
+			"no network interface for the out-of-band connections among %d addresses "
+			"(NCCL_SOCKET_IFNAME='%s'); set NCCL_SOCKET_IFNAME to one that all hosts "
+			"can reach",
+			n, config->socket_ifname);
 		return -ENODEV;
 	}
 	*out = list[index];

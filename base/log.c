@@ -30,21 +30,22 @@ struct name_value {
 };
 
 static const struct name_value levels[] = {
-	{ "VERSION", HA_LOG_VERSION }, { "WARN", HA_LOG_WARN },	  { "INFO", HA_LOG_INFO },
+	{ "VERSION", HA_LOG_VERSION }, { "WARN", HA_LOG_WARN },   { "INFO", HA_LOG_INFO },
 	{ "ABORT", HA_LOG_ABORT },     { "TRACE", HA_LOG_TRACE },
 };
 
 static const struct name_value subsystems[] = {
-	{ "INIT", 0x1 },    { "COLL", 0x2 },   { "P2P", 0x4 },	    { "SHM", 0x8 },	  { "NET", 0x10 },
-	{ "GRAPH", 0x20 },  { "TUNING", 0x40 }, { "ENV", 0x80 },	    { "ALLOC", 0x100 },	  { "CALL", 0x200 },
-	{ "PROXY", 0x400 }, { "NVLS", 0x800 }, { "BOOTSTRAP", 0x1000 }, { "REG", 0x2000 }, { "PROFILE", 0x4000 },
-	{ "RAS", 0x8000 },  { "ALL", ~0UL },
+	{ "INIT", 0x1 },         { "COLL", 0x2 },   { "P2P", 0x4 },        { "SHM", 0x8 },
+	{ "NET", 0x10 },         { "GRAPH", 0x20 }, { "TUNING", 0x40 },    { "ENV", 0x80 },
+	{ "ALLOC", 0x100 },      { "CALL", 0x200 }, { "PROXY", 0x400 },    { "NVLS", 0x800 },
+	{ "BOOTSTRAP", 0x1000 }, { "REG", 0x2000 }, { "PROFILE", 0x4000 }, { "RAS", 0x8000 },
+	{ "ALL", ~0UL },
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static unsigned long name_lookup(const struct name_value *table, size_t n, const char *name, size_t len,
-				 unsigned long missing)
+static unsigned long name_lookup(const struct name_value *table, size_t n, const char *name,
+				 size_t len, unsigned long missing)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strlen(table[i].name) == len && !strncasecmp(table[i].name, name, len))
@@ -83,7 +84,8 @@ void ha_log_configure(const char *nccl_debug, const char *nccl_subsys, int ha_de
 	int nccl = HA_LOG_NONE, ha, threshold;
 
 	if (nccl_debug && *nccl_debug)
-		nccl = (int)name_lookup(levels, COUNT(levels), nccl_debug, strlen(nccl_debug), HA_LOG_WARN);
+		nccl = (int)name_lookup(levels, COUNT(levels), nccl_debug, strlen(nccl_debug),
+					HA_LOG_WARN);
 	ha = ha_levels[ha_debug < 0 ? 0 : ha_debug > 3 ? 3 : ha_debug];
 	threshold = nccl > ha ? nccl : ha;
 	if (threshold < HA_LOG_WARN)
@@ -109,8 +111,8 @@ static void stderr_write(int level, const char *text)
 	int n;
 
 	gethostname(host, sizeof(host) - 1);
-	n = snprintf(line, sizeof(line), "%s:%d:%ld %s %s\n", host, (int)getpid(), syscall(SYS_gettid),
-		     level_name(level), text);
+	n = snprintf(line, sizeof(line), "%s:%d:%ld %s %s\n", host, (int)getpid(),
+		     syscall(SYS_gettid), level_name(level), text);
 	if (n >= (int)sizeof(line)) {
 		n = sizeof(line) - 1;
 		line[n - 1] = '\n';
@@ -119,7 +121,8 @@ static void stderr_write(int level, const char *text)
 		return; /* nowhere left to complain */
 }
 
-void ha_log_line(int level, unsigned long flags, const char *file, int line, const char *name, const char *fmt, ...)
+void ha_log_line(int level, unsigned long flags, const char *file, int line, const char *name,
+		 const char *fmt, ...)
 {
 	ha_log_sink_fn sink = atomic_load_explicit(&sink_current, memory_order_relaxed);
 	int nccl = atomic_load_explicit(&level_nccl, memory_order_relaxed);

@@ -29,8 +29,8 @@ enum ha_log_level {
 #define HA_LOG_ALL (~0UL)
 
 /* Signature of ncclDebugLogger_t (its enum is passed as an int in the C ABI). The sink ends the line itself. */
-typedef void (*ha_log_sink_fn)(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+typedef void (*ha_log_sink_fn)(int level, unsigned long flags, const char *file, int line,
+			       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Send lines to `sink`, e.g. NCCL's logger; NULL: back to stderr. Any thread, at any time. */
 void ha_log_set_sink(ha_log_sink_fn sink);
@@ -52,13 +52,13 @@ static inline int ha_log_enabled(int level)
 }
 
 /* Write one line, without newline at its end; `name` (device, connection) may be NULL. Use the macros. */
-void ha_log_line(int level, unsigned long flags, const char *file, int line, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 6, 7), cold));
+void ha_log_line(int level, unsigned long flags, const char *file, int line, const char *name,
+		 const char *fmt, ...) __attribute__((format(printf, 6, 7), cold));
 
-#define HA_LOG(level, flags, name, ...)                                                         \
-	do {                                                                                    \
-		if (__builtin_expect(ha_log_enabled(level), 0))                                 \
-			ha_log_line(level, flags, __FILE__, __LINE__, name, __VA_ARGS__);       \
+#define HA_LOG(level, flags, name, ...)                                                   \
+	do {                                                                              \
+		if (__builtin_expect(ha_log_enabled(level), 0))                           \
+			ha_log_line(level, flags, __FILE__, __LINE__, name, __VA_ARGS__); \
 	} while (0)
 
 /* name: what the line is about, e.g. "mlx5_0", or NULL. */

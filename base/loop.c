@@ -113,7 +113,8 @@ void ha_loop_dispatch(struct ha_loop *loop)
 
 void ha_loop_wait(struct ha_loop *loop, uint64_t ns)
 {
-	const struct timespec limit = { .tv_sec = (time_t)(ns / HA_NS_PER_S), .tv_nsec = (long)(ns % HA_NS_PER_S) };
+	const struct timespec limit = { .tv_sec = (time_t)(ns / HA_NS_PER_S),
+					.tv_nsec = (long)(ns % HA_NS_PER_S) };
 	struct pollfd any = { .fd = loop->fd, .events = POLLIN };
 
 	/* Not epoll_wait, which counts in milliseconds. */

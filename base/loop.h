@@ -21,10 +21,10 @@ struct ha_watch {
 };
 
 struct ha_loop {
-	int fd;		      /* epoll's; -1: not open */
+	int fd;               /* epoll's; -1: not open */
 	struct ha_watch wake; /* an eventfd, after ha_loop_open_wake */
 	atomic_bool threaded; /* a thread sleeps in it, so it has to be woken */
-	bool worked;	      /* something has happened since its owner last looked */
+	bool worked;          /* something has happened since its owner last looked */
 };
 
 /* Negative errno each. */

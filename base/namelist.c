@@ -68,7 +68,8 @@ int ha_namelist_parse(struct ha_namelist *list, const char *text)
 	while (*text) {
 		size_t len = strcspn(text, ",");
 
-		if (len && list->n < HA_NAMELIST_ITEMS_MAX && item_parse(&list->items[list->n], text, len))
+		if (len && list->n < HA_NAMELIST_ITEMS_MAX &&
+		    item_parse(&list->items[list->n], text, len))
 			list->n++;
 		else if (len)
 			bad++;
@@ -78,11 +79,13 @@ int ha_namelist_parse(struct ha_namelist *list, const char *text)
 	return bad;
 }
 
-static bool item_match(const struct ha_namelist *list, const struct ha_namelist_item *item, const char *name, int port)
+static bool item_match(const struct ha_namelist *list, const struct ha_namelist_item *item,
+		       const char *name, int port)
 {
 	if (item->port != HA_NAMELIST_ANY && port != HA_NAMELIST_ANY && item->port != port)
 		return false;
-	return list->exact ? !strcmp(name, item->name) : !strncmp(name, item->name, strlen(item->name));
+	return list->exact ? !strcmp(name, item->name)
+			   : !strncmp(name, item->name, strlen(item->name));
 }
 
 bool ha_namelist_match(const struct ha_namelist *list, const char *name, int port,

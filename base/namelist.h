@@ -13,8 +13,8 @@
 #include <stdbool.h>
 
 #define HA_NAMELIST_ITEMS_MAX 64
-#define HA_NAMELIST_NAME_MAX 64 /* bytes, with the final 0 */
-#define HA_NAMELIST_ANY (-1)	/* a number that was not given */
+#define HA_NAMELIST_NAME_MAX 64     /* bytes, with the final 0 */
+#define HA_NAMELIST_ANY (-1)        /* a number that was not given */
 #define HA_NAMELIST_RAIL_MAX 32767  /* NCCL has 16 bits with a sign for both */
 #define HA_NAMELIST_PLANE_MAX 16383 /* and the bit above this one marks a set of planes */
 

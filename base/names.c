@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEAR_ENOUGH 3 /* edits between a misspelt name and the one that was meant; fewer where it is short */
+#define NEAR_ENOUGH \
+	3 /* edits between a misspelt name and the one that was meant; fewer where it is short */
 
 extern char **environ;
 
@@ -74,7 +75,8 @@ void ha_names_check(const char *prefix, const char *const *known, size_t n,
 
 		if (strncmp(*env, prefix, strlen(prefix)))
 			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name) - 1), *env);
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), *env);
 		if (!name_known(name, known, n))
 			say(name, ha_name_nearest(name, known, n));
 	}

@@ -28,18 +28,19 @@ bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *va
 	return true;
 }
 
-bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low, uint64_t high,
-		    uint64_t *value)
+bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low,
+		    uint64_t high, uint64_t *value)
 {
 	if (ha_number_parse(text, low, high, value))
 		return true;
-	fprintf(stderr, "%s: %s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.64s'\n", program, what,
-		low, high, text);
+	fprintf(stderr,
+		"%s: %s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.64s'\n",
+		program, what, low, high, text);
 	return false;
 }
 
-bool ha_number_take_unsigned(const char *program, const char *what, const char *text, unsigned low, unsigned high,
-			     unsigned *value)
+bool ha_number_take_unsigned(const char *program, const char *what, const char *text, unsigned low,
+			     unsigned high, unsigned *value)
 {
 	uint64_t number;
 

@@ -9,12 +9,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define GO_ON	 0
-#define DONE	 (1 + 0) /* the exit status, plus one */
-#define WRONG	 (1 + 2)
+#define GO_ON 0
+#define DONE (1 + 0) /* the exit status, plus one */
+#define WRONG (1 + 2)
 #define ROWS_MAX 128
-#define WIDTH	 100
-#define INDENT	 28 /* of the help texts */
+#define WIDTH 100
+#define INDENT 28 /* of the help texts */
 
 /* All options of a program in one list. */
 struct rows {
@@ -27,8 +27,8 @@ struct parser {
 	struct rows options;
 	void *target;
 	char **argv;
-	int argc, next;	 /* the word that is read next */
-	unsigned words;	 /* operands so far */
+	int argc, next; /* the word that is read next */
+	unsigned words; /* operands so far */
 	bool help, version;
 };
 
@@ -111,7 +111,8 @@ bool ha_option_refuse(const struct ha_option_text *given, const char *what, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "%s: %s%s takes ", given->program, dashes(given->option), given->option->name);
+	fprintf(stderr, "%s: %s%s takes ", given->program, dashes(given->option),
+		given->option->name);
 	va_start(args, what);
 	vfprintf(stderr, what, args);
 	va_end(args);
@@ -128,7 +129,8 @@ static int refuse_name(const struct parser *p, const char *name)
 	nearest = ha_name_nearest(name, known, p->options.count);
 	if (!nearest)
 		return ha_program_refuse(p->program, "there is no option --%.64s", name);
-	return ha_program_refuse(p->program, "there is no option --%.64s; did you mean --%s", name, nearest);
+	return ha_program_refuse(p->program, "there is no option --%.64s; did you mean --%s", name,
+				 nearest);
 }
 
 /* ---- values ---- */
@@ -163,7 +165,10 @@ static bool take_choice(const struct parser *p, const struct ha_option_text *giv
 			return true;
 		}
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
-			 !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+			 !i             ? ""
+			 : words[i + 1] ? ", "
+					: " or ",
+			 words[i]);
 	}
 	return ha_option_refuse(given, "%s", list);
 }
@@ -174,7 +179,8 @@ static bool take_number(const struct parser *p, const struct ha_option_text *giv
 	uint64_t value;
 
 	if (!ha_number_parse(given->text, o->low, o->high, &value))
-		return ha_option_refuse(given, "a whole number from %" PRIu64 " to %" PRIu64, o->low, o->high);
+		return ha_option_refuse(given, "a whole number from %" PRIu64 " to %" PRIu64,
+					o->low, o->high);
 	store(p, o, o->scale ? value * o->scale : value);
 	return true;
 }
@@ -186,7 +192,8 @@ static bool take_size(const struct parser *p, const struct ha_option_text *given
 	uint64_t value;
 
 	if (!ha_size_parse(given->text, &value) || value < o->low || value > o->high)
-		return ha_option_refuse(given, "a number of bytes from %s to %s, as in 8, 64K or 1M",
+		return ha_option_refuse(given,
+					"a number of bytes from %s to %s, as in 8, 64K or 1M",
 					ha_size_text(o->low, low), ha_size_text(o->high, high));
 	store(p, o, value);
 	return true;
@@ -228,7 +235,8 @@ static bool take_one_more(const struct parser *p, const struct ha_option_text *g
 	unsigned *count = (unsigned *)((char *)p->target + o->count);
 
 	if (*count == o->high) {
-		fprintf(stderr, "%s: %s%s: %" PRIu64 " at most\n", given->program, dashes(o), o->name, o->high);
+		fprintf(stderr, "%s: %s%s: %" PRIu64 " at most\n", given->program, dashes(o),
+			o->name, o->high);
 		return false;
 	}
 	list[(*count)++] = given->text;
@@ -269,7 +277,8 @@ static bool take_value(const struct parser *p, const struct ha_option_text *give
 	return false;
 }
 
-static int take(struct parser *p, const struct ha_option *option, const char *text, const char *second)
+static int take(struct parser *p, const struct ha_option *option, const char *text,
+		const char *second)
 {
 	const struct ha_option_text given = { p->program->name, option, text, second };
 
@@ -304,15 +313,18 @@ static int take_option(struct parser *p, const struct ha_option *option, const c
 	if (!option->argument && joined)
 		return ha_program_refuse(p->program, "--%s takes no argument", option->name);
 	if (option->argument && !joined && next) {
-		bool taken = !may_be_left_out(option) || (option->may_follow && option->may_follow(next));
+		bool taken = !may_be_left_out(option) ||
+			     (option->may_follow && option->may_follow(next));
 
 		joined = taken ? next : NULL;
 		p->next += taken;
 	}
 	if (option->argument && !joined && !may_be_left_out(option))
-		return ha_program_refuse(p->program, "--%s needs %s", option->name, option->argument);
+		return ha_program_refuse(p->program, "--%s needs %s", option->name,
+					 option->argument);
 	if (two && p->next == p->argc)
-		return ha_program_refuse(p->program, "--%s needs %s", option->name, option->argument);
+		return ha_program_refuse(p->program, "--%s needs %s", option->name,
+					 option->argument);
 	return take(p, option, joined, two ? p->argv[p->next++] : NULL);
 }
 
@@ -378,7 +390,9 @@ static int take_word(struct parser *p, bool *only_operands)
 
 int ha_options_parse(const struct ha_program *program, int argc, char **argv, void *target)
 {
-	struct parser p = { .program = program, .target = target, .argv = argv, .argc = argc, .next = 1 };
+	struct parser p = {
+		.program = program, .target = target, .argv = argv, .argc = argc, .next = 1
+	};
 	bool only_operands = false;
 	int result = GO_ON;
 
@@ -427,7 +441,8 @@ static void print_synopsis(const struct ha_program *program, FILE *out)
 		bool optional = i >= program->needed;
 
 		open += optional;
-		fprintf(out, " %s%s%s", optional ? "[" : "", row->name, row->kind == HA_OPTION_LIST ? "..." : "");
+		fprintf(out, " %s%s%s", optional ? "[" : "", row->name,
+			row->kind == HA_OPTION_LIST ? "..." : "");
 	}
 	while (open--)
 		fputc(']', out);
@@ -466,7 +481,8 @@ static void print_row(const struct ha_option *o, bool operand, FILE *out)
 	if (operand)
 		length = snprintf(left, sizeof(left), "  %s", o->name);
 	else if (o->letter)
-		length = snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter, o->name, join, argument);
+		length = snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter, o->name, join,
+				  argument);
 	else
 		length = snprintf(left, sizeof(left), "      --%s%s%s", o->name, join, argument);
 	if (length >= INDENT - 1)

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STATE_FIELD 3 /* the first behind the name; the name is in parentheses and may hold anything */
+#define STATE_FIELD \
+	3 /* the first behind the name; the name is in parentheses and may hold anything */
 #define START_FIELD 22
 
 uint64_t ha_process_start(pid_t pid)
@@ -42,7 +43,8 @@ uint64_t ha_process_space(void)
 bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space)
 {
 	/* Without /proc we find nobody, not even ourselves, and know nothing. */
-	return space && space == ha_process_space() && ha_process_start(getpid()) && ha_process_start(pid) != start;
+	return space && space == ha_process_space() && ha_process_start(getpid()) &&
+	       ha_process_start(pid) != start;
 }
 
 bool ha_process_expand(const char *path, char *out, size_t size)

@@ -22,7 +22,8 @@
 /* A thread's; all zero at first, but for its owner's word. */
 struct ha_yield {
 	uint64_t sleep_until, sleep_ns;
-	uint64_t long_ns; /* a yield that took longer gave the processor to threads that compute; 0: HA_YIELD_LONG_NS */
+	uint64_t
+		long_ns; /* a yield that took longer gave the processor to threads that compute; 0: HA_YIELD_LONG_NS */
 };
 
 /* Is this a time to sleep, and not to yield? */
