@@ -26,11 +26,11 @@ struct discovery {
 	const struct ha_config *config;
 	struct ha_topo *topo;
 	struct ha_namelist hcas; /* NCCL_IB_HCA */
-	bool peer_memory; /* a kernel module translates GPU addresses */
-	bool soft_gpu;	  /* the GPUs are softcuda's */
-	int listed;   /* devices that the library knows */
-	int filtered; /* ports that NCCL_IB_HCA keeps out */
-	int waiting;  /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
+	bool peer_memory;        /* a kernel module translates GPU addresses */
+	bool soft_gpu;           /* the GPUs are softcuda's */
+	int listed;              /* devices that the library knows */
+	int filtered;            /* ports that NCCL_IB_HCA keeps out */
+	int waiting; /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
 };
 
 /* The last folder on the way to `path` that is a PCI function; "" when there is none. */
@@ -71,10 +71,13 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 	const char *root = d->config->sysfs_root;
 	const char *card;
 
-	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path), "/sys/class/infiniband/%s/device", dev->name);
-	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS))) /* softroce-run's, of a NIC in user space */
+	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path),
+			  "/sys/class/infiniband/%s/device", dev->name);
+	if (strncmp(dev->pci_path, SYSFS,
+		    strlen(SYSFS))) /* softroce-run's, of a NIC in user space */
 		dev->pci_path[0] = 0;
-	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path, sizeof(dev->physical_path));
+	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path,
+					  sizeof(dev->physical_path));
 	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
 	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
 	dev->numa_node = ha_pci_numa_node(root, dev->pci_path);
@@ -88,20 +91,24 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 	int routing = d->config->ib_adaptive_routing;
 
 	dev->adaptive_routing = routing < 0 ? !dev->is_ethernet : routing;
-	dev->relaxed_ordering = !dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
+	dev->relaxed_ordering =
+		!dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
 	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
 	dev->peer_memory = dev->is_soft ? d->soft_gpu : d->peer_memory;
-	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0, "/sys/class/infiniband/%s/ports/%d/apm_enable",
+	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0,
+					   "/sys/class/infiniband/%s/ports/%d/apm_enable",
 					   dev->name, dev->port) != 0;
 	if (dev->apm_enabled && d->config->enable_backup)
 		HA_WARN(dev->name,
-			"the driver's own path migration (APM) is enabled on port %d and would fight with the standby "
-			"path. Disable it, or set HA_NCCL_ENABLE_BACKUP=0", dev->port);
+			"the driver's own path migration (APM) is enabled on port %d and would "
+			"fight with the standby "
+			"path. Disable it, or set HA_NCCL_ENABLE_BACKUP=0",
+			dev->port);
 }
 
 /* How peers reach an active port. False: they cannot, and the log said why. */
-static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo_device *dev,
-			 const struct ibv_port_attr *attr)
+static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_config *config,
+			 struct ha_topo_device *dev, const struct ibv_port_attr *attr)
 {
 	struct ha_gid_entry gid;
 
@@ -121,31 +128,36 @@ static void attributes_fill(const struct ha_verbs_ops *verbs, struct ha_topo_dev
 {
 	dev->port_attr = port->attr;
 	dev->is_ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	dev->speed_mbps = dev->speed_now = ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
+	dev->speed_mbps = dev->speed_now =
+		ha_speed_port(verbs, dev->context, (uint8_t)dev->port, port);
 }
 
-static void port_fill(const struct discovery *d, struct ha_topo_device *dev, const struct ha_port_attr *port)
+static void port_fill(const struct discovery *d, struct ha_topo_device *dev,
+		      const struct ha_port_attr *port)
 {
 	attributes_fill(d->verbs, dev, port);
-	dev->up = port->attr.state == IBV_PORT_ACTIVE && address_fill(d->verbs, d->config, dev, &port->attr);
+	dev->up = port->attr.state == IBV_PORT_ACTIVE &&
+		  address_fill(d->verbs, d->config, dev, &port->attr);
 	place_fill(d, dev);
 	abilities_fill(d, dev);
 }
 
 static bool link_layer_known(const struct ha_port_attr *attr)
 {
-	return attr->attr.link_layer == IBV_LINK_LAYER_INFINIBAND || attr->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	return attr->attr.link_layer == IBV_LINK_LAYER_INFINIBAND ||
+	       attr->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
 /* May this port be used, now or when it comes up? Queries it into `attr` and says why not. */
-static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, struct ha_port_attr *attr,
-			const struct ha_namelist_item **item)
+static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev,
+			struct ha_port_attr *attr, const struct ha_namelist_item **item)
 {
 	int rc;
 
 	if (!ha_namelist_match(&d->hcas, dev->name, dev->port, item)) {
 		d->filtered++;
-		HA_TRACE(dev->name, "port %d is left out by NCCL_IB_HCA=%s", dev->port, d->config->ib_hca);
+		HA_TRACE(dev->name, "port %d is left out by NCCL_IB_HCA=%s", dev->port,
+			 d->config->ib_hca);
 		return false;
 	}
 	rc = d->verbs->query_port(d->verbs, dev->context, (uint8_t)dev->port, attr);
@@ -155,12 +167,14 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev, s
 	}
 	if (attr->attr.state != IBV_PORT_ACTIVE) {
 		d->topo->down++;
-		HA_INFO(dev->name, "port %d is %s and left out; check its cable and `ip link` or `ibstat`", dev->port,
-			ha_verbs_port_state_name(attr->attr.state));
+		HA_INFO(dev->name,
+			"port %d is %s and left out; check its cable and `ip link` or `ibstat`",
+			dev->port, ha_verbs_port_state_name(attr->attr.state));
 		return link_layer_known(attr);
 	}
 	if (!link_layer_known(attr)) {
-		HA_INFO(dev->name, "port %d speaks neither InfiniBand nor RoCE and is left out", dev->port);
+		HA_INFO(dev->name, "port %d speaks neither InfiniBand nor RoCE and is left out",
+			dev->port);
 		return false;
 	}
 	return true;
@@ -174,10 +188,12 @@ static struct ha_topo_device *port_place(struct discovery *d, const struct ha_to
 	if (*n < HA_TOPO_DEVICES_MAX)
 		return &d->topo->devices[(dev->up ? 0 : HA_TOPO_DEVICES_MAX) + (*n)++];
 	if (dev->up)
-		HA_WARN(dev->name, "more than %d ports; the rest is left out. Choose with NCCL_IB_HCA",
+		HA_WARN(dev->name,
+			"more than %d ports; the rest is left out. Choose with NCCL_IB_HCA",
 			HA_TOPO_DEVICES_MAX);
 	else
-		HA_INFO(dev->name, "more than %d ports are down; port %d will not be seen when it comes up",
+		HA_INFO(dev->name,
+			"more than %d ports are down; port %d will not be seen when it comes up",
 			HA_TOPO_DEVICES_MAX, dev->port);
 	return NULL;
 }
@@ -216,7 +232,9 @@ static void device_add(struct discovery *d, struct ibv_device *device, int index
 	snprintf(model.name, sizeof(model.name), "%.*s", (int)sizeof(model.name) - 1, device->name);
 	rc = verbs->open(verbs, device, &model.context);
 	if (rc) {
-		HA_WARN(model.name, "cannot open the device: %s. Check the rights on /dev/infiniband and `ulimit -l`",
+		HA_WARN(model.name,
+			"cannot open the device: %s. Check the rights on /dev/infiniband and "
+			"`ulimit -l`",
 			strerror(-rc));
 		return;
 	}
@@ -250,7 +268,8 @@ static void list_close(struct discovery *d)
 	struct ha_topo_device *waiting = &topo->devices[topo->ndevices];
 
 	topo->nports = topo->ndevices + d->waiting;
-	memmove(waiting, &topo->devices[HA_TOPO_DEVICES_MAX], (size_t)d->waiting * sizeof(*waiting));
+	memmove(waiting, &topo->devices[HA_TOPO_DEVICES_MAX],
+		(size_t)d->waiting * sizeof(*waiting));
 	if (!d->config->ib_device_pci_order)
 		return;
 	qsort(topo->devices, (size_t)topo->ndevices, sizeof(*waiting), order_compare);
@@ -295,25 +314,34 @@ static void result_log(const struct discovery *d)
 	for (int i = 0; i < topo->ndevices; i++) {
 		const struct ha_topo_device *dev = &topo->devices[i];
 
-		HA_INFO(dev->name, "device %d: port %d %s %d Mb/s GID %d %s%s NUMA %d %s", i, dev->port,
-			dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps, dev->gid_index,
-			ha_gid_text(&dev->gid, gid), dev->relaxed_ordering ? " relaxed-ordering" : "", dev->numa_node,
+		HA_INFO(dev->name, "device %d: port %d %s %d Mb/s GID %d %s%s NUMA %d %s", i,
+			dev->port, dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps,
+			dev->gid_index, ha_gid_text(&dev->gid, gid),
+			dev->relaxed_ordering ? " relaxed-ordering" : "", dev->numa_node,
 			*dev->pci_path ? dev->pci_path : "(no PCI device)");
 	}
 	if (topo->ndevices)
 		return;
 	if (!d->listed && !strcmp(d->config->verbs, "soft"))
-		HA_WARN(NULL, "the software NIC has no device: SOFTROCE_DEVICES must name a loopback subnet, or an address or an interface "
-			"of this machine");
+		HA_WARN(NULL, "the software NIC has no device: SOFTROCE_DEVICES must name a "
+			      "loopback subnet, or an address or an interface "
+			      "of this machine");
 	else if (!d->listed)
-		HA_WARN(NULL, "no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) and install "
-			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC", d->verbs->name);
+		HA_WARN(NULL,
+			"no RDMA device in %s. Load the NIC's driver (`ibv_devices` must list it) "
+			"and install "
+			"ibverbs-providers, or set HA_NCCL_VERBS=soft for the software NIC",
+			d->verbs->name);
 	else if (d->filtered && !topo->down)
-		HA_WARN(NULL, "NCCL_IB_HCA=%s leaves none of the %d devices (%s); correct or unset it",
+		HA_WARN(NULL,
+			"NCCL_IB_HCA=%s leaves none of the %d devices (%s); correct or unset it",
 			d->config->ib_hca, d->listed, names_list(d, names, sizeof(names)));
 	else
-		HA_WARN(NULL, "%d RDMA devices, none with a usable port (%d down); check cables and `ibstat`, or set "
-			"HA_NCCL_VERBS=soft for the software NIC", d->listed, topo->down);
+		HA_WARN(NULL,
+			"%d RDMA devices, none with a usable port (%d down); check cables and "
+			"`ibstat`, or set "
+			"HA_NCCL_VERBS=soft for the software NIC",
+			d->listed, topo->down);
 }
 
 static void config_read(struct discovery *d)
@@ -323,19 +351,26 @@ static void config_read(struct discovery *d)
 	bool inet6 = config->ib_addr_family == HA_GID_INET6;
 
 	if (ha_namelist_parse(&d->hcas, config->ib_hca))
-		HA_WARN(NULL, "NCCL_IB_HCA=%s has parts that are no name[:port[:rail[:plane]]] (rail up to %d, plane up to %d); they are "
-			"ignored", config->ib_hca, HA_NAMELIST_RAIL_MAX, HA_NAMELIST_PLANE_MAX);
+		HA_WARN(NULL,
+			"NCCL_IB_HCA=%s has parts that are no name[:port[:rail[:plane]]] (rail up "
+			"to %d, plane up to %d); they are "
+			"ignored",
+			config->ib_hca, HA_NAMELIST_RAIL_MAX, HA_NAMELIST_PLANE_MAX);
 	if (ha_gid_range_parse(&range, config->ib_addr_range, inet6))
-		HA_WARN(NULL, "NCCL_IB_ADDR_RANGE=%s is no %s prefix such as %s; it is ignored", config->ib_addr_range,
-			inet6 ? "IPv6" : "IPv4", inet6 ? "fd00::/8" : "10.0.0.0/8");
+		HA_WARN(NULL, "NCCL_IB_ADDR_RANGE=%s is no %s prefix such as %s; it is ignored",
+			config->ib_addr_range, inet6 ? "IPv6" : "IPv4",
+			inet6 ? "fd00::/8" : "10.0.0.0/8");
 	if (config->ib_pci_relaxed_ordering == 1 && !d->verbs->optional_access)
-		HA_WARN(NULL, "NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core 28)",
+		HA_WARN(NULL,
+			"NCCL_IB_PCI_RELAXED_ORDERING=1, but %s is too old for it (needs rdma-core "
+			"28)",
 			d->verbs->name);
 	d->peer_memory = ha_gdr_peer_memory(config->sysfs_root);
 	d->soft_gpu = ha_gdr_soft_gpu();
 }
 
-int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo)
+int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config,
+		     struct ha_topo *topo)
 {
 	struct discovery d = { .verbs = verbs, .config = config, .topo = topo };
 	int rc;
@@ -387,16 +422,18 @@ int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n)
 		int i = find_label(topo, labels[at]);
 
 		if (i < 0 || placed[i]) {
-			HA_WARN(NULL, "%s is gone, and NCCL counts on it as device %d: start the "
-				"process anew", labels[at], at);
+			HA_WARN(NULL,
+				"%s is gone, and NCCL counts on it as device %d: start the "
+				"process anew",
+				labels[at], at);
 			free(list);
 			return -ENODEV;
 		}
 		placed[i] = true;
 		list[at] = topo->devices[i];
 		if (!list[at].up)
-			HA_INFO(labels[at], "device %d is down; what begins on it goes over another",
-				at);
+			HA_INFO(labels[at],
+				"device %d is down; what begins on it goes over another", at);
 	}
 	for (int i = 0; i < topo->nports; i++)
 		if (!placed[i])
@@ -437,13 +474,15 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 		d->up = false;
 		return rc;
 	}
-	if (dev < topo->ndevices) /* its other attributes may be read by whoever asks for properties */
+	if (dev <
+	    topo->ndevices) /* its other attributes may be read by whoever asks for properties */
 		d->port_attr.state = attr.attr.state;
 	else
 		attributes_fill(topo->verbs, d, &attr);
 	if (attr.attr.state == IBV_PORT_ACTIVE)
 		d->speed_now = ha_speed_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
-	d->up = attr.attr.state == IBV_PORT_ACTIVE && address_fill(topo->verbs, config, d, &attr.attr);
+	d->up = attr.attr.state == IBV_PORT_ACTIVE &&
+		address_fill(topo->verbs, config, d, &attr.attr);
 	return d->up != was_up;
 }
 

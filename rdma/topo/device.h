@@ -18,43 +18,45 @@
 #include "rdma/verbs/ops.h"
 
 #define HA_DEVICE_NAME_MAX IBV_SYSFS_NAME_MAX /* bytes, with the final 0 */
-#define HA_DEVICE_PATH_MAX 512		      /* bytes of a sysfs path, with the final 0 */
-#define HA_TOPO_DEVICES_MAX 64		      /* active ports that are looked at; more are ignored with a line */
-#define HA_TOPO_PORTS_MAX (2 * HA_TOPO_DEVICES_MAX) /* with those that are not usable yet, as many again */
+#define HA_DEVICE_PATH_MAX 512                /* bytes of a sysfs path, with the final 0 */
+#define HA_TOPO_DEVICES_MAX 64 /* active ports that are looked at; more are ignored with a line */
+#define HA_TOPO_PORTS_MAX \
+	(2 * HA_TOPO_DEVICES_MAX) /* with those that are not usable yet, as many again */
 
 struct ha_config;
 
 struct ha_topo_device {
 	char name[HA_DEVICE_NAME_MAX]; /* "mlx5_0" */
-	int port;		       /* 1-based, as verbs count */
-	int list_index;		       /* position in the library's list */
-	bool up;		       /* active and with an address, when it was last asked */
+	int port;                      /* 1-based, as verbs count */
+	int list_index;                /* position in the library's list */
+	bool up;                       /* active and with an address, when it was last asked */
 
 	struct ibv_context *context; /* shared by the ports of one device */
 	struct ha_verbs_hot hot;     /* of that context */
 
 	/* Where it sits. */
-	char pci_path[HA_DEVICE_PATH_MAX];  /* real path of its PCI function; "" when it has none */
+	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
 	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or "" */
 	char card_path[HA_DEVICE_PATH_MAX];
-	int card_port;			    /* ports of the same card that come before this one in the list */
-	int numa_node;			    /* -1: unknown */
-	int rail_id, plane_id;		    /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
-	char physical_path[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else pci_path */
-	bool is_virtual;		    /* a PCI virtual function */
-	bool is_soft;			    /* no PCI device behind it: a software NIC */
+	int card_port;         /* ports of the same card that come before this one in the list */
+	int numa_node;         /* -1: unknown */
+	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
+	char physical_path
+		[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else pci_path */
+	bool is_virtual;              /* a PCI virtual function */
+	bool is_soft;                 /* no PCI device behind it: a software NIC */
 
 	/* What it can do. */
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port_attr;
-	uint64_t guid;	    /* system image GUID, host byte order: the same for all ports of a card */
-	uint64_t node_guid; /* of the device, host byte order */
-	int speed_mbps; /* that it was reported with; */
-	int speed_now;	/* and when it was last asked while it was up */
+	uint64_t guid; /* system image GUID, host byte order: the same for all ports of a card */
+	uint64_t node_guid;    /* of the device, host byte order */
+	int speed_mbps;        /* that it was reported with; */
+	int speed_now;         /* and when it was last asked while it was up */
 	bool is_ethernet;      /* RoCE; else InfiniBand */
 	bool adaptive_routing; /* the fabric may reorder packets of one queue pair */
 	bool relaxed_ordering; /* register memory with IBV_ACCESS_RELAXED_ORDERING */
-	bool dma_buf;	       /* dma-buf registration works */
+	bool dma_buf;          /* dma-buf registration works */
 	bool peer_memory;      /* a kernel module lets it register GPU memory by address */
 	bool apm_enabled;      /* the driver's own path migration is on: it would fight with ours */
 
@@ -72,7 +74,7 @@ struct ha_topo {
 	int nports;   /* all that are known; those from ndevices on were not usable at discovery */
 	struct ha_topo_device devices[HA_TOPO_PORTS_MAX];
 	struct ibv_device **list; /* of the library; kept while contexts are open */
-	int down;		  /* ports that were left out because they are not active */
+	int down;                 /* ports that were left out because they are not active */
 };
 
 /*
@@ -81,7 +83,8 @@ struct ha_topo {
  * `verbs` and `topo` must stay until ha_topo_release.
  * 0 with ndevices 0: no device, and the log said what to do. Negative errno: the library failed; nothing to release.
  */
-int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config, struct ha_topo *topo);
+int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config,
+		     struct ha_topo *topo);
 /*
  * Number the list as `labels` does ("mlx5_0:1", n of them): these ports are the reported ones, in
  * this order, up or not, and all others are listed behind. For whoever has counted before and does

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "rdma/topo/sysfs.h"
 
-#define GIDS_MAX 1024	 /* entries of a port's table that are looked at */
+#define GIDS_MAX 1024       /* entries of a port's table that are looked at */
 #define IPV4_MAPPED_BITS 96 /* ::ffff:0:0/96 (RFC 4291, 2.5.5.2) */
 
 static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -52,7 +52,9 @@ bool ha_gid_in_range(const union ibv_gid *gid, const struct ha_gid_range *range)
 bool ha_gid_same_subnet(const union ibv_gid *a, const union ibv_gid *b, int ipv4_bits)
 {
 	bool inet6 = !ha_gid_is_ipv4(b);
-	struct ha_gid_range range = { .inet6 = inet6, .bits = inet6 ? 64 : (unsigned)ipv4_bits, .prefix = *b };
+	struct ha_gid_range range = { .inet6 = inet6,
+				      .bits = inet6 ? 64 : (unsigned)ipv4_bits,
+				      .prefix = *b };
 
 	return !ha_gid_is_zero(a) && !ha_gid_is_zero(b) && ha_gid_in_range(a, &range);
 }
@@ -89,7 +91,8 @@ int ha_gid_range_parse(struct ha_gid_range *range, const char *text, bool inet6)
 }
 
 /* Higher is better; -1: not usable at all. See the top of gid.h. */
-static int rank(const struct ha_gid_entry *entry, const struct ha_gid_range *range, int roce_version)
+static int rank(const struct ha_gid_entry *entry, const struct ha_gid_range *range,
+		int roce_version)
 {
 	if (ha_gid_is_zero(&entry->gid))
 		return -1;
@@ -97,7 +100,8 @@ static int rank(const struct ha_gid_entry *entry, const struct ha_gid_range *ran
 	       (entry->roce_version == roce_version);
 }
 
-int ha_gid_choose(const struct ha_gid_entry *entries, int n, const struct ha_gid_range *range, int roce_version)
+int ha_gid_choose(const struct ha_gid_entry *entries, int n, const struct ha_gid_range *range,
+		  int roce_version)
 {
 	int best = -1, best_rank = -1;
 
@@ -117,7 +121,8 @@ static int version_from_sysfs(const char *root, const char *name, int port, int 
 {
 	char type[32];
 
-	if (ha_sysfs_read(root, type, sizeof(type), "/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d", name, port,
+	if (ha_sysfs_read(root, type, sizeof(type),
+			  "/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d", name, port,
 			  index) <= 0)
 		return 0;
 	if (strstr(type, "RoCE v2"))
@@ -126,8 +131,9 @@ static int version_from_sysfs(const char *root, const char *name, int port, int 
 }
 
 /* 0; -ENODATA: the index is empty; another negative errno: it cannot be read. */
-static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *root,
-		       const char *name, uint8_t port, int index, struct ha_gid_entry *entry)
+static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *context,
+		       const char *root, const char *name, uint8_t port, int index,
+		       struct ha_gid_entry *entry)
 {
 	struct ibv_gid_entry ex;
 	int rc;
@@ -138,7 +144,9 @@ static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *con
 	rc = verbs->query_gid_ex(verbs, context, port, index, &ex);
 	if (!rc) {
 		entry->gid = ex.gid;
-		entry->roce_version = ex.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : ex.gid_type == IBV_GID_TYPE_ROCE_V1;
+		entry->roce_version = ex.gid_type == IBV_GID_TYPE_ROCE_V2
+					      ? 2
+					      : ex.gid_type == IBV_GID_TYPE_ROCE_V1;
 		return 0;
 	}
 	if (rc == -ENODATA)
@@ -149,8 +157,9 @@ static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *con
 	return rc;
 }
 
-static int table_read(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *root,
-		      const char *name, uint8_t port, int table_len, struct ha_gid_entry *entries)
+static int table_read(const struct ha_verbs_ops *verbs, struct ibv_context *context,
+		      const char *root, const char *name, uint8_t port, int table_len,
+		      struct ha_gid_entry *entries)
 {
 	int n = 0;
 
@@ -164,27 +173,30 @@ static int table_read(const struct ha_verbs_ops *verbs, struct ibv_context *cont
 /*
  * A GID of InfiniBand whose bytes 4-5 are not 0 carries a FLID that routers forward by; NCCL takes it from index 1.
  */
-static int infiniband_select(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *name,
-			     uint8_t port, const struct ibv_port_attr *attr, const struct ha_config *config,
-			     struct ha_gid_entry *chosen)
+static int infiniband_select(const struct ha_verbs_ops *verbs, struct ibv_context *context,
+			     const char *name, uint8_t port, const struct ibv_port_attr *attr,
+			     const struct ha_config *config, struct ha_gid_entry *chosen)
 {
 	const char *root = config->sysfs_root;
 	int routable = config->ib_flid_gid_index;
 
-	if (routable < attr->gid_tbl_len && !entry_query(verbs, context, root, name, port, routable, chosen) &&
+	if (routable < attr->gid_tbl_len &&
+	    !entry_query(verbs, context, root, name, port, routable, chosen) &&
 	    (chosen->gid.raw[4] || chosen->gid.raw[5])) {
 		chosen->roce_version = 0;
 		return 0;
 	}
 	if (entry_query(verbs, context, root, name, port, 0, chosen))
-		HA_INFO(name, "port %d has no GID 0; peers reach it by its LID %d", port, attr->lid);
+		HA_INFO(name, "port %d has no GID 0; peers reach it by its LID %d", port,
+			attr->lid);
 	chosen->index = 0;
 	chosen->roce_version = 0;
 	return 0;
 }
 
-static int fixed_select(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *name, uint8_t port,
-			const struct ibv_port_attr *attr, const struct ha_config *config, struct ha_gid_entry *chosen)
+static int fixed_select(const struct ha_verbs_ops *verbs, struct ibv_context *context,
+			const char *name, uint8_t port, const struct ibv_port_attr *attr,
+			const struct ha_config *config, struct ha_gid_entry *chosen)
 {
 	int index = config->ib_gid_index;
 	int rc = -ENODATA;
@@ -194,13 +206,16 @@ static int fixed_select(const struct ha_verbs_ops *verbs, struct ibv_context *co
 	if (!rc && ha_gid_is_zero(&chosen->gid))
 		rc = -ENODATA;
 	if (rc)
-		HA_WARN(name, "port %d has no GID at NCCL_IB_GID_INDEX=%d; unset it, or see `show_gids` for its table",
+		HA_WARN(name,
+			"port %d has no GID at NCCL_IB_GID_INDEX=%d; unset it, or see `show_gids` "
+			"for its table",
 			port, index);
 	return rc;
 }
 
-int ha_gid_select(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *name, uint8_t port,
-		  const struct ibv_port_attr *attr, const struct ha_config *config, struct ha_gid_entry *chosen)
+int ha_gid_select(const struct ha_verbs_ops *verbs, struct ibv_context *context, const char *name,
+		  uint8_t port, const struct ibv_port_attr *attr, const struct ha_config *config,
+		  struct ha_gid_entry *chosen)
 {
 	struct ha_gid_entry *entries;
 	struct ha_gid_range range;

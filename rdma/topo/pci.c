@@ -20,11 +20,13 @@ bool ha_pci_address(const char *path, struct ha_pci_address *address)
 	int used = 0;
 
 	/* A domain has 4 digits, or 5 behind some host bridges (Intel VMD). */
-	if (sscanf(folder, "%5x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) != 4 || folder[used])
+	if (sscanf(folder, "%5x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) != 4 ||
+	    folder[used])
 		return false;
 	if (device > 31 || function > 7)
 		return false;
-	*address = (struct ha_pci_address){ domain, (uint8_t)bus, (uint8_t)device, (uint8_t)function };
+	*address = (struct ha_pci_address) { domain, (uint8_t)bus, (uint8_t)device,
+					     (uint8_t)function };
 	return true;
 }
 
@@ -34,7 +36,8 @@ uint64_t ha_pci_order(const char *path)
 
 	if (!ha_pci_address(path, &a))
 		return UINT64_MAX;
-	return (uint64_t)a.domain << 20 | (uint64_t)a.bus << 12 | (uint64_t)a.device << 4 | a.function;
+	return (uint64_t)a.domain << 20 | (uint64_t)a.bus << 12 | (uint64_t)a.device << 4 |
+	       a.function;
 }
 
 void ha_pci_card_path(const char *path, bool merge_vfs, char *card, size_t len)
@@ -100,8 +103,8 @@ static bool same_slot(const char *a, const char *b)
 {
 	struct ha_pci_address x, y;
 
-	return ha_pci_address(a, &x) && ha_pci_address(b, &y) && x.domain == y.domain && x.bus == y.bus &&
-	       x.device == y.device;
+	return ha_pci_address(a, &x) && ha_pci_address(b, &y) && x.domain == y.domain &&
+	       x.bus == y.bus && x.device == y.device;
 }
 
 enum ha_pci_distance ha_pci_distance(const char *a, int numa_a, const char *b, int numa_b)
@@ -116,7 +119,8 @@ enum ha_pci_distance ha_pci_distance(const char *a, int numa_a, const char *b, i
 		 * bridge port with the function alone. The shared part must reach further than the root complex: two
 		 * root ports have the host bridge between them, not a switch.
 		 */
-		if (common > root && folders_behind(a, common) <= 2 && folders_behind(b, common) <= 2)
+		if (common > root && folders_behind(a, common) <= 2 &&
+		    folders_behind(b, common) <= 2)
 			return HA_PCI_SAME_SWITCH;
 		return HA_PCI_SAME_ROOT;
 	}
@@ -128,8 +132,8 @@ enum ha_pci_distance ha_pci_distance(const char *a, int numa_a, const char *b, i
 const char *ha_pci_distance_name(enum ha_pci_distance distance)
 {
 	static const char *const names[] = {
-		[HA_PCI_SAME_CARD] = "same card",   [HA_PCI_SAME_SWITCH] = "same switch",
-		[HA_PCI_SAME_ROOT] = "same root",   [HA_PCI_SAME_NODE] = "same NUMA node",
+		[HA_PCI_SAME_CARD] = "same card",      [HA_PCI_SAME_SWITCH] = "same switch",
+		[HA_PCI_SAME_ROOT] = "same root",      [HA_PCI_SAME_NODE] = "same NUMA node",
 		[HA_PCI_SYSTEM] = "across the system",
 	};
 

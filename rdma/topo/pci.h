@@ -18,7 +18,7 @@ enum ha_pci_distance {
 	HA_PCI_SAME_SWITCH, /* nothing but one PCI switch between them */
 	HA_PCI_SAME_ROOT,   /* several switches, below one root complex */
 	HA_PCI_SAME_NODE,   /* other root complex, same NUMA node */
-	HA_PCI_SYSTEM,	    /* across NUMA nodes, or unknown */
+	HA_PCI_SYSTEM,      /* across NUMA nodes, or unknown */
 };
 
 struct ha_pci_address {

@@ -21,17 +21,19 @@ struct deal {
 	const struct ha_topo *list;
 	int n;
 	int topo[N];
-	int card[N];	     /* the smallest port of the same card */
-	uint8_t rank[N][N];  /* the class as one number */
-	uint8_t alike[N][N]; /* of equal rank: leading bytes that the addresses share, then the same position */
-	bool candidate[N];   /* who may be chosen */
+	int card[N];        /* the smallest port of the same card */
+	uint8_t rank[N][N]; /* the class as one number */
+	uint8_t alike
+		[N]
+		[N]; /* of equal rank: leading bytes that the addresses share, then the same position */
+	bool candidate[N]; /* who may be chosen */
 	/* Of the round. */
-	uint8_t best[N];  /* the smallest rank that is left */
-	int cards[N];	  /* how many cards have ports in that class */
-	int quota[N];	  /* how many may choose this port's card, as far as this port is concerned */
-	int first[N];	  /* the choice; NOBODY */
+	uint8_t best[N]; /* the smallest rank that is left */
+	int cards[N];    /* how many cards have ports in that class */
+	int quota[N]; /* how many may choose this port's card, as far as this port is concerned */
+	int first[N]; /* the choice; NOBODY */
 	int card_load[N]; /* by card[]: how many chose it */
-	int load[N];	  /* how many chose the port */
+	int load[N];      /* how many chose the port */
 };
 
 static const struct ha_topo_device *device(const struct deal *d, int i)
@@ -42,7 +44,8 @@ static const struct ha_topo_device *device(const struct deal *d, int i)
 /* A wire: one port of one physical function. Software NICs have one each. */
 static bool same_wire(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	return !a->is_soft && !b->is_soft && a->port == b->port && !strcmp(a->physical_path, b->physical_path);
+	return !a->is_soft && !b->is_soft && a->port == b->port &&
+	       !strcmp(a->physical_path, b->physical_path);
 }
 
 static bool same_network(const struct ha_topo_device *a, const struct ha_topo_device *b)
@@ -51,8 +54,10 @@ static bool same_network(const struct ha_topo_device *a, const struct ha_topo_de
 		return true;
 	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and 5. */
 	if (!a->is_ethernet)
-		return !memcmp(a->gid.raw, b->gid.raw, 4) && !memcmp(a->gid.raw + 6, b->gid.raw + 6, 2);
-	return a->roce_version == b->roce_version && ha_gid_is_ipv4(&a->gid) == ha_gid_is_ipv4(&b->gid) &&
+		return !memcmp(a->gid.raw, b->gid.raw, 4) &&
+		       !memcmp(a->gid.raw + 6, b->gid.raw + 6, 2);
+	return a->roce_version == b->roce_version &&
+	       ha_gid_is_ipv4(&a->gid) == ha_gid_is_ipv4(&b->gid) &&
 	       ha_gid_is_link_local(&a->gid) == ha_gid_is_link_local(&b->gid);
 }
 
@@ -63,9 +68,9 @@ bool ha_standby_classify(const struct ha_topo *topo, int a, int b, struct ha_sta
 	if (x->is_ethernet != y->is_ethernet)
 		return false;
 	class->distance = ha_topo_distance(topo, a, b);
-	class->apart = class->distance != HA_PCI_SAME_CARD ? HA_STANDBY_OTHER_CARD :
-		       same_wire(x, y)			   ? HA_STANDBY_SAME_WIRE :
-							     HA_STANDBY_OTHER_PORT;
+	class->apart = class->distance != HA_PCI_SAME_CARD ? HA_STANDBY_OTHER_CARD
+		       : same_wire(x, y)                   ? HA_STANDBY_SAME_WIRE
+							   : HA_STANDBY_OTHER_PORT;
 	class->other_network = !same_network(x, y);
 	class->slower = x->speed_mbps > 0 && y->speed_mbps > 0 && y->speed_mbps < x->speed_mbps / 2;
 	return true;
@@ -78,14 +83,17 @@ const char *ha_standby_class_text(const struct ha_standby_class *class, char *bu
 		[HA_STANDBY_SAME_WIRE] = "same card and cable",
 	};
 
-	snprintf(buf, len, "%s%s%s", class->apart ? apart[class->apart] : ha_pci_distance_name(class->distance),
-		 class->other_network ? ", another network" : "", class->slower ? ", less than half the speed" : "");
+	snprintf(buf, len, "%s%s%s",
+		 class->apart ? apart[class->apart] : ha_pci_distance_name(class->distance),
+		 class->other_network ? ", another network" : "",
+		 class->slower ? ", less than half the speed" : "");
 	return buf;
 }
 
 uint8_t ha_standby_rank(const struct ha_standby_class *class)
 {
-	return (uint8_t)(class->apart << 5 | class->other_network << 4 | class->slower << 3 | class->distance);
+	return (uint8_t)(class->apart << 5 | class->other_network << 4 | class->slower << 3 |
+			 class->distance);
 }
 
 /*
@@ -175,7 +183,8 @@ static void class_measure(struct deal *d, int a)
 		cards += !seen[d->card[b]];
 		seen[d->card[b]] = true;
 	}
-	for (int b = 0; b < d->n; b++) /* those that compete for the same class: its members and this card's ports */
+	for (int b = 0; b < d->n;
+	     b++) /* those that compete for the same class: its members and this card's ports */
 		ports += d->card[b] == d->card[a] && (b == a || d->candidate[b]) && !may(d, a, b);
 	d->cards[a] = cards;
 	d->quota[a] = cards ? (ports + cards - 1) / cards : 0;
@@ -249,7 +258,8 @@ static void pairs_form(struct deal *d)
 		for (int i = 0; i < d->n; i++) {
 			int open;
 
-			if (tried[i] || d->first[i] != NOBODY || !d->candidate[i] || d->best[i] == RANK_NONE)
+			if (tried[i] || d->first[i] != NOBODY || !d->candidate[i] ||
+			    d->best[i] == RANK_NONE)
 				continue;
 			open = open_pairs(d, i);
 			if (a == NOBODY || open > most) {
@@ -271,7 +281,8 @@ static void pairs_form(struct deal *d)
 /* Is `b` better than `c` for a port without partner? usual: what it has when every port is up. */
 static bool better_left(const struct deal *d, int a, int b, int c, int usual)
 {
-	int cards = d->card_load[d->card[b]] - d->card_load[d->card[c]], ports = d->load[b] - d->load[c];
+	int cards = d->card_load[d->card[b]] - d->card_load[d->card[c]],
+	    ports = d->load[b] - d->load[c];
 
 	if (cards)
 		return cards < 0;
@@ -374,7 +385,8 @@ int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby)
 
 bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b)
 {
-	return standby->count[a] && standby->order[a][0] == b && standby->count[b] && standby->order[b][0] == a;
+	return standby->count[a] && standby->order[a][0] == b && standby->count[b] &&
+	       standby->order[b][0] == a;
 }
 
 int ha_topo_standby(const struct ha_topo *topo, int dev, int order[], int max)

@@ -58,7 +58,8 @@ const char *ha_standby_class_text(const struct ha_standby_class *class, char *bu
 struct ha_standby {
 	int nports;
 	unsigned char count[HA_TOPO_PORTS_MAX]; /* standbys of each port; 0: it has none */
-	unsigned char order[HA_TOPO_PORTS_MAX][HA_TOPO_PORTS_MAX]; /* their indices in topo->devices, best first */
+	unsigned char order[HA_TOPO_PORTS_MAX]
+			   [HA_TOPO_PORTS_MAX]; /* their indices in topo->devices, best first */
 };
 
 /* Reads the list only. 0; -ENOMEM. */

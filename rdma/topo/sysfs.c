@@ -16,7 +16,8 @@ static bool path_make(char *path, const char *root, const char *fmt, va_list ap)
 {
 	int used = snprintf(path, PATH_MAX, "%s", root);
 
-	return used < PATH_MAX && vsnprintf(path + used, (size_t)(PATH_MAX - used), fmt, ap) < PATH_MAX - used;
+	return used < PATH_MAX &&
+	       vsnprintf(path + used, (size_t)(PATH_MAX - used), fmt, ap) < PATH_MAX - used;
 }
 
 static int file_read(const char *path, char *buf, size_t len)

@@ -15,8 +15,10 @@
 int ha_sysfs_read(const char *root, char *buf, size_t len, const char *path_fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* The number in the file (0x is understood), or `missing` when there is none. */
-long ha_sysfs_number(const char *root, long missing, const char *path_fmt, ...) __attribute__((format(printf, 3, 4)));
-bool ha_sysfs_exists(const char *root, const char *path_fmt, ...) __attribute__((format(printf, 2, 3)));
+long ha_sysfs_number(const char *root, long missing, const char *path_fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+bool ha_sysfs_exists(const char *root, const char *path_fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The path with all links resolved, as seen from `root`: it starts with "/sys". 0 or negative errno and "". */
 int ha_sysfs_realpath(const char *root, char *buf, size_t len, const char *path_fmt, ...)
 	__attribute__((format(printf, 4, 5)));

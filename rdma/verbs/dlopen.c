@@ -31,26 +31,29 @@ struct symbols {
 	int (*fork_init)(void);
 	enum ibv_fork_status (*is_fork_initialized)(void);
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *attr);
-	int (*query_port)(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr);
+	int (*query_port)(struct ibv_context *context, uint8_t port,
+			  struct _compat_ibv_port_attr *attr);
 	int (*query_port_speed)(struct ibv_context *context, uint32_t port, uint64_t *speed);
 	int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
-	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
-			    uint32_t flags, size_t entry_size);
+	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index,
+			    struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
 	int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
 	void (*ack_async_event)(struct ibv_async_event *event);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access);
-	struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access);
-	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-					int access);
+	struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned access);
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access);
 	int (*dereg_mr)(struct ibv_mr *mr);
 	struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe, void *cq_context,
 				    struct ibv_comp_channel *channel, int comp_vector);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+			    void **cq_context);
 	void (*ack_cq_events)(struct ibv_cq *cq, unsigned n);
 	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
@@ -58,7 +61,8 @@ struct symbols {
 	int (*destroy_srq)(struct ibv_srq *srq);
 	struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
 	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*set_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
@@ -70,8 +74,14 @@ struct symbol {
 	bool optional;
 };
 
-#define NEED(field, ver) { "ibv_" #field, "IBVERBS_" ver, offsetof(struct symbols, field), false }
-#define WANT(field, ver) { "ibv_" #field, "IBVERBS_" ver, offsetof(struct symbols, field), true }
+#define NEED(field, ver)                                                              \
+	{                                                                             \
+		"ibv_" #field, "IBVERBS_" ver, offsetof(struct symbols, field), false \
+	}
+#define WANT(field, ver)                                                             \
+	{                                                                            \
+		"ibv_" #field, "IBVERBS_" ver, offsetof(struct symbols, field), true \
+	}
 
 static const struct symbol symbol_table[] = {
 	NEED(get_device_list, "1.1"),
@@ -163,7 +173,8 @@ static uint64_t lib_device_guid(const struct ha_verbs_ops *v, struct ibv_device 
 	return be64toh(sym(v)->get_device_guid(device));
 }
 
-static int lib_open(const struct ha_verbs_ops *v, struct ibv_device *device, struct ibv_context **context)
+static int lib_open(const struct ha_verbs_ops *v, struct ibv_device *device,
+		    struct ibv_context **context)
 {
 	errno = 0;
 	*context = sym(v)->open_device(device);
@@ -175,7 +186,8 @@ static int lib_close(const struct ha_verbs_ops *v, struct ibv_context *context)
 	return status(sym(v)->close_device(context));
 }
 
-static int lib_hot(const struct ha_verbs_ops *v, struct ibv_context *context, struct ha_verbs_hot *hot)
+static int lib_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
+		   struct ha_verbs_hot *hot)
 {
 	hot->post_send = context->ops.post_send;
 	hot->post_recv = context->ops.post_recv;
@@ -193,7 +205,8 @@ static int lib_fork_init(const struct ha_verbs_ops *v)
 	return sym(v)->fork_init ? status(sym(v)->fork_init()) : -EOPNOTSUPP;
 }
 
-static int lib_query_device(const struct ha_verbs_ops *v, struct ibv_context *context, struct ibv_device_attr *attr)
+static int lib_query_device(const struct ha_verbs_ops *v, struct ibv_context *context,
+			    struct ibv_device_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	return status(sym(v)->query_device(context, attr));
@@ -224,8 +237,8 @@ static int lib_query_port(const struct ha_verbs_ops *v, struct ibv_context *cont
 	return status(rc);
 }
 
-static int lib_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
-				uint64_t *mbps)
+static int lib_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context,
+				uint8_t port, uint64_t *mbps)
 {
 	int rc;
 
@@ -237,20 +250,21 @@ static int lib_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context
 	return status(rc);
 }
 
-static int lib_query_gid(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port, int index,
-			 union ibv_gid *gid)
+static int lib_query_gid(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
+			 int index, union ibv_gid *gid)
 {
 	errno = 0;
 	return status(sym(v)->query_gid(context, port, index, gid));
 }
 
-static int lib_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port, int index,
-			    struct ibv_gid_entry *entry)
+static int lib_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
+			    int index, struct ibv_gid_entry *entry)
 {
 	if (!sym(v)->query_gid_ex)
 		return -EOPNOTSUPP;
 	errno = 0;
-	return status(sym(v)->query_gid_ex(context, port, (uint32_t)index, entry, 0, sizeof(*entry)));
+	return status(
+		sym(v)->query_gid_ex(context, port, (uint32_t)index, entry, 0, sizeof(*entry)));
 }
 
 static int lib_get_async_event(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -265,7 +279,8 @@ static void lib_ack_async_event(const struct ha_verbs_ops *v, struct ibv_async_e
 	sym(v)->ack_async_event(event);
 }
 
-static int lib_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context, struct ibv_pd **pd)
+static int lib_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context,
+			struct ibv_pd **pd)
 {
 	errno = 0;
 	*pd = sym(v)->alloc_pd(context);
@@ -277,22 +292,23 @@ static int lib_dealloc_pd(const struct ha_verbs_ops *v, struct ibv_pd *pd)
 	return status(sym(v)->dealloc_pd(pd));
 }
 
-static int lib_reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-		      unsigned access, struct ibv_mr **mr)
+static int lib_reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, size_t length,
+		      uint64_t iova, unsigned access, struct ibv_mr **mr)
 {
 	*mr = NULL;
 	errno = 0;
 	if (sym(v)->reg_mr_iova2)
 		*mr = sym(v)->reg_mr_iova2(pd, addr, length, iova, access);
 	else if (iova == (uintptr_t)addr)
-		*mr = sym(v)->reg_mr(pd, addr, length, (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
+		*mr = sym(v)->reg_mr(pd, addr, length,
+				     (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
 	else
 		return -EOPNOTSUPP;
 	return made(*mr);
 }
 
-static int lib_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset, size_t length,
-			     uint64_t iova, int fd, int access, struct ibv_mr **mr)
+static int lib_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset,
+			     size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
 {
 	*mr = NULL;
 	if (!sym(v)->reg_dmabuf_mr)
@@ -320,8 +336,9 @@ static int lib_destroy_comp_channel(const struct ha_verbs_ops *v, struct ibv_com
 	return status(sym(v)->destroy_comp_channel(channel));
 }
 
-static int lib_create_cq(const struct ha_verbs_ops *v, struct ibv_context *context, int cqe, void *cq_context,
-			 struct ibv_comp_channel *channel, int comp_vector, struct ibv_cq **cq)
+static int lib_create_cq(const struct ha_verbs_ops *v, struct ibv_context *context, int cqe,
+			 void *cq_context, struct ibv_comp_channel *channel, int comp_vector,
+			 struct ibv_cq **cq)
 {
 	errno = 0;
 	*cq = sym(v)->create_cq(context, cqe, cq_context, channel, comp_vector);
@@ -333,8 +350,8 @@ static int lib_destroy_cq(const struct ha_verbs_ops *v, struct ibv_cq *cq)
 	return status(sym(v)->destroy_cq(cq));
 }
 
-static int lib_get_cq_event(const struct ha_verbs_ops *v, struct ibv_comp_channel *channel, struct ibv_cq **cq,
-			    void **cq_context)
+static int lib_get_cq_event(const struct ha_verbs_ops *v, struct ibv_comp_channel *channel,
+			    struct ibv_cq **cq, void **cq_context)
 {
 	errno = 0;
 	return status(sym(v)->get_cq_event(channel, cq, cq_context));
@@ -345,20 +362,22 @@ static void lib_ack_cq_events(const struct ha_verbs_ops *v, struct ibv_cq *cq, u
 	sym(v)->ack_cq_events(cq, n);
 }
 
-static int lib_create_srq(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
-			  struct ibv_srq **srq)
+static int lib_create_srq(const struct ha_verbs_ops *v, struct ibv_pd *pd,
+			  struct ibv_srq_init_attr *attr, struct ibv_srq **srq)
 {
 	errno = 0;
 	*srq = sym(v)->create_srq(pd, attr);
 	return made(*srq);
 }
 
-static int lib_modify_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+static int lib_modify_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq,
+			  struct ibv_srq_attr *attr, int mask)
 {
 	return status(sym(v)->modify_srq(srq, attr, mask));
 }
 
-static int lib_query_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq, struct ibv_srq_attr *attr)
+static int lib_query_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq,
+			 struct ibv_srq_attr *attr)
 {
 	return status(sym(v)->query_srq(srq, attr));
 }
@@ -368,21 +387,22 @@ static int lib_destroy_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq)
 	return status(sym(v)->destroy_srq(srq));
 }
 
-static int lib_create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-			 struct ibv_qp **qp)
+static int lib_create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd,
+			 struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
 {
 	errno = 0;
 	*qp = sym(v)->create_qp(pd, attr);
 	return made(*qp);
 }
 
-static int lib_modify_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+static int lib_modify_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			 int mask)
 {
 	return status(sym(v)->modify_qp(qp, attr, mask));
 }
 
-static int lib_query_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-			struct ibv_qp_init_attr *init)
+static int lib_query_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			int mask, struct ibv_qp_init_attr *init)
 {
 	return status(sym(v)->query_qp(qp, attr, mask, init));
 }
@@ -447,7 +467,9 @@ static int symbols_load(struct library *lib)
 		void *address = dlvsym(lib->handle, s->name, s->version);
 
 		if (!address && !s->optional) {
-			HA_WARN(NULL, "%s has no %s in version %s: it is not a libibverbs that hawser can use",
+			HA_WARN(NULL,
+				"%s has no %s in version %s: it is not a libibverbs that hawser "
+				"can use",
 				lib->name, s->name, s->version);
 			return -ENOSYS;
 		}
@@ -465,8 +487,8 @@ static void own_folder(char *folder, size_t len)
 
 	folder[0] = 0;
 	/* For the program itself dladdr knows argv[0] only, which may be relative to a folder that was left since. */
-	if (!dladdr((void *)own_folder, &info) || !info.dli_fname || !strstr(info.dli_fname, ".so") ||
-	    !realpath(info.dli_fname, path))
+	if (!dladdr((void *)own_folder, &info) || !info.dli_fname ||
+	    !strstr(info.dli_fname, ".so") || !realpath(info.dli_fname, path))
 		if (!realpath("/proc/self/exe", path))
 			return;
 	slash = strrchr(path, '/');
@@ -488,7 +510,8 @@ static void *library_try(struct library *lib, const char *path)
  */
 static int soft_open(struct library *lib)
 {
-	static const char *const places[] = { "%s/softroce/libsoftroce.so", "%s/hawser/softroce/libsoftroce.so",
+	static const char *const places[] = { "%s/softroce/libsoftroce.so",
+					      "%s/hawser/softroce/libsoftroce.so",
 					      "%s/../softroce/libsoftroce.so",
 					      "%s/../lib/hawser/softroce/libsoftroce.so" };
 	char folder[PATH_MAX - 64], path[PATH_MAX];
@@ -502,7 +525,8 @@ static int soft_open(struct library *lib)
 	if (library_try(lib, "libsoftroce.so"))
 		return 0;
 	HA_WARN(NULL,
-		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libsoftroce.so. Install it there, or "
+		"HA_NCCL_VERBS=soft: no software NIC found; expected %s/softroce/libsoftroce.so. "
+		"Install it there, or "
 		"set HA_NCCL_VERBS to its path",
 		folder);
 	return -ENOENT;
@@ -516,11 +540,14 @@ static int system_open(struct library *lib)
 {
 	static const char *const names[] = { "libibverbs.so", "libibverbs.so.1" };
 
-	if (library_try(lib, names[0]) && dlvsym(lib->handle, symbol_table[0].name, symbol_table[0].version))
+	if (library_try(lib, names[0]) &&
+	    dlvsym(lib->handle, symbol_table[0].name, symbol_table[0].version))
 		return 0;
 	if (library_try(lib, names[1]))
 		return 0;
-	HA_WARN(NULL, "%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set HA_NCCL_VERBS=soft for the software NIC",
+	HA_WARN(NULL,
+		"%s. Install libibverbs1 and ibverbs-providers (rdma-core), or set "
+		"HA_NCCL_VERBS=soft for the software NIC",
 		dlerror());
 	return -ENOENT;
 }
@@ -533,7 +560,8 @@ static int library_find(struct library *lib, const char *choice)
 		return system_open(lib);
 	if (library_try(lib, choice))
 		return 0;
-	HA_WARN(NULL, "HA_NCCL_VERBS=%s: %s. Use system, soft, or the path of a libibverbs", choice, dlerror());
+	HA_WARN(NULL, "HA_NCCL_VERBS=%s: %s. Use system, soft, or the path of a libibverbs", choice,
+		dlerror());
 	return -ENOENT;
 }
 

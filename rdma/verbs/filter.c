@@ -18,8 +18,8 @@ enum action { ACTION_FAIL, ACTION_STATUS, ACTION_DROP, ACTION_DELAY };
 struct rule {
 	enum action action;
 	enum ha_filter_call call; /* ACTION_FAIL */
-	uint64_t first, last;	  /* numbers of calls, or of completions */
-	int value;		  /* negative errno, completion status, or polls */
+	uint64_t first, last;     /* numbers of calls, or of completions */
+	int value;                /* negative errno, completion status, or polls */
 };
 
 /* A completion on its way out. */
@@ -72,7 +72,8 @@ static struct attachment *attachment_find(const struct ibv_context *context, int
 }
 
 /* Context or filter may be NULL: any. */
-static void attachments_remove(const struct ibv_context *context, const struct ha_verbs_filter *filter)
+static void attachments_remove(const struct ibv_context *context,
+			       const struct ha_verbs_filter *filter)
 {
 	struct attachment **at = &attachments, *a;
 
@@ -97,8 +98,8 @@ static int call_enter(struct ha_verbs_filter *f, enum ha_filter_call call)
 	pthread_mutex_lock(&f->lock);
 	n = ++f->calls[call];
 	for (int i = 0; i < f->nrules; i++)
-		if (f->rules[i].action == ACTION_FAIL && f->rules[i].call == call && n >= f->rules[i].first &&
-		    n <= f->rules[i].last)
+		if (f->rules[i].action == ACTION_FAIL && f->rules[i].call == call &&
+		    n >= f->rules[i].first && n <= f->rules[i].last)
 			error = f->rules[i].value;
 	pthread_mutex_unlock(&f->lock);
 	return error;
@@ -108,19 +109,21 @@ static int call_enter(struct ha_verbs_filter *f, enum ha_filter_call call)
 static const struct rule *completion_rule(const struct ha_verbs_filter *f, uint64_t n)
 {
 	for (int i = 0; i < f->nrules; i++)
-		if (f->rules[i].action != ACTION_FAIL && n >= f->rules[i].first && n <= f->rules[i].last)
+		if (f->rules[i].action != ACTION_FAIL && n >= f->rules[i].first &&
+		    n <= f->rules[i].last)
 			return &f->rules[i];
 	return NULL;
 }
 
 /* Called with the lock. False: there is no memory; the completion then goes out at once. */
-static bool completion_hold(struct ha_verbs_filter *f, struct ibv_cq *cq, const struct ibv_wc *wc, unsigned polls)
+static bool completion_hold(struct ha_verbs_filter *f, struct ibv_cq *cq, const struct ibv_wc *wc,
+			    unsigned polls)
 {
 	struct held *h = malloc(sizeof(*h)), **at = &f->held;
 
 	if (!h)
 		return false;
-	*h = (struct held){ .cq = cq, .polls = polls, .wc = *wc };
+	*h = (struct held) { .cq = cq, .polls = polls, .wc = *wc };
 	while (*at)
 		at = &(*at)->next;
 	*at = h;
@@ -137,7 +140,8 @@ static int completions_pass(struct ha_verbs_filter *f, struct ibv_cq *cq, int n,
 
 		if (rule && rule->action == ACTION_DROP)
 			continue;
-		if (rule && rule->action == ACTION_DELAY && completion_hold(f, cq, &wc[i], (unsigned)rule->value))
+		if (rule && rule->action == ACTION_DELAY &&
+		    completion_hold(f, cq, &wc[i], (unsigned)rule->value))
 			continue;
 		wc[out] = wc[i];
 		if (rule && rule->action == ACTION_STATUS)
@@ -148,7 +152,8 @@ static int completions_pass(struct ha_verbs_filter *f, struct ibv_cq *cq, int n,
 }
 
 /* Called with the lock. Appends completions of `cq` that have waited long enough. */
-static int completions_release(struct ha_verbs_filter *f, struct ibv_cq *cq, int out, int room, struct ibv_wc *wc)
+static int completions_release(struct ha_verbs_filter *f, struct ibv_cq *cq, int out, int room,
+			       struct ibv_wc *wc)
 {
 	struct held **at = &f->held, *h;
 
@@ -187,32 +192,32 @@ static int poll_filtered(struct attachment *a, struct ibv_cq *cq, int n, struct 
 	return got;
 }
 
-#define POST(depth, function, object, work)                                                                    \
-	static int function##_##depth(struct object *o, struct work *wr, struct work **bad_wr)                 \
-	{                                                                                                      \
-		struct attachment *a = attachment_find(o->context, depth);                                     \
-		int error = call_enter(a->filter, HA_FILTER_##function);                                       \
-                                                                                                               \
-		if (!error)                                                                                    \
-			return a->hot.function(o, wr, bad_wr);                                                 \
-		*bad_wr = wr;                                                                                  \
-		return -error;                                                                                 \
+#define POST(depth, function, object, work)                                                    \
+	static int function##_##depth(struct object *o, struct work *wr, struct work **bad_wr) \
+	{                                                                                      \
+		struct attachment *a = attachment_find(o->context, depth);                     \
+		int error = call_enter(a->filter, HA_FILTER_##function);                       \
+                                                                                               \
+		if (!error)                                                                    \
+			return a->hot.function(o, wr, bad_wr);                                 \
+		*bad_wr = wr;                                                                  \
+		return -error;                                                                 \
 	}
 
-#define DEPTH(depth)                                                                        \
-	POST(depth, post_send, ibv_qp, ibv_send_wr)                                         \
-	POST(depth, post_recv, ibv_qp, ibv_recv_wr)                                         \
-	POST(depth, post_srq_recv, ibv_srq, ibv_recv_wr)                                    \
-	static int poll_cq_##depth(struct ibv_cq *cq, int n, struct ibv_wc *wc)             \
-	{                                                                                   \
-		return poll_filtered(attachment_find(cq->context, depth), cq, n, wc);       \
-	}                                                                                   \
-	static int req_notify_cq_##depth(struct ibv_cq *cq, int solicited_only)             \
-	{                                                                                   \
-		struct attachment *a = attachment_find(cq->context, depth);                 \
-		int error = call_enter(a->filter, HA_FILTER_req_notify_cq);                 \
-                                                                                            \
-		return error ? -error : a->hot.req_notify_cq(cq, solicited_only);           \
+#define DEPTH(depth)                                                                  \
+	POST(depth, post_send, ibv_qp, ibv_send_wr)                                   \
+	POST(depth, post_recv, ibv_qp, ibv_recv_wr)                                   \
+	POST(depth, post_srq_recv, ibv_srq, ibv_recv_wr)                              \
+	static int poll_cq_##depth(struct ibv_cq *cq, int n, struct ibv_wc *wc)       \
+	{                                                                             \
+		return poll_filtered(attachment_find(cq->context, depth), cq, n, wc); \
+	}                                                                             \
+	static int req_notify_cq_##depth(struct ibv_cq *cq, int solicited_only)       \
+	{                                                                             \
+		struct attachment *a = attachment_find(cq->context, depth);           \
+		int error = call_enter(a->filter, HA_FILTER_req_notify_cq);           \
+                                                                                      \
+		return error ? -error : a->hot.req_notify_cq(cq, solicited_only);     \
 	}
 
 DEPTH(0)
@@ -220,22 +225,23 @@ DEPTH(1)
 DEPTH(2)
 DEPTH(3)
 
-#define HOT(depth)                                                                                  \
-	{                                                                                           \
-		post_send_##depth, post_recv_##depth, post_srq_recv_##depth, poll_cq_##depth,       \
-			req_notify_cq_##depth                                                       \
+#define HOT(depth)                                                                            \
+	{                                                                                     \
+		post_send_##depth, post_recv_##depth, post_srq_recv_##depth, poll_cq_##depth, \
+			req_notify_cq_##depth                                                 \
 	}
 
-static const struct ha_verbs_hot hot_functions[HA_FILTER_DEPTH_MAX] = { HOT(0), HOT(1), HOT(2), HOT(3) };
+static const struct ha_verbs_hot hot_functions[HA_FILTER_DEPTH_MAX] = { HOT(0), HOT(1), HOT(2),
+									HOT(3) };
 
 /* The wrappers of everything that returns a status; hot and close get more below. */
-#define X(function, params, args)                                                       \
-	static int filter_##function params                                             \
-	{                                                                               \
-		const struct ha_verbs_ops *inner = filter_of(v)->inner;                 \
-		int error = call_enter(filter_of(v), HA_FILTER_##function);             \
-                                                                                        \
-		return error ? error : inner->function args;                            \
+#define X(function, params, args)                                           \
+	static int filter_##function params                                 \
+	{                                                                   \
+		const struct ha_verbs_ops *inner = filter_of(v)->inner;     \
+		int error = call_enter(filter_of(v), HA_FILTER_##function); \
+                                                                            \
+		return error ? error : inner->function args;                \
 	}
 #include "rdma/verbs/ops_list.h"
 #undef X
@@ -248,7 +254,8 @@ static int depth_below(const struct ha_verbs_ops *v)
 	return inner->query_device == filter_query_device ? 1 + depth_below(inner) : 0;
 }
 
-static int attach(const struct ha_verbs_ops *v, struct ibv_context *context, struct ha_verbs_hot *hot)
+static int attach(const struct ha_verbs_ops *v, struct ibv_context *context,
+		  struct ha_verbs_hot *hot)
 {
 	int depth = depth_below(v);
 	struct attachment *a;
@@ -263,7 +270,7 @@ static int attach(const struct ha_verbs_ops *v, struct ibv_context *context, str
 		a = malloc(sizeof(*a));
 		if (!a)
 			return -ENOMEM;
-		*a = (struct attachment){ NULL, context, filter_of(v), depth, *hot };
+		*a = (struct attachment) { NULL, context, filter_of(v), depth, *hot };
 		pthread_mutex_lock(&attachments_lock);
 		a->next = attachments;
 		attachments = a;
@@ -362,26 +369,27 @@ static int rule_add(struct ha_verbs_filter *f, struct rule rule, uint64_t count)
 	return rc;
 }
 
-int ha_verbs_filter_fail(struct ha_verbs_filter *filter, enum ha_filter_call call, uint64_t first, uint64_t count,
-			 int error)
+int ha_verbs_filter_fail(struct ha_verbs_filter *filter, enum ha_filter_call call, uint64_t first,
+			 uint64_t count, int error)
 {
-	return rule_add(filter, (struct rule){ ACTION_FAIL, call, first, 0, error }, count);
+	return rule_add(filter, (struct rule) { ACTION_FAIL, call, first, 0, error }, count);
 }
 
 int ha_verbs_filter_completion_error(struct ha_verbs_filter *filter, uint64_t first, uint64_t count,
 				     enum ibv_wc_status status)
 {
-	return rule_add(filter, (struct rule){ ACTION_STATUS, 0, first, 0, (int)status }, count);
+	return rule_add(filter, (struct rule) { ACTION_STATUS, 0, first, 0, (int)status }, count);
 }
 
 int ha_verbs_filter_completion_drop(struct ha_verbs_filter *filter, uint64_t first, uint64_t count)
 {
-	return rule_add(filter, (struct rule){ ACTION_DROP, 0, first, 0, 0 }, count);
+	return rule_add(filter, (struct rule) { ACTION_DROP, 0, first, 0, 0 }, count);
 }
 
-int ha_verbs_filter_completion_delay(struct ha_verbs_filter *filter, uint64_t first, uint64_t count, unsigned polls)
+int ha_verbs_filter_completion_delay(struct ha_verbs_filter *filter, uint64_t first, uint64_t count,
+				     unsigned polls)
 {
-	return rule_add(filter, (struct rule){ ACTION_DELAY, 0, first, 0, (int)polls }, count);
+	return rule_add(filter, (struct rule) { ACTION_DELAY, 0, first, 0, (int)polls }, count);
 }
 
 void ha_verbs_filter_clear(struct ha_verbs_filter *filter)

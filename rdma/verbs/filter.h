@@ -44,8 +44,8 @@ const struct ha_verbs_ops *ha_verbs_filter_ops(struct ha_verbs_filter *filter);
  * and do not reach the inner table. Hot functions return it in their own convention: post_* the positive number,
  * bad_wr the first request; poll_cq a negative one. -ENOSPC: too many rules.
  */
-int ha_verbs_filter_fail(struct ha_verbs_filter *filter, enum ha_filter_call call, uint64_t first, uint64_t count,
-			 int error);
+int ha_verbs_filter_fail(struct ha_verbs_filter *filter, enum ha_filter_call call, uint64_t first,
+			 uint64_t count, int error);
 
 /* Completions number `first` (1 = the next) to first + count - 1 come out with `status` instead of their own. */
 int ha_verbs_filter_completion_error(struct ha_verbs_filter *filter, uint64_t first, uint64_t count,
@@ -53,7 +53,8 @@ int ha_verbs_filter_completion_error(struct ha_verbs_filter *filter, uint64_t fi
 /* They never come out. */
 int ha_verbs_filter_completion_drop(struct ha_verbs_filter *filter, uint64_t first, uint64_t count);
 /* They come out `polls` polls of their queue later, behind what came meanwhile. */
-int ha_verbs_filter_completion_delay(struct ha_verbs_filter *filter, uint64_t first, uint64_t count, unsigned polls);
+int ha_verbs_filter_completion_delay(struct ha_verbs_filter *filter, uint64_t first, uint64_t count,
+				     unsigned polls);
 
 /* Forget every rule; completions that are held come out at the next poll. */
 void ha_verbs_filter_clear(struct ha_verbs_filter *filter);

@@ -4,10 +4,10 @@
 #include <errno.h>
 
 /* What a function does that a table does not have. */
-#define X(function, params, args)           \
-	static int none_##function params   \
-	{                                   \
-		return -EOPNOTSUPP;         \
+#define X(function, params, args)         \
+	static int none_##function params \
+	{                                 \
+		return -EOPNOTSUPP;       \
 	}
 #include "rdma/verbs/ops_list.h"
 #undef X

@@ -31,14 +31,15 @@ struct ha_port_attr {
 struct ha_verbs_hot {
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			     struct ibv_recv_wr **bad_wr);
 	int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 };
 
 struct ha_verbs_ops {
-	const char *name; /* "system", "soft", a path: for messages */
-	void *priv;	  /* of the implementation */
+	const char *name;     /* "system", "soft", a path: for messages */
+	void *priv;           /* of the implementation */
 	bool optional_access; /* reg_mr passes IBV_ACCESS_RELAXED_ORDERING on (rdma-core 28) */
 
 #define V const struct ha_verbs_ops *v
@@ -57,9 +58,11 @@ struct ha_verbs_ops {
 	int (*query_port)(V, struct ibv_context *context, uint8_t port, struct ha_port_attr *attr);
 	/* Effective Mbit/s of a port; optional, newer libraries only. */
 	int (*query_port_speed)(V, struct ibv_context *context, uint8_t port, uint64_t *mbps);
-	int (*query_gid)(V, struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
+	int (*query_gid)(V, struct ibv_context *context, uint8_t port, int index,
+			 union ibv_gid *gid);
 	/* With the GID's type and interface; optional. -ENODATA: the index is empty. */
-	int (*query_gid_ex)(V, struct ibv_context *context, uint8_t port, int index, struct ibv_gid_entry *entry);
+	int (*query_gid_ex)(V, struct ibv_context *context, uint8_t port, int index,
+			    struct ibv_gid_entry *entry);
 
 	/* Waits; after ha_verbs_events_nonblock (status.h) -EAGAIN when there is none. Acknowledge each. */
 	int (*get_async_event)(V, struct ibv_context *context, struct ibv_async_event *event);
@@ -68,23 +71,26 @@ struct ha_verbs_ops {
 	int (*alloc_pd)(V, struct ibv_context *context, struct ibv_pd **pd);
 	int (*dealloc_pd)(V, struct ibv_pd *pd);
 	/* access may hold IBV_ACCESS_RELAXED_ORDERING: a library or kernel that does not know it ignores it. */
-	int (*reg_mr)(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access,
-		      struct ibv_mr **mr);
+	int (*reg_mr)(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+		      unsigned access, struct ibv_mr **mr);
 	/* Optional: -EOPNOTSUPP or -EPROTONOSUPPORT where the kernel or driver cannot. */
-	int (*reg_dmabuf_mr)(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
-			     struct ibv_mr **mr);
+	int (*reg_dmabuf_mr)(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			     int fd, int access, struct ibv_mr **mr);
 	int (*dereg_mr)(V, struct ibv_mr *mr);
 
-	int (*create_comp_channel)(V, struct ibv_context *context, struct ibv_comp_channel **channel);
+	int (*create_comp_channel)(V, struct ibv_context *context,
+				   struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(V, struct ibv_comp_channel *channel);
 	/* channel may be NULL. cqe is the least number of entries. */
-	int (*create_cq)(V, struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-			 int comp_vector, struct ibv_cq **cq);
+	int (*create_cq)(V, struct ibv_context *context, int cqe, void *cq_context,
+			 struct ibv_comp_channel *channel, int comp_vector, struct ibv_cq **cq);
 	int (*destroy_cq)(V, struct ibv_cq *cq);
-	int (*get_cq_event)(V, struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+	int (*get_cq_event)(V, struct ibv_comp_channel *channel, struct ibv_cq **cq,
+			    void **cq_context);
 	void (*ack_cq_events)(V, struct ibv_cq *cq, unsigned n);
 
-	int (*create_srq)(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **srq);
+	int (*create_srq)(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+			  struct ibv_srq **srq);
 	int (*modify_srq)(V, struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 	int (*query_srq)(V, struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*destroy_srq)(V, struct ibv_srq *srq);
@@ -92,7 +98,8 @@ struct ha_verbs_ops {
 	/* attr->cap comes back with what was really given. */
 	int (*create_qp)(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **qp);
 	int (*modify_qp)(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-	int (*query_qp)(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+	int (*query_qp)(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(V, struct ibv_qp *qp);
 	/* Enhanced connection establishment (IBTA 12.11, optional): options that both ends' drivers agree on. */
 	int (*query_ece)(V, struct ibv_qp *qp, struct ibv_ece *ece);

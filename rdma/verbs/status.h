@@ -14,11 +14,11 @@ const char *ha_verbs_status_symbol(enum ibv_wc_status status); /* "IBV_WC_..." *
 /* What a completion says about its path. */
 enum ha_status_class {
 	HA_STATUS_OK,
-	HA_STATUS_FLUSHED,     /* the consequence of an earlier error, which another completion or event names */
-	HA_STATUS_TRANSIENT,   /* the peer or the fabric may answer next time */
+	HA_STATUS_FLUSHED, /* the consequence of an earlier error, which another completion or event names */
+	HA_STATUS_TRANSIENT, /* the peer or the fabric may answer next time */
 	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new incarnation of this one, may work */
-	HA_STATUS_REFUSED,     /* the peer's NIC said no: another one may say yes; two that refuse the same, none */
-	HA_STATUS_FATAL,       /* a defect that would repeat on any path */
+	HA_STATUS_REFUSED, /* the peer's NIC said no: another one may say yes; two that refuse the same, none */
+	HA_STATUS_FATAL, /* a defect that would repeat on any path */
 };
 
 /* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are finite. */
@@ -32,7 +32,14 @@ const char *ha_verbs_event_name(enum ibv_event_type type);
 const char *ha_verbs_event_advice(enum ibv_event_type type);
 
 /* Which object an event is about, i.e. which member of its element is valid. */
-enum ha_verbs_scope { HA_SCOPE_DEVICE, HA_SCOPE_PORT, HA_SCOPE_QP, HA_SCOPE_CQ, HA_SCOPE_SRQ, HA_SCOPE_WQ };
+enum ha_verbs_scope {
+	HA_SCOPE_DEVICE,
+	HA_SCOPE_PORT,
+	HA_SCOPE_QP,
+	HA_SCOPE_CQ,
+	HA_SCOPE_SRQ,
+	HA_SCOPE_WQ
+};
 enum ha_verbs_scope ha_verbs_event_scope(enum ibv_event_type type);
 
 /* "active", "down" and so on. */
