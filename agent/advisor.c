@@ -16,16 +16,18 @@ static uint32_t by_default(struct ha_advisor *a, unsigned at)
 
 static uint32_t by_file(struct ha_advisor *a, unsigned at)
 {
-	const struct ha_rule *rule = ha_rules_match(&a->fixed, a->slots->slot[at].src, a->slots->slot[at].dst);
+	const struct ha_rule *rule =
+		ha_rules_match(&a->fixed, a->slots->slot[at].src, a->slots->slot[at].dst);
 
 	return rule ? rule->share : 0;
 }
 
 static struct ha_share_ports ports_of(struct ha_advisor *a, const struct ha_slot *slot)
 {
-	int sout = ha_ports_find(&a->ports, slot->src, a->now), sup = ha_ports_find(&a->ports, slot->sup_src, a->now);
+	int sout = ha_ports_find(&a->ports, slot->src, a->now),
+	    sup = ha_ports_find(&a->ports, slot->sup_src, a->now);
 
-	return (struct ha_share_ports){
+	return (struct ha_share_ports) {
 		.sout = sout >= 0 ? &a->ports.port[sout] : NULL,
 		.sup = sup >= 0 ? &a->ports.port[sup] : NULL,
 		.sout_trouble = sout >= 0 ? &a->trouble[sout] : NULL,
@@ -40,7 +42,8 @@ static uint32_t by_ports(struct ha_advisor *a, unsigned at)
 	struct ha_share_ports ports = ports_of(a, slot);
 
 	if (!a->share[at].known)
-		ha_share_begin(&a->share[at], slot->inherited ? slot->value : ha_share_rest(&ports));
+		ha_share_begin(&a->share[at],
+			       slot->inherited ? slot->value : ha_share_rest(&ports));
 	return a->share[at].written;
 }
 
@@ -165,8 +168,8 @@ static const char *file_open(struct ha_advisor *a, const char *file)
 	return wrong;
 }
 
-const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy, const char *sysfs,
-			    uint64_t now)
+const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy,
+			    const char *sysfs, uint64_t now)
 {
 	memset(a, 0, sizeof(*a));
 	a->slots = slots;

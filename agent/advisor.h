@@ -30,8 +30,8 @@ struct ha_advisor {
 };
 
 /* "manual", "static:FILE" or "congestion". NULL, or what is wrong with it. `sysfs`: agent/ports.h, root. */
-const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy, const char *sysfs,
-			    uint64_t now);
+const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy,
+			    const char *sysfs, uint64_t now);
 void ha_advisor_close(struct ha_advisor *a);
 const char *ha_advisor_policy_text(enum ha_advisor_policy policy);
 /* Where a slot's hint comes from: "manual", "static", "congestion", "default", or "inherited" while nobody has come

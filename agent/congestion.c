@@ -53,7 +53,9 @@ static uint32_t want(uint32_t now, uint32_t rest, bool sout, bool sup)
 	if (sup)
 		return now / 4 ? now - now / 4 : 0;
 	if (sout) /* a share that is higher already, since SOUT had no link, stays */
-		return now > HA_CONGESTION_MOST ? now : toward(now, HA_CONGESTION_MOST, HA_CONGESTION_SHIFT);
+		return now > HA_CONGESTION_MOST
+			       ? now
+			       : toward(now, HA_CONGESTION_MOST, HA_CONGESTION_SHIFT);
 	return toward(now, rest, HA_CONGESTION_CREEP);
 }
 
@@ -69,9 +71,11 @@ uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)
 	else if (sup_up && !sout_up)
 		share->wanted = MPIB_HINT_MAX_BW;
 	else if (sup_up)
-		share->wanted = want(share->wanted, rest, at->sout_trouble && at->sout_trouble->congested,
-				     at->sup_trouble && at->sup_trouble->congested);
-	difference = share->wanted > share->written ? share->wanted - share->written : share->written - share->wanted;
+		share->wanted =
+			want(share->wanted, rest, at->sout_trouble && at->sout_trouble->congested,
+			     at->sup_trouble && at->sup_trouble->congested);
+	difference = share->wanted > share->written ? share->wanted - share->written
+						    : share->written - share->wanted;
 	if (difference >= HA_CONGESTION_STEP || share->wanted == rest || !share->wanted ||
 	    share->wanted == MPIB_HINT_MAX_BW)
 		share->written = share->wanted;

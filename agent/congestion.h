@@ -23,10 +23,10 @@
 #define HA_CONGESTION_LOW 10
 #define HA_CONGESTION_ON 2 /* looks */
 #define HA_CONGESTION_OFF 5
-#define HA_CONGESTION_STEP 32	/* parts per 1024 */
-#define HA_CONGESTION_CREEP 16	/* per look, back to rest */
-#define HA_CONGESTION_SHIFT 64	/* per look, from SOUT to SUP */
-#define HA_CONGESTION_MOST 960	/* a live SOUT keeps the rest */
+#define HA_CONGESTION_STEP 32  /* parts per 1024 */
+#define HA_CONGESTION_CREEP 16 /* per look, back to rest */
+#define HA_CONGESTION_SHIFT 64 /* per look, from SOUT to SUP */
+#define HA_CONGESTION_MOST 960 /* a live SOUT keeps the rest */
 
 /* One port's state; beside struct ha_port. */
 struct ha_trouble {

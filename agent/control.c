@@ -85,7 +85,8 @@ static void hang_up(struct ha_call *call)
 /* false: it is gone. */
 static bool listen_to(struct ha_call *call)
 {
-	ssize_t n = recv(call->watch.fd, call->line + call->have, sizeof(call->line) - 1 - call->have, MSG_DONTWAIT);
+	ssize_t n = recv(call->watch.fd, call->line + call->have,
+			 sizeof(call->line) - 1 - call->have, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
@@ -114,7 +115,8 @@ static void call_ready(struct ha_watch *watch, uint32_t events)
 		return;
 	if (!call->answer)
 		return;
-	n = send(watch->fd, call->answer + call->sent, call->len - call->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	n = send(watch->fd, call->answer + call->sent, call->len - call->sent,
+		 MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n > 0)
 		call->sent += (size_t)n;
 	if (call->sent == call->len || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -137,7 +139,7 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 		close(fd);
 		return;
 	}
-	call->watch = (struct ha_watch){ fd, call_ready };
+	call->watch = (struct ha_watch) { fd, call_ready };
 	call->control = c;
 	call->since = ha_clock_now(&ha_clock_live);
 	call->next = c->calls;
@@ -169,7 +171,7 @@ int ha_control_relisten(struct ha_control *c, int fd)
 		ha_loop_remove(c->loop, &c->listener);
 		close(c->listener.fd);
 	}
-	c->listener = (struct ha_watch){ fd, listener_ready };
+	c->listener = (struct ha_watch) { fd, listener_ready };
 	err = ha_loop_add(c->loop, &c->listener, EPOLLIN);
 	if (err) {
 		close(fd);
@@ -180,7 +182,7 @@ int ha_control_relisten(struct ha_control *c, int fd)
 
 int ha_control_open(struct ha_control *c, struct ha_loop *loop, struct ha_daemon *daemon, int fd)
 {
-	*c = (struct ha_control){ .listener.fd = -1, .loop = loop, .daemon = daemon };
+	*c = (struct ha_control) { .listener.fd = -1, .loop = loop, .daemon = daemon };
 	return ha_control_relisten(c, fd);
 }
 

@@ -19,7 +19,7 @@
 
 #define TICK_NS (MPIB_HINT_BEAT_MS / 2 * HA_NS_PER_MS) /* twice as often as promised */
 #define SWEEP_NS (100 * HA_NS_PER_MS)
-#define SWEEPS 10 /* each process is looked at once in so many sweeps */
+#define SWEEPS 10      /* each process is looked at once in so many sweeps */
 #define SPARE_FILES 64 /* descriptors that are not registration sockets */
 
 static int complain(const char *what, const char *why)
@@ -31,7 +31,9 @@ static int complain(const char *what, const char *why)
 static const char *folder_error(int err)
 {
 	if (err == -EPERM)
-		return "the directory is another user's, or others may write to it; remove it, or name another with --socket and --hints and in the jobs' HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS";
+		return "the directory is another user's, or others may write to it; remove it, or "
+		       "name another with --socket and --hints and in the jobs' "
+		       "HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS";
 	if (err == -EBUSY)
 		return "another agent runs there";
 	return strerror(-err);
@@ -88,7 +90,8 @@ static int sockets_open(struct ha_daemon *d)
 	int fd = listen_registration(d), err = fd < 0 ? fd : 0;
 
 	if (!err)
-		err = ha_registrar_open(&d->registrar, &d->loop, &d->slots, &d->users, fd, d->options.most);
+		err = ha_registrar_open(&d->registrar, &d->loop, &d->slots, &d->users, fd,
+					d->options.most);
 	if (err)
 		return complain(d->options.socket, strerror(-err));
 	fd = listen_control(d);
@@ -108,9 +111,12 @@ static void alias_ensure(struct ha_daemon *d)
 	if (!err)
 		return;
 	d->alias_refused = true;
-	HA_WARN("agent", "%s cannot lead to %s: %s. Programs that look only there do not find this agent, hawser's plugin does; "
+	HA_WARN("agent",
+		"%s cannot lead to %s: %s. Programs that look only there do not find this agent, "
+		"hawser's plugin does; "
 		"remove what is there and start the agent again",
-		alias, d->folder.path, err == -EEXIST ? "something else has that name" : strerror(-err));
+		alias, d->folder.path,
+		err == -EEXIST ? "something else has that name" : strerror(-err));
 }
 
 /* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find it. */
@@ -126,7 +132,9 @@ static void restore(struct ha_daemon *d)
 	if (hints && registration && control)
 		return;
 	d->restored++;
-	HA_WARN("agent", "files in %s were removed; making them again. Tell whatever cleans there to leave it alone",
+	HA_WARN("agent",
+		"files in %s were removed; making them again. Tell whatever cleans there to leave "
+		"it alone",
 		d->folder.path);
 	ha_folder_close(&d->folder);
 	err = ha_folder_open(&d->folder, d->options.socket, &d->socket_name);
@@ -158,7 +166,8 @@ static void restore(struct ha_daemon *d)
 
 static void signals_ready(struct ha_watch *watch, uint32_t events)
 {
-	struct ha_daemon *d = (struct ha_daemon *)((char *)watch - offsetof(struct ha_daemon, signals));
+	struct ha_daemon *d =
+		(struct ha_daemon *)((char *)watch - offsetof(struct ha_daemon, signals));
 	struct signalfd_siginfo info;
 
 	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
@@ -179,7 +188,8 @@ static int signals_open(struct ha_daemon *d)
 	sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return complain("signals", strerror(errno));
-	d->signals = (struct ha_watch){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
+	d->signals =
+		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
 	if (d->signals.fd < 0 || ha_loop_add(&d->loop, &d->signals, EPOLLIN))
 		return complain("signals", strerror(errno));
 	return 0;
@@ -202,7 +212,8 @@ static void files_limit(struct ha_daemon *d)
 		d->options.most = SPARE_FILES;
 		if (limit.rlim_cur > 2 * SPARE_FILES)
 			d->options.most = (unsigned)limit.rlim_cur - SPARE_FILES;
-		HA_WARN("agent", "the limit of open files allows %u registration sockets", d->options.most);
+		HA_WARN("agent", "the limit of open files allows %u registration sockets",
+			d->options.most);
 	}
 }
 
@@ -222,7 +233,8 @@ static int parts_open(struct ha_daemon *d)
 	if (err)
 		return complain(d->options.hints, strerror(-err));
 	ha_slots_open(&d->slots, d->page.shm, d->started);
-	wrong = ha_advisor_open(&d->advisor, &d->slots, d->options.policy, d->options.sysfs, d->started);
+	wrong = ha_advisor_open(&d->advisor, &d->slots, d->options.policy, d->options.sysfs,
+				d->started);
 	if (wrong)
 		return complain("--policy", wrong), 2;
 	ha_rule_file_load(d);
@@ -260,10 +272,10 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 		return err;
 	}
 	alias_ensure(d);
-	HA_INFO("agent", "registration at %s, hints at %s (%s, %u flows), policy %s, metrics on port %u",
-		options->socket,
-		options->hints, d->page.inherited ? "taken over" : "new", d->slots.used,
-		ha_advisor_policy_text(d->advisor.policy), d->http.port);
+	HA_INFO("agent",
+		"registration at %s, hints at %s (%s, %u flows), policy %s, metrics on port %u",
+		options->socket, options->hints, d->page.inherited ? "taken over" : "new",
+		d->slots.used, ha_advisor_policy_text(d->advisor.policy), d->http.port);
 	return 0;
 }
 
@@ -293,7 +305,8 @@ void ha_daemon_run(struct ha_daemon *d)
 		tick(d, now);
 		ha_loop_serve(&d->loop, now + TICK_NS, &d->stop);
 	}
-	HA_INFO("agent", "ends; the hints stay for the next agent, plugins choose by topology until then");
+	HA_INFO("agent",
+		"ends; the hints stay for the next agent, plugins choose by topology until then");
 }
 
 /* The hints stay. The names of the sockets go, if they are still ours. */

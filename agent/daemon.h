@@ -6,12 +6,13 @@
 #include "agent/advisor.h"
 #include "agent/control.h"
 #include "agent/folder.h"
-#include "base/http.h"
 #include "agent/page.h"
 #include "agent/registrar.h"
+#include "base/http.h"
 
 struct ha_daemon_options {
-	char socket[256]; /* of registration; the control socket and the rules set by hand lie beside it */
+	char socket
+		[256]; /* of registration; the control socket and the rules set by hand lie beside it */
 	char hints[256];
 	const char *policy;  /* ha_advisor_open */
 	const char *users;   /* ha_users_parse */
@@ -19,13 +20,14 @@ struct ha_daemon_options {
 	const char *alias;   /* a link to the socket's directory (alias.h); NULL = none */
 	const char *sysfs;   /* root; "" = the live system */
 	unsigned look_ms;    /* between two looks at counters or the file */
-	unsigned most;	     /* registration sockets at once */
+	unsigned most;       /* registration sockets at once */
 };
 
 struct ha_daemon {
 	struct ha_daemon_options options;
 	struct ha_loop loop;
-	struct ha_folder folder, hints_folder; /* the second is open only when the hints lie elsewhere */
+	struct ha_folder folder,
+		hints_folder; /* the second is open only when the hints lie elsewhere */
 	const char *socket_name;
 	ino_t socket_inode, control_inode;
 	struct ha_page page;

@@ -24,10 +24,10 @@ static json_t *slot_json(const struct ha_daemon *d, unsigned at)
 {
 	const struct ha_slot *slot = &d->slots.slot[at];
 
-	return json_pack("{si, so, so, so, so, si, si, ss}", "slot", (int)at, "sout_source", address(slot->src),
-			 "sout_destination", address(slot->dst), "sup_source", address(slot->sup_src),
-			 "sup_destination", address(slot->sup_dst), "connections", (int)slot->refs, "share",
-			 (int)slot->value, "from",
+	return json_pack("{si, so, so, so, so, si, si, ss}", "slot", (int)at, "sout_source",
+			 address(slot->src), "sout_destination", address(slot->dst), "sup_source",
+			 address(slot->sup_src), "sup_destination", address(slot->sup_dst),
+			 "connections", (int)slot->refs, "share", (int)slot->value, "from",
 			 ha_advisor_source(&d->advisor, at));
 }
 
@@ -48,13 +48,14 @@ static json_t *ports_json(const struct ha_daemon *d)
 	for (unsigned i = 0; i < d->advisor.ports.n; i++) {
 		const struct ha_port *p = &d->advisor.ports.port[i];
 		const struct ha_trouble *t = &d->advisor.trouble[i];
-		json_t *one = json_pack("{ss, si, ss, sb, sI, sI, sb}", "device", p->device, "port", p->number,
-					"interface", p->interface, "up", p->up, "mbps", (json_int_t)p->mbps,
-					"troubles_per_second",
+		json_t *one = json_pack("{ss, si, ss, sb, sI, sI, sb}", "device", p->device, "port",
+					p->number, "interface", p->interface, "up", p->up, "mbps",
+					(json_int_t)p->mbps, "troubles_per_second",
 					(json_int_t)t->per_second, "congested", t->congested);
 
 		for (int c = 0; c < HA_PORT_COUNTERS; c++)
-			json_object_set_new(one, ha_port_counter_names[c], json_integer((json_int_t)p->count[c]));
+			json_object_set_new(one, ha_port_counter_names[c],
+					    json_integer((json_int_t)p->count[c]));
 		json_array_append_new(all, one);
 	}
 	return all;
@@ -94,20 +95,27 @@ static void numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 	const struct number all[NUMBERS] = {
 		{ "slots_used", "Slots of the hints file that have a flow.", false, d->slots.used },
 		{ "slots", "Slots of the hints file.", false, MPIB_HINT_MAX_ENTRIES },
-		{ "registered_connections", "Connections that are registered.", false, d->slots.nregistrations },
-		{ "processes", "Processes that have a socket or a registration.", false, d->slots.nowners },
+		{ "registered_connections", "Connections that are registered.", false,
+		  d->slots.nregistrations },
+		{ "processes", "Processes that have a socket or a registration.", false,
+		  d->slots.nowners },
 		{ "sockets", "Registration sockets that are open.", false, r->nconns },
 		{ "rules", "Rules set by hand.", false, d->advisor.manual.n },
 		{ "uptime_seconds", "Seconds since the agent started.", false, up },
-		{ "registrations", "Registrations that were accepted.", true, r->counts.registered },
-		{ "deregistrations", "Deregistrations that were accepted.", true, r->counts.deregistered },
-		{ "refused_no_slot", "Registrations refused because no slot was free.", true, r->counts.no_slot },
-		{ "refused_invalid", "Messages refused because they were invalid.", true, r->counts.invalid },
+		{ "registrations", "Registrations that were accepted.", true,
+		  r->counts.registered },
+		{ "deregistrations", "Deregistrations that were accepted.", true,
+		  r->counts.deregistered },
+		{ "refused_no_slot", "Registrations refused because no slot was free.", true,
+		  r->counts.no_slot },
+		{ "refused_invalid", "Messages refused because they were invalid.", true,
+		  r->counts.invalid },
 		{ "accepted", "Sockets that connected.", true, r->accepted },
 		{ "unauthorized", "Sockets of users who may not register.", true, r->unauthorized },
 		{ "crowded", "Sockets refused because too many were open.", true, r->crowded },
 		{ "dropped", "Sockets hung up on: not the protocol, or stuck.", true, r->dropped },
-		{ "reclaimed", "Registrations of processes that ended without a word.", true, d->slots.reclaimed },
+		{ "reclaimed", "Registrations of processes that ended without a word.", true,
+		  d->slots.reclaimed },
 		{ "hint_writes", "Writes to entries of the hints file.", true, d->slots.writes },
 		{ "restored", "Times that removed files were made again.", true, d->restored },
 	};
@@ -118,10 +126,10 @@ static void numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 void ha_dump(const struct ha_daemon *d, FILE *out)
 {
 	struct number n[NUMBERS];
-	json_t *all = json_pack("{ss, si, ss, ss, ss, ss, si}", "version", HAWSER_VERSION, "pid", (int)getpid(),
-				"policy", ha_advisor_policy_text(d->advisor.policy), "socket", d->options.socket,
-				"hints",
-				d->options.hints, "metrics", d->options.metrics, "metrics_port", (int)d->http.port);
+	json_t *all = json_pack("{ss, si, ss, ss, ss, ss, si}", "version", HAWSER_VERSION, "pid",
+				(int)getpid(), "policy", ha_advisor_policy_text(d->advisor.policy),
+				"socket", d->options.socket, "hints", d->options.hints, "metrics",
+				d->options.metrics, "metrics_port", (int)d->http.port);
 	json_t *counts = json_object();
 
 	numbers(d, n);
@@ -140,7 +148,8 @@ void ha_dump(const struct ha_daemon *d, FILE *out)
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# TYPE hawser_agent_%s %s\n# HELP hawser_agent_%s %s\n", name, type, name, help);
+	fprintf(out, "# TYPE hawser_agent_%s %s\n# HELP hawser_agent_%s %s\n", name, type, name,
+		help);
 }
 
 static void ports_print(const struct ha_daemon *d, FILE *out)
@@ -152,19 +161,27 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 
 		/* A counter's: it may go back to 0 with its driver. */
 		snprintf(name, sizeof(name), "port_%s", ha_port_counter_names[c]);
-		head(out, name, "counter", "Summed over the sources of the port; see docs/operations.md.");
+		head(out, name, "counter",
+		     "Summed over the sources of the port; see docs/operations.md.");
 		for (unsigned i = 0; i < ports->n; i++)
-			fprintf(out, "hawser_agent_%s_total{device=\"%s\",port=\"%d\",interface=\"%s\"} %llu\n", name,
-				ports->port[i].device, ports->port[i].number, ports->port[i].interface,
+			fprintf(out,
+				"hawser_agent_%s_total{device=\"%s\",port=\"%d\",interface=\"%s\"} "
+				"%llu\n",
+				name, ports->port[i].device, ports->port[i].number,
+				ports->port[i].interface,
 				(unsigned long long)ports->port[i].count[c]);
 	}
 	head(out, "port_up", "gauge", "The port has a link.");
 	for (unsigned i = 0; i < ports->n; i++)
-		fprintf(out, "hawser_agent_port_up{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
-			ports->port[i].device, ports->port[i].number, ports->port[i].interface, ports->port[i].up);
+		fprintf(out,
+			"hawser_agent_port_up{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
+			ports->port[i].device, ports->port[i].number, ports->port[i].interface,
+			ports->port[i].up);
 	head(out, "port_congested", "gauge", "The port counts as congested.");
 	for (unsigned i = 0; i < ports->n; i++)
-		fprintf(out, "hawser_agent_port_congested{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
+		fprintf(out,
+			"hawser_agent_port_congested{device=\"%s\",port=\"%d\",interface=\"%s\"} "
+			"%d\n",
 			ports->port[i].device, ports->port[i].number, ports->port[i].interface,
 			d->advisor.trouble[i].congested);
 }
@@ -180,9 +197,10 @@ static void slots_print(const struct ha_daemon *d, FILE *out)
 			continue;
 		inet_ntop(AF_INET, &slot->src, src, sizeof(src));
 		inet_ntop(AF_INET, &slot->dst, dst, sizeof(dst));
-		fprintf(out, "hawser_agent_share{slot=\"%u\",source=\"%s\",destination=\"%s\",from=\"%s\"} %u\n", i,
-			src, dst,
-			ha_advisor_source(&d->advisor, i), slot->value);
+		fprintf(out,
+			"hawser_agent_share{slot=\"%u\",source=\"%s\",destination=\"%s\",from=\"%"
+			"s\"} %u\n",
+			i, src, dst, ha_advisor_source(&d->advisor, i), slot->value);
 	}
 }
 

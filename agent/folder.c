@@ -19,7 +19,8 @@ static int parent(const char *file, char *dir, size_t size, const char **name)
 	*name = slash ? slash + 1 : file;
 	if (!**name)
 		return -EISDIR;
-	if (snprintf(dir, size, "%.*s", len ? len : 1, slash ? (len ? file : "/") : ".") >= (int)size)
+	if (snprintf(dir, size, "%.*s", len ? len : 1, slash ? (len ? file : "/") : ".") >=
+	    (int)size)
 		return -ENAMETOOLONG;
 	return 0;
 }
@@ -107,7 +108,8 @@ static int write_all(int fd, mode_t mode, const void *data, size_t size)
 	return 0;
 }
 
-int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data, size_t size)
+int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data,
+		    size_t size)
 {
 	char temp[80];
 	int fd, err;
@@ -138,6 +140,7 @@ bool ha_folder_holds(const struct ha_folder *folder, const char *name, ino_t ino
 {
 	struct stat ours, now;
 
-	return !fstat(folder->fd, &ours) && !lstat(folder->path, &now) && ours.st_ino == now.st_ino &&
-	       ours.st_dev == now.st_dev && ha_folder_inode(folder, name) == inode;
+	return !fstat(folder->fd, &ours) && !lstat(folder->path, &now) &&
+	       ours.st_ino == now.st_ino && ours.st_dev == now.st_dev &&
+	       ha_folder_inode(folder, name) == inode;
 }

@@ -27,19 +27,29 @@ static bool path_take(char *to, size_t size, const char *path)
 
 static const struct ha_option options[] = {
 	{ "socket", 's', "PATH",
-	  "of registration (HA_NCCL_AGENT_SOCKET; " RUN_SOCKET " as root, else " MPIB_AGENT_SOCK_PATH ")", HA_COPY(socket) },
-	{ "hints", 'f', "PATH", "the file of hints (HA_NCCL_AGENT_HINTS; " RUN_HINTS " as root, else " MPIB_HINT_SHM_PATH ")",
+	  "of registration (HA_NCCL_AGENT_SOCKET; " RUN_SOCKET
+	  " as root, else " MPIB_AGENT_SOCK_PATH ")",
+	  HA_COPY(socket) },
+	{ "hints", 'f', "PATH",
+	  "the file of hints (HA_NCCL_AGENT_HINTS; " RUN_HINTS " as root, else " MPIB_HINT_SHM_PATH
+	  ")",
 	  HA_COPY(hints) },
 	{ "policy", 'p', "POLICY",
-	  "manual: as `ha agent set` has set it (default); static:FILE: rules in a file; congestion: by the counters of the ports",
+	  "manual: as `ha agent set` has set it (default); static:FILE: rules in a file; "
+	  "congestion: by the counters of the ports",
 	  HA_TEXT(policy) },
-	{ "users", 'u', "LIST", "who else may register: names or numbers, * = everybody (nobody)", HA_TEXT(users) },
-	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9840)", HA_TEXT(metrics) },
-	{ "interval", 'i', "MS", "between two looks at the counters or the file (500)", HA_NUMBER(look_ms, 10, 60000) },
-	{ "connections", 'c', "N", "processes' sockets at once (4096)", HA_NUMBER(most, 1, 1000000) },
+	{ "users", 'u', "LIST", "who else may register: names or numbers, * = everybody (nobody)",
+	  HA_TEXT(users) },
+	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9840)",
+	  HA_TEXT(metrics) },
+	{ "interval", 'i', "MS", "between two looks at the counters or the file (500)",
+	  HA_NUMBER(look_ms, 10, 60000) },
+	{ "connections", 'c', "N", "processes' sockets at once (4096)",
+	  HA_NUMBER(most, 1, 1000000) },
 	{ "alias", 'a', "PATH",
 	  "a link to the socket's directory, for programs that look only there; none (" ALIAS
-	  " while socket and hints are in " HA_CONFIG_AGENT_FOLDER ")", HA_TEXT(alias) },
+	  " while socket and hints are in " HA_CONFIG_AGENT_FOLDER ")",
+	  HA_TEXT(alias) },
 	{ "sysfs", 0, "ROOT", "stands for / when counters are read", HA_TEXT(sysfs) },
 	{ 0 },
 };
@@ -62,7 +72,8 @@ static bool paths_default(struct ha_daemon_options *o, const struct ha_config *c
 		socket = RUN_SOCKET;
 	if (run && !ha_config_is_set(config, HA_CFG_agent_hints))
 		hints = RUN_HINTS;
-	return path_take(o->socket, sizeof(o->socket), socket) && path_take(o->hints, sizeof(o->hints), hints);
+	return path_take(o->socket, sizeof(o->socket), socket) &&
+	       path_take(o->hints, sizeof(o->hints), hints);
 }
 
 static void alias_default(struct ha_daemon_options *o)
@@ -75,9 +86,12 @@ static void alias_default(struct ha_daemon_options *o)
 
 int main(int argc, char **argv)
 {
-	struct ha_daemon_options chosen = {
-		.policy = "manual", .users = "", .metrics = "127.0.0.1:9840", .sysfs = "", .look_ms = 500, .most = 4096
-	};
+	struct ha_daemon_options chosen = { .policy = "manual",
+					    .users = "",
+					    .metrics = "127.0.0.1:9840",
+					    .sysfs = "",
+					    .look_ms = 500,
+					    .most = 4096 };
 	static struct ha_daemon daemon;
 	struct ha_config config;
 	int rc;

@@ -32,10 +32,12 @@ static int map(struct ha_page *p, const struct ha_folder *folder)
 
 static bool holds_hints(const struct mpib_hint_shm *shm)
 {
-	return shm->header.magic == MPIB_HINT_MAGIC && shm->header.max_entries == MPIB_HINT_MAX_ENTRIES;
+	return shm->header.magic == MPIB_HINT_MAGIC &&
+	       shm->header.max_entries == MPIB_HINT_MAX_ENTRIES;
 }
 
-static int make(struct ha_page *p, const struct ha_folder *folder, const struct mpib_hint_shm *content)
+static int make(struct ha_page *p, const struct ha_folder *folder,
+		const struct mpib_hint_shm *content)
 {
 	int err = ha_folder_write(folder, p->name, MODE, content, sizeof(*content));
 
@@ -44,7 +46,8 @@ static int make(struct ha_page *p, const struct ha_folder *folder, const struct 
 
 int ha_page_open(struct ha_page *p, const struct ha_folder *folder, const char *name)
 {
-	const struct mpib_hint_shm empty = { .header = { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 } };
+	const struct mpib_hint_shm empty = { .header = { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1,
+							 0 } };
 
 	memset(p, 0, sizeof(*p));
 	if (snprintf(p->name, sizeof(p->name), "%s", name) >= (int)sizeof(p->name))

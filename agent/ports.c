@@ -17,8 +17,12 @@
 #define GIDS_MAX 256 /* entries of a GID table that are looked at */
 
 const char *const ha_port_counter_names[HA_PORT_COUNTERS] = {
-	[HA_PORT_TX_BYTES] = "tx_bytes",   [HA_PORT_RX_BYTES] = "rx_bytes", [HA_PORT_ECN] = "ecn",
-	[HA_PORT_CNP] = "cnp",		   [HA_PORT_PAUSES] = "pauses",	    [HA_PORT_DISCARDS] = "discards",
+	[HA_PORT_TX_BYTES] = "tx_bytes",
+	[HA_PORT_RX_BYTES] = "rx_bytes",
+	[HA_PORT_ECN] = "ecn",
+	[HA_PORT_CNP] = "cnp",
+	[HA_PORT_PAUSES] = "pauses",
+	[HA_PORT_DISCARDS] = "discards",
 	[HA_PORT_RETRANSMITS] = "retransmits",
 };
 
@@ -104,8 +108,8 @@ static bool number(const char *text, uint64_t *value)
 	return end != text && *text != '-';
 }
 
-static bool read_sources(const struct ha_ports *ports, const char *folder, const struct source *sources, size_t n,
-			 uint64_t count[HA_PORT_COUNTERS])
+static bool read_sources(const struct ha_ports *ports, const char *folder,
+			 const struct source *sources, size_t n, uint64_t count[HA_PORT_COUNTERS])
 {
 	bool found = false;
 
@@ -113,7 +117,8 @@ static bool read_sources(const struct ha_ports *ports, const char *folder, const
 		uint64_t value;
 		char text[64];
 
-		if (ha_sysfs_read(ports->root, text, sizeof(text), "%s/%s", folder, sources[i].name) <= 0 ||
+		if (ha_sysfs_read(ports->root, text, sizeof(text), "%s/%s", folder,
+				  sources[i].name) <= 0 ||
 		    !number(text, &value))
 			continue;
 		count[sources[i].counter] += value * sources[i].unit;
@@ -131,15 +136,18 @@ static void take_ethtool(void *user, const char *name, uint64_t value)
 			count[in_ethtool[i].counter] += value;
 }
 
-static void read_counts(const struct ha_ports *ports, const struct ha_port *p, uint64_t count[HA_PORT_COUNTERS])
+static void read_counts(const struct ha_ports *ports, const struct ha_port *p,
+			uint64_t count[HA_PORT_COUNTERS])
 {
 	char folder[256];
 	bool bytes = false;
 
 	if (*p->device) {
-		snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports/%d/counters", p->device, p->number);
+		snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports/%d/counters",
+			 p->device, p->number);
 		bytes = read_sources(ports, folder, in_port, COUNT(in_port), count);
-		snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports/%d/hw_counters", p->device, p->number);
+		snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports/%d/hw_counters",
+			 p->device, p->number);
 		read_sources(ports, folder, in_hardware, COUNT(in_hardware), count);
 	}
 	if (!*p->interface)
@@ -155,11 +163,12 @@ static bool read_link(const struct ha_ports *ports, const struct ha_port *p)
 {
 	char text[64];
 
-	if (*p->device && ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/state",
-					p->device, p->number) > 0)
+	if (*p->device &&
+	    ha_sysfs_read(ports->root, text, sizeof(text),
+			  "/sys/class/infiniband/%s/ports/%d/state", p->device, p->number) > 0)
 		return strstr(text, "ACTIVE") != NULL;
-	if (*p->interface &&
-	    ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/net/%s/operstate", p->interface) > 0)
+	if (*p->interface && ha_sysfs_read(ports->root, text, sizeof(text),
+					   "/sys/class/net/%s/operstate", p->interface) > 0)
 		return !strcmp(text, "up") || !strcmp(text, "unknown"); /* loopback does not know */
 	return false;
 }
@@ -171,14 +180,16 @@ static uint64_t read_speed(const struct ha_ports *ports, const struct ha_port *p
 	long mbps;
 
 	/* "100 Gb/sec (4X EDR)" */
-	if (*p->device && ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate",
-					p->device,
-					p->number) > 0) {
+	if (*p->device &&
+	    ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/rate",
+			  p->device, p->number) > 0) {
 		gbps = strtod(text, NULL);
 		if (gbps > 0 && gbps < 1e6)
 			return (uint64_t)(gbps * 1000);
 	}
-	mbps = *p->interface ? ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/speed", p->interface) : 0;
+	mbps = *p->interface ? ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/speed",
+					       p->interface)
+			     : 0;
 	return mbps > 0 ? (uint64_t)mbps : 0;
 }
 
@@ -208,10 +219,12 @@ void ha_ports_look(struct ha_ports *ports, uint64_t now)
 
 /* ---- finding ---- */
 
-typedef bool (*entry_fn)(struct ha_ports *ports, const char *name, struct ha_port *found, const char *wanted);
+typedef bool (*entry_fn)(struct ha_ports *ports, const char *name, struct ha_port *found,
+			 const char *wanted);
 
 /* Calls fn for the entries of a folder of sysfs until one is what is wanted. */
-static bool each(struct ha_ports *ports, const char *folder, entry_fn fn, struct ha_port *found, const char *wanted)
+static bool each(struct ha_ports *ports, const char *folder, entry_fn fn, struct ha_port *found,
+		 const char *wanted)
 {
 	char path[512];
 	struct dirent *entry;
@@ -229,27 +242,31 @@ static bool each(struct ha_ports *ports, const char *folder, entry_fn fn, struct
 }
 
 /* A port of found->device: does its GID table have the address? */
-static bool port_has(struct ha_ports *ports, const char *name, struct ha_port *found, const char *wanted)
+static bool port_has(struct ha_ports *ports, const char *name, struct ha_port *found,
+		     const char *wanted)
 {
 	char text[64];
 
 	found->number = atoi(name);
 	for (int i = 0; i < GIDS_MAX; i++) {
-		int len = ha_sysfs_read(ports->root, text, sizeof(text), "/sys/class/infiniband/%s/ports/%d/gids/%d",
-					found->device, found->number, i);
+		int len = ha_sysfs_read(ports->root, text, sizeof(text),
+					"/sys/class/infiniband/%s/ports/%d/gids/%d", found->device,
+					found->number, i);
 
 		if (len == -ENOENT)
 			break;
 		if (len <= 0 || strcmp(text, wanted))
 			continue;
 		ha_sysfs_read(ports->root, found->interface, sizeof(found->interface),
-			      "/sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", found->device, found->number, i);
+			      "/sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", found->device,
+			      found->number, i);
 		return true;
 	}
 	return false;
 }
 
-static bool device_has(struct ha_ports *ports, const char *name, struct ha_port *found, const char *wanted)
+static bool device_has(struct ha_ports *ports, const char *name, struct ha_port *found,
+		       const char *wanted)
 {
 	char folder[128];
 
@@ -258,10 +275,13 @@ static bool device_has(struct ha_ports *ports, const char *name, struct ha_port 
 	return each(ports, folder, port_has, found, wanted);
 }
 
-static bool first_device(struct ha_ports *ports, const char *name, struct ha_port *found, const char *wanted)
+static bool first_device(struct ha_ports *ports, const char *name, struct ha_port *found,
+			 const char *wanted)
 {
 	snprintf(found->device, sizeof(found->device), "%.63s", name);
-	found->number = (int)ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/dev_port", found->interface) + 1;
+	found->number = (int)ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/dev_port",
+					     found->interface) +
+			1;
 	return true;
 }
 
@@ -274,7 +294,8 @@ static bool find_interface(struct ha_ports *ports, uint32_t ip, struct ha_port *
 	if (*ports->root || getifaddrs(&all))
 		return false;
 	for (at = all; at; at = at->ifa_next) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)at->ifa_addr;
+		const struct sockaddr_in *in =
+			(const struct sockaddr_in *)(const void *)at->ifa_addr;
 
 		if (in && in->sin_family == AF_INET && in->sin_addr.s_addr == ip)
 			break;
@@ -292,7 +313,8 @@ static bool find_interface(struct ha_ports *ports, uint32_t ip, struct ha_port *
 /* Names go into JSON and metrics, and back into paths: what is neither letter, digit nor one of these is not used. */
 static bool plain(const char *name)
 {
-	return !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:@")];
+	return !name[strspn(name,
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:@")];
 }
 
 static int enter(struct ha_ports *ports, const struct ha_port *found)
@@ -319,7 +341,8 @@ static int search(struct ha_ports *ports, uint32_t ip, uint64_t now)
 	char gid[64];
 	int at;
 
-	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:%04x:%04x", host >> 16, host & 0xffff);
+	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:%04x:%04x", host >> 16,
+		 host & 0xffff);
 	if (!each(ports, "/sys/class/infiniband", device_has, &found, gid)) {
 		memset(&found, 0, sizeof(found));
 		if (!find_interface(ports, ip, &found))
@@ -343,7 +366,8 @@ int ha_ports_find(struct ha_ports *ports, uint32_t ip, uint64_t now)
 	if (!a && ports->naddresses < HA_PORTS_ADDRESSES)
 		a = &ports->address[ports->naddresses++];
 	else if (!a)
-		a = &ports->address[ip % HA_PORTS_ADDRESSES]; /* somebody else's is looked for again */
+		a = &ports->address[ip %
+				    HA_PORTS_ADDRESSES]; /* somebody else's is looked for again */
 	a->ip = ip;
 	a->checked = now;
 	a->port = search(ports, ip, now);

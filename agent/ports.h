@@ -14,34 +14,36 @@
 
 #define HA_PORTS_MAX 64
 #define HA_PORTS_ADDRESSES 256
-#define HA_PORTS_AGAIN_NS UINT64_C(5000000000) /* an address that was not found is looked for again */
+#define HA_PORTS_AGAIN_NS \
+	UINT64_C(5000000000) /* an address that was not found is looked for again */
 
 enum ha_port_counter {
 	HA_PORT_TX_BYTES,
 	HA_PORT_RX_BYTES,
-	HA_PORT_ECN,	    /* packets that came marked */
-	HA_PORT_CNP,	    /* congestion notifications, sent and received */
-	HA_PORT_PAUSES,	    /* pause frames received, global and per priority */
-	HA_PORT_DISCARDS,   /* packets that the port threw away */
+	HA_PORT_ECN,         /* packets that came marked */
+	HA_PORT_CNP,         /* congestion notifications, sent and received */
+	HA_PORT_PAUSES,      /* pause frames received, global and per priority */
+	HA_PORT_DISCARDS,    /* packets that the port threw away */
 	HA_PORT_RETRANSMITS, /* signs of lost packets: sequence errors, time-outs, repetitions */
 	HA_PORT_COUNTERS
 };
 
 struct ha_port {
 	char device[64];    /* of RDMA; "" = none */
-	int number;	    /* of the port */
+	int number;         /* of the port */
 	char interface[32]; /* of the network; "" = none */
 	bool up;
 	uint64_t mbps; /* 0 = unknown */
 	uint64_t count[HA_PORT_COUNTERS];
-	uint64_t delta[HA_PORT_COUNTERS]; /* since the look before; 0 at the first, and where a counter went back */
-	uint64_t at, span;		  /* ns: the last look, and since the one before; 0 = there was none */
+	uint64_t delta
+		[HA_PORT_COUNTERS]; /* since the look before; 0 at the first, and where a counter went back */
+	uint64_t at, span; /* ns: the last look, and since the one before; 0 = there was none */
 	unsigned looks;
 };
 
 struct ha_port_address {
 	uint32_t ip;
-	int port;	  /* -1: not here */
+	int port;         /* -1: not here */
 	uint64_t checked; /* ns */
 };
 

@@ -48,7 +48,8 @@ static uint64_t handled(const struct ha_session_counts *counts)
 static bool flush(struct ha_conn *c)
 {
 	struct ha_session *x = &c->session;
-	ssize_t n = x->out_len ? send(c->watch.fd, x->out, x->out_len, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+	ssize_t n =
+		x->out_len ? send(c->watch.fd, x->out, x->out_len, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		hang_up(c, false);
@@ -96,8 +97,10 @@ static void conn_ready(struct ha_watch *watch, uint32_t events)
 			return;
 		}
 	}
-	if (n > 0 && ha_session_feed(&c->session, r->slots, c->owner, &r->counts, data, (size_t)n) != n) {
-		HA_INFO("agent", "process %d (user %u) does not speak the protocol of registration; hung up",
+	if (n > 0 &&
+	    ha_session_feed(&c->session, r->slots, c->owner, &r->counts, data, (size_t)n) != n) {
+		HA_INFO("agent",
+			"process %d (user %u) does not speak the protocol of registration; hung up",
 			(int)c->owner->pid, (unsigned)c->owner->uid);
 		hang_up(c, true);
 		return;
@@ -115,7 +118,8 @@ static void conn_ready(struct ha_watch *watch, uint32_t events)
 static void welcome(struct ha_registrar *r, int fd, const struct ucred *peer)
 {
 	struct ha_owner *owner = ha_owner_get(r->slots, peer->pid, peer->uid);
-	struct ha_conn *c = owner && owner->sockets <= HA_REGISTRAR_PER_PROCESS ? calloc(1, sizeof(*c)) : NULL;
+	struct ha_conn *c =
+		owner && owner->sockets <= HA_REGISTRAR_PER_PROCESS ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c) {
 		r->crowded++;
@@ -124,7 +128,7 @@ static void welcome(struct ha_registrar *r, int fd, const struct ucred *peer)
 			ha_owner_hang_up(r->slots, owner);
 		return;
 	}
-	c->watch = (struct ha_watch){ fd, conn_ready };
+	c->watch = (struct ha_watch) { fd, conn_ready };
 	c->registrar = r;
 	c->owner = owner;
 	c->events = EPOLLIN;
@@ -145,11 +149,13 @@ static void knock(struct ha_registrar *r, int fd)
 	r->accepted++;
 	if (ha_users_peer(fd, &peer) || !ha_users_allow(r->users, peer.uid)) {
 		if (!(r->unauthorized++ & 1023))
-			HA_WARN("agent", "user %u may not register; --users names who may", (unsigned)peer.uid);
+			HA_WARN("agent", "user %u may not register; --users names who may",
+				(unsigned)peer.uid);
 		close(fd);
 	} else if (r->nconns >= r->most) {
 		if (!(r->crowded++ & 1023))
-			HA_WARN("agent", "%u processes are connected already; others are refused", r->nconns);
+			HA_WARN("agent", "%u processes are connected already; others are refused",
+				r->nconns);
 		close(fd);
 	} else {
 		welcome(r, fd, &peer);
@@ -169,7 +175,8 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			/* It would be ready again at once. */
-			HA_WARN("agent", "no descriptor is left for another process; raise the limit of open files");
+			HA_WARN("agent", "no descriptor is left for another process; raise the "
+					 "limit of open files");
 			ha_loop_change(r->loop, watch, 0);
 			r->resting = true;
 		}
@@ -199,7 +206,7 @@ int ha_registrar_relisten(struct ha_registrar *r, int fd)
 		ha_loop_remove(r->loop, &r->listener);
 		close(r->listener.fd);
 	}
-	r->listener = (struct ha_watch){ fd, listener_ready };
+	r->listener = (struct ha_watch) { fd, listener_ready };
 	err = ha_loop_add(r->loop, &r->listener, EPOLLIN);
 	if (err) {
 		close(fd);
@@ -211,7 +218,9 @@ int ha_registrar_relisten(struct ha_registrar *r, int fd)
 int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_slots *slots,
 		      const struct ha_users *users, int fd, unsigned most)
 {
-	*r = (struct ha_registrar){ .listener.fd = -1, .loop = loop, .slots = slots, .users = users, .most = most };
+	*r = (struct ha_registrar) {
+		.listener.fd = -1, .loop = loop, .slots = slots, .users = users, .most = most
+	};
 	return ha_registrar_relisten(r, fd);
 }
 

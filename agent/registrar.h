@@ -9,9 +9,9 @@
 #ifndef HA_AGENT_REGISTRAR_H
 #define HA_AGENT_REGISTRAR_H
 
-#include "base/loop.h"
 #include "agent/session.h"
 #include "agent/users.h"
+#include "base/loop.h"
 
 #define HA_REGISTRAR_TIME_LIMIT_NS UINT64_C(5000000000)
 #define HA_REGISTRAR_PER_PROCESS 64 /* sockets */
@@ -27,7 +27,8 @@ struct ha_registrar {
 	unsigned nconns, most;
 	bool resting; /* no descriptor was left: accepting goes on with the next tick */
 	struct ha_session_counts counts;
-	uint64_t accepted, unauthorized, crowded, dropped; /* sockets: all, refused users, no room, hung up on */
+	uint64_t accepted, unauthorized, crowded,
+		dropped; /* sockets: all, refused users, no room, hung up on */
 };
 
 /* fd: a listening socket, ours from now on. most: sockets at once. */

@@ -38,7 +38,9 @@ const char *ha_rule_file_change(struct ha_daemon *d, const struct ha_rule *rule,
 	ha_advisor_rules_changed(&d->advisor);
 	err = ha_rule_file_save(d);
 	if (err)
-		HA_WARN("agent", "the rules cannot be kept in %s/%s: %s; they are in force until the agent ends",
+		HA_WARN("agent",
+			"the rules cannot be kept in %s/%s: %s; they are in force until the agent "
+			"ends",
 			d->folder.path, HA_AGENT_RULES, strerror(-err));
 	return NULL;
 }

@@ -74,7 +74,8 @@ const char *ha_rule_parse(const char *src, const char *dst, const char *share, s
 
 static bool same_ends(const struct ha_rule *a, const struct ha_rule *b)
 {
-	return a->src == b->src && a->dst == b->dst && a->src_len == b->src_len && a->dst_len == b->dst_len;
+	return a->src == b->src && a->dst == b->dst && a->src_len == b->src_len &&
+	       a->dst_len == b->dst_len;
 }
 
 int ha_rules_set(struct ha_rules *rules, const struct ha_rule *rule)
@@ -103,7 +104,8 @@ bool ha_rules_unset(struct ha_rules *rules, const struct ha_rule *rule)
 {
 	for (size_t i = 0; i < rules->n; i++)
 		if (same_ends(&rules->rule[i], rule)) {
-			memmove(&rules->rule[i], &rules->rule[i + 1], (--rules->n - i) * sizeof(*rule));
+			memmove(&rules->rule[i], &rules->rule[i + 1],
+				(--rules->n - i) * sizeof(*rule));
 			return true;
 		}
 	return false;
@@ -118,7 +120,8 @@ static const char *line_take(struct ha_rules *rules, char *line)
 	int n = 0;
 
 	line[strcspn(line, "#\n")] = 0;
-	for (char *w = strtok_r(line, " \t\r", &state); w && n < 4; w = strtok_r(NULL, " \t\r", &state))
+	for (char *w = strtok_r(line, " \t\r", &state); w && n < 4;
+	     w = strtok_r(NULL, " \t\r", &state))
 		word[n++] = w;
 	if (!n)
 		return NULL;
@@ -179,8 +182,8 @@ static void end_print(uint32_t address, unsigned len, FILE *out)
 	if (!len)
 		fputs("* ", out);
 	else
-		fprintf(out, "%u.%u.%u.%u/%u ", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255,
-			len);
+		fprintf(out, "%u.%u.%u.%u/%u ", address >> 24, address >> 16 & 255,
+			address >> 8 & 255, address & 255, len);
 }
 
 void ha_rules_print(const struct ha_rules *rules, FILE *out)

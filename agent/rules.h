@@ -31,7 +31,8 @@ void ha_rules_free(struct ha_rules *rules);
 /* false: it is no address. */
 bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len);
 /* Of a whole line; NULL, or what is wrong with it. */
-const char *ha_rule_parse(const char *src, const char *dst, const char *share, struct ha_rule *rule);
+const char *ha_rule_parse(const char *src, const char *dst, const char *share,
+			  struct ha_rule *rule);
 /* Add, or change the share of the rule with the same ends. -ENOSPC, -ENOMEM. */
 int ha_rules_set(struct ha_rules *rules, const struct ha_rule *rule);
 /* false: there is no such rule. */

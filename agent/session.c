@@ -28,8 +28,8 @@ static void count(struct ha_session_counts *counts, uint32_t status, uint64_t *w
 		counts->invalid++;
 }
 
-static void handle(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner, struct ha_session_counts *counts,
-		   const struct mpib_msg_header *h)
+static void handle(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
+		   struct ha_session_counts *counts, const struct mpib_msg_header *h)
 {
 	uint32_t status = MPIB_STATUS_INVALID, slot = MPIB_NO_SLOT;
 	struct mpib_deregister bye;
@@ -64,8 +64,7 @@ static int missing(const struct ha_session *x, struct mpib_msg_header *h)
 }
 
 ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
-			struct ha_session_counts *counts,
-			const uint8_t *data, size_t len)
+			struct ha_session_counts *counts, const uint8_t *data, size_t len)
 {
 	struct mpib_msg_header h = { 0 };
 	size_t used = 0;

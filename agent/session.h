@@ -15,7 +15,8 @@
 
 #include "agent/slots.h"
 
-#define HA_SESSION_MESSAGE 256 /* bytes; none of ours is that long, later ones may be longer than today's */
+#define HA_SESSION_MESSAGE \
+	256 /* bytes; none of ours is that long, later ones may be longer than today's */
 #define HA_SESSION_OUT 4096
 
 struct ha_session_counts {
@@ -33,7 +34,6 @@ struct ha_session {
  * -EPROTO: hang up.
  */
 ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
-			struct ha_session_counts *counts,
-			const uint8_t *data, size_t len);
+			struct ha_session_counts *counts, const uint8_t *data, size_t len);
 
 #endif

@@ -11,7 +11,7 @@ struct ha_registration {
 	struct ha_owner *owner;
 	uint32_t conn_id;
 	unsigned slot;
-	struct ha_registration *next;	     /* in its bucket */
+	struct ha_registration *next;        /* in its bucket */
 	struct ha_registration *of_owner;    /* the owner's next */
 	struct ha_registration **owner_link; /* what points to us in the owner's list */
 };
@@ -68,7 +68,8 @@ void ha_slots_open(struct ha_slots *s, struct mpib_hint_shm *shm, uint64_t now)
 			slot->inherited = true;
 			s->used++;
 		}
-		if (e->seq & 1 || e->sup_bw != slot->value || e->src_ip != slot->src || e->dst_ip != slot->dst)
+		if (e->seq & 1 || e->sup_bw != slot->value || e->src_ip != slot->src ||
+		    e->dst_ip != slot->dst)
 			put(s, i); /* its writer died over it, or it is nonsense */
 	}
 }
@@ -100,7 +101,8 @@ void ha_slots_expire(struct ha_slots *s, uint64_t now)
 
 /* ---- registrations ---- */
 
-static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner *owner, uint32_t conn_id)
+static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner *owner,
+				       uint32_t conn_id)
 {
 	uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + conn_id * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -108,7 +110,8 @@ static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner
 }
 
 /* What points to the registration; to NULL: there is none. */
-static struct ha_registration **lookup(struct ha_slots *s, const struct ha_owner *owner, uint32_t conn_id)
+static struct ha_registration **lookup(struct ha_slots *s, const struct ha_owner *owner,
+				       uint32_t conn_id)
 {
 	struct ha_registration **link = bucket(s, owner, conn_id);
 
@@ -183,7 +186,8 @@ static void greet(struct ha_slots *s, unsigned at)
 	put(s, at);
 }
 
-uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner, const struct mpib_register *m, uint32_t *slot)
+uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
+			   const struct mpib_register *m, uint32_t *slot)
 {
 	const struct ha_registration *known = *lookup(s, owner, m->conn_id);
 	int at;
@@ -321,7 +325,8 @@ UNCOUNTED bool ha_slots_consistent(const struct ha_slots *s)
 		for (const struct ha_registration *r = s->bucket[i]; r; r = r->next, n++)
 			refs[r->slot]++;
 	for (const struct ha_owner *o = s->owners; o; o = o->next, owners++)
-		for (const struct ha_registration *r = o->registrations; r; r = r->of_owner, owned++)
+		for (const struct ha_registration *r = o->registrations; r;
+		     r = r->of_owner, owned++)
 			if (r->owner != o || *r->owner_link != r)
 				return false;
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
@@ -330,8 +335,8 @@ UNCOUNTED bool ha_slots_consistent(const struct ha_slots *s)
 
 		used += ha_slot_used(slot);
 		if (slot->refs != refs[i] || (slot->refs && !ha_slot_used(slot)) || e->seq & 1 ||
-		    e->sup_bw != slot->value ||
-		    e->src_ip != slot->src || e->dst_ip != slot->dst || slot->value > MPIB_HINT_MAX_BW)
+		    e->sup_bw != slot->value || e->src_ip != slot->src || e->dst_ip != slot->dst ||
+		    slot->value > MPIB_HINT_MAX_BW)
 			return false;
 		if (ha_slot_used(slot) && !first_of_flow(s, i))
 			return false;

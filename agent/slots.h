@@ -25,9 +25,9 @@ struct ha_registration;
 struct ha_slot {
 	uint32_t src, dst, sup_src, sup_dst; /* network byte order; src and dst 0: free */
 	uint32_t refs;
-	uint32_t value;	      /* as in the hints file */
-	uint64_t keep_until;  /* of a slot without a registration */
-	bool inherited;	      /* its value is a former agent's */
+	uint32_t value;      /* as in the hints file */
+	uint64_t keep_until; /* of a slot without a registration */
+	bool inherited;      /* its value is a former agent's */
 };
 
 /* A process, or (pid 0: one that we cannot see) a socket. */
@@ -65,7 +65,8 @@ void ha_owner_hang_up(struct ha_slots *s, struct ha_owner *owner);
 void ha_owner_sweep(struct ha_slots *s, unsigned most);
 
 /* Both return an enum mpib_status. Registering the same again is no error and counts once. */
-uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner, const struct mpib_register *m, uint32_t *slot);
+uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
+			   const struct mpib_register *m, uint32_t *slot);
 uint32_t ha_slots_deregister(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id);
 
 /* Write a hint if it differs. value: at most MPIB_HINT_MAX_BW, more is cut. */

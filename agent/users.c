@@ -34,7 +34,8 @@ const char *ha_users_parse(struct ha_users *users, const char *text)
 		size_t len = strcspn(text, ",");
 		uid_t uid;
 
-		snprintf(word, sizeof(word), "%.*s", (int)(len < sizeof(word) ? len : sizeof(word) - 1), text);
+		snprintf(word, sizeof(word), "%.*s",
+			 (int)(len < sizeof(word) ? len : sizeof(word) - 1), text);
 		if (!strcmp(word, "*"))
 			users->all = true;
 		else if (len && (users->n == HA_USERS_MAX || !user_find(word, &uid)))
