@@ -31,15 +31,16 @@ enum mpib_status { MPIB_STATUS_OK = 0, MPIB_STATUS_NO_SLOT = 1, MPIB_STATUS_INVA
 struct mpib_msg_header {
 	uint32_t magic;
 	uint16_t length; /* of the whole message, bytes */
-	uint8_t type;	 /* enum mpib_msg_type */
+	uint8_t type;    /* enum mpib_msg_type */
 	uint8_t reserved;
 };
 
 struct mpib_register {
 	struct mpib_msg_header header;
 	uint32_t conn_id; /* (process number << 16 | counter): unique within its process */
-	uint32_t sout_src_ip, sout_dst_ip; /* the pair names the flow; connections of one flow share a slot */
-	uint32_t sup_src_ip, sup_dst_ip;   /* 0: no such rail */
+	uint32_t sout_src_ip,
+		sout_dst_ip; /* the pair names the flow; connections of one flow share a slot */
+	uint32_t sup_src_ip, sup_dst_ip; /* 0: no such rail */
 };
 
 struct mpib_register_response {
@@ -72,19 +73,21 @@ static_assert(sizeof(struct mpib_deregister_response) == 12, "ABI");
 #define MPIB_HINT_MAGIC UINT32_C(0x4D504948)
 #define MPIB_HINT_MAX_ENTRIES 256
 #define MPIB_HINT_MAX_BW 1024 /* parts: everything on SUP */
-#define MPIB_HINT_TRIES 8     /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds */
+#define MPIB_HINT_TRIES \
+	8 /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds */
 #define MPIB_HINT_BEAT_MS 100 /* ha-agent's heartbeat */
 
 struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries;
-	uint32_t beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this agent has no heartbeat */
+	uint32_t
+		beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this agent has no heartbeat */
 	uint32_t reserved;
 };
 
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share, parts per 1024; above MPIB_HINT_MAX_BW: the same as that */
-	uint32_t seq;	 /* odd: is being written */
+	uint32_t seq;    /* odd: is being written */
 	uint32_t src_ip; /* SOUT's pair; 0 and 0: the slot is free */
 	uint32_t dst_ip;
 };
@@ -99,7 +102,8 @@ static_assert(sizeof(struct mpib_hint_entry) == 16, "ABI");
 static_assert(sizeof(struct mpib_hint_shm) == 4112, "ABI");
 
 /* Replace a whole entry. The agent only. An entry that a dead writer left odd is mended by it. */
-static inline void mpib_hint_put(struct mpib_hint_entry *e, uint32_t sup_bw, uint32_t src_ip, uint32_t dst_ip)
+static inline void mpib_hint_put(struct mpib_hint_entry *e, uint32_t sup_bw, uint32_t src_ip,
+				 uint32_t dst_ip)
 {
 	uint32_t odd = __atomic_load_n(&e->seq, __ATOMIC_RELAXED) | 1;
 

@@ -42,14 +42,14 @@ extern "C" {
 #define HA_INA_RANKS 32
 #define HA_INA_TICKET 192 /* bytes; opaque, the same for all ranks */
 
-struct ha_ina;	     /* a process's connection with its host's backend */
+struct ha_ina;       /* a process's connection with its host's backend */
 struct ha_ina_group; /* this process as one rank of a group */
 struct ha_ina_op;    /* an operation */
 
 /* Zero is the default of every field. */
 struct ha_ina_options {
 	const char *backend; /* the backend's socket; NETCCL_BACKEND, else /run/hawser/ina.sock */
-	size_t buffer;	     /* bytes of the copy buffer; NETCCL_COPY_BUFFER, else 64 MiB; rounded up to segments */
+	size_t buffer; /* bytes of the copy buffer; NETCCL_COPY_BUFFER, else 64 MiB; rounded up to segments */
 	/*
 	 * No backend: what is posted comes back as if every rank had brought what this one did (NETCCL_FRONTEND_LOOPBACK, set to anything but 0).
 	 * Sums are this rank's value times ranks, without a switch's rounding; `out` of a broadcast that this rank is not the root of keeps what it has.
@@ -72,9 +72,11 @@ const char *ha_ina_error(const struct ha_ina *ina);
 uint32_t ha_ina_address(const struct ha_ina *ina);
 
 /* One member, for all: asks the controller. member[ranks] in the order of ranks. */
-int ha_ina_group_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks, const char *name, uint8_t ticket[HA_INA_TICKET]);
+int ha_ina_group_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks,
+			const char *name, uint8_t ticket[HA_INA_TICKET]);
 /* Each member, the creator too. A ticket is good once for each rank. */
-int ha_ina_group_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], unsigned rank, struct ha_ina_group **group);
+int ha_ina_group_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
+		      struct ha_ina_group **group);
 /* Operations in flight end with -ECANCELED, here and, where the frames can say so, on all ranks. The last one that leaves ends the group. */
 void ha_ina_group_leave(struct ha_ina_group *group);
 unsigned ha_ina_group_rank(const struct ha_ina_group *group);
@@ -92,8 +94,8 @@ enum ha_ina_coll {
 };
 
 enum ha_ina_type {
-	HA_INA_BYTES,	/* broadcast, all-gather: anything */
-	HA_INA_INT32,	/* sums saturate, and say so */
+	HA_INA_BYTES,   /* broadcast, all-gather: anything */
+	HA_INA_INT32,   /* sums saturate, and say so */
 	HA_INA_FLOAT32, /* an exponent for each 64 elements; docs/ina.md has errors and limits */
 };
 
@@ -118,7 +120,8 @@ struct ha_ina_request {
 };
 
 /* The memory is the operation's until it has ended. */
-int ha_ina_post(struct ha_ina_group *group, const struct ha_ina_request *request, struct ha_ina_op **op);
+int ha_ina_post(struct ha_ina_group *group, const struct ha_ina_request *request,
+		struct ha_ina_op **op);
 /* True when it has ended: *result is 0, or what ended it. */
 bool ha_ina_test(struct ha_ina_op *op, int *result);
 /* 0, or what ended it, -ETIME when it has not within timeout_ns. */

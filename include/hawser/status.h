@@ -18,7 +18,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define HA_STATUS_MAGIC UINT64_C(0x3153544154534148) /* "HASTATS1" in memory of a little-endian machine */
+#define HA_STATUS_MAGIC \
+	UINT64_C(0x3153544154534148) /* "HASTATS1" in memory of a little-endian machine */
 #define HA_STATUS_VERSION 2u
 
 #define HA_STATUS_DEVICES 32
@@ -28,7 +29,12 @@
 #define HA_STATUS_NAME 48 /* bytes of a device's name */
 
 enum ha_status_port { HA_PORT_UNKNOWN, HA_PORT_UP, HA_PORT_DOWN, HA_PORT_FAILED };
-enum ha_status_rail_state { HA_STATUS_RAIL_NONE, HA_STATUS_RAIL_INIT, HA_STATUS_RAIL_UP, HA_STATUS_RAIL_DOWN };
+enum ha_status_rail_state {
+	HA_STATUS_RAIL_NONE,
+	HA_STATUS_RAIL_INIT,
+	HA_STATUS_RAIL_UP,
+	HA_STATUS_RAIL_DOWN
+};
 enum ha_status_protection { HA_PROTECTION_UNKNOWN, HA_PROTECTION_YES, HA_PROTECTION_NO };
 
 /* Written once, magic last; never changes afterwards. */
@@ -38,8 +44,9 @@ struct ha_status_header {
 	uint32_t size; /* of the whole page, bytes */
 	uint32_t pid;
 	uint32_t uid;
-	uint64_t pid_space;   /* inode of the process's pid namespace; 0 = unknown */
-	uint64_t start_ticks; /* field 22 of /proc/<pid>/stat: tells a process from a later one with its pid */
+	uint64_t pid_space; /* inode of the process's pid namespace; 0 = unknown */
+	uint64_t
+		start_ticks; /* field 22 of /proc/<pid>/stat: tells a process from a later one with its pid */
 	uint64_t started_wall;
 	uint64_t started_mono;
 	char host[64];
@@ -74,7 +81,7 @@ struct ha_status_device {
 struct ha_status_rail {
 	uint16_t device; /* index into the table of devices; 0xffff = none */
 	uint16_t weight; /* parts per 1024 */
-	uint32_t state;	 /* enum ha_status_rail_state */
+	uint32_t state;  /* enum ha_status_rail_state */
 	uint32_t epoch;
 	uint32_t failures;
 	char peer[24]; /* the peer's device */
@@ -82,14 +89,15 @@ struct ha_status_rail {
 
 struct ha_status_connection {
 	uint32_t seq;
-	uint32_t used; /* 0: no connection has this record now */
-	uint32_t sends; /* 1: this is the sending end */
-	uint32_t protection; /* enum ha_status_protection */
+	uint32_t used;             /* 0: no connection has this record now */
+	uint32_t sends;            /* 1: this is the sending end */
+	uint32_t protection;       /* enum ha_status_protection */
 	uint32_t protection_cause; /* enum ha_event_cause: why not */
 	uint32_t nrails;
 	uint32_t failovers;
 	uint32_t lost; /* it has ended with an error */
-	uint32_t gate; /* a sender's messages below so many bytes go over one rail; 0: they all do */
+	uint32_t
+		gate; /* a sender's messages below so many bytes go over one rail; 0: they all do */
 	uint32_t reserved;
 	uint64_t since_wall;
 	uint64_t messages; /* served (sender), arrived whole (receiver) */
@@ -103,14 +111,14 @@ struct ha_status_connection {
 
 struct ha_status_event {
 	uint32_t seq;
-	uint16_t kind;	/* enum ha_event_kind */
-	uint16_t cause; /* enum ha_event_cause */
+	uint16_t kind;   /* enum ha_event_kind */
+	uint16_t cause;  /* enum ha_event_cause */
 	uint64_t number; /* record number % HA_STATUS_EVENTS */
 	uint64_t wall;
 	uint64_t mono;
 	uint64_t requests, bytes; /* replayed */
-	uint64_t stall;		  /* ns without progress */
-	uint64_t registration;	  /* of it, ns spent in registering buffers */
+	uint64_t stall;           /* ns without progress */
+	uint64_t registration;    /* of it, ns spent in registering buffers */
 	uint32_t epoch;
 	int32_t rail; /* -1 = none */
 	char connection[160];
