@@ -146,7 +146,7 @@ int64_t ha_config_entry_number(const struct ha_config_entry *entry, const struct
 	case HA_CONFIG_ENUM:
 		return *(const int *)field;
 	case HA_CONFIG_SIZE:
-		return (int64_t) * (const uint64_t *)field;
+		return (int64_t)(*(const uint64_t *)field);
 	case HA_CONFIG_STR:
 		break;
 	}
