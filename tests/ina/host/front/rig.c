@@ -11,11 +11,33 @@
 static pid_t backend;
 static int backend_stdin = -1;
 static char socket_path[64];
+static pid_t owner; /* of the socket: the test's first process */
 
 static struct shared {
 	pthread_barrier_t barrier;
 	uint8_t ticket[HA_INA_TICKET];
 } *shared;
+
+/* A backend that was killed leaves them, for the next one at this path. */
+static void remove_socket(void)
+{
+	static char lock_path[sizeof(socket_path) + 8];
+
+	if (getpid() != owner)
+		return; /* a rank */
+	snprintf(lock_path, sizeof(lock_path), "%s.lock", socket_path);
+	unlink(socket_path);
+	unlink(lock_path);
+}
+
+static void name_socket(void)
+{
+	if (owner == getpid())
+		return;
+	owner = getpid();
+	snprintf(socket_path, sizeof(socket_path), "/tmp/ina-front-%d.sock", (int)owner);
+	atexit(remove_socket);
+}
 
 void backend_start(const char *const *options)
 {
@@ -23,7 +45,7 @@ void backend_start(const char *const *options)
 	int in[2], out[2], n = 3;
 	char line[16];
 
-	snprintf(socket_path, sizeof(socket_path), "/tmp/ina-front-%d.sock", (int)getpid());
+	name_socket();
 	setenv("NETCCL_BACKEND", socket_path, 1);
 	while (options && *options)
 		argv[n++] = *options++;
