@@ -48,7 +48,7 @@ begun() {
 	return 1
 }
 
-# a rank that dies: the other one says so, within seconds; which, decides who says it
+# a rank that ends: the other one reports it, within seconds (the limit is far from that and from the 280 s of a run that hangs)
 for dead in 0 1; do
 	alive=$((1 - dead))
 	: >"$TMP/table$dead"
@@ -61,7 +61,7 @@ for dead in 0 1; do
 	( begun "$table"; date +%s >"$TMP/killed"; kill -9 $pid ) &
 	RANK=$alive WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT \
 		refused 1 "rank $dead ended before the run did" allreduce -n 100000000
-	[ $(($(date +%s) - $(cat "$TMP/killed"))) -le 20 ] || fail "it took long to notice that rank $dead died"
+	[ $(($(date +%s) - $(cat "$TMP/killed"))) -le 120 ] || fail "it took long to notice that rank $dead died"
 	wait $pid 2>/dev/null
 	PORT=$((PORT + 2))
 done
