@@ -2,6 +2,9 @@
 /* A cut, then one of the other NIC, under each setting that changes how a failover is done, and with many connections. */
 #include "tests/plugin/failover/duel.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static void cuts(const struct duel_setup *setup)
 {
 	unsigned lanes = setup->lanes + !setup->lanes;
@@ -65,7 +68,32 @@ static void many_kill(void)
 	duel_close(&d);
 }
 
+/* NCCL's variables of recovery: a path that failed is left alone for so long, while another carries, and then carries again. */
+static void recovery_variables(void)
+{
+	const struct duel_setup setup = {
+		.env = { "NCCL_IB_RESILIENCY_PORT_RECOVERY=1", "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY=1500" },
+	};
+	char line[1024];
+	const char *down;
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_cut(&d, SENDER, 0);
+	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":0,", 1);
+	duel_heal(&d, SENDER, 0);
+	duel_flow(&d, 30);
+	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0,", 1);
+	HOLDS(&d, duel_event(&d, SENDER, EVENT("recovered"), "\"rail\":0,", line, sizeof(line)), "no event");
+	down = strstr(line, "it was down for ");
+	HOLDS(&d, down && atof(down + strlen("it was down for ")) >= 1.5, "%s", line);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
 static const struct duel_test tests[] = {
+	{ "recovery_variables", recovery_variables },
 	{ "ack_memory", ack_memory },	    { "eager", eager }, { "no_thread", no_thread },
 	{ "always_polls", always_polls },
 	{ "old_interface", old_interface }, { "many", many },	{ "many_kill", many_kill },
