@@ -17,7 +17,11 @@
 #include "include/mpib_agent_iface.h"
 #include "tools/ha.h"
 
-#define HEART_MS 2000	  /* how long a heartbeat is watched at most: so long plugins accept one that stands still (HA_NCCL_AGENT_STALE_MS) */
+/*
+ * how long a heartbeat is watched at most: so long plugins accept one that stands still
+ * (HA_NCCL_AGENT_STALE_MS)
+ */
+#define HEART_MS 2000
 #define LISTEN_MS 20
 #define TIME_LIMIT_SECONDS 5 /* for an answer of the agent */
 
@@ -37,14 +41,17 @@ static const struct ha_option operands[] = {
 
 static const struct ha_program program = {
 	.name = "ha agent",
-	.synopsis = "show                          the hints, as plugins read them; needs no agent\n"
-		    "dump                          all that the agent knows, as JSON\n"
-		    "set SOURCE DESTINATION SHARE  SUP's share of these flows, parts per 1024\n"
-		    "unset SOURCE DESTINATION      back to the agent's policy",
+	.synopsis =
+		"show                          the hints, as plugins read them; needs no agent\n"
+		"dump                          all that the agent knows, as JSON\n"
+		"set SOURCE DESTINATION SHARE  SUP's share of these flows, parts per 1024\n"
+		"unset SOURCE DESTINATION      back to the agent's policy",
 	.operands = operands,
 	.needed = 1,
-	.notes = "SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a network, * for any. The more "
-		 "exact rule wins. Rules are kept over a restart of the agent. HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS say "
+	.notes = "SOURCE and DESTINATION: IPv4 addresses of the scale-out rail, with /LENGTH for a "
+		 "network, * for any. The more "
+		 "exact rule wins. Rules are kept over a restart of the agent. "
+		 "HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS say "
 		 "where it is.\nExit status: 1 there is no agent, or it refuses; 2 called wrongly.",
 };
 
@@ -57,13 +64,18 @@ static int hints_read(const char *path, struct mpib_hint_shm *shm)
 	ssize_t n;
 
 	if (fd < 0) {
-		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_HINTS where its file is\n", path,
-			strerror(errno));
+		fprintf(stderr,
+			"ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_HINTS where its "
+			"file is\n",
+			path, strerror(errno));
 		return 1;
 	}
 	if (!fstat(fd, &st) && st.st_uid != 0 && st.st_uid != geteuid()) {
-		fprintf(stderr, "ha agent: %s: it is another user's (%u): no plugin reads it; remove it, or name another in "
-			"HA_NCCL_AGENT_HINTS\n", path, (unsigned)st.st_uid);
+		fprintf(stderr,
+			"ha agent: %s: it is another user's (%u): no plugin reads it; remove it, "
+			"or name another in "
+			"HA_NCCL_AGENT_HINTS\n",
+			path, (unsigned)st.st_uid);
 		close(fd);
 		return 1;
 	}
@@ -80,7 +92,8 @@ static const char *heart_text(uint32_t before, uint32_t after)
 {
 	if (before != after)
 		return "is running: plugins follow the hints";
-	return after ? "has stopped: plugins choose by topology" : "is missing: this agent is not hawser's";
+	return after ? "has stopped: plugins choose by topology"
+		     : "is missing: this agent is not hawser's";
 }
 
 static int show(const char *path)
@@ -106,10 +119,12 @@ static int show(const char *path)
 		if (!e->src_ip && !e->dst_ip)
 			continue;
 		if (!listed++)
-			printf("%4s  %-15s  %-15s  %5s\n", "slot", "source", "destination", "share");
+			printf("%4s  %-15s  %-15s  %5s\n", "slot", "source", "destination",
+			       "share");
 		inet_ntop(AF_INET, &e->src_ip, src, sizeof(src));
 		inet_ntop(AF_INET, &e->dst_ip, dst, sizeof(dst));
-		printf("%4d  %-15s  %-15s  %5u%s\n", i, src, dst, e->sup_bw, e->seq & 1 ? "  (being written)" : "");
+		printf("%4d  %-15s  %-15s  %5u%s\n", i, src, dst, e->sup_bw,
+		       e->seq & 1 ? "  (being written)" : "");
 	}
 	if (!listed)
 		printf("no flow is registered\n");
@@ -125,7 +140,8 @@ static int dial(const char *socket_path, char *path, size_t size)
 	const char *slash = strrchr(socket_path, '/');
 	int fd;
 
-	snprintf(path, size, "%.*scontrol", slash ? (int)(slash - socket_path) + 1 : 0, socket_path);
+	snprintf(path, size, "%.*scontrol", slash ? (int)(slash - socket_path) + 1 : 0,
+		 socket_path);
 	if (strlen(path) >= sizeof(to.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
@@ -150,13 +166,15 @@ static int hear(int fd)
 	char *end = NULL;
 	ssize_t n;
 
-	while (!end && have < sizeof(first) - 1 && (n = read(fd, first + have, sizeof(first) - 1 - have)) > 0) {
+	while (!end && have < sizeof(first) - 1 &&
+	       (n = read(fd, first + have, sizeof(first) - 1 - have)) > 0) {
 		have += (size_t)n;
 		first[have] = 0;
 		end = strchr(first, '\n');
 	}
 	if (!end) {
-		fprintf(stderr, "ha agent: the agent does not answer; it hangs, or you are not its user\n");
+		fprintf(stderr,
+			"ha agent: the agent does not answer; it hangs, or you are not its user\n");
 		return 1;
 	}
 	*end = 0;
@@ -178,13 +196,16 @@ static int ask(const char *socket_path, const struct options *o)
 
 	for (unsigned i = 0; i < o->words; i++)
 		if (used < (int)sizeof(line))
-			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s", o->word[i],
-					 i < o->words - 1 ? " " : "\n");
+			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
+					 o->word[i], i < o->words - 1 ? " " : "\n");
 	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
 		return ha_program_refuse(&program, "'%.64s' is no address", o->word[1]) - 1;
 	fd = dial(socket_path, path, sizeof(path));
 	if (fd < 0) {
-		fprintf(stderr, "ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it listens\n", path, strerror(errno));
+		fprintf(stderr,
+			"ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it "
+			"listens\n",
+			path, strerror(errno));
 		return 1;
 	}
 	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? hear(fd) : 1;
@@ -210,5 +231,7 @@ int ha_cmd_agent(int argc, char **argv)
 		ha_config_load_env(&config);
 		return i ? ask(config.agent_socket, &o) : show(config.agent_hints);
 	}
-	return ha_program_refuse(&program, "'%.64s' and %u words after it are no command", o.word[0], o.words - 1) - 1;
+	return ha_program_refuse(&program, "'%.64s' and %u words after it are no command",
+				 o.word[0], o.words - 1) -
+	       1;
 }

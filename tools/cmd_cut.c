@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, speed, srq-error, kill: hurt a software NIC from outside its
+ * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, speed, srq-error,
+ * kill: hurt a software NIC from outside its
  * process
  */
+#include "base/number.h"
+#include "base/options.h"
 #include "softroce/control.h"
 #include "softroce/folder.h"
 #include "softroce/limit.h"
-#include "base/options.h"
-#include "base/number.h"
 #include "tools/ha.h"
 #include "tools/soft_job.h"
 #include "tools/soft_name.h"
@@ -20,7 +21,7 @@
 
 /* What the command line asks for; apply() puts it into the faults of one device. */
 struct request {
-	bool tx, rx;	  /* directions; neither named = both */
+	bool tx, rx; /* directions; neither named = both */
 	uint32_t ppm;
 	uint32_t mbps;
 	uint64_t time_ns, jitter_ns, bytes_per_ms;
@@ -29,7 +30,8 @@ struct request {
 
 struct fault_command {
 	const char *name, *arguments, *help;
-	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN } shape; /* what follows the device */
+	/* what follows the device */
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN } shape;
 	void (*whole)(struct sr_faults *faults, void *arg);
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 	const char *done; /* what the line of a success says */
@@ -45,7 +47,7 @@ static void heal_apply(struct sr_faults *faults, void *arg)
 {
 	uint32_t kill = faults->kill;
 
-	*faults = (struct sr_faults){ .kill = kill, .srq_errors = faults->srq_errors };
+	*faults = (struct sr_faults) { .kill = kill, .srq_errors = faults->srq_errors };
 }
 
 static void kill_apply(struct sr_faults *faults, void *arg)
@@ -103,20 +105,26 @@ static const struct fault_command commands[] = {
 	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
 	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
 	{ "kill", "", "the device fails for good", WHOLE, kill_apply, NULL, "killed" },
-	{ "srq-error", "", "its shared receive queues fail, which only new ones mend", WHOLE, srq_apply, NULL,
-	  "shared receive queues failed" },
-	{ "speed", " MBIT/S", "the port goes down and comes back with this speed, as after negotiating its link again; 0: its own",
+	{ "srq-error", "", "its shared receive queues fail, which only new ones mend", WHOLE,
+	  srq_apply, NULL, "shared receive queues failed" },
+	{ "speed", " MBIT/S",
+	  "the port goes down and comes back with this speed, as after negotiating its link again; "
+	  "0: its own",
 	  TRAIN, train_apply, NULL, "negotiated again" },
 	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
-	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply, "duplicating" },
-	{ "reorder", " PERCENT [TIME] [tx|rx]", "hold packets back by TIME (default 20us) while later ones overtake",
-	  RATE_TIME, NULL, reorder_apply, "reordering" },
-	{ "delay", " TIME [JITTER] [tx|rx]", "delay every packet by TIME and up to JITTER more", TIME, NULL,
-	  delay_apply, "delaying" },
-	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION, NULL, blackhole_apply,
-	  "swallowing packets" },
-	{ "rate", " MB/S", "let at most so many megabytes per second leave it, instead of SOFTROCE_RATE; 0: as SOFTROCE_RATE has it", SPEED,
-	  speed_apply, NULL, "limited" },
+	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply,
+	  "duplicating" },
+	{ "reorder", " PERCENT [TIME] [tx|rx]",
+	  "hold packets back by TIME (default 20us) while later ones overtake", RATE_TIME, NULL,
+	  reorder_apply, "reordering" },
+	{ "delay", " TIME [JITTER] [tx|rx]", "delay every packet by TIME and up to JITTER more",
+	  TIME, NULL, delay_apply, "delaying" },
+	{ "blackhole", " tx|rx", "packets of one direction vanish, the port stays up", DIRECTION,
+	  NULL, blackhole_apply, "swallowing packets" },
+	{ "rate", " MB/S",
+	  "let at most so many megabytes per second leave it, instead of SOFTROCE_RATE; 0: as "
+	  "SOFTROCE_RATE has it",
+	  SPEED, speed_apply, NULL, "limited" },
 };
 
 static const struct fault_command *command_find(const char *name)
@@ -133,7 +141,8 @@ static bool rate_parse(const char *text, uint32_t *ppm)
 	char *end;
 	double percent = strtod(text, &end);
 
-	if (end == text || (strcmp(end, "") && strcmp(end, "%")) || !(percent >= 0 && percent <= 100))
+	if (end == text || (strcmp(end, "") && strcmp(end, "%")) ||
+	    !(percent >= 0 && percent <= 100))
 		return false;
 	*ppm = (uint32_t)(percent * 10000 + 0.5);
 	return true;
@@ -151,7 +160,8 @@ static bool time_parse(const char *text, uint64_t *ns)
 	if (end == text || !(value >= 0))
 		return false;
 	for (int i = 0; i < 4; i++)
-		if (!strcmp(end, units[i].unit) && value * units[i].ns <= (double)SR_CONTROL_DELAY_MAX) {
+		if (!strcmp(end, units[i].unit) &&
+		    value * units[i].ns <= (double)SR_CONTROL_DELAY_MAX) {
 			*ns = (uint64_t)(value * units[i].ns);
 			return true;
 		}
@@ -163,9 +173,11 @@ static bool time_parse(const char *text, uint64_t *ns)
 static bool refuse(const struct fault_command *command, const char *takes, const char *text)
 {
 	if (text)
-		fprintf(stderr, "ha %s: %s, not '%s'; `ha %s --help` explains\n", command->name, takes, text, command->name);
+		fprintf(stderr, "ha %s: %s, not '%s'; `ha %s --help` explains\n", command->name,
+			takes, text, command->name);
 	else
-		fprintf(stderr, "ha %s: %s is missing; `ha %s --help` explains\n", command->name, takes, command->name);
+		fprintf(stderr, "ha %s: %s is missing; `ha %s --help` explains\n", command->name,
+			takes, command->name);
 	return false;
 }
 
@@ -173,20 +185,24 @@ static bool take_rate(const struct fault_command *command, const char *text, uin
 {
 	if (!text)
 		return refuse(command, "PERCENT", NULL);
-	return rate_parse(text, ppm) || refuse(command, "PERCENT is a number from 0 to 100, as in 1 or 0.5%", text);
+	return rate_parse(text, ppm) ||
+	       refuse(command, "PERCENT is a number from 0 to 100, as in 1 or 0.5%", text);
 }
 
-static bool take_time(const struct fault_command *command, const char *what, const char *text, uint64_t *ns)
+static bool take_time(const struct fault_command *command, const char *what, const char *text,
+		      uint64_t *ns)
 {
 	char takes[64];
 
 	if (!text)
 		return refuse(command, what, NULL);
-	snprintf(takes, sizeof(takes), "%s is from 0 to 10s with its unit, as in 20us, 5ms or 1s", what);
+	snprintf(takes, sizeof(takes), "%s is from 0 to 10s with its unit, as in 20us, 5ms or 1s",
+		 what);
 	return time_parse(text, ns) || refuse(command, takes, text);
 }
 
-static bool take_speed(const struct fault_command *command, const char *text, uint64_t *bytes_per_ms)
+static bool take_speed(const struct fault_command *command, const char *text,
+		       uint64_t *bytes_per_ms)
 {
 	int64_t rate;
 
@@ -219,10 +235,14 @@ static void direction_take(struct request *request, int *argc, const char **argv
 	*argc -= request->tx || request->rx;
 }
 
-/* What follows the device; false after a line that says what makes no sense. argv ends with NULL. */
-static bool request_parse(const struct fault_command *command, int argc, const char **argv, struct request *request)
+/*
+ * What follows the device; false after a line that says what makes no sense. argv ends with NULL.
+ */
+static bool request_parse(const struct fault_command *command, int argc, const char **argv,
+			  struct request *request)
 {
-	const bool directed = command->shape != WHOLE && command->shape != SPEED && command->shape != TRAIN;
+	const bool directed =
+		command->shape != WHOLE && command->shape != SPEED && command->shape != TRAIN;
 	const int given = argc;
 	const char *argument[3] = { NULL };
 	int used = 0;
@@ -233,14 +253,16 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 		argument[i] = argv[i];
 	if (command->shape == DIRECTION && argc == given)
 		return refuse(command, "the direction is tx or rx", argument[0] ? argument[0] : "");
-	if (command->shape == SPEED && !take_speed(command, argument[used++], &request->bytes_per_ms))
+	if (command->shape == SPEED &&
+	    !take_speed(command, argument[used++], &request->bytes_per_ms))
 		return false;
 	if (command->shape == TRAIN && !take_mbps(command, argument[used++], &request->mbps))
 		return false;
 	if ((command->shape == RATE || command->shape == RATE_TIME) &&
 	    !take_rate(command, argument[used++], &request->ppm))
 		return false;
-	if (command->shape == TIME && !take_time(command, "TIME", argument[used++], &request->time_ns))
+	if (command->shape == TIME &&
+	    !take_time(command, "TIME", argument[used++], &request->time_ns))
 		return false;
 	if (command->shape == RATE_TIME && argument[used] &&
 	    !take_time(command, "TIME", argument[used++], &request->time_ns))
@@ -249,7 +271,9 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 	    !take_time(command, "JITTER", argument[used++], &request->jitter_ns))
 		return false;
 	if (used < argc)
-		return refuse(command, directed ? "after that comes tx, rx or nothing" : "nothing follows", argv[used]);
+		return refuse(command,
+			      directed ? "after that comes tx, rx or nothing" : "nothing follows",
+			      argv[used]);
 	return true;
 }
 
@@ -284,7 +308,10 @@ static int pid_keep(struct sr_control_entry *list, int n, uint64_t pid)
 	return kept;
 }
 
-/* Leaves in the list what the command reaches and says which jobs it does not; returns how many are left. */
+/*
+ * Leaves in the list what the command reaches and says which jobs it does not; returns how many are
+ * left.
+ */
 static int reach_apply(const char *command, const char *selector, const struct reach *reach,
 		       struct sr_control_entry *list, int n)
 {
@@ -309,10 +336,11 @@ static int reach_apply(const char *command, const char *selector, const struct r
 }
 
 /* Apply to every device the selector means; the exit status. */
-static int command_apply(const struct fault_command *command, const char *selector, const struct reach *reach,
-			 struct request *request)
+static int command_apply(const struct fault_command *command, const char *selector,
+			 const struct reach *reach, struct request *request)
 {
-	void (*change)(struct sr_faults *, void *) = command->whole ? command->whole : request_apply;
+	void (*change)(struct sr_faults *, void *) =
+		command->whole ? command->whole : request_apply;
 	struct sr_control_entry *list;
 	int n, status = 0;
 
@@ -321,8 +349,13 @@ static int command_apply(const struct fault_command *command, const char *select
 		return ha_soft_complain(command->name, n);
 	n = n ? reach_apply(command->name, selector, reach, list, n) : 0;
 	if (!n) {
-		fprintf(stderr, "ha %s: no process%s has a device '%s' open; `ha soft` lists them\n", command->name,
-			reach->job ? " of that job" : reach->pid ? " of that number" : "", selector);
+		fprintf(stderr,
+			"ha %s: no process%s has a device '%s' open; `ha soft` lists them\n",
+			command->name,
+			reach->job   ? " of that job"
+			: reach->pid ? " of that number"
+				     : "",
+			selector);
 		free(list);
 		return 1;
 	}
@@ -334,8 +367,8 @@ static int command_apply(const struct fault_command *command, const char *select
 		if (err == -ESRCH)
 			printf("%s: gone\n", name);
 		else if (err)
-			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n", command->name,
-				name, strerror(-err));
+			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n",
+				command->name, name, strerror(-err));
 		else
 			printf("%s: %s\n", name, command->done);
 		status |= err && err != -ESRCH;
@@ -347,7 +380,8 @@ static int command_apply(const struct fault_command *command, const char *select
 #define HA_TARGET struct reach
 
 static const struct ha_option rows[] = {
-	{ "job", 0, "JOB", "of this job, by its number or that of one of its processes; `ha soft` lists them",
+	{ "job", 0, "JOB",
+	  "of this job, by its number or that of one of its processes; `ha soft` lists them",
 	  HA_NUMBER(job, 1, INT32_MAX) },
 	{ "pid", 0, "PID", "in this process", HA_NUMBER(pid, 1, INT32_MAX) },
 	{ "all", 0, NULL, "in every process of this user", HA_FLAG(all) },
@@ -355,12 +389,15 @@ static const struct ha_option rows[] = {
 };
 
 static const struct ha_option operands[] = {
-	{ "DEVICE", 0, NULL, "soft0, in every process of the newest job of this user; soft0@127.1.0.3 or soft0:PID, in one",
+	{ "DEVICE", 0, NULL,
+	  "soft0, in every process of the newest job of this user; soft0@127.1.0.3 or soft0:PID, "
+	  "in one",
 	  HA_LIST(word, words, WORDS_MAX) },
 	{ 0 },
 };
 
-static const char notes[] = "tx: what the device sends, rx: what is sent to it; neither: both. PERCENT as 1, 0.5%; TIME as 20us, "
+static const char notes[] = "tx: what the device sends, rx: what is sent to it; neither: both. "
+			    "PERCENT as 1, 0.5%; TIME as 20us, "
 			    "5ms, 1s. A value of 0 takes the fault away again.";
 
 int ha_cmd_cut(int argc, char **argv)
@@ -376,12 +413,16 @@ int ha_cmd_cut(int argc, char **argv)
 		.options = { rows },
 		.operands = operands,
 		.needed = 1,
-		.notes = command->shape == WHOLE || command->shape == SPEED || command->shape == TRAIN ? NULL : notes,
+		.notes = command->shape == WHOLE || command->shape == SPEED ||
+					 command->shape == TRAIN
+				 ? NULL
+				 : notes,
 	};
 	int result;
 
 	snprintf(name, sizeof(name), "ha %s", command->name);
-	snprintf(synopsis, sizeof(synopsis), "[--job JOB | --pid PID | --all] DEVICE%s", command->arguments);
+	snprintf(synopsis, sizeof(synopsis), "[--job JOB | --pid PID | --all] DEVICE%s",
+		 command->arguments);
 	result = ha_options_parse(&program, argc, argv, &reach);
 	if (result)
 		return result - 1;

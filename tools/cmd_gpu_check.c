@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha gpu-check: the list of docs/gpu.md, tried; over ConnectX NICs where there are any, else over software NICs */
+/*
+ * ha gpu-check: the list of docs/gpu.md, tried; over ConnectX NICs where there are any, else over
+ * software NICs
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,13 +21,14 @@
 #include "gpu/host/mlx5.h"
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
-#include "tools/ha.h"
 #include "rdma/verbs/dlopen.h"
+#include "tools/ha.h"
 
 #define RANKS 2
 #define SOFT_NICS 2 /* of each rank */
 #define BOOTSTRAP_MS 120000
-#define RECEIVES_MS 5000 /* a rank may take to end that has met the other and learns that it has gone */
+/* a rank may take to end that has met the other and learns that it has gone */
+#define RECEIVES_MS 5000
 #define ALIKE_MS 1000 /* ranks may lie apart that both end, for one reason, before they meet */
 
 struct options {
@@ -48,17 +52,22 @@ static bool take_item(void *target, const struct ha_option_text *given)
 	for (unsigned i = 0; i < ha_gpu_check_nitems; i++)
 		if (!strcmp(given->text, ha_gpu_check_items[i].name))
 			return true;
-	fprintf(stderr, "ha gpu-check: there is no item '%s'; `ha gpu-check --list`\n", given->text);
+	fprintf(stderr, "ha gpu-check: there is no item '%s'; `ha gpu-check --list`\n",
+		given->text);
 	return false;
 }
 
 #define HA_TARGET struct options
 
 static const struct ha_option options[] = {
-	{ "soft", 0, NULL, "over software NICs, also where there are ConnectX NICs", HA_FLAG(soft) },
-	{ "rounds", 0, "N", "of each item that repeats something (100)", HA_NUMBER(rounds, 1, 1000000) },
-	{ "cut", 0, "SECONDS", "wait so long for somebody to pull a cable", HA_NUMBER(cut_s, 0, 3600) },
-	{ "gid-index", 0, "N", "the GID that a port uses (the first of RoCE v2)", HA_NUMBER(gid_index, 0, 255) },
+	{ "soft", 0, NULL, "over software NICs, also where there are ConnectX NICs",
+	  HA_FLAG(soft) },
+	{ "rounds", 0, "N", "of each item that repeats something (100)",
+	  HA_NUMBER(rounds, 1, 1000000) },
+	{ "cut", 0, "SECONDS", "wait so long for somebody to pull a cable",
+	  HA_NUMBER(cut_s, 0, 3600) },
+	{ "gid-index", 0, "N", "the GID that a port uses (the first of RoCE v2)",
+	  HA_NUMBER(gid_index, 0, 255) },
 	{ "only", 0, "ITEM", "one item of the list", HA_CALL(take_item, NULL) },
 	{ "list", 0, NULL, "print the items", HA_FLAG(list) },
 	{ "rank", 0, "0|1", "between two machines: be this rank", HA_NUMBER(rank, 0, RANKS - 1) },
@@ -70,8 +79,10 @@ static const struct ha_program program = {
 	.name = "ha gpu-check",
 	.synopsis = "[--soft] [--rounds N] [--cut SECONDS] [--gid-index N] [--only ITEM]\n"
 		    "--rank 0|1 --root ADDRESS:PORT [the same]\n--list",
-	.about = "Runs what docs/gpu.md lists, over the ConnectX NICs of this machine, or where there are none over software NICs. "
-		 "Each item ends with ok, FAILED or \"not here\" and one line. Settings: HA_GPU_* (gpu/host/README.md).",
+	.about = "Runs what docs/gpu.md lists, over the ConnectX NICs of this machine, or where "
+		 "there are none over software NICs. "
+		 "Each item ends with ok, FAILED or \"not here\" and one line. Settings: HA_GPU_* "
+		 "(gpu/host/README.md).",
 	.options = { options },
 	.notes = "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.",
 };
@@ -80,12 +91,13 @@ static int parse(int argc, char **argv, struct options *o)
 {
 	int result;
 
-	*o = (struct options){ .rank = -1, .gid_index = -1, .rounds = 100 };
+	*o = (struct options) { .rank = -1, .gid_index = -1, .rounds = 100 };
 	result = ha_options_parse(&program, argc, argv, o);
 	if (result)
 		return result;
 	if ((o->rank >= 0) != (*o->root != 0) || (o->rank >= 0 && o->soft))
-		return ha_program_refuse(&program, "--rank and --root go together, and not with --soft");
+		return ha_program_refuse(&program,
+					 "--rank and --root go together, and not with --soft");
 	return 0;
 }
 
@@ -109,9 +121,11 @@ static int run(struct ha_gpu_check *k, const struct options *o, int rank)
 	r = ha_gpu_check_run(k);
 	ha_gpu_bootstrap_close(&b);
 	if (r < 0)
-		fprintf(stderr, "ha gpu-check: rank %d has lost the other one: %s\n", rank, strerror(-r));
+		fprintf(stderr, "ha gpu-check: rank %d has lost the other one: %s\n", rank,
+			strerror(-r));
 	if (!rank)
-		printf("%u ok, %u not here, %u failed\n", k->count[HA_GPU_CHECK_OK], k->count[HA_GPU_CHECK_NOT_HERE], k->count[HA_GPU_CHECK_FAILED]);
+		printf("%u ok, %u not here, %u failed\n", k->count[HA_GPU_CHECK_OK],
+		       k->count[HA_GPU_CHECK_NOT_HERE], k->count[HA_GPU_CHECK_FAILED]);
 	fflush(stdout);
 	return r != 0;
 }
@@ -130,8 +144,12 @@ static void soft_cut(void *self, bool away)
 
 static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
 {
-	struct ha_gpu_soft soft = { .fabric = f, .first = (unsigned)rank * SOFT_NICS, .n = SOFT_NICS };
-	struct ha_gpu_check k = { .config = { .ops = &ha_gpu_soft_ops, .hw = &soft }, .cut = soft_cut, .cut_self = &f->nic[soft.first],
+	struct ha_gpu_soft soft = { .fabric = f,
+				    .first = (unsigned)rank * SOFT_NICS,
+				    .n = SOFT_NICS };
+	struct ha_gpu_check k = { .config = { .ops = &ha_gpu_soft_ops, .hw = &soft },
+				  .cut = soft_cut,
+				  .cut_self = &f->nic[soft.first],
 				  .gpu = "software NICs: nothing is on a bus" };
 	pthread_t t[SOFT_NICS];
 	int r;
@@ -142,8 +160,11 @@ static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
 		return 1;
 	}
 	for (int i = 0; i < SOFT_NICS; i++)
-		if (pthread_create(&t[i], NULL, soft_nic_serve, &f->nic[soft.first + (unsigned)i])) {
-			fprintf(stderr, "ha gpu-check: no thread for a NIC of rank %d: see to ulimit -u\n", rank);
+		if (pthread_create(&t[i], NULL, soft_nic_serve,
+				   &f->nic[soft.first + (unsigned)i])) {
+			fprintf(stderr,
+				"ha gpu-check: no thread for a NIC of rank %d: see to ulimit -u\n",
+				rank);
 			return 1;
 		}
 	r = run(&k, o, rank);
@@ -157,8 +178,10 @@ static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
 static int run_mlx5(const struct ha_verbs_ops *verbs, const struct options *o, int rank)
 {
 	struct ha_gpu_mlx5 m;
-	struct ha_gpu_check k = { .config = { .ops = &ha_gpu_mlx5_ops, .hw = &m }, .cut_s = o->cut_s,
-				  .gpu = "no kernel is built into this program; threads of the host stood for GPU threads" };
+	struct ha_gpu_check k = { .config = { .ops = &ha_gpu_mlx5_ops, .hw = &m },
+				  .cut_s = o->cut_s,
+				  .gpu = "no kernel is built into this program; threads of the "
+					 "host stood for GPU threads" };
 	void *heap;
 	int r;
 
@@ -220,8 +243,13 @@ static void say_how(int rank, int status, bool together)
 
 	snprintf(how, sizeof(how), WIFSIGNALED(status) ? "killed by signal %d" : "exit status %d",
 		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	fprintf(stderr, "ha gpu-check: rank %d has ended (%s)%s; see the lines before, or the kernel's log\n", rank, how,
-		together ? "" : " before the ranks met: the other one, which looks for it, is ended, too");
+	fprintf(stderr,
+		"ha gpu-check: rank %d has ended (%s)%s; see the lines before, or the kernel's "
+		"log\n",
+		rank, how,
+		together ? ""
+			 : " before the ranks met: the other one, which looks for it, is ended, "
+			   "too");
 }
 
 /* Ranks that have met receive by their connection that the other has gone. One that has not would look for the other for as long as a person
@@ -238,7 +266,10 @@ static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 	say_how(first, status, together);
 	if (!ends_within(pid[second], together ? RECEIVES_MS : ALIKE_MS, &other)) {
 		if (together)
-			fprintf(stderr, "ha gpu-check: rank %d still waits for it after %u s, and is ended\n", second, RECEIVES_MS / 1000);
+			fprintf(stderr,
+				"ha gpu-check: rank %d still waits for it after %u s, and is "
+				"ended\n",
+				second, RECEIVES_MS / 1000);
 		kill(pid[second], SIGKILL);
 		waitpid(pid[second], &other, 0);
 	}
@@ -254,7 +285,8 @@ static int both_here(const struct ha_verbs_ops *verbs, struct options *o)
 		fprintf(stderr, "ha gpu-check: no memory for software NICs\n");
 		return 1;
 	}
-	o->met = mmap(NULL, sizeof(*o->met), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	o->met = mmap(NULL, sizeof(*o->met), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (o->met == MAP_FAILED) {
 		perror("ha gpu-check: mmap");
 		return 1;
@@ -263,7 +295,8 @@ static int both_here(const struct ha_verbs_ops *verbs, struct options *o)
 	for (int rank = 0; rank < RANKS; rank++) {
 		pid[rank] = fork();
 		if (!pid[rank]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank goes with the command, however that ends */
+			/* a rank goes with the command, however that ends */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (getppid() != command)
 				_exit(1);
 			_exit(verbs ? run_mlx5(verbs, o, rank) : run_soft(f, o, rank));
@@ -290,7 +323,8 @@ int ha_cmd_gpu_check(int argc, char **argv)
 		return result - 1;
 	if (o.list) {
 		for (unsigned i = 0; i < ha_gpu_check_nitems; i++)
-			printf("%-12s %s\n", ha_gpu_check_items[i].name, ha_gpu_check_items[i].what);
+			printf("%-12s %s\n", ha_gpu_check_items[i].name,
+			       ha_gpu_check_items[i].what);
 		return 0;
 	}
 	if (ha_gpu_settings_load_env(&o.settings))
@@ -298,17 +332,22 @@ int ha_cmd_gpu_check(int argc, char **argv)
 	if (!o.soft)
 		verbs = connectx(&why);
 	if (o.rank >= 0 && !verbs) {
-		fprintf(stderr, "ha gpu-check: %s here; without --rank and --root it runs over software NICs\n", why);
+		fprintf(stderr,
+			"ha gpu-check: %s here; without --rank and --root it runs over software "
+			"NICs\n",
+			why);
 		return 1;
 	}
 	if (verbs)
 		printf("over the ConnectX NICs of this machine\n");
 	else
-		printf("over software NICs%s%s: what follows says nothing about hardware\n", why ? ", for there is " : "", why ? why : "");
+		printf("over software NICs%s%s: what follows says nothing about hardware\n",
+		       why ? ", for there is " : "", why ? why : "");
 	if (o.rank >= 0)
 		return run_mlx5(verbs, &o, o.rank);
 	if (ha_gpu_stream_free_local(o.root)) {
-		fprintf(stderr, "ha gpu-check: cannot listen on 127.0.0.1, where the ranks meet: is the loopback interface up?\n");
+		fprintf(stderr, "ha gpu-check: cannot listen on 127.0.0.1, where the ranks meet: "
+				"is the loopback interface up?\n");
 		return 1;
 	}
 	return both_here(verbs, &o);

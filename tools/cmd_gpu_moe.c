@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha gpu-moe: the example of gpu/example, ranks as processes over software NICs that are killed; see gpu/example/README.md */
+/*
+ * ha gpu-moe: the example of gpu/example, ranks as processes over software NICs that are killed;
+ * see gpu/example/README.md
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -32,14 +35,42 @@ struct part {
 
 static const struct part parts[] = {
 	{ "quiet", "nothing is cut", { .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
-	{ "dispatch", "a NIC in the middle of every dispatch", { .cut_in = HA_MOE_CUT_DISPATCH, .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
-	{ "combine", "a NIC in the middle of every combine", { .cut_in = HA_MOE_CUT_COMBINE, .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
-	{ "both", "a NIC in every dispatch and in every combine", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
-	{ "fp8", "the same with FP8 tokens and their scales", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_RANDOM, HA_MOE_FP8 },
-	{ "half", "the same, and half of the experts get no token", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_HALF, HA_MOE_BF16 },
-	{ "one", "the same, and all tokens go to one expert", { .cut_in = BOTH_KERNELS, .kind = -1 }, HA_MOE_ROUTE_ONE, HA_MOE_BF16 },
-	{ "down", "both NICs of rank 1 fail for good in the middle: every rank's kernel must end and report it", { .kind = -1, .down_at = 1 },
-	  HA_MOE_ROUTE_RANDOM, HA_MOE_BF16 },
+	{ "dispatch",
+	  "a NIC in the middle of every dispatch",
+	  { .cut_in = HA_MOE_CUT_DISPATCH, .kind = -1 },
+	  HA_MOE_ROUTE_RANDOM,
+	  HA_MOE_BF16 },
+	{ "combine",
+	  "a NIC in the middle of every combine",
+	  { .cut_in = HA_MOE_CUT_COMBINE, .kind = -1 },
+	  HA_MOE_ROUTE_RANDOM,
+	  HA_MOE_BF16 },
+	{ "both",
+	  "a NIC in every dispatch and in every combine",
+	  { .cut_in = BOTH_KERNELS, .kind = -1 },
+	  HA_MOE_ROUTE_RANDOM,
+	  HA_MOE_BF16 },
+	{ "fp8",
+	  "the same with FP8 tokens and their scales",
+	  { .cut_in = BOTH_KERNELS, .kind = -1 },
+	  HA_MOE_ROUTE_RANDOM,
+	  HA_MOE_FP8 },
+	{ "half",
+	  "the same, and half of the experts get no token",
+	  { .cut_in = BOTH_KERNELS, .kind = -1 },
+	  HA_MOE_ROUTE_HALF,
+	  HA_MOE_BF16 },
+	{ "one",
+	  "the same, and all tokens go to one expert",
+	  { .cut_in = BOTH_KERNELS, .kind = -1 },
+	  HA_MOE_ROUTE_ONE,
+	  HA_MOE_BF16 },
+	{ "down",
+	  "both NICs of rank 1 fail for good in the middle: every rank's kernel must end and "
+	  "report it",
+	  { .kind = -1, .down_at = 1 },
+	  HA_MOE_ROUTE_RANDOM,
+	  HA_MOE_BF16 },
 };
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
@@ -61,7 +92,9 @@ static bool take_kind(void *target, const struct ha_option_text *given)
 	for (o->kind = 0; o->kind < ha_moe_ncut_kinds; o->kind++)
 		if (!strcmp(ha_moe_cut_kinds[o->kind].name, given->text))
 			return true;
-	fprintf(stderr, "ha gpu-moe: there is no way '%s' to be cut; `ha gpu-moe --help` lists them\n", given->text);
+	fprintf(stderr,
+		"ha gpu-moe: there is no way '%s' to be cut; `ha gpu-moe --help` lists them\n",
+		given->text);
 	return false;
 }
 
@@ -73,7 +106,8 @@ static bool take_part(void *target, const struct ha_option_text *given)
 	for (size_t i = 0; i < PARTS; i++)
 		if (!strcmp(parts[i].name, given->text))
 			return true;
-	fprintf(stderr, "ha gpu-moe: there is no part '%s'; `ha gpu-moe --help` lists them\n", given->text);
+	fprintf(stderr, "ha gpu-moe: there is no part '%s'; `ha gpu-moe --help` lists them\n",
+		given->text);
 	return false;
 }
 
@@ -99,16 +133,20 @@ static const struct ha_option options[] = {
 	{ "hidden", 0, "N", "elements of a token (7168)", HA_NUMBER(shape.hidden, 8, 65536) },
 	{ "seed", 0, "N", "of everything (1)", HA_NUMBER(seed, 0, UINT64_MAX) },
 	{ "warps", 0, "N", "of a kernel (2)", HA_NUMBER(warps, 1, HA_MOE_SLOTS_MAX) },
-	{ "lanes", 0, "N", "of a warp, each a thread; at most 64 in a kernel (1)", HA_NUMBER(lanes, 1, HA_GPU_LANES_MAX) },
-	{ "down-ms", 0, "N", "a NIC that was cut comes back after so long (80)", HA_NUMBER(down_ms, 1, 10000) },
+	{ "lanes", 0, "N", "of a warp, each a thread; at most 64 in a kernel (1)",
+	  HA_NUMBER(lanes, 1, HA_GPU_LANES_MAX) },
+	{ "down-ms", 0, "N", "a NIC that was cut comes back after so long (80)",
+	  HA_NUMBER(down_ms, 1, 10000) },
 	{ "limit", 0, "N", "seconds for a kernel (60)", HA_NUMBER(limit_s, 1, 3600) },
-	{ "kind", 0, "NAME", "how a NIC is cut (one way after the other)", HA_CALL(take_kind, NULL) },
+	{ "kind", 0, "NAME", "how a NIC is cut (one way after the other)",
+	  HA_CALL(take_kind, NULL) },
 	{ 0 },
 };
 
 static const struct ha_program program = {
 	.name = "ha gpu-moe",
-	.about = "Sends tokens to experts and back, ranks as processes over software NICs that are killed. Every token is "
+	.about = "Sends tokens to experts and back, ranks as processes over software NICs that are "
+		 "killed. Every token is "
 		 "compared with a reference.",
 	.options = { options },
 	.notes = "Exit status: 0 all right, 1 a token is wrong or a rank hangs, 2 called wrongly.",
@@ -135,11 +173,17 @@ static bool shape_ok(const struct options *o)
 	return !wrong;
 }
 
-/* Small queues, so that they turn often, and a fast recovery; what the environment says goes before. False: it says nonsense, and a line says so. */
+/*
+ * Small queues, so that they turn often, and a fast recovery; what the environment says goes
+ * before. False: it says nonsense, and a line says so.
+ */
 static bool load_settings(struct ha_gpu_settings *s)
 {
-	static const char *const ours[][2] = { { "HA_GPU_QP_DEPTH", "256" }, { "HA_GPU_CHECK_MS", "2" }, { "HA_GPU_SILENT_CHECKS", "25" },
-					       { "HA_GPU_RECOVERY_MS", "5" }, { "HA_GPU_QP_TIMEOUT", "8" }, { "HA_GPU_RC_PER_PE", "1" } };
+	static const char *const ours[][2] = {
+		{ "HA_GPU_QP_DEPTH", "256" },     { "HA_GPU_CHECK_MS", "2" },
+		{ "HA_GPU_SILENT_CHECKS", "25" }, { "HA_GPU_RECOVERY_MS", "5" },
+		{ "HA_GPU_QP_TIMEOUT", "8" },     { "HA_GPU_RC_PER_PE", "1" }
+	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		setenv(ours[i][0], ours[i][1], 0);
@@ -151,8 +195,16 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	int result;
 
-	*o = (struct options){ .shape = { .ranks = 3, .tokens_max = 16, .topk = 4, .hidden = 7168 }, .launches = 12, .seed = 1, .warps = 2,
-			       .lanes = 1, .down_ms = 80, .limit_s = 60, .kind = -1 };
+	*o = (struct options) {
+		.shape = { .ranks = 3, .tokens_max = 16, .topk = 4, .hidden = 7168 },
+		.launches = 12,
+		.seed = 1,
+		.warps = 2,
+		.lanes = 1,
+		.down_ms = 80,
+		.limit_s = 60,
+		.kind = -1
+	};
 	result = ha_options_parse(&program, argc, argv, o);
 	if (result)
 		return result;
@@ -196,16 +248,20 @@ static bool make(struct job *j, const struct options *o, const struct part *p)
 	if (p->plan.down_at && j->rank.settings.dark_ms > DOWN_DARK_MS)
 		j->rank.settings.dark_ms = DOWN_DARK_MS;
 	if (ha_gpu_stream_free_local(j->root)) {
-		fprintf(stderr, "ha gpu-moe: cannot listen on 127.0.0.1, where the ranks meet: is the loopback interface up?\n");
+		fprintf(stderr, "ha gpu-moe: cannot listen on 127.0.0.1, where the ranks meet: is "
+				"the loopback interface up?\n");
 		return false;
 	}
 	j->rank.root = j->root;
 	j->plan.failback = j->rank.settings.failback && j->rank.settings.backup;
-	j->rank.fabric = soft_fabric_open(o->shape.ranks * HA_MOE_NICS, ha_moe_fabric_bytes(&j->rank));
-	j->tally = mmap(NULL, sizeof(*j->tally) * HA_MOE_RANKS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	j->rank.fabric =
+		soft_fabric_open(o->shape.ranks * HA_MOE_NICS, ha_moe_fabric_bytes(&j->rank));
+	j->tally = mmap(NULL, sizeof(*j->tally) * HA_MOE_RANKS_MAX, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (j->rank.fabric && j->tally != MAP_FAILED)
 		return true;
-	fprintf(stderr, "ha gpu-moe: no memory for %zu MB of areas: take fewer tokens or ranks\n", ha_moe_fabric_bytes(&j->rank) >> 20);
+	fprintf(stderr, "ha gpu-moe: no memory for %zu MB of areas: take fewer tokens or ranks\n",
+		ha_moe_fabric_bytes(&j->rank) >> 20);
 	return false;
 }
 
@@ -231,7 +287,10 @@ static bool start(struct job *j)
 			be_rank(j, i, command);
 		if (j->pid[i] > 0)
 			continue;
-		fprintf(stderr, "ha gpu-moe: no process for rank %u: %s; take fewer ranks, or see to ulimit -u\n", i, strerror(errno));
+		fprintf(stderr,
+			"ha gpu-moe: no process for rank %u: %s; take fewer ranks, or see to "
+			"ulimit -u\n",
+			i, strerror(errno));
 		while (i--) {
 			kill(j->pid[i], SIGKILL);
 			waitpid(j->pid[i], NULL, 0);
@@ -250,10 +309,14 @@ static uint64_t launches(const struct job *j)
 	return n;
 }
 
-/* Until all have gone. Who makes no progress for as long as two kernels may take, and some, hangs: it is killed and counted. */
+/*
+ * Until all have gone. Who makes no progress for as long as two kernels may take, and some, hangs:
+ * it is killed and counted.
+ */
 static void await(struct job *j)
 {
-	uint64_t seen = 0, start_ns = ha_gpu_now(), since = start_ns, time_limit = 2 * j->plan.limit_ns + 30000 * MS;
+	uint64_t seen = 0, start_ns = ha_gpu_now(), since = start_ns,
+		 time_limit = 2 * j->plan.limit_ns + 30000 * MS;
 	unsigned left = j->rank.values.shape.ranks;
 	const struct timespec nap = { 0, 2000000 };
 	int status;
@@ -294,7 +357,8 @@ static struct ha_moe_tally sum(const struct job *j)
 		s.cuts += t->cuts;
 		s.resumed += t->resumed;
 		s.resumed_sum_ns += t->resumed_sum_ns;
-		s.resumed_max_ns = s.resumed_max_ns > t->resumed_max_ns ? s.resumed_max_ns : t->resumed_max_ns;
+		s.resumed_max_ns =
+			s.resumed_max_ns > t->resumed_max_ns ? s.resumed_max_ns : t->resumed_max_ns;
 		s.switches += t->switches;
 		s.replayed += t->replayed;
 		s.not_failed_back += t->not_failed_back;
@@ -322,14 +386,20 @@ static bool print_row(const struct job *j, const struct part *p)
 	char times[32] = "-";
 
 	if (s.resumed)
-		snprintf(times, sizeof(times), "%.1f / %.1f", (double)s.resumed_sum_ns / (double)s.resumed / 1e6, (double)s.resumed_max_ns / 1e6);
-	printf("%-9s %8" PRIu64 " %7" PRIu64 " %10" PRIu64 " %5" PRIu64 " %8" PRIu64 " %7" PRIu64 " %16s %4" PRIu64 " %6" PRIu64 " %5u  ", p->name,
-	       s.launches, s.tokens, s.rows, s.cuts, s.switches, s.replayed, times, s.resumed, s.wrong, j->hung);
+		snprintf(times, sizeof(times), "%.1f / %.1f",
+			 (double)s.resumed_sum_ns / (double)s.resumed / 1e6,
+			 (double)s.resumed_max_ns / 1e6);
+	printf("%-9s %8" PRIu64 " %7" PRIu64 " %10" PRIu64 " %5" PRIu64 " %8" PRIu64 " %7" PRIu64
+	       " %16s %4" PRIu64 " %6" PRIu64 " %5u  ",
+	       p->name, s.launches, s.tokens, s.rows, s.cuts, s.switches, s.replayed, times,
+	       s.resumed, s.wrong, j->hung);
 	for (unsigned i = 0; i < j->rank.values.shape.ranks; i++)
-		printf("%s%s", i ? " " : "", j->tally[i].finished ? results[j->tally[i].result & 3] : "none");
+		printf("%s%s", i ? " " : "",
+		       j->tally[i].finished ? results[j->tally[i].result & 3] : "none");
 	printf("%s\n", good ? "" : "   <-- not as it should be");
 	if (s.not_failed_back)
-		printf("          %" PRIu64 " times a connection did not return to its first NIC\n", s.not_failed_back);
+		printf("          %" PRIu64 " times a connection did not return to its first NIC\n",
+		       s.not_failed_back);
 	return good;
 }
 
@@ -367,14 +437,19 @@ int ha_cmd_gpu_moe(int argc, char **argv)
 
 	if (r)
 		return r - 1;
-	printf("%u ranks with two software NICs each, %u experts, up to %u tokens of %u elements, top-%u, %u warps of %u; GPU threads are threads of the host\n"
+	printf("%u ranks with two software NICs each, %u experts, up to %u tokens of %u elements, "
+	       "top-%u, %u warps of %u; GPU threads are threads of the host\n"
 	       "                                                     posted  ms, cut to traffic\n"
-	       "part      launches  tokens to experts  cuts switches   again    mean / worst   of  wrong  hung  how each rank's last kernel ended\n",
-	       o.shape.ranks, o.shape.experts, o.shape.tokens_max, o.shape.hidden, o.shape.topk, o.warps, o.lanes);
+	       "part      launches  tokens to experts  cuts switches   again    mean / worst   of  "
+	       "wrong  hung  how each rank's last kernel ended\n",
+	       o.shape.ranks, o.shape.experts, o.shape.tokens_max, o.shape.hidden, o.shape.topk,
+	       o.warps, o.lanes);
 	for (size_t i = 0; i < PARTS; i++)
 		if ((!o.part || !strcmp(o.part, parts[i].name)) && !run_part(&o, &parts[i], &total))
 			return 1;
-	printf("\n%" PRIu64 " tokens went to experts and came back, through %" PRIu64 " cuts: %" PRIu64 " wrong, %" PRIu64 " ranks hung%s\n", total.rows,
-	       total.cuts, total.wrong, total.hung, total.good ? "" : "; NOT as it should be");
+	printf("\n%" PRIu64 " tokens went to experts and came back, through %" PRIu64
+	       " cuts: %" PRIu64 " wrong, %" PRIu64 " ranks hung%s\n",
+	       total.rows, total.cuts, total.wrong, total.hung,
+	       total.good ? "" : "; NOT as it should be");
 	return !total.good;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha ina: the client of ha-controller is a program of its own beside this one, so that nobody else needs gRPC. */
+/*
+ * ha ina: the client of ha-controller is a program of its own beside this one, so that nobody else
+ * needs gRPC.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +20,7 @@ int ha_cmd_ina(int argc, char **argv)
 	slash = strrchr(path, '/');
 	strcpy(slash ? slash + 1 : path, "ha-ina");
 	execv(path, argv);
-	fprintf(stderr, "ha ina: %s: %s; it is built by `make ina`, which installs what it needs\n", path, strerror(errno));
+	fprintf(stderr, "ha ina: %s: %s; it is built by `make ina`, which installs what it needs\n",
+		path, strerror(errno));
 	return 1;
 }

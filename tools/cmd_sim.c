@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha sim: the core under virtual time, random traffic and random faults; see sim/plugin/README.md */
+/*
+ * ha sim: the core under virtual time, random traffic and random faults; see sim/plugin/README.md
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +27,8 @@ static void print_list(void)
 	const char *help;
 
 	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		printf("%-18s %-27s %s\n", sim_fault_classes[i].name, sim_effect_expected(sim_fault_classes[i].effect),
-		       sim_fault_classes[i].help);
+		printf("%-18s %-27s %s\n", sim_fault_classes[i].name,
+		       sim_effect_expected(sim_fault_classes[i].effect), sim_fault_classes[i].help);
 	printf("\nWays to break the protocol (--mutate):\n");
 	for (int m = SIM_MUTATIONS + 1; sim_mutation_name((enum sim_mutation)m, &help); m++)
 		printf("%-18s %s\n", sim_mutation_name((enum sim_mutation)m, NULL), help);
@@ -41,7 +43,9 @@ static bool take_faults(void *target, const struct ha_option_text *given)
 
 	job->hunt.allowed = sim_faults_parse(given->text, bad);
 	if (!job->hunt.allowed)
-		fprintf(stderr, "ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n", bad);
+		fprintf(stderr,
+			"ha sim: no kind of fault is called '%s'; `ha sim --list` names them\n",
+			bad);
 	return job->hunt.allowed != 0;
 }
 
@@ -55,7 +59,8 @@ static bool take_mutation(void *target, const struct ha_option_text *given)
 			job->hunt.mutation = (enum sim_mutation)m;
 			return true;
 		}
-	fprintf(stderr, "ha sim: there is no defect '%s'; `ha sim --list` names them\n", given->text);
+	fprintf(stderr, "ha sim: there is no defect '%s'; `ha sim --list` names them\n",
+		given->text);
 	return false;
 }
 
@@ -64,14 +69,19 @@ static bool take_mutation(void *target, const struct ha_option_text *given)
 static const struct ha_option options[] = {
 	{ "seeds", 0, "N", "so many seeds (1000)", HA_NUMBER(hunt.count, 1, UINT64_MAX) },
 	{ "start", 0, "S", "the first of them (1)", HA_NUMBER(hunt.start, 0, UINT64_MAX) },
-	{ "seed", 0, "S", "one seed, exactly as before", HA_NUMBER(seed, 0, UINT64_MAX), HA_GIVEN(one) },
-	{ "jobs", 'j', "N", "processes that share the seeds (1)", HA_NUMBER(hunt.jobs, 1, JOBS_MAX) },
+	{ "seed", 0, "S", "one seed, exactly as before", HA_NUMBER(seed, 0, UINT64_MAX),
+	  HA_GIVEN(one) },
+	{ "jobs", 'j', "N", "processes that share the seeds (1)",
+	  HA_NUMBER(hunt.jobs, 1, JOBS_MAX) },
 	{ "verbose", 'v', NULL, "trace one seed", HA_FLAG(verbose) },
-	{ "faults", 0, "LIST", "only these, e.g. loss,reorder; all = every one; storm = many at once",
+	{ "faults", 0, "LIST",
+	  "only these, e.g. loss,reorder; all = every one; storm = many at once",
 	  HA_CALL(take_faults, NULL) },
-	{ "mutate", 0, "NAME", "break something on purpose: drop-imm, corrupt, ..., or the protocol: see --list",
+	{ "mutate", 0, "NAME",
+	  "break something on purpose: drop-imm, corrupt, ..., or the protocol: see --list",
 	  HA_CALL(take_mutation, NULL) },
-	{ "no-shrink", 0, NULL, "do not look for the smallest scenario that fails", HA_FLAG_OFF(hunt.shrink) },
+	{ "no-shrink", 0, NULL, "do not look for the smallest scenario that fails",
+	  HA_FLAG_OFF(hunt.shrink) },
 	{ "list", 0, NULL, "the kinds of faults and of defects", HA_FLAG(list) },
 	{ "without-faults", 0, "MASK", "as shrinking prints it, to run exactly that again",
 	  HA_NUMBER(without_faults, 0, UINT32_MAX) },
@@ -104,10 +114,11 @@ static int run_one(const struct job *job)
 		sc.message_cap = job->messages;
 	sim_scenario_print(&sc, stdout);
 	sim_world_run(&sc, job->hunt.mutation, job->verbose, &r);
-	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64 " messages, %" PRIu64
-	       " bytes, %" PRIu64 " ends with an error, trace %016" PRIx64 "\n",
-	       job->seed, sim_finding_name(r.finding), r.finding ? ": " : "", r.text, (double)r.ns / 1e6, r.packets,
-	       r.messages, r.bytes, r.errors, r.hash);
+	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64
+	       " messages, %" PRIu64 " bytes, %" PRIu64 " ends with an error, trace %016" PRIx64
+	       "\n",
+	       job->seed, sim_finding_name(r.finding), r.finding ? ": " : "", r.text,
+	       (double)r.ns / 1e6, r.packets, r.messages, r.bytes, r.errors, r.hash);
 	if (r.finding && !job->verbose)
 		sim_world_print_log(stdout);
 	return r.finding != SIM_NOTHING;
@@ -122,11 +133,13 @@ static int run_many(const struct job *job)
 		fprintf(stderr, "ha sim: cannot start processes: %s\n", strerror(-err));
 		return 1;
 	}
-	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64 " messages, %.1f MB, %" PRIu64
-	       " packets, %.1f s of virtual time; rails failed over %" PRIu64 " times and came back %" PRIu64
-	       " times, %" PRIu64 " connection ends with an error\n",
-	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets, (double)t.ns / 1e9,
-	       t.failovers, t.recoveries, t.errors);
+	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " findings; %" PRIu64
+	       " messages, %.1f MB, %" PRIu64
+	       " packets, %.1f s of virtual time; rails failed over %" PRIu64
+	       " times and came back %" PRIu64 " times, %" PRIu64
+	       " connection ends with an error\n",
+	       t.seeds, job->hunt.start, t.findings, t.messages, (double)t.bytes / 1e6, t.packets,
+	       (double)t.ns / 1e9, t.failovers, t.recoveries, t.errors);
 	return t.findings != 0 || t.seeds != job->hunt.count;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_soft.c - ha soft: the software NICs of all processes of this user, once or again and again */
+#include "base/options.h"
 #include "softroce/control.h"
 #include "tools/ha.h"
-#include "base/options.h"
 #include "tools/soft_job.h"
 #include "tools/soft_name.h"
 
@@ -31,11 +31,13 @@ static void direction_print(const char *name, const struct sr_fault_dir *dir)
 	if (dir->reorder_ppm)
 		printf("  %s: reorders %g %%\n", name, dir->reorder_ppm / 1e4);
 	if (dir->delay_ns || dir->jitter_ns)
-		printf("  %s: delays %g us, jitter %g us\n", name, dir->delay_ns / 1e3, dir->jitter_ns / 1e3);
+		printf("  %s: delays %g us, jitter %g us\n", name, dir->delay_ns / 1e3,
+		       dir->jitter_ns / 1e3);
 }
 
 /* Calls `take` with each counter that is not 0. */
-static void counters_each(const struct sr_control_page *page, void (*take)(void *context, const char *name, uint64_t value),
+static void counters_each(const struct sr_control_page *page,
+			  void (*take)(void *context, const char *name, uint64_t value),
 			  void *context)
 {
 	const struct sr_counters *c = &page->counters;
@@ -105,7 +107,8 @@ static void entry_print(const struct sr_control_entry *entry, int err)
 	char name[128];
 
 	ha_soft_name(entry, name, sizeof(name));
-	printf("%s: %s%s\n", name, state_text(&entry->page), err ? ", does not answer: old numbers" : more);
+	printf("%s: %s%s\n", name, state_text(&entry->page),
+	       err ? ", does not answer: old numbers" : more);
 	direction_print("tx", &entry->page.faults.tx);
 	direction_print("rx", &entry->page.faults.rx);
 	counters_each(&entry->page, counter_print, NULL);
@@ -117,10 +120,11 @@ static json_t *entry_object(const struct sr_control_entry *entry, int err)
 	json_t *counters = json_object();
 
 	counters_each(&entry->page, counter_put, counters);
-	return json_pack("{s:s, s:s, s:i, s:i, s:s, s:b, s:b, s:o}", "device", entry->page.device, "address",
-			 sr_gid_text(entry->page.gid[0], address), "pid", (int)entry->page.pid, "job",
-			 (int)ha_soft_job_of((pid_t)entry->page.pid), "state", state_text(&entry->page), "cut",
-			 entry->page.faults.cut != 0, "answers", !err, "counters", counters);
+	return json_pack("{s:s, s:s, s:i, s:i, s:s, s:b, s:b, s:o}", "device", entry->page.device,
+			 "address", sr_gid_text(entry->page.gid[0], address), "pid",
+			 (int)entry->page.pid, "job", (int)ha_soft_job_of((pid_t)entry->page.pid),
+			 "state", state_text(&entry->page), "cut", entry->page.faults.cut != 0,
+			 "answers", !err, "counters", counters);
 }
 
 static int64_t now_ns(void)
@@ -187,13 +191,15 @@ static const struct ha_option rows[] = {
 };
 
 static const struct ha_option operands[] = {
-	{ "DEVICE", 0, NULL, "soft0, soft0@127.1.0.3 or soft0:PID (every device)", HA_TEXT(selector) },
+	{ "DEVICE", 0, NULL, "soft0, soft0@127.1.0.3 or soft0:PID (every device)",
+	  HA_TEXT(selector) },
 	{ 0 },
 };
 
 static const struct ha_program program = {
 	.name = "ha soft",
-	.about = "Lists the software NICs that processes of this user have open: address, process, job, state, faults, counters. "
+	.about = "Lists the software NICs that processes of this user have open: address, process, "
+		 "job, state, faults, counters. "
 		 "A job is what one process has started: its number is that process's.",
 	.options = { rows },
 	.operands = operands,
@@ -213,7 +219,8 @@ int ha_cmd_soft(int argc, char **argv)
 		if (wait <= 0)
 			next = now_ns();
 		else
-			nanosleep(&(struct timespec){ wait / 1000000000, wait % 1000000000 }, NULL);
+			nanosleep(&(struct timespec) { wait / 1000000000, wait % 1000000000 },
+				  NULL);
 	}
 	return status;
 }

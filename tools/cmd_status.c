@@ -14,7 +14,7 @@
 struct options {
 	bool json;
 	unsigned watch; /* seconds between two looks; 0 = one look */
-	bool again;	/* --watch, perhaps without seconds */
+	bool again;     /* --watch, perhaps without seconds */
 	int events;
 	const char *dir;
 };
@@ -23,8 +23,10 @@ struct options {
 
 static const struct ha_option rows[] = {
 	{ "json", 'j', NULL, "as one JSON object", HA_FLAG(json) },
-	{ "watch", 'w', "[SECONDS]", "again and again, every second or so many", HA_NUMBER(watch, 1, 86400), HA_GIVEN(again) },
-	{ "events", 'e', "N", "the last N events per process (10; at most 128 are kept)", HA_NUMBER(events, 0, HA_STATUS_EVENTS) },
+	{ "watch", 'w', "[SECONDS]", "again and again, every second or so many",
+	  HA_NUMBER(watch, 1, 86400), HA_GIVEN(again) },
+	{ "events", 'e', "N", "the last N events per process (10; at most 128 are kept)",
+	  HA_NUMBER(events, 0, HA_STATUS_EVENTS) },
 	{ "dir", 'd', "DIR", "where the pages are (HA_NCCL_STATUS_DIR)", HA_TEXT(dir) },
 	{ 0 },
 };
@@ -33,7 +35,8 @@ static const struct ha_program program = {
 	.name = "ha status",
 	.about = "Shows devices, connections, protection and last events of every process.",
 	.options = { rows },
-	.notes = "Exit status: 0, also when there is nothing to show; 1 the directory cannot be read; 2 called wrongly.",
+	.notes = "Exit status: 0, also when there is nothing to show; 1 the directory cannot be "
+		 "read; 2 called wrongly.",
 };
 
 static int look(const struct options *o, const char *dir)
@@ -44,7 +47,8 @@ static int look(const struct options *o, const char *dir)
 
 	if (err) {
 		fprintf(stderr, "ha status: %s: %s\n", dir,
-			err == -EPERM ? "it is another user's, or others may write to it" : strerror(-err));
+			err == -EPERM ? "it is another user's, or others may write to it"
+				      : strerror(-err));
 		return 1;
 	}
 	if (o->watch && isatty(STDOUT_FILENO))
@@ -79,8 +83,10 @@ int ha_cmd_status(int argc, char **argv)
 		return 1;
 	}
 	if (o.dir && access(dir, F_OK)) {
-		fprintf(stderr, "ha status: %s: %s; give the directory that HA_NCCL_STATUS_DIR names for the processes\n", dir,
-			strerror(errno));
+		fprintf(stderr,
+			"ha status: %s: %s; give the directory that HA_NCCL_STATUS_DIR names for "
+			"the processes\n",
+			dir, strerror(errno));
 		return 1;
 	}
 	while (!(rc = look(&o, dir)) && o.watch)

@@ -9,12 +9,12 @@
 
 #include "base/config.h"
 #include "base/options.h"
-#include "tools/ha.h"
-#include "tools/topo_view.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"
 #include "rdma/topo/pci.h"
 #include "rdma/verbs/dlopen.h"
+#include "tools/ha.h"
+#include "tools/topo_view.h"
 
 static void device_print(int index, const struct ha_topo_device *dev)
 {
@@ -22,21 +22,24 @@ static void device_print(int index, const struct ha_topo_device *dev)
 
 	printf("[%d] %s port %d  %s %g Gb/s  MTU %d\n", index, dev->name, dev->port,
 	       dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps / 1000.0, 128 << dev->mtu);
-	printf("    PCI      %s%s, NUMA node %d\n", *dev->pci_path ? dev->pci_path : "none (a software NIC)",
+	printf("    PCI      %s%s, NUMA node %d\n",
+	       *dev->pci_path ? dev->pci_path : "none (a software NIC)",
 	       dev->is_virtual ? " (virtual function)" : "", dev->numa_node);
 	printf("    GUID     %016" PRIx64 " (card %016" PRIx64 ")\n", dev->node_guid, dev->guid);
 	if (dev->is_ethernet)
-		printf("    GID      %d: %s, RoCE v%d\n", dev->gid_index, ha_gid_text(&dev->gid, gid),
-		       dev->roce_version);
+		printf("    GID      %d: %s, RoCE v%d\n", dev->gid_index,
+		       ha_gid_text(&dev->gid, gid), dev->roce_version);
 	else
-		printf("    address  LID %d, GID %d: %s\n", dev->lid, dev->gid_index, ha_gid_text(&dev->gid, gid));
-	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, %d SGEs per request\n",
+		printf("    address  LID %d, GID %d: %s\n", dev->lid, dev->gid_index,
+		       ha_gid_text(&dev->gid, gid));
+	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, "
+	       "%d SGEs per request\n",
 	       dev->attr.max_qp, dev->attr.max_cqe, dev->attr.max_srq, dev->attr.max_sge);
 	printf("    GPU      %s; relaxed ordering %s; adaptive routing %s%s\n",
-	       dev->dma_buf && dev->peer_memory ? "dma-buf, peer memory module" :
-	       dev->dma_buf			? "dma-buf" :
-	       dev->peer_memory			? "peer memory module" :
-						  "not directly",
+	       dev->dma_buf && dev->peer_memory ? "dma-buf, peer memory module"
+	       : dev->dma_buf                   ? "dma-buf"
+	       : dev->peer_memory               ? "peer memory module"
+						: "not directly",
 	       dev->relaxed_ordering ? "on" : "off", dev->adaptive_routing ? "on" : "off",
 	       dev->apm_enabled ? "; APM ENABLED, it would fight with failover" : "");
 }
@@ -58,8 +61,13 @@ static void distances_print(const struct ha_topo *topo)
 static void filters_print(const struct ha_config *config)
 {
 	static const enum ha_config_id ids[] = {
-		HA_CFG_verbs,	       HA_CFG_ib_hca,	     HA_CFG_ib_gid_index, HA_CFG_ib_addr_family,
-		HA_CFG_ib_addr_range,  HA_CFG_ib_roce_version, HA_CFG_ib_device_pci_order,
+		HA_CFG_verbs,
+		HA_CFG_ib_hca,
+		HA_CFG_ib_gid_index,
+		HA_CFG_ib_addr_family,
+		HA_CFG_ib_addr_range,
+		HA_CFG_ib_roce_version,
+		HA_CFG_ib_device_pci_order,
 	};
 	char value[HA_CONFIG_TEXT_MAX];
 
@@ -82,8 +90,8 @@ static void text_print(const struct topo_view *view, const struct ha_config *con
 {
 	const struct ha_topo *topo = view->topo;
 
-	printf("%d active port%s from %s, %d down\n", topo->ndevices, topo->ndevices == 1 ? "" : "s",
-	       topo->verbs->name, topo->down);
+	printf("%d active port%s from %s, %d down\n", topo->ndevices,
+	       topo->ndevices == 1 ? "" : "s", topo->verbs->name, topo->down);
 	filters_print(config);
 	if (topo->nports)
 		printf("\n");
@@ -107,7 +115,8 @@ struct options {
 #define HA_TARGET struct options
 
 static const struct ha_option rows[] = {
-	{ "verbose", 'v', NULL, "the limits and abilities of each device and all distances too", HA_FLAG(verbose) },
+	{ "verbose", 'v', NULL, "the limits and abilities of each device and all distances too",
+	  HA_FLAG(verbose) },
 	{ "json", 'j', NULL, "everything as one JSON object", HA_FLAG(json) },
 	{ 0 },
 };
@@ -116,15 +125,20 @@ static const struct ha_program program = {
 	.name = "ha topo",
 	.about = "Draws the RDMA ports of this host, and the standby of each.",
 	.options = { rows },
-	.notes = "[0], [1], ... are the numbers under which NCCL knows the ports; [-] is not reported to it.\n"
-		 "A <=> B: each is the other's first standby. `ha config` names the variables that choose among devices.",
+	.notes = "[0], [1], ... are the numbers under which NCCL knows the ports; [-] is not "
+		 "reported to it.\n"
+		 "A <=> B: each is the other's first standby. `ha config` names the variables that "
+		 "choose among devices.",
 };
 
-static int show(const struct ha_verbs_ops *verbs, const struct ha_config *config, const struct options *options)
+static int show(const struct ha_verbs_ops *verbs, const struct ha_config *config,
+		const struct options *options)
 {
 	struct ha_topo *topo = calloc(1, sizeof(*topo));
 	struct ha_standby *standby = calloc(1, sizeof(*standby));
-	struct topo_view view = { .topo = topo, .standby = standby, .failover = failover_state(config) };
+	struct topo_view view = { .topo = topo,
+				  .standby = standby,
+				  .failover = failover_state(config) };
 	int rc = 1;
 
 	if (!topo || !standby || ha_topo_discover(verbs, config, topo))
@@ -156,7 +170,8 @@ int ha_cmd_topo(int argc, char **argv)
 		return status - 1;
 	ha_config_load_env(&config);
 	if (config.ib_disable)
-		fprintf(stderr, "ha topo: NCCL_IB_DISABLE=1 hides every RDMA device; unset it to see them\n");
+		fprintf(stderr, "ha topo: NCCL_IB_DISABLE=1 hides every RDMA device; unset it to "
+				"see them\n");
 	if (ha_verbs_open_library(config.verbs, &verbs))
 		return 1;
 	status = show(verbs, &config, &options);

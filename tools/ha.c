@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The `ha` program: one binary, a table of subcommands. A subcommand is in cmd_<name>.c (or in a folder of
+ * The `ha` program: one binary, a table of subcommands. A subcommand is in cmd_<name>.c (or in a
+ * folder of
  * its own when it is large), declares itself in ha.h and takes one line of the table below.
  */
 #include <stdio.h>
@@ -19,19 +20,34 @@ static int help_run(int argc, char **argv);
 static int version_run(int argc, char **argv);
 
 static const struct ha_command commands[] = {
-	{ "nccl", "run NCCL's collectives by its own interface: verify every element, measure, show which network it took", ha_cmd_nccl },
-	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure", ha_cmd_perf },
-	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed", ha_cmd_sim },
-	{ "ina-sim", "reduction in the network: switch and ranks under random faults; replay a seed", ha_cmd_ina_sim },
-	{ "ina-perf", "collectives through the network's sums: verify every element, measure", ha_cmd_ina_perf },
-	{ "gpu-check", "try what only hardware can show of GPU-initiated traffic, item by item", ha_cmd_gpu_check },
-	{ "gpu-moe", "GPU-initiated traffic: tokens to experts and back while NICs are killed; verify every bit", ha_cmd_gpu_moe },
-	{ "topo", "draw the RDMA devices as hawser sees them, and the standby of each", ha_cmd_topo },
+	{ "nccl",
+	  "run NCCL's collectives by its own interface: verify every element, measure, show which "
+	  "network it took",
+	  ha_cmd_nccl },
+	{ "perf", "drive a NCCL net plugin over host memory: verify every byte, measure",
+	  ha_cmd_perf },
+	{ "sim", "run the core through random traffic and faults in virtual time; replay a seed",
+	  ha_cmd_sim },
+	{ "ina-sim",
+	  "reduction in the network: switch and ranks under random faults; replay a seed",
+	  ha_cmd_ina_sim },
+	{ "ina-perf", "collectives through the network's sums: verify every element, measure",
+	  ha_cmd_ina_perf },
+	{ "gpu-check", "try what only hardware can show of GPU-initiated traffic, item by item",
+	  ha_cmd_gpu_check },
+	{ "gpu-moe",
+	  "GPU-initiated traffic: tokens to experts and back while NICs are killed; verify every "
+	  "bit",
+	  ha_cmd_gpu_moe },
+	{ "topo", "draw the RDMA devices as hawser sees them, and the standby of each",
+	  ha_cmd_topo },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
-	{ "status", "every process's connections: protected or not, events, counters", ha_cmd_status },
+	{ "status", "every process's connections: protected or not, events, counters",
+	  ha_cmd_status },
 	{ "agent", "the hints that ha-agent gives to the plugins; set one by hand", ha_cmd_agent },
 	{ "ina", "groups of ha-controller: list, create, renew, destroy", ha_cmd_ina },
-	{ "soft", "list the software NICs of all processes: address, state, faults, counters", ha_cmd_soft },
+	{ "soft", "list the software NICs of all processes: address, state, faults, counters",
+	  ha_cmd_soft },
 	{ "cut", "pull the cable of a software NIC", ha_cmd_cut },
 	{ "heal", "undo every fault of a software NIC", ha_cmd_cut },
 	{ "drop", "make a software NIC lose packets", ha_cmd_cut },

@@ -4,7 +4,8 @@
 
 /*
  * Subcommands of the `ha` program. Each gets the arguments from its own name on (argv[0] is the
- * subcommand's name) and returns the exit status: 0 done, 1 it ran and something is wrong, 2 it was called wrongly.
+ * subcommand's name) and returns the exit status: 0 done, 1 it ran and something is wrong, 2 it was
+ * called wrongly.
  */
 int ha_cmd_agent(int argc, char **argv);
 int ha_cmd_config(int argc, char **argv);

@@ -15,7 +15,10 @@ struct place {
 	char name[32];
 };
 
-/* proc(5): "pid (name) state parent group session ..."; the name may hold anything. False: there is no such process. */
+/*
+ * proc(5): "pid (name) state parent group session ..."; the name may hold anything. False: there is
+ * no such process.
+ */
 static bool place_read(pid_t pid, struct place *place)
 {
 	char path[64], text[1024], *open_bracket, *close_bracket;
@@ -37,7 +40,8 @@ static bool place_read(pid_t pid, struct place *place)
 		return false;
 	place->parent = parent;
 	place->session = session;
-	snprintf(place->name, sizeof(place->name), "%.*s", (int)(close_bracket - open_bracket - 1), open_bracket + 1);
+	snprintf(place->name, sizeof(place->name), "%.*s", (int)(close_bracket - open_bracket - 1),
+		 open_bracket + 1);
 	return true;
 }
 

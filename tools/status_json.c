@@ -7,7 +7,8 @@
 /* Numbers of the page are unsigned, JSON's here signed: what nobody counts up to is capped. */
 static void put_number(json_t *o, const char *key, uint64_t value)
 {
-	json_object_set_new(o, key, json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
+	json_object_set_new(o, key,
+			    json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
 }
 
 static void put_text(json_t *o, const char *key, const char *text)
@@ -42,14 +43,17 @@ static json_t *rail_json(const struct ha_status_page *page, const struct ha_stat
 	return o;
 }
 
-static json_t *connection_json(const struct ha_status_page *page, const struct ha_status_connection *c)
+static json_t *connection_json(const struct ha_status_page *page,
+			       const struct ha_status_connection *c)
 {
 	json_t *o = json_object(), *rails = json_array();
 
 	put_text(o, "name", c->name);
 	put_text(o, "side", c->sends ? "send" : "receive");
-	json_object_set_new(o, "protected", c->protection == HA_PROTECTION_UNKNOWN ? json_null() :
-						  json_boolean(c->protection == HA_PROTECTION_YES));
+	json_object_set_new(o, "protected",
+			    c->protection == HA_PROTECTION_UNKNOWN
+				    ? json_null()
+				    : json_boolean(c->protection == HA_PROTECTION_YES));
 	put_text(o, "cause", ha_event_cause_text(c->protection_cause));
 	json_object_set_new(o, "lost", json_boolean(c->lost));
 	put_number(o, "since_ns", c->since_wall);
@@ -104,7 +108,8 @@ static json_t *totals_json(const struct ha_status_totals *t)
 static json_t *process_json(const struct ha_status_found *f)
 {
 	const struct ha_status_page *page = f->page;
-	json_t *o = json_object(), *devices = json_array(), *connections = json_array(), *events = json_array();
+	json_t *o = json_object(), *devices = json_array(), *connections = json_array(),
+	       *events = json_array();
 	int order[HA_STATUS_EVENTS], n = ha_status_events(page, order);
 
 	put_text(o, "host", page->header.host);
@@ -120,7 +125,8 @@ static json_t *process_json(const struct ha_status_found *f)
 			json_array_append_new(devices, device_json(&page->device[i]));
 	for (int i = 0; i < HA_STATUS_CONNECTIONS; i++)
 		if (page->connection[i].seq && page->connection[i].used)
-			json_array_append_new(connections, connection_json(page, &page->connection[i]));
+			json_array_append_new(connections,
+					      connection_json(page, &page->connection[i]));
 	for (int i = 0; i < n; i++)
 		json_array_append_new(events, event_json(&page->event[order[i]]));
 	json_object_set_new(o, "devices", devices);

@@ -24,9 +24,12 @@ static const struct {
 	size_t offset, count, size;
 } tables[] = {
 	{ offsetof(struct ha_status_page, totals), 1, sizeof(struct ha_status_totals) },
-	{ offsetof(struct ha_status_page, device), HA_STATUS_DEVICES, sizeof(struct ha_status_device) },
-	{ offsetof(struct ha_status_page, connection), HA_STATUS_CONNECTIONS, sizeof(struct ha_status_connection) },
-	{ offsetof(struct ha_status_page, event), HA_STATUS_EVENTS, sizeof(struct ha_status_event) },
+	{ offsetof(struct ha_status_page, device), HA_STATUS_DEVICES,
+	  sizeof(struct ha_status_device) },
+	{ offsetof(struct ha_status_page, connection), HA_STATUS_CONNECTIONS,
+	  sizeof(struct ha_status_connection) },
+	{ offsetof(struct ha_status_page, event), HA_STATUS_EVENTS,
+	  sizeof(struct ha_status_event) },
 };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
@@ -55,7 +58,8 @@ static size_t take_whole(struct ha_status_page *page, const struct ha_status_pag
 				continue;
 			done[r] = !(seq & 1) && seq == seq_at(after, at);
 			if (done[r])
-				memcpy((char *)page + at, (const char *)before + at, tables[t].size);
+				memcpy((char *)page + at, (const char *)before + at,
+				       tables[t].size);
 			missing += !done[r];
 		}
 	return missing;
@@ -127,7 +131,8 @@ static void tame(struct ha_status_page *page)
 		PRINT_SAFE(e->device);
 		PRINT_SAFE(e->peer_device);
 		PRINT_SAFE(e->text);
-		if (e->number % HA_STATUS_EVENTS != (unsigned)i || e->rail < -1 || e->rail >= HA_STATUS_RAILS)
+		if (e->number % HA_STATUS_EVENTS != (unsigned)i || e->rail < -1 ||
+		    e->rail >= HA_STATUS_RAILS)
 			memset(e, 0, sizeof(*e));
 	}
 }

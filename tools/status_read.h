@@ -2,7 +2,8 @@
 /*
  * status_read.h - reading the status pages of other processes
  *
- * What comes out is safe to print: texts end, and hold printable UTF-8 alone; counts and indices are in range; a record
+ * What comes out is safe to print: texts end, and hold printable UTF-8 alone; counts and indices
+ * are in range; a record
  * that was being written all the time, or makes no sense, is marked as never used.
  */
 #ifndef HA_TOOLS_STATUS_READ_H

@@ -35,36 +35,44 @@ static const char *device_name(const struct ha_status_page *page, unsigned index
 
 static void devices_print(const struct ha_status_page *page, FILE *out)
 {
-	fprintf(out, "  %-20s %-8s %11s %8s %10s %9s %8s\n", "device", "port", "connections", "rails up", "rails down",
-		"failovers", "events");
+	fprintf(out, "  %-20s %-8s %11s %8s %10s %9s %8s\n", "device", "port", "connections",
+		"rails up", "rails down", "failovers", "events");
 	for (int i = 0; i < HA_STATUS_DEVICES; i++) {
 		const struct ha_status_device *d = &page->device[i];
 
 		if (d->seq && *d->name)
 			fprintf(out, "  %-20s %-8s %11u %8u %10u %9u %8" PRIu64 "\n", d->name,
-				ha_status_port_text(d->port), d->connections, d->rails_up, d->rails_down, d->failovers, d->events);
+				ha_status_port_text(d->port), d->connections, d->rails_up,
+				d->rails_down, d->failovers, d->events);
 	}
 }
 
-static void rails_print(const struct ha_status_page *page, const struct ha_status_connection *c, FILE *out)
+static void rails_print(const struct ha_status_page *page, const struct ha_status_connection *c,
+			FILE *out)
 {
 	for (unsigned i = 0; i < c->nrails; i++) {
 		const struct ha_status_rail *r = &c->rail[i];
 
-		fprintf(out, "    rail %u %s to %s: %s, weight %u, epoch %u", i, device_name(page, r->device), r->peer,
-			ha_status_rail_text(r->state), r->weight, r->epoch);
+		fprintf(out, "    rail %u %s to %s: %s, weight %u, epoch %u", i,
+			device_name(page, r->device), r->peer, ha_status_rail_text(r->state),
+			r->weight, r->epoch);
 		if (r->failures)
 			fprintf(out, ", %u failures", r->failures);
 		fputc('\n', out);
 	}
 }
 
-static void connection_print(const struct ha_status_page *page, const struct ha_status_connection *c, FILE *out)
+static void connection_print(const struct ha_status_page *page,
+			     const struct ha_status_connection *c, FILE *out)
 {
-	fprintf(out, "  %-48s %-9s %12" PRIu64, c->name, ha_status_protection_text(c->protection), c->messages);
+	fprintf(out, "  %-48s %-9s %12" PRIu64, c->name, ha_status_protection_text(c->protection),
+		c->messages);
 	if (c->failovers)
-		fprintf(out, "  %u failovers, %" PRIu64 " requests (%" PRIu64 " bytes) replayed, longest pause %.3f ms",
-			c->failovers, c->replayed_requests, c->replayed_bytes, (double)c->stall_worst / 1e6);
+		fprintf(out,
+			"  %u failovers, %" PRIu64 " requests (%" PRIu64
+			" bytes) replayed, longest pause %.3f ms",
+			c->failovers, c->replayed_requests, c->replayed_bytes,
+			(double)c->stall_worst / 1e6);
 	if (c->protection == HA_PROTECTION_NO && c->protection_cause)
 		fprintf(out, "  not protected: %s", ha_event_cause_text(c->protection_cause));
 	if (c->gate)
@@ -89,7 +97,8 @@ static void connections_print(const struct ha_status_page *page, FILE *out)
 	if (!listed)
 		fprintf(out, "  no connection is open\n");
 	if (page->totals.unlisted)
-		fprintf(out, "  and %u connections that the page has no room for\n", page->totals.unlisted);
+		fprintf(out, "  and %u connections that the page has no room for\n",
+			page->totals.unlisted);
 }
 
 static void event_print(const struct ha_status_event *e, FILE *out)
@@ -103,11 +112,14 @@ static void event_print(const struct ha_status_event *e, FILE *out)
 	fprintf(out, "  %s.%03u %-13s %s", clock, (unsigned)(e->wall % HA_NS_PER_S / HA_NS_PER_MS),
 		ha_event_kind_text(e->kind), *e->connection ? e->connection : e->device);
 	if (e->rail >= 0)
-		fprintf(out, " rail %d (%s to %s, epoch %u)", e->rail, e->device, e->peer_device, e->epoch);
+		fprintf(out, " rail %d (%s to %s, epoch %u)", e->rail, e->device, e->peer_device,
+			e->epoch);
 	if (e->cause)
 		fprintf(out, " %s", ha_event_cause_text(e->cause));
 	if (e->kind == HA_EVENT_FAILED_OVER || e->requests)
-		fprintf(out, " %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress",
+		fprintf(out,
+			" %" PRIu64 " requests (%" PRIu64
+			" bytes) replayed, %.3f ms without progress",
 			e->requests, e->bytes, (double)e->stall / 1e6);
 	fprintf(out, "%s%s\n", *e->text ? ": " : "", e->text);
 }
@@ -121,7 +133,8 @@ static void events_print(const struct ha_status_page *page, int most, FILE *out)
 	for (int i = n > most ? n - most : 0; i < n; i++)
 		event_print(&page->event[order[i]], out);
 	if (page->totals.lines_lost)
-		fprintf(out, "  %" PRIu64 " lines could not be written to HA_NCCL_EVENTS\n", page->totals.lines_lost);
+		fprintf(out, "  %" PRIu64 " lines could not be written to HA_NCCL_EVENTS\n",
+			page->totals.lines_lost);
 }
 
 static void process_print(const struct ha_status_found *f, int events, FILE *out)
@@ -133,17 +146,18 @@ static void process_print(const struct ha_status_found *f, int events, FILE *out
 
 	if (localtime_r(&started, &tm))
 		strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", &tm);
-	fprintf(out, "%s[%u] %s, since %s, hawser %s%s%s%s\n", h->host, h->pid, h->program, since, h->hawser,
-		*h->plugin ? " in " : "", h->plugin,
-		f->ended   ? ", ENDED without closing" :
-		f->foreign ? ", in another container" :
-			     "");
+	fprintf(out, "%s[%u] %s, since %s, hawser %s%s%s%s\n", h->host, h->pid, h->program, since,
+		h->hawser, *h->plugin ? " in " : "", h->plugin,
+		f->ended     ? ", ENDED without closing"
+		: f->foreign ? ", in another container"
+			     : "");
 	devices_print(f->page, out);
 	connections_print(f->page, out);
 	events_print(f->page, events, out);
 }
 
-void ha_status_print(const struct ha_status_found *found, size_t n, const char *dir, int events, FILE *out)
+void ha_status_print(const struct ha_status_found *found, size_t n, const char *dir, int events,
+		     FILE *out)
 {
 	size_t shown = 0;
 
@@ -156,5 +170,7 @@ void ha_status_print(const struct ha_status_found *found, size_t n, const char *
 			fprintf(out, "%s/%s is not shown: %s\n", dir, found[i].name, found[i].why);
 	}
 	if (!n)
-		fprintf(out, "no process of this user has hawser open on this host (no page in %s)\n", dir);
+		fprintf(out,
+			"no process of this user has hawser open on this host (no page in %s)\n",
+			dir);
 }

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 /* events: how many of the last ones per process. `dir`: where the pages were looked for. */
-void ha_status_print(const struct ha_status_found *found, size_t n, const char *dir, int events, FILE *out);
+void ha_status_print(const struct ha_status_found *found, size_t n, const char *dir, int events,
+		     FILE *out);
 /* One object: {"processes": [...], "refused": [...]}. Returns 0 or -ENOMEM. */
 int ha_status_print_json(const struct ha_status_found *found, size_t n, FILE *out);
 

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-#include "tools/topo_view.h"
 #include "rdma/topo/gid.h"
 #include "rdma/topo/pci.h"
 #include "rdma/verbs/status.h"
+#include "tools/topo_view.h"
 
 #define TEXT_MAX (HA_DEVICE_PATH_MAX + 64)
 
@@ -39,8 +39,10 @@ static void address_put(json_t *o, const struct ha_topo_device *d)
 	json_object_set_new(o, "mtu", d->up ? json_integer(128 << d->mtu) : json_null());
 	json_object_set_new(o, "gid_index", d->up ? json_integer(d->gid_index) : json_null());
 	text_put(o, "gid", d->up ? ha_gid_text(&d->gid, gid) : "");
-	json_object_set_new(o, "roce_version", d->up && d->is_ethernet ? json_integer(d->roce_version) : json_null());
-	json_object_set_new(o, "lid", d->up && !d->is_ethernet ? json_integer(d->lid) : json_null());
+	json_object_set_new(o, "roce_version",
+			    d->up && d->is_ethernet ? json_integer(d->roce_version) : json_null());
+	json_object_set_new(o, "lid",
+			    d->up && !d->is_ethernet ? json_integer(d->lid) : json_null());
 }
 
 static json_t *port_object(const struct topo_view *view, int i)
@@ -57,7 +59,8 @@ static json_t *port_object(const struct topo_view *view, int i)
 	json_object_set_new(o, "state", json_string(ha_verbs_port_state_name(d->port_attr.state)));
 	json_object_set_new(o, "up", json_boolean(d->up));
 	address_put(o, d);
-	json_object_set_new(o, "numa_node", d->numa_node >= 0 ? json_integer(d->numa_node) : json_null());
+	json_object_set_new(o, "numa_node",
+			    d->numa_node >= 0 ? json_integer(d->numa_node) : json_null());
 	text_put(o, "place", topo_place_text(d, text, sizeof(text)));
 	text_put(o, "card", topo_card_text(d, text, sizeof(text)));
 	guid_put(o, "card_guid", d->guid);
@@ -81,7 +84,8 @@ static json_t *order_object(const struct topo_view *view, int a)
 	char why[128];
 
 	label_put(o, "device", view, a);
-	json_object_set_new(o, "pair", json_boolean(s->count[a] && ha_standby_is_pair(s, a, s->order[a][0])));
+	json_object_set_new(o, "pair",
+			    json_boolean(s->count[a] && ha_standby_is_pair(s, a, s->order[a][0])));
 	for (int k = 0; k < s->count[a]; k++) {
 		int b = s->order[a][k];
 		json_t *entry = json_object();
@@ -106,7 +110,8 @@ int topo_json_print(const struct topo_view *view, FILE *out)
 	for (int i = 0; i < view->topo->nports; i++)
 		json_array_append_new(ports, port_object(view, i));
 	json_object_set_new(root, "ports", ports);
-	json_object_set_new(root, "failover_in_force", json_boolean(view->failover == TOPO_FAILOVER_ON));
+	json_object_set_new(root, "failover_in_force",
+			    json_boolean(view->failover == TOPO_FAILOVER_ON));
 	json_object_set_new(root, "standby_is", json_string(topo_failover_text(view->failover)));
 	for (int i = 0; i < view->topo->ndevices; i++)
 		json_array_append_new(standby, order_object(view, i));

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/topo_view.h"
 #include "rdma/topo/gid.h"
 #include "rdma/topo/pci.h"
 #include "rdma/verbs/status.h"
+#include "tools/topo_view.h"
 
 #define LEVELS 3   /* node, place, card; the port is below */
 #define THEN_MAX 3 /* standbys after the first that a line names */
@@ -30,8 +30,12 @@ static const char *folders_back(const char *path, int n)
 
 const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t len)
 {
-	/* A switch has a port towards the host, then one towards each function: two folders above the function. */
-	const char *path = dev->physical_path, *up = folders_back(path, 3), *root = strstr(path, "/pci");
+	/*
+	 * A switch has a port towards the host, then one towards each function: two folders above
+	 * the function.
+	 */
+	const char *path = dev->physical_path, *up = folders_back(path, 3),
+		   *root = strstr(path, "/pci");
 
 	if (dev->is_soft)
 		snprintf(buf, len, "%s", "");
@@ -39,7 +43,8 @@ const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t 
 		snprintf(buf, len, "PCI %s %.*s", folders_back(path, 4) ? "switch" : "bridge",
 			 (int)strcspn(up + 1, "/"), up + 1);
 	else
-		snprintf(buf, len, "root complex %.*s", root ? (int)strcspn(root + 1, "/") : 1, root ? root + 1 : "?");
+		snprintf(buf, len, "root complex %.*s", root ? (int)strcspn(root + 1, "/") : 1,
+			 root ? root + 1 : "?");
 	return buf;
 }
 
@@ -62,8 +67,10 @@ const char *topo_state_text(const struct ha_topo_device *dev, char *buf, size_t 
 const char *topo_failover_text(enum topo_failover failover)
 {
 	static const char *const texts[] = {
-		[TOPO_FAILOVER_LATER] = "what failover will use; this version does not fail over yet",
-		[TOPO_FAILOVER_OFF] = "what failover would use; HA_NCCL_ENABLE_BACKUP=0 switches it off",
+		[TOPO_FAILOVER_LATER] =
+			"what failover will use; this version does not fail over yet",
+		[TOPO_FAILOVER_OFF] =
+			"what failover would use; HA_NCCL_ENABLE_BACKUP=0 switches it off",
 		[TOPO_FAILOVER_ON] = "what failover uses",
 	};
 
@@ -89,13 +96,15 @@ static void row_make(struct row *row, const struct ha_topo_device *dev, int inde
 		return;
 	used = (size_t)snprintf(row->above[2], sizeof(row->above[2]), "card %.20s", card);
 	if (dev->guid)
-		snprintf(row->above[2] + used, sizeof(row->above[2]) - used, "  GUID %016" PRIx64, dev->guid);
+		snprintf(row->above[2] + used, sizeof(row->above[2]) - used, "  GUID %016" PRIx64,
+			 dev->guid);
 }
 
 static int row_compare(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	unsigned nx = (unsigned)x->dev->numa_node, ny = (unsigned)y->dev->numa_node; /* unknown (-1) comes last */
+	/* unknown (-1) comes last */
+	unsigned nx = (unsigned)x->dev->numa_node, ny = (unsigned)y->dev->numa_node;
 	uint64_t ox = ha_pci_order(x->dev->pci_path), oy = ha_pci_order(y->dev->pci_path);
 	int names;
 
@@ -123,11 +132,11 @@ static void leaf_print(const struct topo_view *view, const struct row *row, FILE
 		fprintf(out, "[-] ");
 	fprintf(out, "%s:%d  %s", d->name, d->port, topo_state_text(d, state, sizeof(state)));
 	if (d->up && d->is_ethernet)
-		fprintf(out, "  %g Gb/s  RoCE v%d  GID %d %s", d->speed_mbps / 1000.0, d->roce_version, d->gid_index,
-			ha_gid_text(&d->gid, gid));
+		fprintf(out, "  %g Gb/s  RoCE v%d  GID %d %s", d->speed_mbps / 1000.0,
+			d->roce_version, d->gid_index, ha_gid_text(&d->gid, gid));
 	else if (d->up)
-		fprintf(out, "  %g Gb/s  InfiniBand  LID %d  GID %d %s", d->speed_mbps / 1000.0, d->lid, d->gid_index,
-			ha_gid_text(&d->gid, gid));
+		fprintf(out, "  %g Gb/s  InfiniBand  LID %d  GID %d %s", d->speed_mbps / 1000.0,
+			d->lid, d->gid_index, ha_gid_text(&d->gid, gid));
 	else
 		fprintf(out, "  %s", d->is_ethernet ? "RoCE" : "InfiniBand");
 	if (d->is_virtual)
@@ -138,11 +147,11 @@ static void leaf_print(const struct topo_view *view, const struct row *row, FILE
 }
 
 /* Rows from..to have everything above `level` in common. */
-static void rows_print(const struct topo_view *view, const struct row *rows, int from, int to, int level,
-		       const char *indent, FILE *out)
+static void rows_print(const struct topo_view *view, const struct row *rows, int from, int to,
+		       int level, const char *indent, FILE *out)
 {
-	const char *const *pen = view->utf8 ? (const char *[]){ "├─ ", "└─ ", "│  " } :
-					      (const char *[]){ "|- ", "`- ", "|  " };
+	const char *const *pen = view->utf8 ? (const char *[]) { "├─ ", "└─ ", "│  " }
+					    : (const char *[]) { "|- ", "`- ", "|  " };
 	char deeper[64];
 
 	if (level < LEVELS && !*rows[from].above[level]) {
@@ -151,7 +160,8 @@ static void rows_print(const struct topo_view *view, const struct row *rows, int
 	}
 	for (int i = from, next; i < to; i = next) {
 		next = i + 1;
-		while (level < LEVELS && next < to && !strcmp(rows[i].above[level], rows[next].above[level]))
+		while (level < LEVELS && next < to &&
+		       !strcmp(rows[i].above[level], rows[next].above[level]))
 			next++;
 		fprintf(out, "%s%s", indent, level ? pen[next == to] : "");
 		if (level == LEVELS) {
@@ -159,7 +169,10 @@ static void rows_print(const struct topo_view *view, const struct row *rows, int
 			continue;
 		}
 		fprintf(out, "%s\n", rows[i].above[level]);
-		snprintf(deeper, sizeof(deeper), "%s%s", indent, !level ? "" : next == to ? "   " : pen[2]);
+		snprintf(deeper, sizeof(deeper), "%s%s", indent,
+			 !level       ? ""
+			 : next == to ? "   "
+				      : pen[2]);
 		rows_print(view, rows, i, next, level + 1, deeper, out);
 	}
 }
@@ -185,7 +198,8 @@ static void pair_print(const struct topo_view *view, int a, int width, FILE *out
 	char label[HA_DEVICE_NAME_MAX + 8], why[128];
 	int more = s->count[a] - 1 - THEN_MAX;
 
-	fprintf(out, "  %-*s ", width, ha_topo_device_label(&view->topo->devices[a], label, sizeof(label)));
+	fprintf(out, "  %-*s ", width,
+		ha_topo_device_label(&view->topo->devices[a], label, sizeof(label)));
 	if (!s->count[a]) {
 		fprintf(out, "no standby: no other port of its link layer is up\n");
 		return;
@@ -199,8 +213,8 @@ static void pair_print(const struct topo_view *view, int a, int width, FILE *out
 			continue;
 		}
 		ha_standby_classify(view->topo, a, b, &class);
-		fprintf(out, "%s standby %s (%s)", ha_standby_is_pair(s, a, b) ? "<=>" : " =>", label,
-			ha_standby_class_text(&class, why, sizeof(why)));
+		fprintf(out, "%s standby %s (%s)", ha_standby_is_pair(s, a, b) ? "<=>" : " =>",
+			label, ha_standby_class_text(&class, why, sizeof(why)));
 	}
 	if (more > 0)
 		fprintf(out, " and %d more", more);
@@ -214,7 +228,8 @@ void topo_pairs_print(const struct topo_view *view, FILE *out)
 
 	fprintf(out, "standby order: %s\n", topo_failover_text(view->failover));
 	for (int i = 0; i < view->topo->ndevices; i++) {
-		int len = (int)strlen(ha_topo_device_label(&view->topo->devices[i], label, sizeof(label)));
+		int len = (int)strlen(
+			ha_topo_device_label(&view->topo->devices[i], label, sizeof(label)));
 
 		width = len > width ? len : width;
 	}

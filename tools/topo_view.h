@@ -24,12 +24,18 @@ struct topo_view {
 
 /* NUMA node > PCI switch > card > port, with the state, speed and address of each port. */
 void topo_tree_print(const struct topo_view *view, FILE *out);
-/* For each reported port the standby it has or would have, and what the list is worth in this version. */
+/*
+ * For each reported port the standby it has or would have, and what the list is worth in this
+ * version.
+ */
 void topo_pairs_print(const struct topo_view *view, FILE *out);
 /* All of it as one JSON object. 0; -ENOMEM; -EIO: `out` did not take it. */
 int topo_json_print(const struct topo_view *view, FILE *out);
 
-/* "PCI switch 0000:3b:00.0": the last thing that the port shares with its neighbours; "" for a software NIC. */
+/*
+ * "PCI switch 0000:3b:00.0": the last thing that the port shares with its neighbours; "" for a
+ * software NIC.
+ */
 const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t len);
 /* "0000:3d:00": where its card sits (of a virtual function, the card's); "" for a software NIC. */
 const char *topo_card_text(const struct ha_topo_device *dev, char *buf, size_t len);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha ina-perf: collectives through libhawser-ina, every element verified; see tools/ina_perf/README.md */
+/*
+ * ha ina-perf: collectives through libhawser-ina, every element verified; see
+ * tools/ina_perf/README.md
+ */
 #include "base/config.h"
 #include "base/options.h"
 #include "tools/ha.h"
@@ -57,26 +60,41 @@ static const struct ha_option rows[] = {
 	{ "max", 'e', "SIZE", "bytes to (16M)", HA_SIZE(choice.max, 4, 1u << 30) },
 	{ "factor", 'f', "N", "between sizes (4)", HA_NUMBER(choice.factor, 2, 1024) },
 	{ "type", 't', "TYPE", "float32, int32, bytes (float32)", HA_CHOICE(choice.type, types) },
-	{ "iterations", 'n', "N", "measured iterations of each size (10)", HA_NUMBER(perf.iterations, 1, 1000000) },
-	{ "ranks", 0, "N", "so many processes on this host (2)", HA_NUMBER(perf.ranks, 2, HA_INA_RANKS) },
-	{ "root", 0, "R", "of reduce and broadcast (0)", HA_NUMBER(choice.root, 0, HA_INA_RANKS - 1) },
-	{ "backend", 0, "PATH", "the backend's socket (NETCCL_BACKEND, /run/hawser/ina.sock)", HA_TEXT(perf.backend) },
-	{ "rank", 0, "R", "be one rank of --ranks; needs --ticket and --members", HA_NUMBER(perf.rank, 0, HA_INA_RANKS - 1) },
-	{ "ticket", 0, "FILE", "all ranks see it; rank 0 asks for the group and writes it", HA_TEXT(perf.ticket) },
+	{ "iterations", 'n', "N", "measured iterations of each size (10)",
+	  HA_NUMBER(perf.iterations, 1, 1000000) },
+	{ "ranks", 0, "N", "so many processes on this host (2)",
+	  HA_NUMBER(perf.ranks, 2, HA_INA_RANKS) },
+	{ "root", 0, "R", "of reduce and broadcast (0)",
+	  HA_NUMBER(choice.root, 0, HA_INA_RANKS - 1) },
+	{ "backend", 0, "PATH", "the backend's socket (NETCCL_BACKEND, /run/hawser/ina.sock)",
+	  HA_TEXT(perf.backend) },
+	{ "rank", 0, "R", "be one rank of --ranks; needs --ticket and --members",
+	  HA_NUMBER(perf.rank, 0, HA_INA_RANKS - 1) },
+	{ "ticket", 0, "FILE", "all ranks see it; rank 0 asks for the group and writes it",
+	  HA_TEXT(perf.ticket) },
 	{ "members", 0, "A,B,...", "the addresses of the ranks' cards in their order",
 	  HA_CALL(take_members, "IPv4 addresses with commas between") },
-	{ "again", 0, "N", "when the group ends, up to N times another one, and on from where all are (FILE.1, FILE.2, ...) (0)",
+	{ "again", 0, "N",
+	  "when the group ends, up to N times another one, and on from where all are (FILE.1, "
+	  "FILE.2, ...) (0)",
 	  HA_NUMBER(perf.again, 0, 1000) },
-	{ "incarnation", 0, "K", "with --rank: begin with group K, as a rank says that was started again", HA_NUMBER(perf.incarnation, 0, 1000000) },
-	{ "first", 0, "N", "with --rank: begin at this step, numbered from 0", HA_NUMBER(perf.first, 0, SIZE_MAX >> 32) },
-	{ "each", 0, NULL, "a line for every step and every group, from every rank", HA_FLAG(perf.each) },
-	{ "timeout", 0, "S", "seconds for an operation, a rank, a backend that is away (60)", HA_NUMBER(perf.timeout_s, 1, 100000) },
-	{ "loopback", 0, NULL, "no backend: the library answers itself; results are not verified", HA_FLAG(perf.loopback) },
+	{ "incarnation", 0, "K",
+	  "with --rank: begin with group K, as a rank says that was started again",
+	  HA_NUMBER(perf.incarnation, 0, 1000000) },
+	{ "first", 0, "N", "with --rank: begin at this step, numbered from 0",
+	  HA_NUMBER(perf.first, 0, SIZE_MAX >> 32) },
+	{ "each", 0, NULL, "a line for every step and every group, from every rank",
+	  HA_FLAG(perf.each) },
+	{ "timeout", 0, "S", "seconds for an operation, a rank, a backend that is away (60)",
+	  HA_NUMBER(perf.timeout_s, 1, 100000) },
+	{ "loopback", 0, NULL, "no backend: the library answers itself; results are not verified",
+	  HA_FLAG(perf.loopback) },
 	{ 0 },
 };
 
 static const struct ha_option operands[] = {
-	{ "COLLECTIVE", 0, NULL, "all_reduce (default), reduce, broadcast, reduce_scatter, all_gather, barrier, or all",
+	{ "COLLECTIVE", 0, NULL,
+	  "all_reduce (default), reduce, broadcast, reduce_scatter, all_gather, barrier, or all",
 	  HA_TEXT(choice.collective) },
 	{ 0 },
 };
@@ -86,13 +104,16 @@ static const struct ha_program program = {
 	.about = "Makes sums in the network and verifies every element.",
 	.options = { rows },
 	.operands = operands,
-	.notes = "GB/s are bytes of the whole by the median time; \"of bound\" is the largest error by what docs/ina.md allows.\n"
-		 "Exit status: 0 all right, 1 something was wrong, 2 called wrongly, 3 it could not be done.",
+	.notes = "GB/s are bytes of the whole by the median time; \"of bound\" is the largest "
+		 "error by what docs/ina.md allows.\n"
+		 "Exit status: 0 all right, 1 something was wrong, 2 called wrongly, 3 it could "
+		 "not be done.",
 };
 
 /* ---- the steps ---- */
 
-static const char *const collectives[] = { "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier" };
+static const char *const collectives[] = { "all_reduce",     "reduce",     "broadcast",
+					   "reduce_scatter", "all_gather", "barrier" };
 
 static bool chosen(const struct choice *c, int coll)
 {
@@ -101,13 +122,16 @@ static bool chosen(const struct choice *c, int coll)
 	return true;
 }
 
-static void add_steps(struct ina_perf *p, const struct choice *c, enum ha_ina_coll coll, size_t bytes)
+static void add_steps(struct ina_perf *p, const struct choice *c, enum ha_ina_coll coll,
+		      size_t bytes)
 {
-	size_t unit = (c->type == HA_INA_BYTES ? 1 : 4) * (coll == HA_INA_REDUCE_SCATTER || coll == HA_INA_ALL_GATHER ? p->ranks : 1);
+	size_t unit = (c->type == HA_INA_BYTES ? 1 : 4) *
+		      (coll == HA_INA_REDUCE_SCATTER || coll == HA_INA_ALL_GATHER ? p->ranks : 1);
 
 	bytes = coll == HA_INA_BARRIER ? 0 : bytes / unit ? bytes / unit * unit : unit;
 	for (unsigned i = 0; i < p->iterations; i++)
-		p->step[p->steps++] = (struct ina_step){ coll, c->type, bytes, c->root, (uint32_t)p->steps };
+		p->step[p->steps++] =
+			(struct ina_step) { coll, c->type, bytes, c->root, (uint32_t)p->steps };
 }
 
 /* Sizes of each collective; false: there is none. */
@@ -120,11 +144,13 @@ static bool make_steps(struct ina_perf *p, const struct choice *c)
 	p->step = calloc((size_t)sizes * 6 * p->iterations, sizeof(*p->step));
 	for (int coll = HA_INA_ALL_REDUCE; p->step && coll <= HA_INA_BARRIER; coll++) {
 		size_t bytes = c->min;
-		bool sums = coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE || coll == HA_INA_REDUCE_SCATTER;
+		bool sums = coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE ||
+			    coll == HA_INA_REDUCE_SCATTER;
 
 		if (!chosen(c, coll) || (sums && c->type == HA_INA_BYTES))
 			continue;
-		for (unsigned i = 0; i < (coll == HA_INA_BARRIER ? 1 : sizes); i++, bytes *= c->factor)
+		for (unsigned i = 0; i < (coll == HA_INA_BARRIER ? 1 : sizes);
+		     i++, bytes *= c->factor)
 			add_steps(p, c, (enum ha_ina_coll)coll, bytes);
 	}
 	return p->steps;
@@ -132,7 +158,10 @@ static bool make_steps(struct ina_perf *p, const struct choice *c)
 
 /* ---- processes ---- */
 
-/* A rank has failed: the others learn of it by themselves, but for those that wait for what it would have given them. */
+/*
+ * A rank has failed: the others learn of it by themselves, but for those that wait for what it
+ * would have given them.
+ */
 static void end_others(const pid_t *pid, unsigned ranks)
 {
 	sleep(GRACE_S);
@@ -154,7 +183,8 @@ static int fork_ranks(struct ina_perf *p)
 	}
 	snprintf(ticket, sizeof(ticket), "%s/ticket", folder);
 	p->ticket = ticket;
-	p->joined = mmap(NULL, sizeof(*p->joined), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	p->joined = mmap(NULL, sizeof(*p->joined), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (p->joined == MAP_FAILED)
 		p->joined = NULL;
 	fflush(NULL);
@@ -177,7 +207,8 @@ static int fork_ranks(struct ina_perf *p)
 			continue; /* ours */
 		code = WIFEXITED(status) ? WEXITSTATUS(status) : 3;
 		if (WIFSIGNALED(status))
-			fprintf(stderr, "ha ina-perf: a rank was ended by signal %d\n", WTERMSIG(status));
+			fprintf(stderr, "ha ina-perf: a rank was ended by signal %d\n",
+				WTERMSIG(status));
 		if (code == 3 && worst != 3)
 			end_others(pid, p->ranks);
 		worst = code > worst ? code : worst;
@@ -211,8 +242,10 @@ static const char *unfit(const struct ina_perf *p, const struct choice *c, bool 
 
 int ha_cmd_ina_perf(int argc, char **argv)
 {
-	struct call call = { .perf = { .iterations = 10, .ranks = 2, .rank = HA_INA_RANKS, .timeout_s = 60 },
-			     .choice = { "all_reduce", HA_INA_FLOAT32, 4096, 16u << 20, 4, 0 } };
+	struct call call = {
+		.perf = { .iterations = 10, .ranks = 2, .rank = HA_INA_RANKS, .timeout_s = 60 },
+		.choice = { "all_reduce", HA_INA_FLOAT32, 4096, 16u << 20, 4, 0 }
+	};
 	struct ina_perf *p = &call.perf;
 	struct ha_config config;
 	const char *what;
@@ -221,10 +254,11 @@ int ha_cmd_ina_perf(int argc, char **argv)
 	if (status)
 		return status - 1;
 	ha_config_load_env(&config); /* for what it says about names that nobody knows */
-	p->iterations++; /* the first of a run is not timed */
+	p->iterations++;             /* the first of a run is not timed */
 	what = unfit(p, &call.choice, p->rank != HA_INA_RANKS);
 	if (!what && !make_steps(p, &call.choice))
-		what = "COLLECTIVE is none of those that `ha ina-perf --help` lists, or does not go with -t bytes";
+		what = "COLLECTIVE is none of those that `ha ina-perf --help` lists, or does not "
+		       "go with -t bytes";
 	if (!what && p->first >= p->steps)
 		what = "--first is none of the steps: see -n";
 	if (what) {

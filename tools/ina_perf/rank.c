@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAUSE_US 20000 /* between two looks for a ticket, or a backend */
+#define PAUSE_US 20000    /* between two looks for a ticket, or a backend */
 #define LOOK_NS 100000000 /* and of one that waits for an operation, whether it is to end */
 
 static int stopping; /* SIGTERM or SIGINT has come; the library looks at it too */
@@ -33,7 +33,7 @@ struct run {
 	unsigned incarnation; /* which group */
 	void *in, *out;
 	size_t wrong, at; /* elements; the step */
-	bool alone; /* the backend is a loopback: nothing is verified */
+	bool alone;       /* the backend is a loopback: nothing is verified */
 	double worst;
 	uint64_t *ns; /* of the run's timed steps */
 	size_t timed;
@@ -49,7 +49,9 @@ static uint64_t now_ns(void)
 
 static const char *name_of(enum ha_ina_coll coll)
 {
-	static const char *const names[] = { "", "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier" };
+	static const char *const names[] = { "",          "all_reduce",     "reduce",
+					     "broadcast", "reduce_scatter", "all_gather",
+					     "barrier" };
 
 	return names[coll];
 }
@@ -57,7 +59,8 @@ static const char *name_of(enum ha_ina_coll coll)
 static int said(const struct run *r, const char *what, int err)
 {
 	if (!stopped())
-		fprintf(stderr, "rank %u: %s: %s (%s)\n", r->perf->rank, what, r->ina ? ha_ina_error(r->ina) : "", strerror(-err));
+		fprintf(stderr, "rank %u: %s: %s (%s)\n", r->perf->rank, what,
+			r->ina ? ha_ina_error(r->ina) : "", strerror(-err));
 	return err;
 }
 
@@ -72,13 +75,16 @@ static bool patient(const struct run *r)
 static int open_backend(struct run *r)
 {
 	uint64_t until = now_ns() + r->perf->timeout_s * 1000000000ull;
-	struct ha_ina_options options = { .backend = r->perf->backend, .loopback = r->perf->loopback, .give_up = &stopping };
+	struct ha_ina_options options = { .backend = r->perf->backend,
+					  .loopback = r->perf->loopback,
+					  .give_up = &stopping };
 	char why[300];
 	int err;
 
 	if (r->ina)
 		return 0;
-	while ((err = ha_ina_open(&r->ina, &options, why, sizeof(why))) == -ENOTCONN && patient(r) && now_ns() < until && !stopped())
+	while ((err = ha_ina_open(&r->ina, &options, why, sizeof(why))) == -ENOTCONN &&
+	       patient(r) && now_ns() < until && !stopped())
 		usleep(PAUSE_US);
 	if (err && !stopped())
 		fprintf(stderr, "rank %u: %s\n", r->perf->rank, why);
@@ -132,7 +138,10 @@ static int ticket_read(const char *path, uint8_t ticket[HA_INA_TICKET], unsigned
 	return -ETIMEDOUT;
 }
 
-/* Worth another try: the backend is away, or the controller has nothing at the moment, as while a switch comes up. */
+/*
+ * Worth another try: the backend is away, or the controller has nothing at the moment, as while a
+ * switch comes up.
+ */
 static bool passing(int err)
 {
 	return err == -ENOTCONN || err == -EAGAIN || err == -ETIMEDOUT;
@@ -177,7 +186,8 @@ static int join(struct run *r)
 	} else {
 		err = ticket_read(path, ticket, r->perf->timeout_s);
 		if (err)
-			fprintf(stderr, "rank %u: %s: no ticket from rank 0: %s\n", r->perf->rank, path, strerror(-err));
+			fprintf(stderr, "rank %u: %s: no ticket from rank 0: %s\n", r->perf->rank,
+				path, strerror(-err));
 	}
 	if (err)
 		return err;
@@ -223,7 +233,11 @@ static int operate(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
 static int agree(struct run *r)
 {
 	int32_t at[HA_INA_RANKS], least;
-	struct ha_ina_request q = { .coll = HA_INA_ALL_GATHER, .type = HA_INA_INT32, .bytes = 4 * r->perf->ranks, .in = &at[r->perf->rank], .out = at };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_GATHER,
+				    .type = HA_INA_INT32,
+				    .bytes = 4 * r->perf->ranks,
+				    .in = &at[r->perf->rank],
+				    .out = at };
 	uint64_t ns;
 	int err;
 
@@ -240,7 +254,10 @@ static int agree(struct run *r)
 	return err;
 }
 
-/* Nothing else keeps the ranks of a loopback together: its group would be gone before the last of them has joined. */
+/*
+ * Nothing else keeps the ranks of a loopback together: its group would be gone before the last of
+ * them has joined.
+ */
 static void wait_for_ranks(struct run *r)
 {
 	uint64_t until = now_ns() + r->perf->timeout_s * 1000000000ull;
@@ -253,14 +270,20 @@ static void wait_for_ranks(struct run *r)
 }
 
 /*
- * A backend in one of its loopback modes answers as if every rank had brought what this one did, so that every sum is
- * wrong. Two sums tell it from the network: for two and more ranks not both can come out right by chance.
+ * A backend in one of its loopback modes answers as if every rank had brought what this one did, so
+ * that every sum is
+ * wrong. Two sums tell it from the network: for two and more ranks not both can come out right by
+ * chance.
  */
 static int look_for_loopback(struct run *r)
 {
 	const int32_t ranks = (int32_t)r->perf->ranks, number = (int32_t)r->perf->rank + 1;
 	int32_t in[2] = { number, number * number }, out[2] = { 0, 0 };
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(in), .in = in, .out = out };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(in),
+				    .in = in,
+				    .out = out };
 	uint64_t ns;
 	int err = operate(r, &q, &ns);
 
@@ -268,9 +291,10 @@ static int look_for_loopback(struct run *r)
 		return err;
 	r->alone = out[0] == ranks * in[0] && out[1] == ranks * in[1];
 	if (r->alone && !r->perf->rank)
-		fprintf(stderr,
-			"ha ina-perf: this backend is a loopback: it answers with this rank's own data (--net=loopback, or one of NETCCL_*_LOOPBACK "
-			"is set for it). Times are measured, results are not verified; start ha-backend on a network to verify them\n");
+		fprintf(stderr, "ha ina-perf: this backend is a loopback: it answers with this "
+				"rank's own data (--net=loopback, or one of NETCCL_*_LOOPBACK "
+				"is set for it). Times are measured, results are not verified; "
+				"start ha-backend on a network to verify them\n");
 	if (r->alone)
 		wait_for_ranks(r);
 	return 0;
@@ -280,7 +304,12 @@ static int step(struct run *r)
 {
 	const struct ina_step *s = &r->perf->step[r->at];
 	struct ha_ina_request barrier = { .coll = HA_INA_BARRIER };
-	struct ha_ina_request q = { .coll = s->coll, .type = s->type, .root = s->root, .bytes = s->bytes, .in = r->in, .out = r->out };
+	struct ha_ina_request q = { .coll = s->coll,
+				    .type = s->type,
+				    .root = s->root,
+				    .bytes = s->bytes,
+				    .in = r->in,
+				    .out = r->out };
 	uint64_t ns = 0;
 	size_t wrong = r->wrong;
 	int err;
@@ -299,7 +328,8 @@ static int step(struct run *r)
 	if (r->at % r->perf->iterations)
 		r->ns[r->timed++] = ns;
 	if (r->perf->each)
-		printf("step %zu: %zu bytes, %.3f ms, %zu wrong, at %.6f s\n", r->at, s->bytes, (double)ns / 1e6, r->wrong - wrong, (double)now_ns() / 1e9);
+		printf("step %zu: %zu bytes, %.3f ms, %zu wrong, at %.6f s\n", r->at, s->bytes,
+		       (double)ns / 1e6, r->wrong - wrong, (double)now_ns() / 1e9);
 	return 0;
 }
 
@@ -322,8 +352,9 @@ static void print_run(struct run *r)
 		return;
 	qsort(r->ns, r->timed, sizeof(*r->ns), by_size);
 	median = (double)r->ns[r->timed / 2];
-	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f %8zu %8.2f\n", name_of(s->coll), types[s->type], s->bytes, median / 1e3,
-	       (double)r->ns[0] / 1e3, (double)s->bytes / median, r->wrong, r->worst);
+	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f %8zu %8.2f\n", name_of(s->coll),
+	       types[s->type], s->bytes, median / 1e3, (double)r->ns[0] / 1e3,
+	       (double)s->bytes / median, r->wrong, r->worst);
 	fflush(stdout);
 }
 
@@ -348,14 +379,19 @@ static int steps(struct run *r)
 static int conclude(struct run *r)
 {
 	int32_t wrong = r->wrong > 1 << 20 ? 1 << 20 : (int32_t)r->wrong;
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 4, .in = &wrong, .out = &wrong };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = 4,
+				    .in = &wrong,
+				    .out = &wrong };
 	uint64_t ns;
 	int err = operate(r, &q, &ns);
 
 	if (!err && !r->perf->rank && r->alone)
 		printf("not verified; groups: %u\n", r->incarnation + 1);
 	else if (!err && !r->perf->rank)
-		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong, r->incarnation + 1);
+		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong,
+		       r->incarnation + 1);
 	if (r->wrong)
 		fprintf(stderr, "rank %u: %zu elements are wrong\n", r->perf->rank, r->wrong);
 	return err;
@@ -376,7 +412,10 @@ static int live(struct run *r)
 
 int ina_perf_rank(const struct ina_perf *perf)
 {
-	struct run r = { .perf = perf, .incarnation = perf->incarnation, .at = perf->first, .ns = calloc(perf->iterations, sizeof(*r.ns)) };
+	struct run r = { .perf = perf,
+			 .incarnation = perf->incarnation,
+			 .at = perf->first,
+			 .ns = calloc(perf->iterations, sizeof(*r.ns)) };
 	const struct sigaction end = { .sa_handler = on_signal };
 	size_t most = 64;
 	int err;
@@ -390,12 +429,13 @@ int ina_perf_rank(const struct ina_perf *perf)
 	r.in = malloc(most);
 	r.out = malloc(most);
 	if (!perf->rank)
-		printf("%-14s %-8s %12s %12s %12s %9s %8s %8s\n", "collective", "type", "bytes", "median us", "best us", "GB/s", "wrong",
-		       "of bound");
+		printf("%-14s %-8s %12s %12s %12s %9s %8s %8s\n", "collective", "type", "bytes",
+		       "median us", "best us", "GB/s", "wrong", "of bound");
 	for (;; r.incarnation++) {
 		err = r.ns && r.in && r.out ? live(&r) : -ENOMEM;
 		leave(&r, err);
-		if (!err || stopped() || r.incarnation == perf->incarnation + perf->again || err == -EINVAL || err == -ENOMEM)
+		if (!err || stopped() || r.incarnation == perf->incarnation + perf->again ||
+		    err == -EINVAL || err == -ENOMEM)
 			break;
 	}
 	ha_ina_close(r.ina);

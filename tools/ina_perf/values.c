@@ -58,7 +58,9 @@ void ina_values_fill(const struct ina_step *s, unsigned rank, unsigned ranks, vo
 
 /* ---- sums ---- */
 
-/* Of the block of 64 that element i is in: half a unit for each rank's rounding and each alignment. */
+/*
+ * Of the block of 64 that element i is in: half a unit for each rank's rounding and each alignment.
+ */
 static double block_bound(const struct ina_step *s, unsigned ranks, size_t first, size_t end)
 {
 	uint32_t largest = 0;
@@ -72,10 +74,12 @@ static double block_bound(const struct ina_step *s, unsigned ranks, size_t first
 			memcpy(&b, &x, sizeof(b));
 			largest = b > largest ? b : largest;
 		}
-	return ranks * ldexp(1, ina_block_exponent(largest, ina_quant_headroom(ranks)) - INA_EXPONENT_BIAS);
+	return ranks *
+	       ldexp(1, ina_block_exponent(largest, ina_quant_headroom(ranks)) - INA_EXPONENT_BIAS);
 }
 
-static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float *out, size_t from, size_t n, double *worst)
+static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float *out, size_t from,
+			  size_t n, double *worst)
 {
 	size_t wrong = 0;
 	double bound = 0;
@@ -83,8 +87,10 @@ static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float 
 	for (size_t i = 0; i < n; i++) {
 		double sum = 0, error, limit;
 
-		if (i % BLOCK == 0) /* segments are whole blocks, so blocks of a part begin with it */
-			bound = block_bound(s, ranks, from + i, from + (n - i < BLOCK ? n : i + BLOCK));
+		/* segments are whole blocks, so blocks of a part begin with it */
+		if (i % BLOCK == 0)
+			bound = block_bound(s, ranks, from + i,
+					    from + (n - i < BLOCK ? n : i + BLOCK));
 		for (unsigned r = 0; r < ranks; r++)
 			sum += real(s, r, from + i);
 		error = fabs(out[i] - sum);
@@ -96,7 +102,8 @@ static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float 
 	return wrong;
 }
 
-static size_t wrong_int(const struct ina_step *s, unsigned ranks, const int32_t *out, size_t from, size_t n)
+static size_t wrong_int(const struct ina_step *s, unsigned ranks, const int32_t *out, size_t from,
+			size_t n)
 {
 	size_t wrong = 0;
 
@@ -126,9 +133,11 @@ static size_t wrong_copy(const struct ina_step *s, unsigned rank, const void *ou
 	return wrong;
 }
 
-size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out, double *worst)
+size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out,
+			double *worst)
 {
-	size_t n = elements(s), part = in_parts(s) ? n / ranks : n, size = s->type == HA_INA_BYTES ? 1 : 4, wrong = 0;
+	size_t n = elements(s), part = in_parts(s) ? n / ranks : n,
+	       size = s->type == HA_INA_BYTES ? 1 : 4, wrong = 0;
 	size_t from = s->coll == HA_INA_REDUCE_SCATTER ? rank * part : 0;
 
 	if (s->coll == HA_INA_BARRIER || (s->coll == HA_INA_REDUCE && rank != s->root))
@@ -140,5 +149,6 @@ size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks,
 			wrong += wrong_copy(s, r, (const uint8_t *)out + r * part * size, part);
 		return wrong;
 	}
-	return s->type == HA_INA_INT32 ? wrong_int(s, ranks, out, from, part) : wrong_float(s, ranks, out, from, part, worst);
+	return s->type == HA_INA_INT32 ? wrong_int(s, ranks, out, from, part)
+				       : wrong_float(s, ranks, out, from, part, worst);
 }

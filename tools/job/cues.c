@@ -19,8 +19,9 @@
 
 struct ha_cues {
 	const struct ha_launch_options *options;
-	int pipe[2]; /* rank 0 writes the start into it; its end without a word means that there will be none */
-	pid_t pid; /* of the process beside the ranks, 0: none */
+	/* rank 0 writes the start into it; its end without a word means that there will be none */
+	int pipe[2];
+	pid_t pid;              /* of the process beside the ranks, 0: none */
 	pid_t running[HA_CUES]; /* in that process */
 	/* that process writes, rank 0 reads: end is stored after (release) what belongs to it */
 	struct ha_cue_mark *marks;
@@ -44,8 +45,8 @@ struct ha_cues *ha_cues_open(const struct ha_launch_options *options)
 	if (!cues)
 		goto fail;
 	cues->options = options;
-	cues->marks = mmap(NULL, HA_CUES * sizeof(*cues->marks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			   0);
+	cues->marks = mmap(NULL, HA_CUES * sizeof(*cues->marks), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (cues->marks == MAP_FAILED || pipe2(cues->pipe, O_CLOEXEC))
 		goto fail;
 	return cues;
@@ -55,7 +56,10 @@ fail:
 	return NULL;
 }
 
-/* --- the process beside the ranks --------------------------------------------------------------------------------- */
+/*
+ * --- the process beside the ranks
+ * ---------------------------------------------------------------------------------
+ */
 
 static void environment_set(const pid_t *pids, int ranks)
 {
@@ -65,10 +69,12 @@ static void environment_set(const pid_t *pids, int ranks)
 		snprintf(text, sizeof(text), "%d", (int)pids[i]);
 		snprintf(name, sizeof(name), "HA_RANK_PID_%d", i);
 		setenv(name, text, 1);
-		snprintf(name, sizeof(name), "HA_PERF_PID_%d", i); /* its name before there was `ha nccl` */
+		/* its name before there was `ha nccl` */
+		snprintf(name, sizeof(name), "HA_PERF_PID_%d", i);
 		setenv(name, text, 1);
 	}
-	if (asprintf(&both, "%s%s%s", ha_self_folder(self, sizeof(self)), path ? ":" : "", path ? path : "") < 0)
+	if (asprintf(&both, "%s%s%s", ha_self_folder(self, sizeof(self)), path ? ":" : "",
+		     path ? path : "") < 0)
 		return;
 	setenv("PATH", both, 1);
 	free(both);
@@ -113,7 +119,8 @@ static void commands_reap(struct ha_cues *cues)
 			if (cues->running[i] != pid)
 				continue;
 			cues->running[i] = 0;
-			cues->marks[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			cues->marks[i].status =
+				WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 			__atomic_store_n(&cues->marks[i].end, now_ns(), __ATOMIC_RELEASE);
 			if (cues->marks[i].status)
 				fprintf(stderr, "%s: status %d of '%s'\n", cues->options->program,
@@ -121,7 +128,10 @@ static void commands_reap(struct ha_cues *cues)
 		}
 }
 
-/* Starts what is due. Returns the time to wait for the next one, -1 when all have ended, INT64_MAX when all run. */
+/*
+ * Starts what is due. Returns the time to wait for the next one, -1 when all have ended, INT64_MAX
+ * when all run.
+ */
 static int64_t commands_start(struct ha_cues *cues, int64_t zero)
 {
 	int64_t wait = -1, left;
@@ -168,7 +178,8 @@ int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
 	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, &before); /* before the fork: no signal may come too early */
+	/* before the fork: no signal may come too early */
+	sigprocmask(SIG_BLOCK, &signals, &before);
 	cues->pid = fork();
 	if (!cues->pid) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -184,12 +195,16 @@ int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks)
 	close(cues->pipe[1]);
 	if (cues->pid > 0)
 		return 0;
-	fprintf(stderr, "%s: no process for the commands of --at: %s\n", cues->options->program, strerror(errno));
+	fprintf(stderr, "%s: no process for the commands of --at: %s\n", cues->options->program,
+		strerror(errno));
 	cues->pid = 0;
 	return -EAGAIN;
 }
 
-/* --- parent and rank 0 -------------------------------------------------------------------------------------------- */
+/*
+ * --- parent and rank 0
+ * --------------------------------------------------------------------------------------------
+ */
 
 void ha_cues_reaped(struct ha_cues *cues, pid_t pid)
 {
@@ -221,8 +236,8 @@ void ha_cues_rank(struct ha_cues *cues, int rank)
 void ha_cues_start(struct ha_cues *cues, int64_t zero)
 {
 	if (cues && write(cues->pipe[1], &zero, sizeof(zero)) != sizeof(zero))
-		fprintf(stderr, "%s: the commands of --at cannot be started: %s\n", cues->options->program,
-			strerror(errno));
+		fprintf(stderr, "%s: the commands of --at cannot be started: %s\n",
+			cues->options->program, strerror(errno));
 }
 
 struct ha_cue_mark ha_cues_mark(const struct ha_cues *cues, int i)

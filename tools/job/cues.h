@@ -19,9 +19,12 @@ struct ha_cue {
 /*
  * cues - shell commands at moments of the measurement (--at)
  *
- * A process beside the forked ranks waits for rank 0's word that the measurement starts, starts each command at its
- * moment and notes in shared memory when it began and ended. Commands find the ranks' processes in the environment
- * (HA_RANK_PID_0, ..., and as HA_PERF_PID_0) and this very `ha` first in PATH; what they print goes to standard error. Commands that still
+ * A process beside the forked ranks waits for rank 0's word that the measurement starts, starts
+ * each command at its
+ * moment and notes in shared memory when it began and ended. Commands find the ranks' processes in
+ * the environment
+ * (HA_RANK_PID_0, ..., and as HA_PERF_PID_0) and this very `ha` first in PATH; what they print goes
+ * to standard error. Commands that still
  * run at the end are ended.
  */
 
@@ -31,7 +34,10 @@ struct ha_cue_mark {
 	int status; /* exit status, 128 + signal */
 };
 
-/* In the parent, before the ranks are forked. NULL when there are no commands, or, with the line printed, no memory. */
+/*
+ * In the parent, before the ranks are forked. NULL when there are no commands, or, with the line
+ * printed, no memory.
+ */
 struct ha_cues *ha_cues_open(const struct ha_launch_options *options);
 
 /* In the parent, when all ranks are forked. 0 or a negative errno with the line printed. */

@@ -35,13 +35,15 @@ float ha_half_decode(uint16_t bits)
 
 uint16_t ha_half_encode(float value)
 {
-	uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+	uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000,
+		 magnitude = bits & 0x7fffffff;
 
 	if (magnitude > 0x7f800000) /* NaN stays quiet */
 		return (uint16_t)(sign | 0x7e00);
 	if (magnitude >= 0x477ff000) /* rounds to 65536 or more */
 		return (uint16_t)(sign | 0x7c00);
-	if (magnitude < 0x38800000) { /* subnormal: adding 0.5 aligns it to 2^-24 and rounds to nearest even */
+	/* subnormal: adding 0.5 aligns it to 2^-24 and rounds to nearest even */
+	if (magnitude < 0x38800000) {
 		float shifted = bits_float(magnitude) + 0.5f;
 
 		return (uint16_t)(sign | (float_bits(shifted) - float_bits(0.5f)));
@@ -65,40 +67,42 @@ uint16_t ha_bfloat16_encode(float value)
 }
 
 /*
- * One kernel per type. `wide` is the type of the arithmetic (unsigned for integers, so that overflow wraps; float for
+ * One kernel per type. `wide` is the type of the arithmetic (unsigned for integers, so that
+ * overflow wraps; float for
  * the 16-bit types), `less` the type of comparisons; load and store convert an element.
  */
 #define AS_IS(x) (x)
-#define REDUCE_KERNEL(name, type, wide, less, load, store)                                                             \
-	static void reduce_##name(enum ha_redop op, void *dst, const void *a, const void *b, size_t n)                 \
-	{                                                                                                              \
-		const type *x = a, *y = b;                                                                             \
-		type *z = dst;                                                                                         \
-                                                                                                                       \
-		switch (op) {                                                                                          \
-		case HA_PROD:                                                                                          \
-			for (size_t i = 0; i < n; i++)                                                                 \
-				z[i] = (type)store((wide)load(x[i]) * (wide)load(y[i]));                               \
-			break;                                                                                         \
-		case HA_MAX:                                                                                           \
-			for (size_t i = 0; i < n; i++)                                                                 \
-				z[i] = (less)load(x[i]) < (less)load(y[i]) ? y[i] : x[i];                              \
-			break;                                                                                         \
-		case HA_MIN:                                                                                           \
-			for (size_t i = 0; i < n; i++)                                                                 \
-				z[i] = (less)load(y[i]) < (less)load(x[i]) ? y[i] : x[i];                              \
-			break;                                                                                         \
-		default:                                                                                               \
-			for (size_t i = 0; i < n; i++)                                                                 \
-				z[i] = (type)store((wide)load(x[i]) + (wide)load(y[i]));                               \
-		}                                                                                                      \
-	}                                                                                                              \
-	static void divide_##name(void *dst, size_t n, int ranks)                                                      \
-	{                                                                                                              \
-		type *z = dst;                                                                                         \
-                                                                                                                       \
-		for (size_t i = 0; i < n; i++)                                                                         \
-			z[i] = (type)store((less)load(z[i]) / (less)ranks);                                            \
+#define REDUCE_KERNEL(name, type, wide, less, load, store)                                   \
+	static void reduce_##name(enum ha_redop op, void *dst, const void *a, const void *b, \
+				  size_t n)                                                  \
+	{                                                                                    \
+		const type *x = a, *y = b;                                                   \
+		type *z = dst;                                                               \
+                                                                                             \
+		switch (op) {                                                                \
+		case HA_PROD:                                                                \
+			for (size_t i = 0; i < n; i++)                                       \
+				z[i] = (type)store((wide)load(x[i]) * (wide)load(y[i]));     \
+			break;                                                               \
+		case HA_MAX:                                                                 \
+			for (size_t i = 0; i < n; i++)                                       \
+				z[i] = (less)load(x[i]) < (less)load(y[i]) ? y[i] : x[i];    \
+			break;                                                               \
+		case HA_MIN:                                                                 \
+			for (size_t i = 0; i < n; i++)                                       \
+				z[i] = (less)load(y[i]) < (less)load(x[i]) ? y[i] : x[i];    \
+			break;                                                               \
+		default:                                                                     \
+			for (size_t i = 0; i < n; i++)                                       \
+				z[i] = (type)store((wide)load(x[i]) + (wide)load(y[i]));     \
+		}                                                                            \
+	}                                                                                    \
+	static void divide_##name(void *dst, size_t n, int ranks)                            \
+	{                                                                                    \
+		type *z = dst;                                                               \
+                                                                                             \
+		for (size_t i = 0; i < n; i++)                                               \
+			z[i] = (type)store((less)load(z[i]) / (less)ranks);                  \
 	}
 
 REDUCE_KERNEL(int8, int8_t, uint32_t, int32_t, AS_IS, AS_IS)

@@ -8,11 +8,14 @@
 /*
  * datatype - element types and the reduction kernels that the driver runs in the GPU's place
  *
- * Names are those of nccl-tests. Integers wrap; half and bfloat16 are computed in float and rounded to nearest even
+ * Names are those of nccl-tests. Integers wrap; half and bfloat16 are computed in float and rounded
+ * to nearest even
  * after every step, as NCCL's kernels do. avg is a sum and one division at the end.
  */
 
-/* mulsum: each rank's contribution is multiplied by a factor of the rank's own before it is added */
+/*
+ * mulsum: each rank's contribution is multiplied by a factor of the rank's own before it is added
+ */
 enum ha_redop { HA_SUM, HA_PROD, HA_MAX, HA_MIN, HA_AVG, HA_MULSUM, HA_REDOPS };
 
 enum ha_kind { HA_SIGNED, HA_UNSIGNED, HA_FLOATING };

@@ -8,10 +8,12 @@
 #define LINGER_MS 500 /* for the news of another rank's end, before and after blaming oneself */
 
 /*
- * A failure: was it another rank's? The first look lets the news of a death overtake the errors that it causes; the
+ * A failure: was it another rank's? The first look lets the news of a death overtake the errors
+ * that it causes; the
  * second lets rank 0 choose one of several ranks that failed alike.
  */
-enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha_place *place, const char *program)
+enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha_place *place,
+			       const char *program)
 {
 	char cause[1024];
 

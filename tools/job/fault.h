@@ -5,11 +5,16 @@
 /*
  * fault - why this rank cannot go on
  *
- * The first cause is kept and the consequences are dropped, so that a failed run ends with one line. One fault per
- * process: a rank is a process. Any thread may record one; it is read when the others can record none any more.
+ * The first cause is kept and the consequences are dropped, so that a failed run ends with one
+ * line. One fault per
+ * process: a rank is a process. Any thread may record one; it is read when the others can record
+ * none any more.
  */
 
-/* Records the cause (when it is the first) and returns err, a negative errno, so that `return ha_fault(...)` reads. */
+/*
+ * Records the cause (when it is the first) and returns err, a negative errno, so that `return
+ * ha_fault(...)` reads.
+ */
 int ha_fault(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The recorded cause, or "" when there is none. */

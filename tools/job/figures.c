@@ -85,14 +85,14 @@ static double time_over_ranks(int average, const struct ha_tally *tallies, int r
 	}
 }
 
-static void figures_compute(const struct ha_figures_of *of, const struct ha_tally *tallies, uint64_t *samples,
-			    struct ha_figures *f)
+static void figures_compute(const struct ha_figures_of *of, const struct ha_tally *tallies,
+			    uint64_t *samples, struct ha_figures *f)
 {
 	double half = of->half_trip ? 0.5 : 1, cpu_us = 0;
 	int ranks = of->place->ranks;
 	size_t n = (size_t)tallies[0].iterations * (size_t)ranks;
 
-	*f = (struct ha_figures){ .valid = true };
+	*f = (struct ha_figures) { .valid = true };
 	for (int i = 0; i < ranks; i++) {
 		f->wrong += tallies[i].wrong;
 		f->messages += tallies[i].messages;
@@ -114,10 +114,11 @@ static void figures_compute(const struct ha_figures_of *of, const struct ha_tall
 		f->cpu_us_per_msg = f->cpu_us_per_iter / (double)f->messages;
 }
 
-int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *mine, const struct ha_samples *samples,
-		      struct ha_figures *figures)
+int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *mine,
+		      const struct ha_samples *samples, struct ha_figures *figures)
 {
-	size_t ranks = (size_t)of->place->ranks, n = (size_t)mine->iterations; /* the same in all ranks */
+	/* the same in all ranks */
+	size_t ranks = (size_t)of->place->ranks, n = (size_t)mine->iterations;
 	struct ha_tally *tallies = calloc(ranks, sizeof(*tallies));
 	uint64_t *all = calloc(ranks * n + 1, sizeof(*all));
 	int err = tallies && all ? 0 : ha_fault(-ENOMEM, "out of memory");
@@ -133,7 +134,10 @@ int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *min
 	return err;
 }
 
-/* --- over all rows ------------------------------------------------------------------------------------------------- */
+/*
+ * --- over all rows
+ * -------------------------------------------------------------------------------------------------
+ */
 
 uint64_t ha_rows_wrong(const struct ha_rows *rows)
 {

@@ -18,21 +18,26 @@
 #include "tools/job/rendezvous.h"
 
 #define DEFAULT_RANKS 2
-#define GRACE_MS      3000 /* how long ranks may take to leave after one of them died */
-
-/* --- the launchers' environments --------------------------------------------------------------------------------- */
+#define GRACE_MS 3000 /* how long ranks may take to leave after one of them died */
 
 /*
- * Who sets what. Asked in this order: mpirun and srun may start a torchrun, never the other way round, so the innermost
+ * --- the launchers' environments
+ * ---------------------------------------------------------------------------------
+ */
+
+/*
+ * Who sets what. Asked in this order: mpirun and srun may start a torchrun, never the other way
+ * round, so the innermost
  * comes first; PMI variables are also set by srun and by Open MPI, so these two come last.
  */
 static const struct launcher {
 	const char *name, *rank, *ranks, *local_rank, *job;
 } launchers[] = {
 	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID" },
-	{ "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-	  "OMPI_MCA_ess_base_jobid" },
-	{ "MVAPICH's mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", NULL },
+	{ "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+	  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_MCA_ess_base_jobid" },
+	{ "MVAPICH's mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+	  "MV2_COMM_WORLD_LOCAL_RANK", NULL },
 	{ "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_ID" },
 	{ "srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID" },
 	{ "MPICH's mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_JOBID" },
@@ -59,7 +64,8 @@ static const struct launcher *launcher_find(struct ha_place *place)
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		const struct launcher *l = &launchers[i];
 
-		if (!environment_int(l->rank, &place->rank) || !environment_int(l->ranks, &place->ranks))
+		if (!environment_int(l->rank, &place->rank) ||
+		    !environment_int(l->ranks, &place->ranks))
 			continue;
 		place->local_rank = place->rank;
 		(void)environment_int(l->local_rank, &place->local_rank);
@@ -99,7 +105,8 @@ static int rendezvous_parse(const char *program, const char *text, struct ha_pla
 	long port = colon ? strtol(colon + 1, &end, 10) : 0;
 	size_t length = colon ? (size_t)(colon - text) : 0;
 
-	if (!colon || *end || port < 1 || port > 65535 || !length || length >= sizeof(place->host)) {
+	if (!colon || *end || port < 1 || port > 65535 || !length ||
+	    length >= sizeof(place->host)) {
 		fprintf(stderr, "%s: --rendezvous takes HOST:PORT, not '%s'\n", program, text);
 		return -EINVAL;
 	}
@@ -112,18 +119,27 @@ static int rendezvous_parse(const char *program, const char *text, struct ha_pla
 	return 0;
 }
 
-/* Where rank 0 is: the option, MASTER_ADDR and MASTER_PORT, Slurm's list of nodes, or this very machine. */
-static int rendezvous_find(const struct ha_launch_options *options, const struct launcher *launcher, struct ha_place *place)
+/*
+ * Where rank 0 is: the option, MASTER_ADDR and MASTER_PORT, Slurm's list of nodes, or this very
+ * machine.
+ */
+static int rendezvous_find(const struct ha_launch_options *options, const struct launcher *launcher,
+			   struct ha_place *place)
 {
-	const char *address = getenv("MASTER_ADDR"), *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
+	const char *address = getenv("MASTER_ADDR"),
+		   *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
 	int port = 0, local_ranks = 0;
 
 	if (options->rendezvous)
 		return rendezvous_parse(options->program, options->rendezvous, place);
-	/* any port will do that all ranks derive alike; the dynamic range of other programs starts at 32768 */
+	/*
+	 * any port will do that all ranks derive alike; the dynamic range of other programs starts
+	 * at 32768
+	 */
 	place->port = 20000 + (int)(place->job % 12000);
 	if (environment_int("MASTER_PORT", &port) && port < 65535)
-		place->port = agent && !strcmp(agent, "True") ? port + 1 : port; /* torchrun's own store sits there */
+		/* torchrun's own store sits there */
+		place->port = agent && !strcmp(agent, "True") ? port + 1 : port;
 	if (address && *address) {
 		snprintf(place->host, sizeof(place->host), "%s", address);
 		return 0;
@@ -141,14 +157,15 @@ static int rendezvous_find(const struct ha_launch_options *options, const struct
 	}
 	if (place->rank == 0)
 		fprintf(stderr,
-			"%s: started by %s, which does not say where rank 0 is: give --rendezvous HOST:PORT, or set "
+			"%s: started by %s, which does not say where rank 0 is: give --rendezvous "
+			"HOST:PORT, or set "
 			"MASTER_ADDR and MASTER_PORT\n",
 			options->program, place->launcher);
 	return -EINVAL;
 }
 
-static int launched(const struct ha_launch_options *options, const struct launcher *launcher, struct ha_place *place,
-		    ha_rank_body body, const void *context)
+static int launched(const struct ha_launch_options *options, const struct launcher *launcher,
+		    struct ha_place *place, ha_rank_body body, const void *context)
 {
 	place->launcher = launcher ? launcher->name : "hand";
 	place->listener = -1;
@@ -157,7 +174,8 @@ static int launched(const struct ha_launch_options *options, const struct launch
 			options->program);
 		return HA_EXIT_USAGE;
 	}
-	place->job = text_hash(0xcbf29ce484222325u, launcher && launcher->job ? getenv(launcher->job) : NULL);
+	place->job = text_hash(0xcbf29ce484222325u,
+			       launcher && launcher->job ? getenv(launcher->job) : NULL);
 	place->job = text_hash(place->job, getenv("SLURM_JOB_ID"));
 	if (place->rank >= place->ranks || place->ranks < 1) {
 		fprintf(stderr, "%s: rank %d of %d, as %s says, makes no sense\n", options->program,
@@ -169,17 +187,24 @@ static int launched(const struct ha_launch_options *options, const struct launch
 	return body(context, place) == HA_EXIT_OK ? HA_EXIT_OK : HA_EXIT_WRONG;
 }
 
-/* --- forked ranks ------------------------------------------------------------------------------------------------ */
+/*
+ * --- forked ranks
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static int loopback_listener(const char *program, struct ha_place *place)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
 
 	place->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (place->listener < 0 || bind(place->listener, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(place->listener, 1024) || getsockname(place->listener, (struct sockaddr *)&address, &length)) {
-		fprintf(stderr, "%s: no socket for the ranks to meet at: %s\n", program, strerror(errno));
+	if (place->listener < 0 ||
+	    bind(place->listener, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(place->listener, 1024) ||
+	    getsockname(place->listener, (struct sockaddr *)&address, &length)) {
+		fprintf(stderr, "%s: no socket for the ranks to meet at: %s\n", program,
+			strerror(errno));
 		return -errno;
 	}
 	snprintf(place->host, sizeof(place->host), "127.0.0.1");
@@ -199,19 +224,22 @@ static int64_t now_ms(void)
 struct family {
 	const char *program;
 	int ranks, left;
-	pid_t *pids; /* 0: reaped */
+	pid_t *pids;          /* 0: reaped */
 	struct ha_cues *cues; /* NULL: none */
-	char *words; /* HA_LAST_WORDS bytes of each rank, shared */
+	char *words;          /* HA_LAST_WORDS bytes of each rank, shared */
 	int result;
-	bool told; /* a death has been reported: what the others say are its consequences */
-	int complainer; /* the first rank that failed with a reason of its own; -1: none */
-	int follower; /* a rank that left because of another one; -1: none */
-	int quitter; /* the first rank that ended as if all were well; -1: none */
+	bool told;        /* a death has been reported: what the others say are its consequences */
+	int complainer;   /* the first rank that failed with a reason of its own; -1: none */
+	int follower;     /* a rank that left because of another one; -1: none */
+	int quitter;      /* the first rank that ended as if all were well; -1: none */
 	int64_t deadline; /* when those that are left are killed; 0: not yet */
 	bool killed;
 };
 
-/* A death is told at once, a failure only when all are gone: it may be the consequence of a death not yet seen. */
+/*
+ * A death is told at once, a failure only when all are gone: it may be the consequence of a death
+ * not yet seen.
+ */
 static void rank_ended(struct family *f, int rank, int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -230,10 +258,11 @@ static void rank_ended(struct family *f, int rank, int status)
 		f->follower = rank;
 	if (code != HA_EXIT_FAILED && code != HA_EXIT_FOLLOWED && !f->told && !f->killed) {
 		if (WIFSIGNALED(status))
-			fprintf(stderr, "%s: rank %d was killed by signal %d (%s)\n", f->program, rank,
-				WTERMSIG(status), strsignal(WTERMSIG(status)));
+			fprintf(stderr, "%s: rank %d was killed by signal %d (%s)\n", f->program,
+				rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
 		else
-			fprintf(stderr, "%s: rank %d left with status %d\n", f->program, rank, code);
+			fprintf(stderr, "%s: rank %d left with status %d\n", f->program, rank,
+				code);
 		f->told = true;
 	}
 	if (!f->deadline)
@@ -248,18 +277,21 @@ static void kill_rest(struct family *f)
 			kill(f->pids[i], SIGKILL);
 }
 
-/* What the ranks that failed said, when all are gone. One that complains may be another's victim that learned of its end too late. */
+/*
+ * What the ranks that failed said, when all are gone. One that complains may be another's victim
+ * that learned of its end too late.
+ */
 static void reason_tell(const struct family *f)
 {
 	if (f->complainer >= 0 && f->quitter >= 0)
-		fprintf(stderr, "%s: rank %d: %s; rank %d ended as if all were well\n", f->program, f->complainer,
-			f->words + f->complainer * HA_LAST_WORDS, f->quitter);
+		fprintf(stderr, "%s: rank %d: %s; rank %d ended as if all were well\n", f->program,
+			f->complainer, f->words + f->complainer * HA_LAST_WORDS, f->quitter);
 	else if (f->complainer >= 0)
 		fprintf(stderr, "%s: rank %d: %s\n", f->program, f->complainer,
 			f->words + f->complainer * HA_LAST_WORDS);
 	else if (f->follower >= 0)
-		fprintf(stderr, "%s: rank %d lost another rank, which ended as if all were well\n", f->program,
-			f->follower);
+		fprintf(stderr, "%s: rank %d lost another rank, which ended as if all were well\n",
+			f->program, f->follower);
 }
 
 /* Reaps all ranks; returns the program's exit status. */
@@ -296,8 +328,8 @@ static int watch(struct family *f)
 }
 
 /* In the child: becomes the rank; does not return. */
-static void rank_become(const struct ha_launch_options *options, struct ha_place *place, int rank, pid_t parent,
-			struct family *f, ha_rank_body body, const void *context)
+static void rank_become(const struct ha_launch_options *options, struct ha_place *place, int rank,
+			pid_t parent, struct family *f, ha_rank_body body, const void *context)
 {
 	free(f->pids);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -313,9 +345,14 @@ static void rank_become(const struct ha_launch_options *options, struct ha_place
 	exit(body(context, place));
 }
 
-static int forked(const struct ha_launch_options *options, struct ha_place *place, ha_rank_body body, const void *context)
+static int forked(const struct ha_launch_options *options, struct ha_place *place,
+		  ha_rank_body body, const void *context)
 {
-	struct family f = { .program = options->program, .ranks = place->ranks, .complainer = -1, .follower = -1, .quitter = -1 };
+	struct family f = { .program = options->program,
+			    .ranks = place->ranks,
+			    .complainer = -1,
+			    .follower = -1,
+			    .quitter = -1 };
 	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
 	pid_t parent = getpid();
 
@@ -337,7 +374,8 @@ static int forked(const struct ha_launch_options *options, struct ha_place *plac
 		if (!f.pids[i])
 			rank_become(options, place, i, parent, &f, body, context);
 		if (f.pids[i] < 0) {
-			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i, strerror(errno));
+			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i,
+				strerror(errno));
 			f.result = HA_EXIT_WRONG;
 			f.told = true;
 			kill_rest(&f);

@@ -45,11 +45,14 @@ static void recv_inside(const struct ha_extent *x, size_t *send_at, size_t *recv
 	*recv_at = (size_t)x->rank * x->block;
 }
 
-/* --- what must come out -------------------------------------------------------------------------------------------- */
+/*
+ * --- what must come out
+ * --------------------------------------------------------------------------------------------
+ */
 
 static bool expect_reduction(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .rank = -1 };
+	*segment = (struct ha_segment) { .count = x->block, .rank = -1 };
 	return !k;
 }
 
@@ -60,13 +63,15 @@ static bool expect_reduction_at_root(const struct ha_extent *x, int k, struct ha
 
 static bool expect_own_part(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .from = (size_t)x->rank * x->block, .rank = -1 };
+	*segment = (struct ha_segment) { .count = x->block,
+					 .from = (size_t)x->rank * x->block,
+					 .rank = -1 };
 	return !k;
 }
 
 static bool expect_everybody(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .at = (size_t)k * x->block, .count = x->block, .rank = k };
+	*segment = (struct ha_segment) { .at = (size_t)k * x->block, .count = x->block, .rank = k };
 	return k < x->ranks;
 }
 
@@ -77,39 +82,45 @@ static bool expect_everybody_at_root(const struct ha_extent *x, int k, struct ha
 
 static bool expect_root(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .rank = x->root };
+	*segment = (struct ha_segment) { .count = x->block, .rank = x->root };
 	return !k;
 }
 
 static bool expect_part_of_root(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .from = (size_t)x->rank * x->block, .rank = x->root };
+	*segment = (struct ha_segment) { .count = x->block,
+					 .from = (size_t)x->rank * x->block,
+					 .rank = x->root };
 	return !k;
 }
 
 static bool expect_part_of_everybody(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .at = (size_t)k * x->block,
-					.count = x->block,
-					.from = (size_t)x->rank * x->block,
-					.rank = k };
+	*segment = (struct ha_segment) { .at = (size_t)k * x->block,
+					 .count = x->block,
+					 .from = (size_t)x->rank * x->block,
+					 .rank = k };
 	return k < x->ranks;
 }
 
 static bool expect_previous(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .rank = (x->rank + x->ranks - 1) % x->ranks };
+	*segment = (struct ha_segment) { .count = x->block,
+					 .rank = (x->rank + x->ranks - 1) % x->ranks };
 	return !k;
 }
 
 /* Pairs of ranks, the even one first; a last rank without a partner expects nothing. */
 static bool expect_even(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
-	*segment = (struct ha_segment){ .count = x->block, .rank = x->rank & ~1 };
+	*segment = (struct ha_segment) { .count = x->block, .rank = x->rank & ~1 };
 	return !k && (x->rank ^ 1) < x->ranks;
 }
 
-/* --- the operations ------------------------------------------------------------------------------------------------ */
+/*
+ * --- the operations
+ * ------------------------------------------------------------------------------------------------
+ */
 
 const struct ha_layout ha_layout_allreduce = { .reduces = true,
 					       .in_place = true,

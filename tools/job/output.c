@@ -25,8 +25,9 @@ static int folder_check(const char *option, const char *path)
 	else
 		slash[slash == folder] = 0;
 	if (access(folder, W_OK | X_OK))
-		return ha_fault(-errno, "%s %s: %s: %s; name a file in a directory that you may write to", option, path,
-				folder, strerror(errno));
+		return ha_fault(-errno,
+				"%s %s: %s: %s; name a file in a directory that you may write to",
+				option, path, folder, strerror(errno));
 	return 0;
 }
 
@@ -41,7 +42,8 @@ static int file_check(const char *option, const char *path)
 	if (S_ISDIR(st.st_mode))
 		return ha_fault(-EISDIR, "%s %s: it is a directory; name a file", option, path);
 	if (access(path, W_OK))
-		return ha_fault(-errno, "%s %s: %s; name a file that you may write to", option, path, strerror(errno));
+		return ha_fault(-errno, "%s %s: %s; name a file that you may write to", option,
+				path, strerror(errno));
 	return 0;
 }
 

@@ -6,7 +6,10 @@ struct ha_run_options;
 
 /* output - the files that a run writes at its end, looked at before anything is measured */
 
-/* The files of --json and --timeline can be written. 0, or a negative errno with the fault recorded. */
+/*
+ * The files of --json and --timeline can be written. 0, or a negative errno with the fault
+ * recorded.
+ */
 int ha_outputs_check(const struct ha_run_options *run);
 
 #endif

@@ -11,7 +11,8 @@ struct ha_timeline;
 /*
  * pace - iterations for a time instead of a number (--duration), the same number in all ranks
  *
- * Rank 0 says every now and then how many come next. SIGINT to rank 0 ends them early and in order. The commands of
+ * Rank 0 says every now and then how many come next. SIGINT to rank 0 ends them early and in order.
+ * The commands of
  * --at and the timeline begin with the first iteration.
  */
 struct ha_pace {

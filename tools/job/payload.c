@@ -5,11 +5,14 @@
 
 #include "tools/job/payload.h"
 
-#define BLOCK	      4096 /* bytes generated at a time when comparing */
-#define COMMON_RANK   0xffffffffu /* stands for "the same in all ranks" in hashes */
-#define PRODUCT_RANKS 8 /* only these ranks scale a product, by at most 2 each */
+#define BLOCK 4096              /* bytes generated at a time when comparing */
+#define COMMON_RANK 0xffffffffu /* stands for "the same in all ranks" in hashes */
+#define PRODUCT_RANKS 8         /* only these ranks scale a product, by at most 2 each */
 
-/* splitmix64's finalizer (Steele, Lea, Flood 2014) over a linear combination: good bits, no state, ~1 ns. */
+/*
+ * splitmix64's finalizer (Steele, Lea, Flood 2014) over a linear combination: good bits, no state,
+ * ~1 ns.
+ */
 static uint64_t hash(uint64_t seed, uint32_t rank, uint64_t index)
 {
 	uint64_t z = seed + index * 0x9e3779b97f4a7c15u + (rank + 1) * 0xd1342543de82ef95u;
@@ -29,13 +32,18 @@ static double power2(int e)
 	return value;
 }
 
-/* Common scales of elements are 2^-limit to 2^(limit-1), so that no value leaves the type's range. */
+/*
+ * Common scales of elements are 2^-limit to 2^(limit-1), so that no value leaves the type's range.
+ */
 static int scale_limit(const struct ha_datatype *type)
 {
 	return type->precision == 11 ? 4 : 16;
 }
 
-/* --- floating values as numbers ---------------------------------------------------------------------------------- */
+/*
+ * --- floating values as numbers
+ * ----------------------------------------------------------------------------------
+ */
 
 static int common_exponent(const struct ha_payload *p, uint64_t index)
 {
@@ -51,7 +59,10 @@ int ha_payload_factor(int rank)
 	return 1 + (rank & 1);
 }
 
-/* The largest power of two that `ranks` times, each with its factor, does not need more than the type's precision. */
+/*
+ * The largest power of two that `ranks` times, each with its factor, does not need more than the
+ * type's precision.
+ */
 static uint64_t sum_limit(const struct ha_payload *p)
 {
 	uint64_t limit = UINT64_C(1) << p->type->precision, times = (uint64_t)p->ranks;
@@ -64,7 +75,8 @@ static uint64_t sum_limit(const struct ha_payload *p)
 }
 
 /* A rank's integer significand of a sum, -limit to limit-1: no partial sum rounds. */
-static int64_t sum_significand(const struct ha_payload *p, uint64_t limit, uint32_t rank, uint64_t index)
+static int64_t sum_significand(const struct ha_payload *p, uint64_t limit, uint32_t rank,
+			       uint64_t index)
 {
 	return (int64_t)(hash(p->seed, rank, index) & (2 * limit - 1)) - (int64_t)limit;
 }
@@ -92,7 +104,8 @@ static double product_significand(const struct ha_payload *p, uint32_t rank, uin
 
 static double product_value(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	double value = product_significand(p, rank, index) * power2(product_exponent(p, rank, index));
+	double value =
+		product_significand(p, rank, index) * power2(product_exponent(p, rank, index));
 
 	return product_negative(p, rank, index) ? -value : value;
 }
@@ -118,12 +131,14 @@ static double float_value(const struct ha_payload *p, uint64_t limit, uint32_t r
 		return order_value(p, rank, index);
 	default:
 		/* half: up to 2048 times 2^3 stays below 65504 */
-		return (double)sum_significand(p, limit, rank, index) * power2(common_exponent(p, index));
+		return (double)sum_significand(p, limit, rank, index) *
+		       power2(common_exponent(p, index));
 	}
 }
 
 /*
- * Rounds to `precision` bits, ties to even, for values in the normal range of the type. Averages need it, everything
+ * Rounds to `precision` bits, ties to even, for values in the normal range of the type. Averages
+ * need it, everything
  * else is exact. Float first: averages of the small types are divided in float.
  */
 static double round_to(double value, int precision)
@@ -178,9 +193,15 @@ static double float_expected(const struct ha_payload *p, uint64_t limit, uint64_
 	}
 }
 
-/* --- elements ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- elements
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/* The bits of a half or bfloat16 that represents the value exactly and is normal (or zero): cut off what is zero. */
+/*
+ * The bits of a half or bfloat16 that represents the value exactly and is normal (or zero): cut off
+ * what is zero.
+ */
 static uint16_t small_float_bits(double value, int precision)
 {
 	float as_float = (float)value;
@@ -189,7 +210,8 @@ static uint16_t small_float_bits(double value, int precision)
 	memcpy(&bits, &as_float, sizeof(bits));
 	if (precision == 8 || value == 0)
 		return (uint16_t)(bits >> 16);
-	return (uint16_t)((bits >> 16 & 0x8000) | ((bits & 0x7fffffff) - (UINT32_C(112) << 23)) >> 13);
+	return (uint16_t)((bits >> 16 & 0x8000) |
+			  ((bits & 0x7fffffff) - (UINT32_C(112) << 23)) >> 13);
 }
 
 static void float_store(const struct ha_datatype *type, void *dst, size_t i, double value)
@@ -217,7 +239,8 @@ static uint64_t int_widen(const struct ha_datatype *type, uint64_t value)
 {
 	int shift = 64 - (int)type->size * 8;
 
-	return type->kind == HA_SIGNED ? (uint64_t)((int64_t)(value << shift) >> shift) : value << shift >> shift;
+	return type->kind == HA_SIGNED ? (uint64_t)((int64_t)(value << shift) >> shift)
+				       : value << shift >> shift;
 }
 
 static uint64_t int_value(const struct ha_payload *p, uint32_t rank, uint64_t index)
@@ -255,18 +278,22 @@ static uint64_t int_finish(const struct ha_payload *p, uint64_t value)
 	return value / (uint64_t)p->ranks;
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------- */
+/*
+ * --- files
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static size_t file_index(const struct ha_payload *p, uint32_t rank, size_t index)
 {
 	/* ranks start at different places of the file, and every seed at another */
-	uint64_t shift =
-		hash(p->seed, COMMON_RANK, 0) % p->file_count + (uint64_t)rank * (p->file_count / (size_t)p->ranks);
+	uint64_t shift = hash(p->seed, COMMON_RANK, 0) % p->file_count +
+			 (uint64_t)rank * (p->file_count / (size_t)p->ranks);
 
 	return (size_t)((index + shift) % p->file_count);
 }
 
-static void file_fill(const struct ha_payload *p, uint32_t rank, size_t first, size_t count, void *dst)
+static void file_fill(const struct ha_payload *p, uint32_t rank, size_t first, size_t count,
+		      void *dst)
 {
 	size_t at = file_index(p, rank, first), n, size = p->type->size;
 
@@ -305,7 +332,10 @@ static uint64_t element_load_int(const struct ha_datatype *type, const void *src
 	return int_widen(type, value);
 }
 
-/* Half of the distance from 1 to the next number; below, the smallest subnormal: the absolute error near zero. */
+/*
+ * Half of the distance from 1 to the next number; below, the smallest subnormal: the absolute error
+ * near zero.
+ */
 static long double unit_roundoff(const struct ha_datatype *type)
 {
 	return ldexpl(1, -type->precision);
@@ -335,14 +365,20 @@ static long double largest(const struct ha_datatype *type)
 /* What is known of an element's contributions without choosing an order. */
 struct bounds {
 	long double sum, absolute, product;
-	long double small, large; /* products of those below and above 1: all partial products lie between */
+	/* products of those below and above 1: all partial products lie between */
+	long double small, large;
 	double low, high;
 	bool finite, nan;
 };
 
 static struct bounds bounds_of(const struct ha_payload *p, uint64_t limit, size_t index)
 {
-	struct bounds b = { .product = 1, .small = 1, .large = 1, .low = INFINITY, .high = -INFINITY, .finite = true };
+	struct bounds b = { .product = 1,
+			    .small = 1,
+			    .large = 1,
+			    .low = INFINITY,
+			    .high = -INFINITY,
+			    .finite = true };
 
 	for (uint32_t r = 0; r < (uint32_t)p->ranks; r++) {
 		double v = p->file ? element_load(p->type, p->file, file_index(p, r, index))
@@ -363,13 +399,16 @@ static struct bounds bounds_of(const struct ha_payload *p, uint64_t limit, size_
 }
 
 /*
- * Whether a floating element is within what some order of rounding steps can yield. Where the order decides whether
- * a partial result leaves the type's range, every outcome is one that some order has, and none is judged.
+ * Whether a floating element is within what some order of rounding steps can yield. Where the order
+ * decides whether
+ * a partial result leaves the type's range, every outcome is one that some order has, and none is
+ * judged.
  */
 static bool element_within(const struct ha_payload *p, uint64_t limit, size_t index, double actual)
 {
 	struct bounds b = bounds_of(p, limit, index);
-	long double unit = unit_roundoff(p->type) * 2 * p->ranks, bound = b.absolute * unit + tiny(p->type);
+	long double unit = unit_roundoff(p->type) * 2 * p->ranks,
+		    bound = b.absolute * unit + tiny(p->type);
 
 	if (p->redop == HA_MAX || p->redop == HA_MIN)
 		return b.nan || actual == (p->redop == HA_MAX ? b.high : b.low);
@@ -387,10 +426,14 @@ static bool element_within(const struct ha_payload *p, uint64_t limit, size_t in
 	return fabsl(actual - b.sum) <= bound;
 }
 
-/* --- the interface ----------------------------------------------------------------------------------------------- */
+/*
+ * --- the interface
+ * -----------------------------------------------------------------------------------------------
+ */
 
 /* Random bits: the 8 bytes at byte offset 8w are hash w. */
-static void bits_fill(const struct ha_payload *p, uint32_t rank, size_t offset, size_t bytes, char *dst)
+static void bits_fill(const struct ha_payload *p, uint32_t rank, size_t offset, size_t bytes,
+		      char *dst)
 {
 	uint64_t word;
 	size_t n, within;
@@ -431,7 +474,8 @@ static uint64_t count_different(const void *a, const void *b, size_t count, size
 	return wrong;
 }
 
-uint64_t ha_payload_compare(const struct ha_payload *p, int rank, size_t first, size_t count, const void *actual)
+uint64_t ha_payload_compare(const struct ha_payload *p, int rank, size_t first, size_t count,
+			    const void *actual)
 {
 	uint64_t block[BLOCK / 8], wrong = 0;
 	size_t n, size = p->type->size;
@@ -455,7 +499,8 @@ static void reduced_block(const struct ha_payload *p, size_t first, size_t n, vo
 		}
 		value = 0;
 		for (uint32_t r = 0; r < (uint32_t)p->ranks; r++) {
-			uint64_t v = p->file ? element_load_int(p->type, p->file, file_index(p, r, first + i))
+			uint64_t v = p->file ? element_load_int(p->type, p->file,
+								file_index(p, r, first + i))
 					     : int_value(p, r, first + i);
 
 			if (p->redop == HA_MULSUM)
@@ -466,7 +511,10 @@ static void reduced_block(const struct ha_payload *p, size_t first, size_t n, vo
 	}
 }
 
-/* Whether a reduction has rounding errors that depend on the order. 1/ranks is exact for powers of two. */
+/*
+ * Whether a reduction has rounding errors that depend on the order. 1/ranks is exact for powers of
+ * two.
+ */
 static bool rounds(const struct ha_payload *p)
 {
 	if (p->type->kind != HA_FLOATING)
@@ -474,14 +522,16 @@ static bool rounds(const struct ha_payload *p)
 	return p->file || (p->redop == HA_AVG && p->divides_first && (p->ranks & (p->ranks - 1)));
 }
 
-uint64_t ha_payload_compare_reduced(const struct ha_payload *p, size_t first, size_t count, const void *actual)
+uint64_t ha_payload_compare_reduced(const struct ha_payload *p, size_t first, size_t count,
+				    const void *actual)
 {
 	uint64_t block[BLOCK / 8], wrong = 0, limit = sum_limit(p);
 	size_t n, size = p->type->size;
 
 	if (rounds(p)) {
 		for (size_t i = 0; i < count; i++)
-			wrong += !element_within(p, limit, first + i, element_load(p->type, actual, i));
+			wrong += !element_within(p, limit, first + i,
+						 element_load(p->type, actual, i));
 		return wrong;
 	}
 	for (size_t i = 0; i < count; i += n) {

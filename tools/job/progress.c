@@ -4,7 +4,7 @@
 
 #include "tools/job/progress.h"
 
-#define TTY_NS 1000000000L /* between lines on a terminal ... */
+#define TTY_NS 1000000000L  /* between lines on a terminal ... */
 #define LOG_NS 10000000000L /* ... and elsewhere */
 
 void ha_progress_quiet(struct ha_progress *p)
@@ -22,8 +22,8 @@ void ha_progress_tell(struct ha_progress *p, int64_t now)
 		return;
 	p->told_ns = now;
 	p->told = true;
-	fprintf(stderr, "%s%s: %s, %zu bytes, %s %d", tty ? "\r" : "", p->program, p->operation, p->bytes, p->phase,
-		p->iteration + 1);
+	fprintf(stderr, "%s%s: %s, %zu bytes, %s %d", tty ? "\r" : "", p->program, p->operation,
+		p->bytes, p->phase, p->iteration + 1);
 	if (p->iterations)
 		fprintf(stderr, " of %d", p->iterations);
 	fprintf(stderr, "%s", tty ? "\033[K" : "\n");

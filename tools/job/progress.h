@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* progress - the line on standard error that says how far a run has come, when it takes long; rank 0 only */
+/*
+ * progress - the line on standard error that says how far a run has come, when it takes long; rank
+ * 0 only
+ */
 struct ha_progress {
 	const char *program, *operation, *phase;
 	int iteration, iterations; /* iterations 0: not known */

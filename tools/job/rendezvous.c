@@ -16,11 +16,12 @@
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
-#define HELLO_MAGIC  0x68617266u /* "harf" */
-#define FRAME_DATA   1u /* followed by size bytes */
-#define FRAME_ABORT  2u /* the sender of the frame's rank failed and has said why */
-#define FRAME_LOST   3u /* the rank named in the frame is gone without a word */
-#define STUCK_FACTOR 5 /* a barrier may take so many times the timeout: ranks verify at different speed */
+#define HELLO_MAGIC 0x68617266u /* "harf" */
+#define FRAME_DATA 1u           /* followed by size bytes */
+#define FRAME_ABORT 2u          /* the sender of the frame's rank failed and has said why */
+#define FRAME_LOST 3u           /* the rank named in the frame is gone without a word */
+/* a barrier may take so many times the timeout: ranks verify at different speed */
+#define STUCK_FACTOR 5
 
 /* First words on a connection, from both ends. */
 struct hello {
@@ -43,8 +44,8 @@ struct ha_rendezvous {
 	struct ha_place place;
 	int *sockets; /* rank 0: of every rank, own -1; others: [0] only */
 	int timeout_ms;
-	int culprit; /* -1: nobody failed */
-	bool lost; /* the culprit vanished */
+	int culprit;  /* -1: nobody failed */
+	bool lost;    /* the culprit vanished */
 	bool leaving; /* this rank has told the others that it failed: their going is no news */
 };
 
@@ -128,7 +129,10 @@ static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
 	return 0;
 }
 
-/* --- somebody failed --------------------------------------------------------------------------------------------- */
+/*
+ * --- somebody failed
+ * ---------------------------------------------------------------------------------------------
+ */
 
 static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
 {
@@ -154,7 +158,8 @@ static int failed(struct ha_rendezvous *r, int culprit, bool lost)
 	if (!r->place.rank)
 		tell(r, lost ? FRAME_LOST : FRAME_ABORT, culprit);
 	return ha_fault(-ECONNABORTED, "rank %d %s", culprit,
-			lost ? "ended before the run did (its process died or its host is gone)" : "failed");
+			lost ? "ended before the run did (its process died or its host is gone)"
+			     : "failed");
 }
 
 /* What a frame that is no data means. */
@@ -232,7 +237,10 @@ bool ha_rendezvous_tells(const struct ha_rendezvous *r)
 	return r->place.rank == (r->culprit ? 0 : 1);
 }
 
-/* --- exchanges --------------------------------------------------------------------------------------------------- */
+/*
+ * --- exchanges
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t size)
 {
@@ -259,7 +267,10 @@ static int frame_receive(struct ha_rendezvous *r, int from, void *data, size_t s
 	return err ? socket_failed(r, from, err) : 0;
 }
 
-/* Rank 0 waits for all others at once, or the death of a late one would wait for that of an early one. */
+/*
+ * Rank 0 waits for all others at once, or the death of a late one would wait for that of an early
+ * one.
+ */
 static int hub_wait(struct ha_rendezvous *r, int rank)
 {
 	struct pollfd *polls = calloc((size_t)r->place.ranks, sizeof(*polls));
@@ -270,7 +281,7 @@ static int hub_wait(struct ha_rendezvous *r, int rank)
 		return -ENOMEM;
 	while (!err) {
 		for (int i = 0; i < n; i++)
-			polls[i] = (struct pollfd){ .fd = r->sockets[i], .events = POLLIN };
+			polls[i] = (struct pollfd) { .fd = r->sockets[i], .events = POLLIN };
 		(void)poll(polls, (nfds_t)n, 50);
 		err = ha_rendezvous_poll(r);
 		if (polls[rank].revents)
@@ -322,16 +333,21 @@ int ha_rendezvous_barrier(struct ha_rendezvous *r)
 	return err;
 }
 
-/* --- getting together -------------------------------------------------------------------------------------------- */
+/*
+ * --- getting together
+ * --------------------------------------------------------------------------------------------
+ */
 
 static struct hello hello_of(const struct ha_place *place)
 {
-	return (struct hello){
-		.magic = HELLO_MAGIC, .rank = (uint32_t)place->rank, .ranks = (uint32_t)place->ranks, .job = place->job
-	};
+	return (struct hello) { .magic = HELLO_MAGIC,
+				.rank = (uint32_t)place->rank,
+				.ranks = (uint32_t)place->ranks,
+				.job = place->job };
 }
 
-static int address_find(const struct ha_place *place, struct sockaddr_storage *address, socklen_t *length)
+static int address_find(const struct ha_place *place, struct sockaddr_storage *address,
+			socklen_t *length)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *found;
 	char port[16];
@@ -340,18 +356,24 @@ static int address_find(const struct ha_place *place, struct sockaddr_storage *a
 	snprintf(port, sizeof(port), "%d", place->port);
 	err = getaddrinfo(place->host, port, &hints, &found);
 	if (err)
-		return ha_fault(-EHOSTUNREACH, "rank 0's host '%s' is unknown: %s", place->host, gai_strerror(err));
+		return ha_fault(-EHOSTUNREACH, "rank 0's host '%s' is unknown: %s", place->host,
+				gai_strerror(err));
 	memcpy(address, found->ai_addr, found->ai_addrlen);
 	*length = found->ai_addrlen;
 	freeaddrinfo(found);
 	return 0;
 }
 
-/* Listens on the port on all addresses: the name under which the others know this host may be one of several. */
+/*
+ * Listens on the port on all addresses: the name under which the others know this host may be one
+ * of several.
+ */
 static int listener_open(const struct ha_place *place, int *listener)
 {
-	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)place->port) };
-	struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)place->port) };
+	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6,
+				     .sin6_port = htons((uint16_t)place->port) };
+	struct sockaddr_in any4 = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)place->port) };
 	int one = 1, zero = 0, fd, err;
 
 	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -374,29 +396,38 @@ static int listener_open(const struct ha_place *place, int *listener)
 	}
 	err = errno;
 	close(fd);
-	return ha_fault(-err, "rank 0 cannot listen on port %d: %s (--rendezvous HOST:PORT names another)", place->port,
-			strerror(err));
+	return ha_fault(
+		-err, "rank 0 cannot listen on port %d: %s (--rendezvous HOST:PORT names another)",
+		place->port, strerror(err));
 }
 
-/* A connection that does not begin with our hello is dropped; one of our run with a wrong place ends the run. */
+/*
+ * A connection that does not begin with our hello is dropped; one of our run with a wrong place
+ * ends the run.
+ */
 static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
 {
 	struct hello hello, mine = hello_of(&r->place);
 
-	if (bytes_receive(fd, &hello, sizeof(hello), now_ms() + 2000) || hello.magic != HELLO_MAGIC ||
-	    hello.job != r->place.job) {
+	if (bytes_receive(fd, &hello, sizeof(hello), now_ms() + 2000) ||
+	    hello.magic != HELLO_MAGIC || hello.job != r->place.job) {
 		close(fd);
 		return 0;
 	}
-	if (hello.ranks != mine.ranks || hello.rank < 1 || hello.rank >= mine.ranks || r->sockets[hello.rank] >= 0) {
+	if (hello.ranks != mine.ranks || hello.rank < 1 || hello.rank >= mine.ranks ||
+	    r->sockets[hello.rank] >= 0) {
 		close(fd);
-		return ha_fault(-EPROTO, "a process joined as rank %u of %u, which does not fit a run of %u ranks",
-				hello.rank, hello.ranks, mine.ranks);
+		return ha_fault(
+			-EPROTO,
+			"a process joined as rank %u of %u, which does not fit a run of %u ranks",
+			hello.rank, hello.ranks, mine.ranks);
 	}
 	socket_tune(fd);
 	r->sockets[hello.rank] = fd;
 	(*joined)++;
-	return bytes_send(fd, &mine, sizeof(mine), now_ms() + 2000) ? socket_failed(r, (int)hello.rank, -EPIPE) : 0;
+	return bytes_send(fd, &mine, sizeof(mine), now_ms() + 2000)
+		       ? socket_failed(r, (int)hello.rank, -EPIPE)
+		       : 0;
 }
 
 static int first_missing(const struct ha_rendezvous *r)
@@ -421,9 +452,10 @@ static int hub_open(struct ha_rendezvous *r)
 				err = socket_peek(r, i);
 			if (!err && now_ms() > deadline)
 				err = ha_fault(-ETIMEDOUT,
-					       "%d of %d ranks joined within %d s (started by %s); rank %d did not",
-					       joined, r->place.ranks, r->timeout_ms / 1000, r->place.launcher,
-					       first_missing(r));
+					       "%d of %d ranks joined within %d s (started by %s); "
+					       "rank %d did not",
+					       joined, r->place.ranks, r->timeout_ms / 1000,
+					       r->place.launcher, first_missing(r));
 			continue;
 		}
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -436,8 +468,8 @@ static int hub_open(struct ha_rendezvous *r)
 }
 
 /* One attempt to reach rank 0. -EAGAIN: not there yet. */
-static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address, socklen_t length,
-		     int64_t deadline)
+static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address,
+		     socklen_t length, int64_t deadline)
 {
 	struct hello hello = hello_of(&r->place), answer;
 	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
@@ -458,7 +490,8 @@ static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *add
 	}
 	if (answer.ranks != hello.ranks) {
 		close(fd);
-		return ha_fault(-EPROTO, "rank 0 runs with %u ranks, this one with %u", answer.ranks, hello.ranks);
+		return ha_fault(-EPROTO, "rank 0 runs with %u ranks, this one with %u",
+				answer.ranks, hello.ranks);
 	}
 	r->sockets[0] = fd;
 	return 0;
@@ -476,12 +509,13 @@ static int spoke_open(struct ha_rendezvous *r)
 	while ((err = spoke_try(r, &address, length, deadline)) == -EAGAIN && now_ms() < deadline)
 		usleep(50000);
 	if (err == -EAGAIN)
-		return ha_fault(-ETIMEDOUT, "rank 0 does not answer at %s port %d (waited %d s)", r->place.host,
-				r->place.port, r->timeout_ms / 1000);
+		return ha_fault(-ETIMEDOUT, "rank 0 does not answer at %s port %d (waited %d s)",
+				r->place.host, r->place.port, r->timeout_ms / 1000);
 	return err;
 }
 
-int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place, int timeout_s)
+int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place,
+		       int timeout_s)
 {
 	struct ha_rendezvous *r = calloc(1, sizeof(*r));
 	int err;

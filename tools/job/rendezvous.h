@@ -9,8 +9,10 @@
 /*
  * rendezvous - how the ranks of a run find each other and notice when one is gone
  *
- * A star of TCP connections with rank 0 in the middle, used for handles, barriers and results, never inside a
- * measured time. A rank that fails says why before it leaves (abort); one that just vanishes ends its connection. In
+ * A star of TCP connections with rank 0 in the middle, used for handles, barriers and results,
+ * never inside a
+ * measured time. A rank that fails says why before it leaves (abort); one that just vanishes ends
+ * its connection. In
  * both cases rank 0 tells the others, and every later call here returns an error.
  */
 
@@ -28,19 +30,24 @@ struct ha_place {
 	int port;
 	int listener; /* rank 0: a socket that already listens there, or -1 */
 	uint64_t job; /* the same in all ranks of one run; unauthenticated peers are refused */
-	bool forked; /* a parent process watches the ranks and reports what ended them */
-	char *last_words; /* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
+	bool forked;  /* a parent process watches the ranks and reports what ended them */
+	/* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
+	char *last_words;
 	struct ha_cues *cues; /* of --at; NULL: none */
 	const char *launcher; /* who started the ranks, for messages */
 };
 
 /*
- * Connects all ranks, waiting at most timeout_s for the last one. Returns 0 or a negative errno (-ETIMEDOUT,
+ * Connects all ranks, waiting at most timeout_s for the last one. Returns 0 or a negative errno
+ * (-ETIMEDOUT,
  * -EADDRINUSE, -EPROTO for an unauthenticated peer, ...) with the fault recorded.
  */
-int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place, int timeout_s);
+int ha_rendezvous_open(struct ha_rendezvous **rendezvous, const struct ha_place *place,
+		       int timeout_s);
 
-/* Each rank gives `size` bytes and gets those of all ranks, in rank order. 0 or a negative errno. */
+/*
+ * Each rank gives `size` bytes and gets those of all ranks, in rank order. 0 or a negative errno.
+ */
 int ha_rendezvous_allgather(struct ha_rendezvous *r, const void *mine, size_t size, void *all);
 
 /* The same for rank 0 alone; `all` is not touched in the other ranks, which do not wait. */
@@ -49,17 +56,24 @@ int ha_rendezvous_gather(struct ha_rendezvous *r, const void *mine, size_t size,
 /* Returns in no rank before all ranks have called it. */
 int ha_rendezvous_barrier(struct ha_rendezvous *r);
 
-/* Looks, without waiting, whether another rank failed or died: 0, or -ECONNABORTED with the fault recorded. */
+/*
+ * Looks, without waiting, whether another rank failed or died: 0, or -ECONNABORTED with the fault
+ * recorded.
+ */
 int ha_rendezvous_poll(struct ha_rendezvous *r);
 
-/* After a local failure: gives the news of another rank's end, its likely cause, a moment to arrive. As poll. */
+/*
+ * After a local failure: gives the news of another rank's end, its likely cause, a moment to
+ * arrive. As poll.
+ */
 int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds);
 
 /* Tells the others that this rank leaves because of a fault. */
 void ha_rendezvous_abort(struct ha_rendezvous *r);
 
 /*
- * Whether this rank is the one that should print the recorded fault: its own always; that of a rank that vanished in
+ * Whether this rank is the one that should print the recorded fault: its own always; that of a rank
+ * that vanished in
  * one place only, and not at all where a parent process watches.
  */
 bool ha_rendezvous_tells(const struct ha_rendezvous *r);

@@ -7,7 +7,10 @@
 struct ha_rows;
 struct ha_run_options;
 
-/* row_json - the fields of --json that all programs give. Times are microseconds, bandwidths GB/s (10^9 bytes). */
+/*
+ * row_json - the fields of --json that all programs give. Times are microseconds, bandwidths GB/s
+ * (10^9 bytes).
+ */
 
 /* "results", "wrong", "avg_busbw" and, with two sides, "ratio" into the object. */
 void ha_rows_put(json_t *object, const struct ha_rows *rows, int sides);

@@ -9,7 +9,8 @@
 /* A number in so many columns, with as many decimals as fit. */
 static const char *number(double value, int width, char *text)
 {
-	if (snprintf(text, 32, "%*.2f", width, value) <= width || snprintf(text, 32, "%*.1f", width, value) <= width ||
+	if (snprintf(text, 32, "%*.2f", width, value) <= width ||
+	    snprintf(text, 32, "%*.1f", width, value) <= width ||
 	    snprintf(text, 32, "%*.0f", width, value) <= width)
 		return text;
 	snprintf(text, 32, "%*.1e", width, value);
@@ -44,14 +45,17 @@ void ha_table_columns(int sides)
 {
 	const char *indent = sides > 1 ? "  " : "";
 
-	printf("#%s %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place\n", indent, "", "",
-	       "", "", "");
-	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent,
-	       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
-	       "#wrong", "p50", "p99", "max", "cpu");
-	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  %8s  %7s\n", indent,
-	       "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
-	       "(us)", "(us)", "(us)");
+	printf("#%s %10s  %12s  %8s  %6s  %6s           out-of-place                       "
+	       "in-place\n",
+	       indent, "", "", "", "", "");
+	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  "
+	       "%8s  %7s\n",
+	       indent, "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong",
+	       "time", "algbw", "busbw", "#wrong", "p50", "p99", "max", "cpu");
+	printf("#%s %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %8s  %8s  "
+	       "%8s  %7s\n",
+	       indent, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
+	       "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", "(us)");
 	fflush(stdout);
 }
 
@@ -67,7 +71,8 @@ static void figures_print(const struct ha_figures *f)
 		snprintf(wrong, sizeof(wrong), "%" PRIu64, f->wrong);
 	else
 		snprintf(wrong, sizeof(wrong), "N/A");
-	printf("  %s  %s  %s  %6s", number(f->time_us, 7, a), number(f->algbw, 6, b), number(f->busbw, 6, c), wrong);
+	printf("  %s  %s  %s  %6s", number(f->time_us, 7, a), number(f->algbw, 6, b),
+	       number(f->busbw, 6, c), wrong);
 }
 
 void ha_table_row(const struct ha_row *row, int side, int sides)
@@ -82,8 +87,8 @@ void ha_table_row(const struct ha_row *row, int side, int sides)
 	       row->redop < 0 ? "none" : ha_redop_names[row->redop], row->root);
 	figures_print(f);
 	figures_print(&row->figures[HA_IN_PLACE][side]);
-	printf("  %s  %s  %s  %s\n", number(f->p50_us, 8, a), number(f->p99_us, 8, b), number(f->max_us, 8, c),
-	       number(cpu, 7, d));
+	printf("  %s  %s  %s  %s\n", number(f->p50_us, 8, a), number(f->p99_us, 8, b),
+	       number(f->max_us, 8, c), number(cpu, 7, d));
 	fflush(stdout);
 }
 
@@ -101,9 +106,9 @@ void ha_table_ratios(const struct ha_row *row)
 		if (!a->valid)
 			continue;
 		printf("%s time %.3f  busbw %.3f  p50 %.3f  p99 %.3f  cpu %.3f",
-		       p ? "  | in-place:" : "out-of-place:", over(b->time_us, a->time_us), over(b->busbw, a->busbw),
-		       over(b->p50_us, a->p50_us), over(b->p99_us, a->p99_us),
-		       over(b->cpu_us_per_iter, a->cpu_us_per_iter));
+		       p ? "  | in-place:" : "out-of-place:", over(b->time_us, a->time_us),
+		       over(b->busbw, a->busbw), over(b->p50_us, a->p50_us),
+		       over(b->p99_us, a->p99_us), over(b->cpu_us_per_iter, a->cpu_us_per_iter));
 	}
 	printf("\n");
 	fflush(stdout);
@@ -123,10 +128,11 @@ void ha_table_footer(const struct ha_run_options *run, const struct ha_rows *row
 
 	printf("# %-20s : %" PRIu64 " %s\n", "Out of bounds values", wrong, judgement(run, wrong));
 	for (int s = 0; s < sides; s++)
-		printf("# %-20s : %g%s\n", "Avg bus bandwidth", ha_rows_busbw(rows, s), sides > 1 ? labels[s] : "");
+		printf("# %-20s : %g%s\n", "Avg bus bandwidth", ha_rows_busbw(rows, s),
+		       sides > 1 ? labels[s] : "");
 	if (sides > 1)
-		printf("# %-20s : time %.3f, busbw %.3f (B/A, geometric mean over all lines)\n", "Ratios",
-		       ha_rows_ratio(rows, true), ha_rows_ratio(rows, false));
+		printf("# %-20s : time %.3f, busbw %.3f (B/A, geometric mean over all lines)\n",
+		       "Ratios", ha_rows_ratio(rows, true), ha_rows_ratio(rows, false));
 	printf("#\n");
 	fflush(stdout);
 }

@@ -9,11 +9,15 @@ struct ha_rows;
 struct ha_run_options;
 
 /*
- * table - the report on standard output, in nccl-tests' columns and some more; rank 0 only. With two sides every row
+ * table - the report on standard output, in nccl-tests' columns and some more; rank 0 only. With
+ * two sides every row
  * has a line for each, A and B, and one with their ratios.
  */
 
-/* "minBytes 8 maxBytes 64 step: 2(factor) warmup iters: ... validation: ..." without the end of the line. */
+/*
+ * "minBytes 8 maxBytes 64 step: 2(factor) warmup iters: ... validation: ..." without the end of the
+ * line.
+ */
 void ha_table_settings(const struct ha_run_options *run);
 void ha_table_columns(int sides);
 /* The lines of one side, and of the ratios. */

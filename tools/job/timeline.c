@@ -7,7 +7,7 @@
 #include "tools/job/rendezvous.h"
 #include "tools/job/timeline.h"
 
-#define GAPS_ROOM    65536
+#define GAPS_ROOM 65536
 #define BUCKETS_MOST (1u << 24)
 
 static int64_t now_ns(void)
@@ -23,17 +23,20 @@ int ha_timeline_open(struct ha_timeline *t, int64_t step, int64_t duration)
 	/* a run that has to recover may take longer */
 	size_t room = (size_t)(2 * duration / step) + 1000;
 
-	*t = (struct ha_timeline){ .step = step, .buckets_room = room < BUCKETS_MOST ? room : BUCKETS_MOST };
+	*t = (struct ha_timeline) { .step = step,
+				    .buckets_room = room < BUCKETS_MOST ? room : BUCKETS_MOST };
 	t->buckets = calloc(t->buckets_room, sizeof(*t->buckets));
 	t->gaps = calloc(GAPS_ROOM, sizeof(*t->gaps));
-	return t->buckets && t->gaps ? 0 : ha_fault(-ENOMEM, "no memory for a timeline of %zu buckets", room);
+	return t->buckets && t->gaps
+		       ? 0
+		       : ha_fault(-ENOMEM, "no memory for a timeline of %zu buckets", room);
 }
 
 void ha_timeline_close(struct ha_timeline *t)
 {
 	free(t->buckets);
 	free(t->gaps);
-	*t = (struct ha_timeline){ 0 };
+	*t = (struct ha_timeline) { 0 };
 }
 
 void ha_timeline_start(struct ha_timeline *t, int64_t zero)
@@ -77,18 +80,24 @@ void ha_timeline_progress(struct ha_timeline *t, size_t bytes)
 	t->last = now;
 	at = now > t->zero ? (size_t)((now - t->zero) / t->step) : 0;
 	if (at >= t->buckets_room)
-		at = t->buckets_room - 1; /* far beyond the duration: everything into the last one */
+		/* far beyond the duration: everything into the last one */
+		at = t->buckets_room - 1;
 	t->buckets[at] += bytes;
 	if (at >= t->buckets_count)
 		t->buckets_count = at + 1;
 }
 
-/* --- all ranks ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- all ranks
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-static int buckets_gather(struct ha_timelines *all, const struct ha_timeline *mine, struct ha_rendezvous *rendezvous)
+static int buckets_gather(struct ha_timelines *all, const struct ha_timeline *mine,
+			  struct ha_rendezvous *rendezvous)
 {
 	size_t n = all->buckets_count, ranks = (size_t)all->ranks;
-	uint64_t *parts = calloc(ranks * n + 1, sizeof(*parts)); /* mine has room for as many: all are opened alike */
+	/* mine has room for as many: all are opened alike */
+	uint64_t *parts = calloc(ranks * n + 1, sizeof(*parts));
 	int err = parts ? 0 : ha_fault(-ENOMEM, "out of memory");
 
 	if (!err && n)
@@ -99,8 +108,8 @@ static int buckets_gather(struct ha_timelines *all, const struct ha_timeline *mi
 	return err;
 }
 
-static int gaps_gather(struct ha_timelines *all, const struct ha_timeline *mine, struct ha_rendezvous *rendezvous,
-		       bool here)
+static int gaps_gather(struct ha_timelines *all, const struct ha_timeline *mine,
+		       struct ha_rendezvous *rendezvous, bool here)
 {
 	size_t n = 0, ranks = (size_t)all->ranks;
 	struct ha_gap *parts;
@@ -124,12 +133,13 @@ static int gaps_gather(struct ha_timelines *all, const struct ha_timeline *mine,
 	return err;
 }
 
-int ha_timelines_gather(struct ha_timelines *all, const struct ha_timeline *mine, struct ha_rendezvous *rendezvous,
-			int rank, int ranks)
+int ha_timelines_gather(struct ha_timelines *all, const struct ha_timeline *mine,
+			struct ha_rendezvous *rendezvous, int rank, int ranks)
 {
 	int err;
 
-	*all = (struct ha_timelines){ .ranks = ranks, .each = calloc((size_t)ranks, sizeof(*all->each)) };
+	*all = (struct ha_timelines) { .ranks = ranks,
+				       .each = calloc((size_t)ranks, sizeof(*all->each)) };
 	if (!all->each)
 		return ha_fault(-ENOMEM, "out of memory");
 	err = ha_rendezvous_allgather(rendezvous, mine, sizeof(*mine), all->each);
@@ -154,5 +164,5 @@ void ha_timelines_release(struct ha_timelines *all)
 		free(all->each[i].gaps);
 	free(all->each);
 	free(all->buckets);
-	*all = (struct ha_timelines){ 0 };
+	*all = (struct ha_timelines) { 0 };
 }

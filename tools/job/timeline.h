@@ -13,9 +13,12 @@ struct ha_run_options;
 /*
  * timeline - what arrived when, and when nothing moved
  *
- * The bytes of a rank's completed receives go into buckets of equal length. Every completed request, also of a send or
- * a flush, is progress; a gap is the time from one to the next. Gaps at least as long as a bucket are kept one by one.
- * Times are CLOCK_MONOTONIC nanoseconds, those of buckets and gaps count from the start of the measurement.
+ * The bytes of a rank's completed receives go into buckets of equal length. Every completed
+ * request, also of a send or
+ * a flush, is progress; a gap is the time from one to the next. Gaps at least as long as a bucket
+ * are kept one by one.
+ * Times are CLOCK_MONOTONIC nanoseconds, those of buckets and gaps count from the start of the
+ * measurement.
  */
 struct ha_gap {
 	int64_t at, length;
@@ -51,8 +54,8 @@ struct ha_timelines {
 };
 
 /* Collective. 0 or a negative errno with the fault recorded. */
-int ha_timelines_gather(struct ha_timelines *all, const struct ha_timeline *mine, struct ha_rendezvous *rendezvous,
-			int rank, int ranks);
+int ha_timelines_gather(struct ha_timelines *all, const struct ha_timeline *mine,
+			struct ha_rendezvous *rendezvous, int rank, int ranks);
 void ha_timelines_release(struct ha_timelines *all);
 
 /* What the file of --timeline says beside the timelines. */
@@ -67,7 +70,10 @@ struct ha_timeline_file {
 	void *context;
 };
 
-/* Writes the timelines with the marks of the commands to run->timeline. 0 or -EIO with the fault recorded. */
+/*
+ * Writes the timelines with the marks of the commands to run->timeline. 0 or -EIO with the fault
+ * recorded.
+ */
 int ha_timelines_write(const struct ha_timelines *all, const struct ha_timeline_file *file);
 
 #endif

@@ -50,7 +50,8 @@ static json_t *marks_array(const struct ha_timeline_file *file, int64_t zero)
 		json_object_set_new(object, "at_ns", integer(o->cues[i].at_ns));
 		json_object_set_new(object, "begin_ns", moment(mark.begin, zero));
 		json_object_set_new(object, "end_ns", moment(mark.end, zero));
-		json_object_set_new(object, "status", mark.end ? integer(mark.status) : json_null());
+		json_object_set_new(object, "status",
+				    mark.end ? integer(mark.status) : json_null());
 		json_array_append_new(array, object);
 	}
 	return array;

@@ -8,8 +8,10 @@
 /*
  * abi - NCCL's and the CUDA runtime's public interfaces, as far as `ha nccl` calls them
  *
- * Our own declarations of public, documented functions: the program is built without NCCL's and CUDA's headers, and one
- * binary runs with every NCCL since 2.18 and every CUDA runtime since 11.4. Results and enumerations are plain ints.
+ * Our own declarations of public, documented functions: the program is built without NCCL's and
+ * CUDA's headers, and one
+ * binary runs with every NCCL since 2.18 and every CUDA runtime since 11.4. Results and
+ * enumerations are plain ints.
  */
 
 typedef void *nccl_comm;
@@ -18,10 +20,10 @@ typedef void *cuda_event;
 typedef void *cuda_graph;
 typedef void *cuda_graph_exec;
 
-#define NCCL_OK		   0
-#define NCCL_REMOTE_ERROR  6
-#define NCCL_IN_PROGRESS   7
-#define NCCL_OP_SUM	   0 /* sum, prod, max, min, avg: the order of enum ha_redop */
+#define NCCL_OK 0
+#define NCCL_REMOTE_ERROR 6
+#define NCCL_IN_PROGRESS 7
+#define NCCL_OP_SUM 0 /* sum, prod, max, min, avg: the order of enum ha_redop */
 #define NCCL_SCALAR_ON_HOST 1
 #define NCCL_WIN_SYMMETRIC 1
 
@@ -37,14 +39,15 @@ struct nccl_config {
 	const char *net_name;
 	int split_share;
 };
-#define NCCL_CONFIG_MAGIC   0xcafebeefu
+#define NCCL_CONFIG_MAGIC 0xcafebeefu
 #define NCCL_CONFIG_VERSION 21800u
-#define NCCL_UNDEFINED	    INT_MIN
+#define NCCL_UNDEFINED INT_MIN
 
 struct nccl_api {
 	int (*get_version)(int *version);
 	int (*get_unique_id)(struct nccl_unique_id *id);
-	int (*comm_init)(nccl_comm *comm, int ranks, struct nccl_unique_id id, int rank, struct nccl_config *config);
+	int (*comm_init)(nccl_comm *comm, int ranks, struct nccl_unique_id id, int rank,
+			 struct nccl_config *config);
 	int (*comm_destroy)(nccl_comm comm);
 	int (*comm_abort)(nccl_comm comm);
 	int (*comm_async_error)(nccl_comm comm, int *error);
@@ -54,9 +57,11 @@ struct nccl_api {
 	int (*group_end)(void);
 	int (*all_reduce)(const void *, void *, size_t, int type, int op, nccl_comm, cuda_stream);
 	int (*all_gather)(const void *, void *, size_t, int type, nccl_comm, cuda_stream);
-	int (*reduce_scatter)(const void *, void *, size_t, int type, int op, nccl_comm, cuda_stream);
+	int (*reduce_scatter)(const void *, void *, size_t, int type, int op, nccl_comm,
+			      cuda_stream);
 	int (*broadcast)(const void *, void *, size_t, int type, int root, nccl_comm, cuda_stream);
-	int (*reduce)(const void *, void *, size_t, int type, int op, int root, nccl_comm, cuda_stream);
+	int (*reduce)(const void *, void *, size_t, int type, int op, int root, nccl_comm,
+		      cuda_stream);
 	int (*send)(const void *, size_t, int type, int peer, nccl_comm, cuda_stream);
 	int (*recv)(void *, size_t, int type, int peer, nccl_comm, cuda_stream);
 	int (*create_mulsum)(int *op, void *scalar, int type, int residence, nccl_comm);
@@ -70,12 +75,12 @@ struct nccl_api {
 	int (*window_deregister)(nccl_comm, void *window);
 };
 
-#define CUDA_OK			 0
-#define CUDA_NOT_SUPPORTED	 801
+#define CUDA_OK 0
+#define CUDA_NOT_SUPPORTED 801
 #define CUDA_STREAM_NON_BLOCKING 1u
-#define CUDA_CAPTURE_THREAD	 1 /* cudaStreamCaptureModeThreadLocal */
-#define CUDA_TO_DEVICE		 1
-#define CUDA_TO_HOST		 2
+#define CUDA_CAPTURE_THREAD 1 /* cudaStreamCaptureModeThreadLocal */
+#define CUDA_TO_DEVICE 1
+#define CUDA_TO_HOST 2
 
 struct cuda_api {
 	int (*get_device_count)(int *count);

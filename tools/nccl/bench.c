@@ -26,7 +26,10 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* --- measured iterations ------------------------------------------------------------------------------------------- */
+/*
+ * --- measured iterations
+ * -------------------------------------------------------------------------------------------
+ */
 
 /* Iterations that follow each other on the streams, with an event of the first GPU after each. */
 struct chain {
@@ -40,7 +43,8 @@ static int chain_open(const struct nccl_bench *b, struct chain *chain, int itera
 
 	(void)b->library->cuda.set_device(b->gpus.each[0].device);
 	for (; chain->made < want && !err; chain->made += !err)
-		err = nccl_cuda_check(b->library, &b->gpus.each[0], b->library->cuda.event_create(&chain->events[chain->made]),
+		err = nccl_cuda_check(b->library, &b->gpus.each[0],
+				      b->library->cuda.event_create(&chain->events[chain->made]),
 				      "cudaEventCreate");
 	return err;
 }
@@ -57,17 +61,20 @@ static int event_record(const struct nccl_bench *b, cuda_event event)
 
 	if (b->gpus.count > 1)
 		(void)b->library->cuda.set_device(gpu->device);
-	return nccl_cuda_check(b->library, gpu, b->library->cuda.event_record(event, gpu->stream), "cudaEventRecord");
+	return nccl_cuda_check(b->library, gpu, b->library->cuda.event_record(event, gpu->stream),
+			       "cudaEventRecord");
 }
 
-static int chain_samples(const struct nccl_bench *b, const struct chain *chain, int n, struct ha_samples *samples)
+static int chain_samples(const struct nccl_bench *b, const struct chain *chain, int n,
+			 struct ha_samples *samples)
 {
 	float ms;
 	int err = 0;
 
 	for (int i = 0; i < n && !err; i++) {
 		err = nccl_cuda_check(b->library, &b->gpus.each[0],
-				      b->library->cuda.event_elapsed(&ms, chain->events[i], chain->events[i + 1]),
+				      b->library->cuda.event_elapsed(&ms, chain->events[i],
+								     chain->events[i + 1]),
 				      "cudaEventElapsedTime");
 		if (!err)
 			err = ha_samples_add(samples, ms > 0 ? (uint64_t)((double)ms * 1e6) : 0);
@@ -76,7 +83,8 @@ static int chain_samples(const struct nccl_bench *b, const struct chain *chain, 
 }
 
 /* n iterations, at most EVENTS. */
-static int chain_run(const struct nccl_run *run, struct chain *chain, int n, struct ha_samples *samples)
+static int chain_run(const struct nccl_run *run, struct chain *chain, int n,
+		     struct ha_samples *samples)
 {
 	struct nccl_bench *b = run->bench;
 	int err = event_record(b, chain->events[0]);
@@ -94,7 +102,8 @@ static int chain_run(const struct nccl_run *run, struct chain *chain, int n, str
 	return err ? err : chain_samples(b, chain, n, samples);
 }
 
-static int run_chained(const struct nccl_run *run, int iterations, struct nccl_round *round, struct ha_samples *samples)
+static int run_chained(const struct nccl_run *run, int iterations, struct nccl_round *round,
+		       struct ha_samples *samples)
 {
 	struct nccl_bench *b = run->bench;
 	struct chain chain = { .made = 0 };
@@ -109,7 +118,8 @@ static int run_chained(const struct nccl_run *run, int iterations, struct nccl_r
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	start = clock_ns(CLOCK_MONOTONIC);
 	for (int done = 0; done < iterations && !err; done += EVENTS)
-		err = chain_run(run, &chain, iterations - done < EVENTS ? iterations - done : EVENTS, samples);
+		err = chain_run(run, &chain,
+				iterations - done < EVENTS ? iterations - done : EVENTS, samples);
 	round->elapsed_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
 	round->cpu_ns = (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 	round->iterations = (uint64_t)iterations;
@@ -121,8 +131,8 @@ static int run_chained(const struct nccl_run *run, int iterations, struct nccl_r
 }
 
 /* Every measured iteration verified, with a barrier before each. */
-static int run_checked(const struct nccl_run *run, int iterations, uint64_t seed, struct ha_tally *tally,
-		       struct nccl_round *round, struct ha_samples *samples)
+static int run_checked(const struct nccl_run *run, int iterations, uint64_t seed,
+		       struct ha_tally *tally, struct nccl_round *round, struct ha_samples *samples)
 {
 	uint64_t elapsed = 0, cpu = tally->cpu_ns;
 	int err = 0;
@@ -140,7 +150,10 @@ static int run_checked(const struct nccl_run *run, int iterations, uint64_t seed
 	return err;
 }
 
-/* --- one size ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- one size
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* What one side measured. */
 struct side {
@@ -175,7 +188,8 @@ static int run_round(struct side *side, int iterations, uint64_t seed, struct nc
 	b->progress.iteration = 0;
 	b->progress.iterations = iterations;
 	if (b->options->run.check_all)
-		err = run_checked(&side->run, iterations, seed, &side->tally, round, &side->samples);
+		err = run_checked(&side->run, iterations, seed, &side->tally, round,
+				  &side->samples);
 	else if (b->options->graphs)
 		err = nccl_graph_run(&side->run, iterations, round, &side->samples);
 	else
@@ -192,13 +206,15 @@ static int run_round(struct side *side, int iterations, uint64_t seed, struct nc
 static int run_measured(struct nccl_bench *b, struct side *sides, uint64_t seed)
 {
 	struct nccl_round rounds[HA_SIDES][NCCL_ROUNDS_MOST] = { 0 };
-	int count = b->gpus.sides > 1 ? b->options->rounds : 1, iters = b->options->run.iters, err = 0;
+	int count = b->gpus.sides > 1 ? b->options->rounds : 1, iters = b->options->run.iters,
+	    err = 0;
 
 	if (b->options->run.duration_ns)
 		return nccl_duration_run(&sides[0].run, &sides[0].tally, &sides[0].samples);
 	for (int r = 0; r < count && !err; r++)
 		for (int s = 0; s < b->gpus.sides && !err; s++)
-			err = run_round(&sides[s], iters * (r + 1) / count - iters * r / count, seed, &rounds[s][r]);
+			err = run_round(&sides[s], iters * (r + 1) / count - iters * r / count,
+					seed, &rounds[s][r]);
 	if (!err && b->gpus.sides > 1)
 		err = nccl_rounds_gather(&b->rounds, rounds, count, b->rendezvous, b->place);
 	return err;
@@ -245,7 +261,8 @@ static int run_checks(struct side *side, uint64_t seed)
 	return err;
 }
 
-static int figures_gather(struct nccl_bench *b, struct side *side, size_t bytes, struct ha_figures *figures)
+static int figures_gather(struct nccl_bench *b, struct side *side, size_t bytes,
+			  struct ha_figures *figures)
 {
 	struct ha_figures_of of = {
 		.run = &b->options->run,
@@ -258,7 +275,8 @@ static int figures_gather(struct nccl_bench *b, struct side *side, size_t bytes,
 	return ha_figures_gather(&of, &side->tally, &side->samples, figures);
 }
 
-static int measure_placement(struct nccl_bench *b, const struct nccl_run *run, size_t bytes, struct ha_figures *figures)
+static int measure_placement(struct nccl_bench *b, const struct nccl_run *run, size_t bytes,
+			     struct ha_figures *figures)
 {
 	const struct ha_run_options *o = &b->options->run;
 	uint64_t seed = (o->seed << 20) + 1;
@@ -282,14 +300,19 @@ static int measure_placement(struct nccl_bench *b, const struct nccl_run *run, s
 	return err;
 }
 
-int nccl_bench_run(struct nccl_bench *b, const struct ha_datatype *type, int redop, size_t bytes, struct ha_row *row)
+int nccl_bench_run(struct nccl_bench *b, const struct ha_datatype *type, int redop, size_t bytes,
+		   struct ha_row *row)
 {
 	const struct nccl_options *o = b->options;
 	const struct ha_layout *layout = o->operation->layout;
-	struct nccl_run run = { .bench = b, .type = type, .redop = redop < 0 ? HA_SUM : (enum ha_redop)redop };
+	struct nccl_run run = { .bench = b,
+				.type = type,
+				.redop = redop < 0 ? HA_SUM : (enum ha_redop)redop };
 	int placements = layout->in_place && o->run.in_place ? HA_PLACEMENTS : 1, err = 0;
 
-	*row = (struct ha_row){ .type = type, .redop = redop, .root = layout->rooted ? o->run.root : -1 };
+	*row = (struct ha_row) { .type = type,
+				 .redop = redop,
+				 .root = layout->rooted ? o->run.root : -1 };
 	row->count = ha_layout_count(layout, b->gpus.ranks, bytes, type->size);
 	row->bytes = row->count * type->size;
 	run.block = ha_layout_block(layout, b->gpus.ranks, row->count);
@@ -303,7 +326,10 @@ int nccl_bench_run(struct nccl_bench *b, const struct ha_datatype *type, int red
 	return err;
 }
 
-/* --- the start ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- the start
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static size_t largest_bytes(const struct nccl_bench *b)
 {
@@ -311,7 +337,8 @@ static size_t largest_bytes(const struct nccl_bench *b)
 	size_t largest = 0, bytes;
 
 	for (int t = 0; t < o->types_count; t++) {
-		bytes = ha_layout_count(b->options->operation->layout, b->gpus.ranks, o->max_bytes, o->types[t]->size) *
+		bytes = ha_layout_count(b->options->operation->layout, b->gpus.ranks, o->max_bytes,
+					o->types[t]->size) *
 			o->types[t]->size;
 		largest = bytes > largest ? bytes : largest;
 	}
@@ -327,7 +354,8 @@ static int first_iteration(struct nccl_bench *b)
 	int err = 0;
 
 	run.block = ha_layout_block(b->options->operation->layout, b->gpus.ranks,
-				    ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes, type->size));
+				    ha_layout_count(b->options->operation->layout, b->gpus.ranks,
+						    bytes, type->size));
 	b->progress.phase = "connection";
 	b->progress.bytes = bytes;
 	for (int s = 0; s < b->gpus.sides && !err; s++) {
@@ -346,12 +374,15 @@ int nccl_bench_open(struct nccl_bench *b)
 		return err;
 	ha_watch_gpus(b->watch, &b->gpus);
 	if (o->operation->layout->rooted && o->run.root >= b->gpus.ranks)
-		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root, b->gpus.ranks);
+		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root,
+				b->gpus.ranks);
 	err = nccl_gpus_allocate(&b->gpus, largest_bytes(b));
 	if (err)
 		return err;
-	b->host = mmap(NULL, b->gpus.buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b->host = mmap(NULL, b->gpus.buffer_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->host == MAP_FAILED)
-		return ha_fault(-ENOMEM, "no memory for a buffer of %zu bytes in each process", b->gpus.buffer_bytes);
+		return ha_fault(-ENOMEM, "no memory for a buffer of %zu bytes in each process",
+				b->gpus.buffer_bytes);
 	return first_iteration(b);
 }

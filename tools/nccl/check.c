@@ -13,12 +13,15 @@
 static const char *advice_of(int result)
 {
 	static const char *const advice[] = {
-		[1] = "a call of the CUDA runtime failed; is the GPU free, and are driver and runtime of one age?",
+		[1] = "a call of the CUDA runtime failed; is the GPU free, and are driver and "
+		      "runtime of one age?",
 		[2] = "a system or network call failed; NCCL_DEBUG=WARN names it",
 		[3] = "this is NCCL's or a plugin's own error; NCCL_DEBUG=WARN says more",
 		[4] = "an argument was refused; NCCL_DEBUG=WARN says which",
-		[5] = "NCCL was used wrongly, or lacks the network that --net, NCCL_NET or NCCL_NET_PLUGIN names; NCCL_DEBUG=WARN says which",
-		[6] = "another rank, or the network to it, has failed; look for the rank that failed first",
+		[5] = "NCCL was used wrongly, or lacks the network that --net, NCCL_NET or "
+		      "NCCL_NET_PLUGIN names; NCCL_DEBUG=WARN says which",
+		[6] = "another rank, or the network to it, has failed; look for the rank that "
+		      "failed first",
 	};
 
 	if (result <= 0 || (size_t)result >= sizeof(advice) / sizeof(advice[0]))
@@ -26,7 +29,8 @@ static const char *advice_of(int result)
 	return advice[result];
 }
 
-int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int result, const char *call)
+int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int result,
+	       const char *call)
 {
 	char said[400] = "", plugin[400] = "";
 	const char *last;
@@ -44,11 +48,13 @@ int nccl_check(const struct ha_library *library, const struct nccl_gpu *gpu, int
 		return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; the plugin's last warning: %s",
 				call, gpu->rank, library->nccl.error_string(result), result,
 				said[0] ? "; NCCL says: " : "", said, plugin);
-	return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; %s", call, gpu->rank, library->nccl.error_string(result),
-			result, said[0] ? "; NCCL says: " : "", said, advice_of(result));
+	return ha_fault(-EIO, "%s on rank %d: %s (%d)%s%s; %s", call, gpu->rank,
+			library->nccl.error_string(result), result, said[0] ? "; NCCL says: " : "",
+			said, advice_of(result));
 }
 
-int nccl_cuda_check(const struct ha_library *library, const struct nccl_gpu *gpu, int result, const char *call)
+int nccl_cuda_check(const struct ha_library *library, const struct nccl_gpu *gpu, int result,
+		    const char *call)
 {
 	if (result == CUDA_OK)
 		return 0;

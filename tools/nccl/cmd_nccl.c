@@ -38,16 +38,22 @@ static int who_gather(struct nccl_report *report, struct nccl_bench *bench)
 	return ha_rendezvous_gather(bench->rendezvous, &mine, sizeof(mine), report->who);
 }
 
-/* All sizes of one type and reduction; sizes that come down to the same number of elements are run once. */
-static int sizes_run(struct nccl_bench *b, const struct ha_datatype *type, int redop, struct nccl_report *report)
+/*
+ * All sizes of one type and reduction; sizes that come down to the same number of elements are run
+ * once.
+ */
+static int sizes_run(struct nccl_bench *b, const struct ha_datatype *type, int redop,
+		     struct nccl_report *report)
 {
 	const struct ha_run_options *run = &b->options->run;
 	size_t last = (size_t)-1, count;
 	struct ha_row row;
 	int err = 0;
 
-	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err; bytes = ha_run_size_next(run, bytes)) {
-		count = ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes, type->size);
+	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err;
+	     bytes = ha_run_size_next(run, bytes)) {
+		count = ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes,
+					type->size);
 		if (count == last)
 			continue;
 		last = count;
@@ -112,7 +118,10 @@ static int results_write(struct nccl_bench *b, struct nccl_report *report)
 	return err;
 }
 
-/* Everything between rendezvous and exit; *wrong gets the number of wrong elements in all processes. */
+/*
+ * Everything between rendezvous and exit; *wrong gets the number of wrong elements in all
+ * processes.
+ */
 static int rank_work(struct nccl_bench *b, struct nccl_report *report, uint64_t *wrong)
 {
 	const struct ha_run_options *run = &b->options->run;
@@ -154,8 +163,8 @@ static void rank_fail(void *context)
 	_exit(b->place->forked ? (int)status : HA_EXIT_WRONG);
 }
 
-static int rank_open(struct nccl_bench *b, const struct job *job, struct nccl_environment *environment,
-		     struct ha_library *library)
+static int rank_open(struct nccl_bench *b, const struct job *job,
+		     struct nccl_environment *environment, struct ha_library *library)
 {
 	const struct ha_launch_options *launch = &job->options.run.launch;
 	int err = ha_rendezvous_open(&b->rendezvous, b->place, launch->timeout_s);
@@ -186,7 +195,9 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 			      .operation = job->options.operation->name,
 			      .phase = "start" },
 	};
-	struct nccl_report report = { .bench = &bench, .environment = &environment, .probe = &job->probe };
+	struct nccl_report report = { .bench = &bench,
+				      .environment = &environment,
+				      .probe = &job->probe };
 	uint64_t wrong = 0;
 	int err = rank_open(&bench, job, &environment, &library);
 
@@ -209,7 +220,8 @@ static int net_choose(struct job *job)
 	const char *set = getenv("NCCL_NET");
 
 	if (set && o->net && (o->versus || nccl_net_find_by_nccl(set) != o->net))
-		return ha_fault(-EINVAL, "NCCL_NET=%s is set and overrides --net and --vs: unset it", set);
+		return ha_fault(-EINVAL,
+				"NCCL_NET=%s is set and overrides --net and --vs: unset it", set);
 	if (set || o->net || !job->probe.soft) {
 		if (set && !o->net)
 			o->net = nccl_net_find_by_nccl(set);

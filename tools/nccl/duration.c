@@ -17,9 +17,9 @@
 
 /* A prime number: what an earlier iteration left in NCCL's own buffers, whose slots come round in powers of two, is
  * never what is expected there. */
-#define SETS_MOST  7
+#define SETS_MOST 7
 #define SETS_LARGE 3 /* where one set is larger than LARGE */
-#define LARGE	   (16u << 20)
+#define LARGE (16u << 20)
 
 /* What the iterations share. */
 struct duration {
@@ -30,7 +30,8 @@ struct duration {
 	uint64_t seed;
 	int sets;
 	char **send; /* [set * GPUs + GPU]: in GPU memory */
-	char *results; /* [set * GPUs + GPU] of result_bytes each: what came out of the verified iteration */
+	/* [set * GPUs + GPU] of result_bytes each: what came out of the verified iteration */
+	char *results;
 	size_t send_bytes, result_bytes;
 };
 
@@ -44,10 +45,14 @@ static int64_t clock_ns(clockid_t clock)
 
 static char *result_of(const struct duration *d, int set, int gpu)
 {
-	return d->results + ((size_t)set * (size_t)d->run->bench->gpus.count + (size_t)gpu) * d->result_bytes;
+	return d->results +
+	       ((size_t)set * (size_t)d->run->bench->gpus.count + (size_t)gpu) * d->result_bytes;
 }
 
-/* --- the sets ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- the sets
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static int results_fetch(const struct duration *d, const struct nccl_gpu *gpu, void *to)
 {
@@ -55,7 +60,9 @@ static int results_fetch(const struct duration *d, const struct nccl_gpu *gpu, v
 	struct nccl_call call = nccl_run_call(d->run, gpu);
 
 	(void)b->library->cuda.set_device(gpu->device);
-	return nccl_cuda_check(b->library, gpu, b->library->cuda.memcpy(to, call.recv, d->result_bytes, CUDA_TO_HOST),
+	return nccl_cuda_check(b->library, gpu,
+			       b->library->cuda.memcpy(to, call.recv, d->result_bytes,
+						       CUDA_TO_HOST),
 			       "cudaMemcpy");
 }
 
@@ -73,7 +80,9 @@ static int set_keep(struct duration *d, int set, int i)
 	ha_payload_fill(&payload, gpu->rank, 0, d->send_bytes / d->run->type->size, b->host);
 	if (!err)
 		err = nccl_cuda_check(b->library, gpu,
-				      b->library->cuda.memcpy(*send, b->host, d->send_bytes, CUDA_TO_DEVICE), "cudaMemcpy");
+				      b->library->cuda.memcpy(*send, b->host, d->send_bytes,
+							      CUDA_TO_DEVICE),
+				      "cudaMemcpy");
 	return err;
 }
 
@@ -113,7 +122,10 @@ static void sets_release(struct duration *d)
 	free(d->results);
 }
 
-/* --- iterations ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- iterations
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static int result_check(struct duration *d, int set, int i, uint64_t *wrong)
 {
@@ -149,7 +161,8 @@ static int iterate(void *context)
 	struct nccl_bench *b = d->run->bench;
 	uint64_t every = (uint64_t)b->options->run.check_every;
 	int set = (int)(d->tally->iterations % (uint64_t)d->sets), err, left;
-	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC), elapsed;
+	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC),
+		elapsed;
 
 	b->progress.iteration = (int)d->tally->iterations;
 	ha_watch_enter(b->watch, b->options->operation->function);
@@ -170,11 +183,14 @@ static int iterate(void *context)
 	return err ? err : ha_samples_add(d->samples, (uint64_t)elapsed);
 }
 
-int nccl_duration_run(const struct nccl_run *run, struct ha_tally *tally, struct ha_samples *samples)
+int nccl_duration_run(const struct nccl_run *run, struct ha_tally *tally,
+		      struct ha_samples *samples)
 {
 	struct nccl_bench *b = run->bench;
 	const struct ha_run_options *o = &b->options->run;
-	struct duration d = { .run = run, .tally = tally, .samples = samples, .seed = (o->seed << 20) + 1 };
+	struct duration d = {
+		.run = run, .tally = tally, .samples = samples, .seed = (o->seed << 20) + 1
+	};
 	struct ha_pace pace = {
 		.rendezvous = b->rendezvous,
 		.place = b->place,
@@ -193,7 +209,8 @@ int nccl_duration_run(const struct nccl_run *run, struct ha_tally *tally, struct
 		err = ha_pace_run(&pace);
 	b->iterations_timed = tally->iterations;
 	if (!err && o->timeline)
-		err = ha_timelines_gather(&b->timelines, &d.timeline, b->rendezvous, b->place->rank, b->place->ranks);
+		err = ha_timelines_gather(&b->timelines, &d.timeline, b->rendezvous, b->place->rank,
+					  b->place->ranks);
 	ha_timeline_close(&d.timeline);
 	if (!err)
 		sets_release(&d);

@@ -37,7 +37,10 @@ static void set(struct nccl_environment *e, const char *name, const char *format
 	snprintf(e->set + used, sizeof(e->set) - used, "%s%s=%s", used ? " " : "", name, value);
 }
 
-/* --- RDMA devices -------------------------------------------------------------------------------------------------- */
+/*
+ * --- RDMA devices
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static bool software_nic_preloaded(void)
 {
@@ -75,11 +78,15 @@ static int restart_on_software_nic(char **argv)
 	arguments[count] = NULL;
 	fflush(NULL);
 	execv(run, arguments);
-	return ha_fault(-errno, "NCCL's IB transport needs the software NIC, and %s cannot be started: %s", run,
-			strerror(errno));
+	return ha_fault(-errno,
+			"NCCL's IB transport needs the software NIC, and %s cannot be started: %s",
+			run, strerror(errno));
 }
 
-/* --- all ranks ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- all ranks
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static bool uses_verbs(const struct nccl_options *o)
 {
@@ -97,7 +104,8 @@ static void prepare_plugin(struct nccl_environment *e)
 
 	if (software_nic_preloaded() || !rdma_devices_exist())
 		set(e, "HA_NCCL_VERBS", "soft");
-	set(e, "NCCL_NET_PLUGIN", "%s", ha_self_library(plugin, sizeof(plugin), "libnccl-net-ha.so"));
+	set(e, "NCCL_NET_PLUGIN", "%s",
+	    ha_self_library(plugin, sizeof(plugin), "libnccl-net-ha.so"));
 }
 
 static int prepare_log(struct nccl_environment *e)
@@ -111,7 +119,8 @@ static int prepare_log(struct nccl_environment *e)
 		where = "/tmp";
 	snprintf(folder, sizeof(folder), "%s/ha-nccl-XXXXXX", where);
 	if (!mkdtemp(folder))
-		return ha_fault(-errno, "no folder for NCCL's log in %s: %s", where, strerror(errno));
+		return ha_fault(-errno, "no folder for NCCL's log in %s: %s", where,
+				strerror(errno));
 	strcpy(e->folder, folder);
 	set(e, "NCCL_DEBUG", "INFO");
 	set(e, "NCCL_DEBUG_SUBSYS", "INIT,NET");
@@ -128,21 +137,26 @@ static int prepare_port_failover(struct nccl_environment *e, const struct ha_pro
 				ha_nccl_version_text(probe->nccl_version, text));
 	set(e, "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1");
 	set(e, "NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "1");
-	/* it works between the ports of one fused device; NCCL fuses software NICs only when it is told to */
+	/*
+	 * it works between the ports of one fused device; NCCL fuses software NICs only when it is
+	 * told to
+	 */
 	if (software_nic_preloaded())
 		set(e, "NCCL_NET_FORCE_MERGE", "soft0,soft1");
 	return 0;
 }
 
-int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_options *o, const struct ha_probe *probe,
-			     char **argv)
+int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_options *o,
+			     const struct ha_probe *probe, char **argv)
 {
 	int err = 0;
 
-	*e = (struct nccl_environment){ 0 };
+	*e = (struct nccl_environment) { 0 };
 	if (!probe->soft) {
 		if (o->hosts)
-			return ha_fault(-EINVAL, "--hosts emulates hosts, which only softcuda can: --nccl softcuda");
+			return ha_fault(
+				-EINVAL,
+				"--hosts emulates hosts, which only softcuda can: --nccl softcuda");
 		return o->port_failover ? prepare_port_failover(e, probe) : 0;
 	}
 	if (uses_verbs(o) && !software_nic_preloaded() && !rdma_devices_exist())
@@ -161,30 +175,39 @@ int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_optio
 	return prepare_log(e);
 }
 
-/* --- a rank -------------------------------------------------------------------------------------------------------- */
+/*
+ * --- a rank
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-void nccl_environment_share(const struct nccl_options *o, const struct ha_place *place, int *processes, int *before)
+void nccl_environment_share(const struct nccl_options *o, const struct ha_place *place,
+			    int *processes, int *before)
 {
 	*processes = o->hosts ? place->ranks / o->hosts : 1;
 	*before = place->rank % *processes;
 }
 
-int nccl_environment_rank(struct nccl_environment *e, const struct nccl_options *o, const struct ha_probe *probe,
-			  const struct ha_place *place)
+int nccl_environment_rank(struct nccl_environment *e, const struct nccl_options *o,
+			  const struct ha_probe *probe, const struct ha_place *place)
 {
 	int processes, before;
 
 	if (!probe->soft)
 		return 0;
 	if (o->hosts && place->ranks % o->hosts)
-		return ha_fault(-EINVAL, "%d ranks cannot be shared evenly by %d hosts", place->ranks, o->hosts);
+		return ha_fault(-EINVAL, "%d ranks cannot be shared evenly by %d hosts",
+				place->ranks, o->hosts);
 	nccl_environment_share(o, place, &processes, &before);
 	set(e, "SOFTCUDA_DEVICES", "%d", processes * o->gpus);
-	set(e, "NCCL_HOSTID", "ha-nccl-%llx-%d", (unsigned long long)place->job, place->rank / processes);
+	set(e, "NCCL_HOSTID", "ha-nccl-%llx-%d", (unsigned long long)place->job,
+	    place->rank / processes);
 	return 0;
 }
 
-/* --- the end --------------------------------------------------------------------------------------------------------- */
+/*
+ * --- the end
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void folder_remove(const char *name)
 {

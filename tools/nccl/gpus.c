@@ -15,7 +15,10 @@
 #include "tools/nccl/options.h"
 #include "tools/nccl/watch.h"
 
-/* --- communicators ------------------------------------------------------------------------------------------------- */
+/*
+ * --- communicators
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static int gpu_open(const struct nccl_gpus *g, struct nccl_gpu *gpu)
 {
@@ -23,10 +26,12 @@ static int gpu_open(const struct nccl_gpus *g, struct nccl_gpu *gpu)
 	int err = nccl_cuda_check(g->library, gpu, cuda->set_device(gpu->device), "cudaSetDevice");
 
 	if (!err)
-		err = nccl_cuda_check(g->library, gpu, cuda->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING),
+		err = nccl_cuda_check(g->library, gpu,
+				      cuda->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING),
 				      "cudaStreamCreateWithFlags");
 	if (!err)
-		err = nccl_cuda_check(g->library, gpu, cuda->pci_bus_id(gpu->bus, sizeof(gpu->bus), gpu->device),
+		err = nccl_cuda_check(g->library, gpu,
+				      cuda->pci_bus_id(gpu->bus, sizeof(gpu->bus), gpu->device),
 				      "cudaDeviceGetPCIBusId");
 	return err;
 }
@@ -42,7 +47,8 @@ static int devices_choose(struct nccl_gpus *g, const struct ha_place *place)
 	err = g->library->cuda.get_device_count(&have);
 	if (err || have < first + g->count)
 		return ha_fault(-ENODEV,
-				"process %d needs GPUs %d to %d and the CUDA runtime shows %d here: fewer ranks on this host, "
+				"process %d needs GPUs %d to %d and the CUDA runtime shows %d "
+				"here: fewer ranks on this host, "
 				"smaller -g, or CUDA_VISIBLE_DEVICES",
 				place->rank, first, first + g->count - 1, have);
 	for (int i = 0; i < g->count && !err; i++) {
@@ -54,14 +60,15 @@ static int devices_choose(struct nccl_gpus *g, const struct ha_place *place)
 }
 
 /* Rank 0's, in all ranks. */
-static int unique_id(struct nccl_gpus *g, const struct ha_place *place, struct ha_rendezvous *rendezvous,
-		     struct nccl_unique_id *id)
+static int unique_id(struct nccl_gpus *g, const struct ha_place *place,
+		     struct ha_rendezvous *rendezvous, struct nccl_unique_id *id)
 {
 	struct nccl_unique_id *all = calloc((size_t)place->ranks, sizeof(*all));
 	int err = all ? 0 : ha_fault(-ENOMEM, "out of memory");
 
 	if (!err && !place->rank)
-		err = nccl_check(g->library, &g->each[0], g->library->nccl.get_unique_id(id), "ncclGetUniqueId");
+		err = nccl_check(g->library, &g->each[0], g->library->nccl.get_unique_id(id),
+				 "ncclGetUniqueId");
 	if (!err)
 		err = ha_rendezvous_allgather(rendezvous, id, sizeof(*id), all);
 	if (!err)
@@ -90,20 +97,22 @@ static int communicators_make(struct nccl_gpus *g, int side, const struct nccl_n
 		};
 
 		(void)g->library->cuda.set_device(g->each[i].device);
-		result = nccl->comm_init(&g->each[i].comms[side], g->ranks, *id, g->each[i].rank, &config);
+		result = nccl->comm_init(&g->each[i].comms[side], g->ranks, *id, g->each[i].rank,
+					 &config);
 	}
 	end = nccl->group_end();
 	return nccl_check(g->library, &g->each[0], result ? result : end, "ncclCommInitRankConfig");
 }
 
-int nccl_gpus_open(struct nccl_gpus *g, const struct nccl_options *options, const struct ha_library *library,
-		   const struct ha_place *place, struct ha_rendezvous *rendezvous, struct ha_watch *watch)
+int nccl_gpus_open(struct nccl_gpus *g, const struct nccl_options *options,
+		   const struct ha_library *library, const struct ha_place *place,
+		   struct ha_rendezvous *rendezvous, struct ha_watch *watch)
 {
 	const struct nccl_net *nets[HA_SIDES] = { options->net, options->versus };
 	struct nccl_unique_id id = { { 0 } };
 	int err = 0, left;
 
-	*g = (struct nccl_gpus){
+	*g = (struct nccl_gpus) {
 		.library = library,
 		.options = options,
 		.watch = watch,
@@ -128,9 +137,13 @@ int nccl_gpus_open(struct nccl_gpus *g, const struct nccl_options *options, cons
 	return err;
 }
 
-/* --- memory -------------------------------------------------------------------------------------------------------- */
+/*
+ * --- memory
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-int nccl_gpu_malloc(const struct nccl_gpus *g, const struct nccl_gpu *gpu, char **memory, size_t bytes)
+int nccl_gpu_malloc(const struct nccl_gpus *g, const struct nccl_gpu *gpu, char **memory,
+		    size_t bytes)
 {
 	void *at = NULL;
 	int err;
@@ -140,19 +153,20 @@ int nccl_gpu_malloc(const struct nccl_gpus *g, const struct nccl_gpu *gpu, char 
 	*memory = at;
 	if (!err)
 		return 0;
-	return ha_fault(-ENOMEM, "cudaMalloc of %zu bytes on rank %d, GPU %d: %s", bytes, gpu->rank, gpu->device,
-			g->library->cuda.error_string(err));
+	return ha_fault(-ENOMEM, "cudaMalloc of %zu bytes on rank %d, GPU %d: %s", bytes, gpu->rank,
+			gpu->device, g->library->cuda.error_string(err));
 }
 
-static int buffer_register(const struct nccl_gpus *g, struct nccl_gpu *gpu, struct nccl_buffer *buffer, int side)
+static int buffer_register(const struct nccl_gpus *g, struct nccl_gpu *gpu,
+			   struct nccl_buffer *buffer, int side)
 {
 	const struct nccl_api *nccl = &g->library->nccl;
 	void **handle = &buffer->registration[side];
 
 	(void)g->library->cuda.set_device(gpu->device);
 	if (g->options->registration == NCCL_SYMMETRIC)
-		return nccl->window_register(gpu->comms[side], buffer->device, g->buffer_bytes, handle,
-					     NCCL_WIN_SYMMETRIC);
+		return nccl->window_register(gpu->comms[side], buffer->device, g->buffer_bytes,
+					     handle, NCCL_WIN_SYMMETRIC);
 	return nccl->comm_register(gpu->comms[side], buffer->device, g->buffer_bytes, handle);
 }
 
@@ -185,7 +199,8 @@ static int registration_known(const struct nccl_gpus *g)
 	if (known)
 		return 0;
 	return ha_fault(-ENOSYS, "NCCL %s does not know the registration of -R %d",
-			ha_nccl_version_text(g->library->nccl_version, text), g->options->registration);
+			ha_nccl_version_text(g->library->nccl_version, text),
+			g->options->registration);
 }
 
 static int buffer_allocate(struct nccl_gpus *g, struct nccl_gpu *gpu, struct nccl_buffer *buffer)
@@ -196,7 +211,8 @@ static int buffer_allocate(struct nccl_gpus *g, struct nccl_gpu *gpu, struct ncc
 	if (!g->options->registration)
 		return nccl_gpu_malloc(g, gpu, &buffer->device, g->buffer_bytes);
 	(void)g->library->cuda.set_device(gpu->device);
-	err = nccl_check(g->library, gpu, g->library->nccl.mem_alloc(&at, g->buffer_bytes), "ncclMemAlloc");
+	err = nccl_check(g->library, gpu, g->library->nccl.mem_alloc(&at, g->buffer_bytes),
+			 "ncclMemAlloc");
 	buffer->device = at;
 	return err;
 }
@@ -219,7 +235,10 @@ int nccl_gpus_allocate(struct nccl_gpus *g, size_t bytes)
 	return err ? err : left;
 }
 
-/* --- operations ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- operations
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* The rank's factor as one element. */
 static void factor_store(const struct ha_datatype *type, int rank, char element[8])
@@ -249,7 +268,8 @@ static int mulsum_drop(struct nccl_gpus *g)
 	for (int i = 0; i < g->count && g->mulsum_type >= 0 && !err; i++)
 		for (int s = 0; s < g->sides && !err; s++)
 			err = nccl_check(g->library, &g->each[i],
-					 g->library->nccl.destroy_op(g->each[i].mulsum[s], g->each[i].comms[s]),
+					 g->library->nccl.destroy_op(g->each[i].mulsum[s],
+								     g->each[i].comms[s]),
 					 "ncclRedOpDestroy");
 	g->mulsum_type = -1;
 	return err;
@@ -269,8 +289,9 @@ int nccl_gpus_mulsum(struct nccl_gpus *g, const struct ha_datatype *type)
 		factor_store(type, gpu->rank, element);
 		for (int s = 0; s < g->sides && !err; s++)
 			err = nccl_check(g->library, gpu,
-					 g->library->nccl.create_mulsum(&gpu->mulsum[s], element, number,
-									NCCL_SCALAR_ON_HOST, gpu->comms[s]),
+					 g->library->nccl.create_mulsum(&gpu->mulsum[s], element,
+									number, NCCL_SCALAR_ON_HOST,
+									gpu->comms[s]),
 					 "ncclRedOpCreatePreMulSum");
 	}
 	g->mulsum_type = err ? -1 : number;
@@ -283,13 +304,17 @@ int nccl_gpus_synchronize(const struct nccl_gpus *g)
 
 	for (int i = 0; i < g->count && !err; i++) {
 		(void)g->library->cuda.set_device(g->each[i].device);
-		err = nccl_cuda_check(g->library, &g->each[i], g->library->cuda.stream_synchronize(g->each[i].stream),
+		err = nccl_cuda_check(g->library, &g->each[i],
+				      g->library->cuda.stream_synchronize(g->each[i].stream),
 				      "cudaStreamSynchronize");
 	}
 	return err;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------- */
+/*
+ * --- the end
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static int buffer_release(struct nccl_gpus *g, struct nccl_gpu *gpu, struct nccl_buffer *buffer)
 {
@@ -321,9 +346,11 @@ static int gpu_close(struct nccl_gpus *g, struct nccl_gpu *gpu)
 	for (int k = 0; k < 2 && !err; k++)
 		err = buffer_release(g, gpu, &gpu->buffers[k]);
 	for (int s = 0; s < g->sides && !err; s++)
-		err = nccl_check(g->library, gpu, g->library->nccl.comm_destroy(gpu->comms[s]), "ncclCommDestroy");
+		err = nccl_check(g->library, gpu, g->library->nccl.comm_destroy(gpu->comms[s]),
+				 "ncclCommDestroy");
 	if (!err)
-		err = nccl_cuda_check(g->library, gpu, g->library->cuda.stream_destroy(gpu->stream), "cudaStreamDestroy");
+		err = nccl_cuda_check(g->library, gpu, g->library->cuda.stream_destroy(gpu->stream),
+				      "cudaStreamDestroy");
 	return err;
 }
 

@@ -20,13 +20,13 @@ struct nccl_options;
  */
 
 struct nccl_buffer {
-	char *device; /* GPU memory */
+	char *device;                 /* GPU memory */
 	void *registration[HA_SIDES]; /* handle or window with each communicator; NULL: none */
 };
 
 struct nccl_gpu {
-	int device; /* CUDA's ordinal */
-	int rank; /* NCCL's */
+	int device;   /* CUDA's ordinal */
+	int rank;     /* NCCL's */
 	char bus[24]; /* PCI address */
 	cuda_stream stream;
 	nccl_comm comms[HA_SIDES];
@@ -47,19 +47,28 @@ struct nccl_gpus {
 };
 
 /*
- * Opens the GPUs that are this process's and makes the communicators. Collective. 0 or a negative errno with the fault
+ * Opens the GPUs that are this process's and makes the communicators. Collective. 0 or a negative
+ * errno with the fault
  * recorded.
  */
-int nccl_gpus_open(struct nccl_gpus *gpus, const struct nccl_options *options, const struct ha_library *library,
-		   const struct ha_place *place, struct ha_rendezvous *rendezvous, struct ha_watch *watch);
+int nccl_gpus_open(struct nccl_gpus *gpus, const struct nccl_options *options,
+		   const struct ha_library *library, const struct ha_place *place,
+		   struct ha_rendezvous *rendezvous, struct ha_watch *watch);
 
-/* Two buffers of so many bytes for each GPU, registered as the options say. Collective where they are windows. */
+/*
+ * Two buffers of so many bytes for each GPU, registered as the options say. Collective where they
+ * are windows.
+ */
 int nccl_gpus_allocate(struct nccl_gpus *gpus, size_t bytes);
 
 /* Memory of the GPU for other purposes. */
-int nccl_gpu_malloc(const struct nccl_gpus *gpus, const struct nccl_gpu *gpu, char **memory, size_t bytes);
+int nccl_gpu_malloc(const struct nccl_gpus *gpus, const struct nccl_gpu *gpu, char **memory,
+		    size_t bytes);
 
-/* The operation that multiplies by the rank's factor, for one element type; made anew when the type changes. */
+/*
+ * The operation that multiplies by the rank's factor, for one element type; made anew when the type
+ * changes.
+ */
 int nccl_gpus_mulsum(struct nccl_gpus *gpus, const struct ha_datatype *type);
 
 /* All GPUs' streams have done what was asked of them. */

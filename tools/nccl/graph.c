@@ -26,30 +26,37 @@ static int captures_begin(const struct nccl_bench *b)
 	const struct cuda_api *cuda = &b->library->cuda;
 	int err = 0;
 
-	if (!cuda->begin_capture || !cuda->end_capture || !cuda->graph_instantiate || !cuda->graph_launch)
-		return ha_fault(-ENOSYS, "-G: the CUDA runtime %s has no graphs", b->library->cuda_path);
+	if (!cuda->begin_capture || !cuda->end_capture || !cuda->graph_instantiate ||
+	    !cuda->graph_launch)
+		return ha_fault(-ENOSYS, "-G: the CUDA runtime %s has no graphs",
+				b->library->cuda_path);
 	for (int i = 0; i < b->gpus.count && !err; i++) {
 		(void)cuda->set_device(b->gpus.each[i].device);
 		err = nccl_cuda_check(b->library, &b->gpus.each[i],
-				      cuda->begin_capture(b->gpus.each[i].stream, CUDA_CAPTURE_THREAD),
+				      cuda->begin_capture(b->gpus.each[i].stream,
+							  CUDA_CAPTURE_THREAD),
 				      "cudaStreamBeginCapture (-G)");
 	}
 	return err;
 }
 
-static int capture_end(const struct nccl_bench *b, const struct nccl_gpu *gpu, cuda_graph_exec *executable)
+static int capture_end(const struct nccl_bench *b, const struct nccl_gpu *gpu,
+		       cuda_graph_exec *executable)
 {
 	const struct cuda_api *cuda = &b->library->cuda;
 	cuda_graph graph = NULL;
 	int err;
 
 	(void)cuda->set_device(gpu->device);
-	err = nccl_cuda_check(b->library, gpu, cuda->end_capture(gpu->stream, &graph), "cudaStreamEndCapture (-G)");
+	err = nccl_cuda_check(b->library, gpu, cuda->end_capture(gpu->stream, &graph),
+			      "cudaStreamEndCapture (-G)");
 	if (!err)
-		err = nccl_cuda_check(b->library, gpu, cuda->graph_instantiate(executable, graph, 0),
+		err = nccl_cuda_check(b->library, gpu,
+				      cuda->graph_instantiate(executable, graph, 0),
 				      "cudaGraphInstantiateWithFlags (-G)");
 	if (!err)
-		err = nccl_cuda_check(b->library, gpu, cuda->graph_destroy(graph), "cudaGraphDestroy (-G)");
+		err = nccl_cuda_check(b->library, gpu, cuda->graph_destroy(graph),
+				      "cudaGraphDestroy (-G)");
 	return err;
 }
 
@@ -72,7 +79,8 @@ static int graphs_launch(const struct nccl_bench *b, cuda_graph_exec *executable
 	for (int i = 0; i < b->gpus.count && !err; i++) {
 		(void)b->library->cuda.set_device(b->gpus.each[i].device);
 		err = nccl_cuda_check(b->library, &b->gpus.each[i],
-				      b->library->cuda.graph_launch(executables[i], b->gpus.each[i].stream),
+				      b->library->cuda.graph_launch(executables[i],
+								    b->gpus.each[i].stream),
 				      "cudaGraphLaunch (-G)");
 	}
 	return err ? err : nccl_gpus_synchronize(&b->gpus);
@@ -100,7 +108,8 @@ static int graphs_time(const struct nccl_run *run, int iterations, cuda_graph_ex
 	return err;
 }
 
-int nccl_graph_run(const struct nccl_run *run, int iterations, struct nccl_round *round, struct ha_samples *samples)
+int nccl_graph_run(const struct nccl_run *run, int iterations, struct nccl_round *round,
+		   struct ha_samples *samples)
 {
 	struct nccl_bench *b = run->bench;
 	cuda_graph_exec *executables = calloc((size_t)b->gpus.count, sizeof(*executables));
@@ -116,7 +125,8 @@ int nccl_graph_run(const struct nccl_run *run, int iterations, struct nccl_round
 		err = graphs_time(run, iterations, executables, round, samples);
 	for (int i = 0; i < b->gpus.count && !err; i++)
 		err = nccl_cuda_check(b->library, &b->gpus.each[i],
-				      b->library->cuda.graph_exec_destroy(executables[i]), "cudaGraphExecDestroy (-G)");
+				      b->library->cuda.graph_exec_destroy(executables[i]),
+				      "cudaGraphExecDestroy (-G)");
 	left = ha_watch_leave(b->watch);
 	err = err ? err : left;
 out:

@@ -14,11 +14,17 @@
 #include "tools/nccl/library.h"
 
 #define SONAME "libnccl.so.2"
-/* where a build and an installation keep the softcuda libraries, seen from the folder of the program */
+/*
+ * where a build and an installation keep the softcuda libraries, seen from the folder of the
+ * program
+ */
 static const char *const soft_folders[] = { "%s/softcuda/nccl-%s*/" SONAME,
 					    "%s/../lib/hawser/softcuda/nccl-%s*/" SONAME };
 
-/* --- finding it ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- finding it
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* The newest library of softcuda whose version begins so; false: there is none. */
 static bool find_soft(const char *version, char path[PATH_MAX])
@@ -62,12 +68,16 @@ static int find(const char *what, char path[PATH_MAX])
 	if (find_soft(version ? what : "", path))
 		return 0;
 	return ha_fault(-ENOENT,
-			"no NCCL%s%s was linked with softcuda here; scripts/install-deps nccl-all fetches what is known, the "
+			"no NCCL%s%s was linked with softcuda here; scripts/install-deps nccl-all "
+			"fetches what is known, the "
 			"next build links it",
 			version ? " " : "", version ? what : "");
 }
 
-/* --- its functions ------------------------------------------------------------------------------------------------- */
+/*
+ * --- its functions
+ * -------------------------------------------------------------------------------------------------
+ */
 
 struct symbol {
 	const char *name;
@@ -75,8 +85,14 @@ struct symbol {
 	bool optional;
 };
 
-#define NCCL_SYMBOL(member, name) { name, offsetof(struct nccl_api, member), false }
-#define NCCL_MAY(member, name)	  { name, offsetof(struct nccl_api, member), true }
+#define NCCL_SYMBOL(member, name)                              \
+	{                                                      \
+		name, offsetof(struct nccl_api, member), false \
+	}
+#define NCCL_MAY(member, name)                                \
+	{                                                     \
+		name, offsetof(struct nccl_api, member), true \
+	}
 static const struct symbol nccl_symbols[] = {
 	NCCL_SYMBOL(get_version, "ncclGetVersion"),
 	NCCL_SYMBOL(get_unique_id, "ncclGetUniqueId"),
@@ -105,8 +121,14 @@ static const struct symbol nccl_symbols[] = {
 	NCCL_MAY(window_deregister, "ncclCommWindowDeregister"),
 };
 
-#define CUDA_SYMBOL(member, name) { name, offsetof(struct cuda_api, member), false }
-#define CUDA_MAY(member, name)	  { name, offsetof(struct cuda_api, member), true }
+#define CUDA_SYMBOL(member, name)                              \
+	{                                                      \
+		name, offsetof(struct cuda_api, member), false \
+	}
+#define CUDA_MAY(member, name)                                \
+	{                                                     \
+		name, offsetof(struct cuda_api, member), true \
+	}
 static const struct symbol cuda_symbols[] = {
 	CUDA_SYMBOL(get_device_count, "cudaGetDeviceCount"),
 	CUDA_SYMBOL(set_device, "cudaSetDevice"),
@@ -133,14 +155,15 @@ static const struct symbol cuda_symbols[] = {
 	CUDA_MAY(graph_exec_destroy, "cudaGraphExecDestroy"),
 };
 
-static int symbols_load(void *handle, const struct symbol *symbols, size_t count, void *table, const char *path)
+static int symbols_load(void *handle, const struct symbol *symbols, size_t count, void *table,
+			const char *path)
 {
 	for (size_t i = 0; i < count; i++) {
 		void *function = dlsym(handle, symbols[i].name);
 
 		if (!function && !symbols[i].optional)
-			return ha_fault(-ENOSYS, "%s has no %s: it is too old, or something else", path,
-					symbols[i].name);
+			return ha_fault(-ENOSYS, "%s has no %s: it is too old, or something else",
+					path, symbols[i].name);
 		memcpy((char *)table + symbols[i].at, &function, sizeof(function));
 	}
 	return 0;
@@ -161,8 +184,9 @@ static void path_of(void *handle, const char *name, char path[PATH_MAX])
 /* The runtime that libnccl has brought along, else the one that the loader finds. */
 static void *runtime_open(const char **name)
 {
-	static const char *const names[] = { "libcudart.so.12", "libcudart.so.13", "libcudart.so.11.0",
-					     "libcudart.so.14", "libcudart.so" };
+	static const char *const names[] = { "libcudart.so.12", "libcudart.so.13",
+					     "libcudart.so.11.0", "libcudart.so.14",
+					     "libcudart.so" };
 	void *handle = NULL;
 
 	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]) && !handle; i++) {
@@ -180,29 +204,38 @@ int ha_library_open(struct ha_library *l, const char *path)
 	const char *name;
 	int err;
 
-	*l = (struct ha_library){ 0 };
+	*l = (struct ha_library) { 0 };
 	if (!nccl)
 		return ha_fault(-ENOENT, "%s cannot be opened: %s", path, dlerror());
 	path_of(nccl, path, l->nccl_path);
 	cuda = runtime_open(&name);
 	if (!cuda)
-		return ha_fault(-ENOENT, "no CUDA runtime on the loader's path (libcudart.so.12, .13, .11.0): %s; add its "
-					 "folder to LD_LIBRARY_PATH",
+		return ha_fault(-ENOENT,
+				"no CUDA runtime on the loader's path (libcudart.so.12, .13, "
+				".11.0): %s; add its "
+				"folder to LD_LIBRARY_PATH",
 				dlerror());
 	path_of(cuda, name, l->cuda_path);
 	l->soft = dlsym(cuda, "softcuda_add_resolver") != NULL;
-	err = symbols_load(nccl, nccl_symbols, sizeof(nccl_symbols) / sizeof(nccl_symbols[0]), &l->nccl, l->nccl_path);
+	err = symbols_load(nccl, nccl_symbols, sizeof(nccl_symbols) / sizeof(nccl_symbols[0]),
+			   &l->nccl, l->nccl_path);
 	if (!err)
-		err = symbols_load(cuda, cuda_symbols, sizeof(cuda_symbols) / sizeof(cuda_symbols[0]), &l->cuda,
+		err = symbols_load(cuda, cuda_symbols,
+				   sizeof(cuda_symbols) / sizeof(cuda_symbols[0]), &l->cuda,
 				   l->cuda_path);
 	if (!err)
 		err = l->nccl.get_version(&l->nccl_version);
 	if (!err)
 		err = l->cuda.runtime_version(&l->cuda_version);
-	return err > 0 ? ha_fault(-EIO, "%s or %s does not say its version", l->nccl_path, l->cuda_path) : err;
+	return err > 0 ? ha_fault(-EIO, "%s or %s does not say its version", l->nccl_path,
+				  l->cuda_path)
+		       : err;
 }
 
-/* --- the probe ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- the probe
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 struct probe_answer {
 	int err;
@@ -220,16 +253,19 @@ static void probe_here(struct probe_answer *answer, const char *path)
 		snprintf(answer->fault, sizeof(answer->fault), "%s", ha_fault_text());
 		return;
 	}
-	answer->probe = (struct ha_probe){ .nccl_version = l.nccl_version, .cuda_version = l.cuda_version, .soft = l.soft };
+	answer->probe = (struct ha_probe) { .nccl_version = l.nccl_version,
+					    .cuda_version = l.cuda_version,
+					    .soft = l.soft };
 	strcpy(answer->probe.nccl_path, l.nccl_path);
 	strcpy(answer->probe.cuda_path, l.cuda_path);
 	error = l.cuda.get_device_count(&answer->probe.devices);
 	if (!error && answer->probe.devices > 0)
 		return;
 	answer->err = -ENODEV;
-	snprintf(answer->fault, sizeof(answer->fault),
-		 "%s finds no GPU (%s)%s", l.cuda_path, l.cuda.error_string(error),
-		 l.soft ? "" : "; on a machine without one, --nccl softcuda runs NCCL on host memory");
+	snprintf(answer->fault, sizeof(answer->fault), "%s finds no GPU (%s)%s", l.cuda_path,
+		 l.cuda.error_string(error),
+		 l.soft ? ""
+			: "; on a machine without one, --nccl softcuda runs NCCL on host memory");
 }
 
 static bool answer_read(int fd, struct probe_answer *answer)
@@ -270,10 +306,11 @@ static int probe_path(struct ha_probe *probe, const char *path)
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!whole && WIFSIGNALED(status))
-		return ha_fault(-EIO, "%s: a process that opened it was killed by signal %d (%s)", path, WTERMSIG(status),
-				strsignal(WTERMSIG(status)));
+		return ha_fault(-EIO, "%s: a process that opened it was killed by signal %d (%s)",
+				path, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (!whole)
-		return ha_fault(-EIO, "%s: a process that opened it ended with status %d", path, WEXITSTATUS(status));
+		return ha_fault(-EIO, "%s: a process that opened it ended with status %d", path,
+				WEXITSTATUS(status));
 	if (answer.err)
 		return ha_fault(answer.err, "%s", answer.fault);
 	*probe = answer.probe;
@@ -305,12 +342,17 @@ int ha_library_probe(struct ha_probe *probe, const char *what)
 		return 0;
 	}
 	ha_fault_clear();
-	return ha_fault(err, "%s; and no NCCL was linked with softcuda (scripts/install-deps nccl fetches it, the next build "
-			     "links it)",
+	return ha_fault(err,
+			"%s; and no NCCL was linked with softcuda (scripts/install-deps nccl "
+			"fetches it, the next build "
+			"links it)",
 			why);
 }
 
-/* --- versions ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- versions
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 const char *ha_nccl_version_text(int version, char text[32])
 {

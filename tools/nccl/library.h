@@ -15,7 +15,7 @@ struct ha_library {
 	struct cuda_api cuda;
 	int nccl_version; /* 22907: 2.29.7 */
 	int cuda_version; /* 12040: 12.4 */
-	bool soft; /* the runtime is softcuda */
+	bool soft;        /* the runtime is softcuda */
 	char nccl_path[PATH_MAX], cuda_path[PATH_MAX];
 };
 
@@ -23,7 +23,8 @@ struct ha_library {
 int ha_library_open(struct ha_library *library, const char *path);
 
 /*
- * What opening it shows, without the calling process having opened it: asked in a process of its own, since ranks are
+ * What opening it shows, without the calling process having opened it: asked in a process of its
+ * own, since ranks are
  * forked and CUDA does not survive a fork.
  */
 struct ha_probe {
@@ -35,8 +36,10 @@ struct ha_probe {
 };
 
 /*
- * `what`: a path, a library's name, a version or the beginning of one ("2.29"), "softcuda"; NULL: libnccl.so.2 of the
- * loader's path, and where there is none, or no GPU for it, the newest that was linked with softcuda. 0 or a negative
+ * `what`: a path, a library's name, a version or the beginning of one ("2.29"), "softcuda"; NULL:
+ * libnccl.so.2 of the
+ * loader's path, and where there is none, or no GPU for it, the newest that was linked with
+ * softcuda. 0 or a negative
  * errno with the fault recorded.
  */
 int ha_library_probe(struct ha_probe *probe, const char *what);

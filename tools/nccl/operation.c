@@ -6,44 +6,53 @@
 
 static int call_all_reduce(const struct nccl_call *c)
 {
-	return c->nccl->all_reduce(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op, c->comm, c->stream);
+	return c->nccl->all_reduce(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op,
+				   c->comm, c->stream);
 }
 
 static int call_all_gather(const struct nccl_call *c)
 {
-	return c->nccl->all_gather(c->send, c->recv, c->extent.block, c->nccl_type, c->comm, c->stream);
+	return c->nccl->all_gather(c->send, c->recv, c->extent.block, c->nccl_type, c->comm,
+				   c->stream);
 }
 
 static int call_reduce_scatter(const struct nccl_call *c)
 {
-	return c->nccl->reduce_scatter(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op, c->comm, c->stream);
+	return c->nccl->reduce_scatter(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op,
+				       c->comm, c->stream);
 }
 
 static int call_broadcast(const struct nccl_call *c)
 {
-	return c->nccl->broadcast(c->send, c->recv, c->extent.block, c->nccl_type, c->extent.root, c->comm, c->stream);
+	return c->nccl->broadcast(c->send, c->recv, c->extent.block, c->nccl_type, c->extent.root,
+				  c->comm, c->stream);
 }
 
 static int call_reduce(const struct nccl_call *c)
 {
-	return c->nccl->reduce(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op, c->extent.root, c->comm,
-			       c->stream);
+	return c->nccl->reduce(c->send, c->recv, c->extent.block, c->nccl_type, c->nccl_op,
+			       c->extent.root, c->comm, c->stream);
 }
 
-/* --- of sends and receives, in a group of their own ---------------------------------------------------------------- */
+/*
+ * --- of sends and receives, in a group of their own
+ * ----------------------------------------------------------------
+ */
 
 static int send_block(const struct nccl_call *c, int index, int peer)
 {
 	size_t bytes = c->extent.block * c->type->size;
 
-	return c->nccl->send(c->send + (size_t)index * bytes, c->extent.block, c->nccl_type, peer, c->comm, c->stream);
+	return c->nccl->send(c->send + (size_t)index * bytes, c->extent.block, c->nccl_type, peer,
+			     c->comm, c->stream);
 }
 
 static int recv_block(const struct nccl_call *c, int index, int peer)
 {
 	size_t bytes = c->extent.block * c->type->size;
 
-	return c->nccl->recv(c->recv + (size_t)index * bytes, c->extent.block, c->nccl_type, peer, c->comm, c->stream);
+	return c->nccl->recv(c->recv + (size_t)index * bytes, c->extent.block, c->nccl_type, peer,
+			     c->comm, c->stream);
 }
 
 /* Runs the calls of one operation as one group. */
@@ -79,7 +88,8 @@ static int sendrecv_calls(const struct nccl_call *c)
 {
 	int result = send_block(c, 0, (c->extent.rank + 1) % c->extent.ranks);
 
-	return result ? result : recv_block(c, 0, (c->extent.rank + c->extent.ranks - 1) % c->extent.ranks);
+	return result ? result
+		      : recv_block(c, 0, (c->extent.rank + c->extent.ranks - 1) % c->extent.ranks);
 }
 
 static int call_sendrecv(const struct nccl_call *c)
@@ -91,7 +101,8 @@ static int gather_calls(const struct nccl_call *c)
 {
 	int result = send_block(c, 0, c->extent.root);
 
-	for (int peer = 0; c->extent.rank == c->extent.root && peer < c->extent.ranks && !result; peer++)
+	for (int peer = 0; c->extent.rank == c->extent.root && peer < c->extent.ranks && !result;
+	     peer++)
 		result = recv_block(c, peer, peer);
 	return result;
 }
@@ -105,7 +116,8 @@ static int scatter_calls(const struct nccl_call *c)
 {
 	int result = recv_block(c, 0, c->extent.root);
 
-	for (int peer = 0; c->extent.rank == c->extent.root && peer < c->extent.ranks && !result; peer++)
+	for (int peer = 0; c->extent.rank == c->extent.root && peer < c->extent.ranks && !result;
+	     peer++)
 		result = send_block(c, peer, peer);
 	return result;
 }
@@ -115,23 +127,29 @@ static int call_scatter(const struct nccl_call *c)
 	return call_grouped(c, scatter_calls);
 }
 
-/* --- the table ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- the table
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 const struct nccl_operation nccl_operations[] = {
-	{ "all_reduce", "every rank gets the reduction of all", &ha_layout_allreduce, "ncclAllReduce",
-	  call_all_reduce },
-	{ "all_gather", "every rank gets all ranks' data", &ha_layout_allgather, "ncclAllGather", call_all_gather },
-	{ "reduce_scatter", "every rank gets its part of the reduction", &ha_layout_reducescatter, "ncclReduceScatter",
-	  call_reduce_scatter },
-	{ "broadcast", "every rank gets the root's data", &ha_layout_broadcast, "ncclBroadcast", call_broadcast },
+	{ "all_reduce", "every rank gets the reduction of all", &ha_layout_allreduce,
+	  "ncclAllReduce", call_all_reduce },
+	{ "all_gather", "every rank gets all ranks' data", &ha_layout_allgather, "ncclAllGather",
+	  call_all_gather },
+	{ "reduce_scatter", "every rank gets its part of the reduction", &ha_layout_reducescatter,
+	  "ncclReduceScatter", call_reduce_scatter },
+	{ "broadcast", "every rank gets the root's data", &ha_layout_broadcast, "ncclBroadcast",
+	  call_broadcast },
 	{ "reduce", "the root gets the reduction", &ha_layout_reduce, "ncclReduce", call_reduce },
-	{ "alltoall", "every rank sends a part to every rank", &ha_layout_alltoall, "ncclSend and ncclRecv",
-	  call_alltoall },
-	{ "sendrecv", "every rank sends to the next and receives from the previous one", &ha_layout_sendrecv,
-	  "ncclSend and ncclRecv", call_sendrecv },
-	{ "gather", "the root gets all ranks' data", &ha_layout_gather, "ncclSend and ncclRecv", call_gather },
-	{ "scatter", "every rank gets a part of the root's data", &ha_layout_scatter, "ncclSend and ncclRecv",
-	  call_scatter },
+	{ "alltoall", "every rank sends a part to every rank", &ha_layout_alltoall,
+	  "ncclSend and ncclRecv", call_alltoall },
+	{ "sendrecv", "every rank sends to the next and receives from the previous one",
+	  &ha_layout_sendrecv, "ncclSend and ncclRecv", call_sendrecv },
+	{ "gather", "the root gets all ranks' data", &ha_layout_gather, "ncclSend and ncclRecv",
+	  call_gather },
+	{ "scatter", "every rank gets a part of the root's data", &ha_layout_scatter,
+	  "ncclSend and ncclRecv", call_scatter },
 };
 
 const int nccl_operations_count = (int)(sizeof(nccl_operations) / sizeof(nccl_operations[0]));
@@ -164,5 +182,6 @@ const struct nccl_operation *nccl_operation_find(const char *name)
 
 int nccl_type_of(const struct ha_datatype *type)
 {
-	return (int)(type - ha_datatypes); /* the table is in NCCL's order, tests/tools/test_nccl_parts.c holds it to that */
+	/* the table is in NCCL's order, tests/tools/test_nccl_parts.c holds it to that */
+	return (int)(type - ha_datatypes);
 }

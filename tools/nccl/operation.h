@@ -32,7 +32,10 @@ struct nccl_operation {
 extern const struct nccl_operation nccl_operations[];
 extern const int nccl_operations_count;
 
-/* By name, underscores aside and with "_perf" behind it or not, as nccl-tests' programs are called; NULL: there is none. */
+/*
+ * By name, underscores aside and with "_perf" behind it or not, as nccl-tests' programs are called;
+ * NULL: there is none.
+ */
 const struct nccl_operation *nccl_operation_find(const char *name);
 
 /* NCCL's number of an element type. */

@@ -12,7 +12,7 @@ struct nccl_operation;
 struct nccl_net {
 	const char *name, *nccl_name;
 	bool plugin; /* hawser's plugin must be loaded */
-	bool verbs; /* NCCL's own IB transport: the software NIC stands in for libibverbs */
+	bool verbs;  /* NCCL's own IB transport: the software NIC stands in for libibverbs */
 };
 
 /* How the buffers are made known to NCCL (nccl-tests' -R). */
@@ -22,15 +22,15 @@ enum nccl_registration { NCCL_NOT_REGISTERED, NCCL_REGISTERED, NCCL_SYMMETRIC };
 struct nccl_options {
 	struct ha_run_options run; /* first: its rows are a table of ours */
 	const struct nccl_operation *operation;
-	const char *nccl; /* path, version, "softcuda", or NULL */
+	const char *nccl;                    /* path, version, "softcuda", or NULL */
 	const struct nccl_net *net, *versus; /* NULL: NCCL's choice; none */
-	int gpus; /* of each process */
-	int hosts; /* emulated; 0: each process is a host of its own */
+	int gpus;                            /* of each process */
+	int hosts;                           /* emulated; 0: each process is a host of its own */
 	int graphs; /* launches of a captured graph of the measured iterations; 0: no graph */
 	int rounds; /* how often two transports take turns */
 	enum nccl_registration registration;
-	bool blocking; /* each iteration is waited for */
-	bool one_scale; /* of the payload (tools/job/payload.h) */
+	bool blocking;      /* each iteration is waited for */
+	bool one_scale;     /* of the payload (tools/job/payload.h) */
 	bool port_failover; /* of NCCL's IB transport */
 };
 

@@ -18,7 +18,9 @@
 
 void nccl_who_take(struct nccl_who *who, const struct nccl_bench *b)
 {
-	*who = (struct nccl_who){ .pid = getpid(), .gpus = b->gpus.count, .first_rank = b->gpus.each[0].rank };
+	*who = (struct nccl_who) { .pid = getpid(),
+				   .gpus = b->gpus.count,
+				   .first_rank = b->gpus.each[0].rank };
 	if (gethostname(who->host, sizeof(who->host) - 1))
 		strcpy(who->host, "?");
 	for (int i = 0; i < b->gpus.count && i < NCCL_GPUS_TOLD; i++) {
@@ -28,7 +30,10 @@ void nccl_who_take(struct nccl_who *who, const struct nccl_bench *b)
 	nccl_witness_take(&who->witness, b->options);
 }
 
-/* --- the table's head ---------------------------------------------------------------------------------------------- */
+/*
+ * --- the table's head
+ * ----------------------------------------------------------------------------------------------
+ */
 
 static const char *placing_text(const struct nccl_bench *b, char text[96])
 {
@@ -76,8 +81,8 @@ static void devices_print(const struct nccl_report *r)
 		const struct nccl_who *who = &r->who[i];
 
 		for (int k = 0; k < who->gpus && k < NCCL_GPUS_TOLD; k++)
-			printf("#  Rank %2d Pid %6d on %s device %2d [%s]\n", who->first_rank + k, who->pid, who->host,
-			       who->devices[k], who->buses[k]);
+			printf("#  Rank %2d Pid %6d on %s device %2d [%s]\n", who->first_rank + k,
+			       who->pid, who->host, who->devices[k], who->buses[k]);
 		if (who->gpus > NCCL_GPUS_TOLD)
 			printf("#  and %d more of Pid %d\n", who->gpus - NCCL_GPUS_TOLD, who->pid);
 	}
@@ -89,25 +94,32 @@ void nccl_report_header(const struct nccl_report *r)
 	const struct nccl_options *o = b->options;
 	char placing[96], nccl[32], cuda[32];
 
-	printf("# ha nccl %s: %s, %d ranks in %d processes (%s)%s\n", HAWSER_VERSION, o->operation->name, b->gpus.ranks,
-	       b->place->ranks, b->place->launcher, placing_text(b, placing));
-	printf("# NCCL %s: %s\n", ha_nccl_version_text(b->library->nccl_version, nccl), b->library->nccl_path);
+	printf("# ha nccl %s: %s, %d ranks in %d processes (%s)%s\n", HAWSER_VERSION,
+	       o->operation->name, b->gpus.ranks, b->place->ranks, b->place->launcher,
+	       placing_text(b, placing));
+	printf("# NCCL %s: %s\n", ha_nccl_version_text(b->library->nccl_version, nccl),
+	       b->library->nccl_path);
 	if (r->probe->instead[0])
 		printf("#   and not the loader's: %s\n", r->probe->instead);
 	printf("# CUDA runtime %s: %s%s\n", ha_cuda_version_text(b->library->cuda_version, cuda),
-	       b->library->soft ? "softcuda, no GPU: kernels are done by host threads, " : "", b->library->cuda_path);
+	       b->library->soft ? "softcuda, no GPU: kernels are done by host threads, " : "",
+	       b->library->cuda_path);
 	if (r->environment->set[0])
 		printf("# set here, since nobody else has: %s\n", r->environment->set);
 	networks_print(r);
 	ha_table_settings(&o->run);
 	printf(" graph: %d\n", o->graphs);
 	devices_print(r);
-	printf("#\n# p50, p99, max: of an iteration, out-of-place, over all processes; cpu: processor time of all threads "
+	printf("#\n# p50, p99, max: of an iteration, out-of-place, over all processes; cpu: "
+	       "processor time of all threads "
 	       "of all processes per iteration\n");
 	ha_table_columns(b->gpus.sides);
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/*
+ * --- rows
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 int nccl_report_add(struct nccl_report *r, const struct ha_row *row)
 {
@@ -136,12 +148,16 @@ void nccl_report_row(const struct nccl_report *r, size_t i)
 	rounds = &r->rounds[i];
 	ha_table_ratios(&r->rows.rows[i]);
 	printf("  B/A  median of %d rounds: time %.3f  p50 %.3f  cpu %.3f\n", rounds->count,
-	       nccl_rounds_ratio(rounds->count, rounds->time_us), nccl_rounds_ratio(rounds->count, rounds->p50_us),
+	       nccl_rounds_ratio(rounds->count, rounds->time_us),
+	       nccl_rounds_ratio(rounds->count, rounds->p50_us),
 	       nccl_rounds_ratio(rounds->count, rounds->cpu_us));
 	fflush(stdout);
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------------------------- */
+/*
+ * --- JSON
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static json_t *ranks_array(const struct nccl_report *r)
 {
@@ -150,8 +166,9 @@ static json_t *ranks_array(const struct nccl_report *r)
 	for (int i = 0; i < r->bench->place->ranks; i++) {
 		const struct nccl_who *who = &r->who[i];
 
-		json_array_append_new(array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank", who->first_rank, "host",
-						       who->host, "pid", who->pid, "dev", who->devices[0], "device",
+		json_array_append_new(array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank",
+						       who->first_rank, "host", who->host, "pid",
+						       who->pid, "dev", who->devices[0], "device",
 						       who->buses[0], "gpus", who->gpus));
 	}
 	return array;
@@ -173,10 +190,11 @@ static json_t *network_object(const struct nccl_report *r, const struct nccl_wit
 		json_array_append_new(says, json_string(first->says[i]));
 	nccl_witness_text(all, ranks, side, text, sizeof(text));
 	return json_pack("{s:s?, s:s, s:b, s:b, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name",
-			 first->networks[side][0] ? first->networks[side] : NULL, "text", text, "plugin_loaded",
-			 first->loaded, "status_page", first->page, "plugin", first->plugin, "hawser", first->hawser,
-			 "nics", first->nics, "connections", connections, "protected", protected, "unprotected",
-			 unprotected, "log", says);
+			 first->networks[side][0] ? first->networks[side] : NULL, "text", text,
+			 "plugin_loaded", first->loaded, "status_page", first->page, "plugin",
+			 first->plugin, "hawser", first->hawser, "nics", first->nics, "connections",
+			 connections, "protected", protected, "unprotected", unprotected, "log",
+			 says);
 }
 
 json_t *nccl_report_networks(const struct nccl_report *r)
@@ -195,7 +213,8 @@ static void rounds_put(const struct nccl_report *r, json_t *object)
 	json_t *results = json_object_get(object, "results");
 
 	for (size_t i = 0; r->rounds && i < r->rows.count; i++)
-		json_object_set_new(json_array_get(results, i), "rounds", nccl_rounds_object(&r->rounds[i]));
+		json_object_set_new(json_array_get(results, i), "rounds",
+				    nccl_rounds_object(&r->rounds[i]));
 }
 
 int nccl_report_json(const struct nccl_report *r)
@@ -212,11 +231,13 @@ int nccl_report_json(const struct nccl_report *r)
 	json_object_set_new(object, "ranks", ranks_array(r));
 	json_object_set_new(object, "nccl_ranks", json_integer(b->gpus.ranks));
 	json_object_set_new(object, "nccl",
-			    json_pack("{s:s, s:s}", "version", ha_nccl_version_text(b->library->nccl_version, nccl),
-				      "path", b->library->nccl_path));
+			    json_pack("{s:s, s:s}", "version",
+				      ha_nccl_version_text(b->library->nccl_version, nccl), "path",
+				      b->library->nccl_path));
 	json_object_set_new(object, "cuda",
-			    json_pack("{s:s, s:s, s:b}", "version", ha_cuda_version_text(b->library->cuda_version, cuda),
-				      "path", b->library->cuda_path, "softcuda", b->library->soft));
+			    json_pack("{s:s, s:s, s:b}", "version",
+				      ha_cuda_version_text(b->library->cuda_version, cuda), "path",
+				      b->library->cuda_path, "softcuda", b->library->soft));
 	json_object_set_new(object, "networks", nccl_report_networks(r));
 	json_object_set_new(object, "environment", json_string(r->environment->set));
 	ha_run_options_put(object, &o->run);

@@ -40,7 +40,9 @@ void nccl_report_header(const struct nccl_report *report);
 int nccl_report_add(struct nccl_report *report, const struct ha_row *row);
 void nccl_report_row(const struct nccl_report *report, size_t i);
 
-/* The fields of `ha perf --json` and besides "nccl", "cuda", "networks", "environment". 0 or -EIO. */
+/*
+ * The fields of `ha perf --json` and besides "nccl", "cuda", "networks", "environment". 0 or -EIO.
+ */
 int nccl_report_json(const struct nccl_report *report);
 
 /* "networks": what is known of each side's; also for the file of --timeline. */

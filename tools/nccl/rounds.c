@@ -6,7 +6,8 @@
 #include "tools/job/rendezvous.h"
 #include "tools/nccl/rounds.h"
 
-int nccl_rounds_gather(struct nccl_rounds *all, const struct nccl_round mine[HA_SIDES][NCCL_ROUNDS_MOST], int count,
+int nccl_rounds_gather(struct nccl_rounds *all,
+		       const struct nccl_round mine[HA_SIDES][NCCL_ROUNDS_MOST], int count,
 		       struct ha_rendezvous *rendezvous, const struct ha_place *place)
 {
 	size_t one = HA_SIDES * NCCL_ROUNDS_MOST, ranks = (size_t)place->ranks;
@@ -15,15 +16,17 @@ int nccl_rounds_gather(struct nccl_rounds *all, const struct nccl_round mine[HA_
 
 	if (!err)
 		err = ha_rendezvous_gather(rendezvous, mine, one * sizeof(*each), each);
-	*all = (struct nccl_rounds){ .count = err || place->rank ? 0 : count };
+	*all = (struct nccl_rounds) { .count = err || place->rank ? 0 : count };
 	for (size_t i = 0; i < ranks * one && all->count; i++) {
 		size_t side = i % one / NCCL_ROUNDS_MOST, round = i % NCCL_ROUNDS_MOST;
 
 		if (!each[i].iterations)
 			continue;
-		all->time_us[side][round] += (double)each[i].elapsed_ns / (double)each[i].iterations / 1000 / (double)ranks;
+		all->time_us[side][round] += (double)each[i].elapsed_ns /
+					     (double)each[i].iterations / 1000 / (double)ranks;
 		all->p50_us[side][round] += each[i].p50_us / (double)ranks;
-		all->cpu_us[side][round] += (double)each[i].cpu_ns / (double)each[i].iterations / 1000;
+		all->cpu_us[side][round] +=
+			(double)each[i].cpu_ns / (double)each[i].iterations / 1000;
 	}
 	free(each);
 	return err;
@@ -50,7 +53,8 @@ double nccl_rounds_ratio(int count, const double values[HA_SIDES][NCCL_ROUNDS_MO
 	return n % 2 ? ratios[n / 2] : (ratios[n / 2 - 1] + ratios[n / 2]) / 2;
 }
 
-static json_t *sides_array(const struct nccl_rounds *all, const double values[HA_SIDES][NCCL_ROUNDS_MOST])
+static json_t *sides_array(const struct nccl_rounds *all,
+			   const double values[HA_SIDES][NCCL_ROUNDS_MOST])
 {
 	json_t *sides = json_array();
 
@@ -71,8 +75,11 @@ json_t *nccl_rounds_object(const struct nccl_rounds *all)
 	json_object_set_new(object, "time_us", sides_array(all, all->time_us));
 	json_object_set_new(object, "p50_us", sides_array(all, all->p50_us));
 	json_object_set_new(object, "cpu_us", sides_array(all, all->cpu_us));
-	json_object_set_new(object, "ratio_time", json_real(nccl_rounds_ratio(all->count, all->time_us)));
-	json_object_set_new(object, "ratio_p50", json_real(nccl_rounds_ratio(all->count, all->p50_us)));
-	json_object_set_new(object, "ratio_cpu", json_real(nccl_rounds_ratio(all->count, all->cpu_us)));
+	json_object_set_new(object, "ratio_time",
+			    json_real(nccl_rounds_ratio(all->count, all->time_us)));
+	json_object_set_new(object, "ratio_p50",
+			    json_real(nccl_rounds_ratio(all->count, all->p50_us)));
+	json_object_set_new(object, "ratio_cpu",
+			    json_real(nccl_rounds_ratio(all->count, all->cpu_us)));
 	return object;
 }

@@ -13,8 +13,10 @@ struct ha_place;
 /*
  * rounds - two transports that take turns (--vs), round by round
  *
- * What a machine does besides changes from minute to minute, and hits both sides of a round alike: the ratio of each
- * round is taken, and of these the median. A pause of the machine in the middle of a round hits one side: the median of
+ * What a machine does besides changes from minute to minute, and hits both sides of a round alike:
+ * the ratio of each
+ * round is taken, and of these the median. A pause of the machine in the middle of a round hits one
+ * side: the median of
  * its iterations, unlike their mean, does not move by it.
  */
 
@@ -28,18 +30,29 @@ struct nccl_round {
 struct nccl_rounds {
 	int count;
 	double time_us[HA_SIDES][NCCL_ROUNDS_MOST]; /* of an iteration, mean over the processes */
-	double p50_us[HA_SIDES][NCCL_ROUNDS_MOST]; /* of a round's iterations, mean over the processes */
+	/* of a round's iterations, mean over the processes */
+	double p50_us[HA_SIDES][NCCL_ROUNDS_MOST];
 	double cpu_us[HA_SIDES][NCCL_ROUNDS_MOST]; /* of an iteration, sum over the processes */
 };
 
-/* mine: count of the first side, then of the second. Collective. 0 or a negative errno with the fault recorded. */
-int nccl_rounds_gather(struct nccl_rounds *all, const struct nccl_round mine[HA_SIDES][NCCL_ROUNDS_MOST], int count,
+/*
+ * mine: count of the first side, then of the second. Collective. 0 or a negative errno with the
+ * fault recorded.
+ */
+int nccl_rounds_gather(struct nccl_rounds *all,
+		       const struct nccl_round mine[HA_SIDES][NCCL_ROUNDS_MOST], int count,
 		       struct ha_rendezvous *rendezvous, const struct ha_place *place);
 
-/* The median over the rounds of second side / first side, of one of the three figures above. 0: none. */
+/*
+ * The median over the rounds of second side / first side, of one of the three figures above. 0:
+ * none.
+ */
 double nccl_rounds_ratio(int count, const double values[HA_SIDES][NCCL_ROUNDS_MOST]);
 
-/* {"time_us": [[...], [...]], "p50_us": ..., "cpu_us": ..., "ratio_time": ..., "ratio_p50": ..., "ratio_cpu": ...} */
+/*
+ * {"time_us": [[...], [...]], "p50_us": ..., "cpu_us": ..., "ratio_time": ..., "ratio_p50": ...,
+ * "ratio_cpu": ...}
+ */
 json_t *nccl_rounds_object(const struct nccl_rounds *all);
 
 #endif

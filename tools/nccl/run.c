@@ -45,19 +45,21 @@ size_t nccl_run_send_bytes(const struct nccl_run *run)
 {
 	const struct nccl_bench *b = run->bench;
 
-	return (size_t)b->options->operation->layout->send_blocks(b->gpus.ranks) * run->block * run->type->size;
+	return (size_t)b->options->operation->layout->send_blocks(b->gpus.ranks) * run->block *
+	       run->type->size;
 }
 
 size_t nccl_run_recv_bytes(const struct nccl_run *run)
 {
 	const struct nccl_bench *b = run->bench;
 
-	return (size_t)b->options->operation->layout->recv_blocks(b->gpus.ranks) * run->block * run->type->size;
+	return (size_t)b->options->operation->layout->recv_blocks(b->gpus.ranks) * run->block *
+	       run->type->size;
 }
 
 struct ha_payload nccl_run_payload(const struct nccl_run *run, uint64_t seed)
 {
-	return (struct ha_payload){
+	return (struct ha_payload) {
 		.seed = seed,
 		.type = run->type,
 		.reduced = run->bench->options->operation->layout->reduces,
@@ -87,15 +89,18 @@ int nccl_run_start(const struct nccl_run *run, char *const *send)
 	int result = 0, end = 0;
 
 	if (b->gpus.count == 1)
-		return nccl_check(b->library, &b->gpus.each[0], start_one(run, 0, send), b->options->operation->function);
+		return nccl_check(b->library, &b->gpus.each[0], start_one(run, 0, send),
+				  b->options->operation->function);
 	result = nccl->group_start();
 	for (int i = 0; i < b->gpus.count && !result; i++)
 		result = start_one(run, i, send);
 	end = nccl->group_end();
-	return nccl_check(b->library, &b->gpus.each[0], result ? result : end, b->options->operation->function);
+	return nccl_check(b->library, &b->gpus.each[0], result ? result : end,
+			  b->options->operation->function);
 }
 
-static int fill_one(const struct nccl_run *run, const struct nccl_gpu *gpu, const struct ha_payload *payload)
+static int fill_one(const struct nccl_run *run, const struct nccl_gpu *gpu,
+		    const struct ha_payload *payload)
 {
 	struct nccl_bench *b = run->bench;
 	const struct cuda_api *cuda = &b->library->cuda;
@@ -104,14 +109,19 @@ static int fill_one(const struct nccl_run *run, const struct nccl_gpu *gpu, cons
 	int err;
 
 	(void)cuda->set_device(gpu->device);
-	err = nccl_cuda_check(b->library, gpu, cuda->memset(call.recv, POISON, nccl_run_recv_bytes(run)), "cudaMemset");
+	err = nccl_cuda_check(b->library, gpu,
+			      cuda->memset(call.recv, POISON, nccl_run_recv_bytes(run)),
+			      "cudaMemset");
 	ha_payload_fill(payload, gpu->rank, 0, bytes / run->type->size, b->host);
 	if (!err)
 		err = nccl_cuda_check(b->library, gpu,
-				      cuda->memcpy((char *)(uintptr_t)call.send, b->host, bytes, CUDA_TO_DEVICE), "cudaMemcpy");
+				      cuda->memcpy((char *)(uintptr_t)call.send, b->host, bytes,
+						   CUDA_TO_DEVICE),
+				      "cudaMemcpy");
 	/* the streams of the operations do not wait for the default stream */
 	if (!err)
-		err = nccl_cuda_check(b->library, gpu, cuda->stream_synchronize(NULL), "cudaStreamSynchronize");
+		err = nccl_cuda_check(b->library, gpu, cuda->stream_synchronize(NULL),
+				      "cudaStreamSynchronize");
 	return err;
 }
 
@@ -125,8 +135,8 @@ int nccl_run_fill(const struct nccl_run *run, uint64_t seed)
 	return err;
 }
 
-static int compare_one(const struct nccl_run *run, const struct nccl_gpu *gpu, const struct ha_payload *payload,
-		       uint64_t *wrong)
+static int compare_one(const struct nccl_run *run, const struct nccl_gpu *gpu,
+		       const struct ha_payload *payload, uint64_t *wrong)
 {
 	struct nccl_bench *b = run->bench;
 	struct nccl_call call = nccl_run_call(run, gpu);
@@ -135,7 +145,8 @@ static int compare_one(const struct nccl_run *run, const struct nccl_gpu *gpu, c
 
 	(void)b->library->cuda.set_device(gpu->device);
 	err = nccl_cuda_check(b->library, gpu,
-			      b->library->cuda.memcpy(b->host, call.recv, nccl_run_recv_bytes(run), CUDA_TO_HOST),
+			      b->library->cuda.memcpy(b->host, call.recv, nccl_run_recv_bytes(run),
+						      CUDA_TO_HOST),
 			      "cudaMemcpy");
 	for (int k = 0; !err && b->options->operation->layout->segment(&call.extent, k, &s); k++) {
 		const char *actual = b->host + s.at * run->type->size;
@@ -158,7 +169,8 @@ int nccl_run_compare(const struct nccl_run *run, uint64_t seed, uint64_t *wrong)
 	return err;
 }
 
-int nccl_run_verified(const struct nccl_run *run, uint64_t seed, struct ha_tally *tally, uint64_t *elapsed_ns)
+int nccl_run_verified(const struct nccl_run *run, uint64_t seed, struct ha_tally *tally,
+		      uint64_t *elapsed_ns)
 {
 	struct nccl_bench *b = run->bench;
 	uint64_t wrong = 0;

@@ -33,11 +33,15 @@ size_t nccl_run_recv_bytes(const struct nccl_run *run);
 struct ha_payload nccl_run_payload(const struct nccl_run *run, uint64_t seed);
 
 /*
- * All of them return 0 or a negative errno with the fault recorded. Those that wait must be called between
+ * All of them return 0 or a negative errno with the fault recorded. Those that wait must be called
+ * between
  * ha_watch_enter and ha_watch_leave, but for verified, which does that itself.
  */
 
-/* Asks for one iteration on all GPUs' streams; `send`: instead of the GPUs' own buffers, one for each, or NULL. */
+/*
+ * Asks for one iteration on all GPUs' streams; `send`: instead of the GPUs' own buffers, one for
+ * each, or NULL.
+ */
 int nccl_run_start(const struct nccl_run *run, char *const *send);
 
 /* Every GPU's buffers poisoned, then what it contributes. */
@@ -46,7 +50,11 @@ int nccl_run_fill(const struct nccl_run *run, uint64_t seed);
 /* Adds the elements of all GPUs' results that are wrong. */
 int nccl_run_compare(const struct nccl_run *run, uint64_t seed, uint64_t *wrong);
 
-/* An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may be NULL. Collective. */
-int nccl_run_verified(const struct nccl_run *run, uint64_t seed, struct ha_tally *tally, uint64_t *elapsed_ns);
+/*
+ * An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may
+ * be NULL. Collective.
+ */
+int nccl_run_verified(const struct nccl_run *run, uint64_t seed, struct ha_tally *tally,
+		      uint64_t *elapsed_ns);
 
 #endif

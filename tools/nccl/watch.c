@@ -14,7 +14,7 @@
 #include "tools/nccl/library.h"
 #include "tools/nccl/watch.h"
 
-#define LOOK_NS	    20000000 /* between two looks */
+#define LOOK_NS 20000000        /* between two looks */
 #define COME_BACK_NS 5000000000 /* for the calling thread to come back from aborted communicators */
 
 enum watch_state { WATCH_IDLE, WATCH_INSIDE, WATCH_FAILED };
@@ -22,12 +22,13 @@ enum watch_state { WATCH_IDLE, WATCH_INSIDE, WATCH_FAILED };
 struct ha_watch {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects what follows, but for moved_ns */
-	pthread_cond_t wake; /* of the thread: it is to end, or the calling thread has come back */
+	pthread_cond_t wake;  /* of the thread: it is to end, or the calling thread has come back */
 	enum watch_state state;
 	bool inside, stop;
 	int err; /* in WATCH_FAILED */
 	const char *what;
-	struct ha_rendezvous *rendezvous; /* the thread's in WATCH_INSIDE, else the calling thread's */
+	/* the thread's in WATCH_INSIDE, else the calling thread's */
+	struct ha_rendezvous *rendezvous;
 	struct ha_progress *progress;
 	int rank, timeout_s;
 	const struct nccl_gpus *gpus;
@@ -55,7 +56,10 @@ static void nap(struct ha_watch *w, int64_t ns)
 	pthread_cond_timedwait(&w->wake, &w->lock, &t);
 }
 
-/* --- what can be seen ---------------------------------------------------------------------------------------------- */
+/*
+ * --- what can be seen
+ * ----------------------------------------------------------------------------------------------
+ */
 
 static int communicators_look(struct ha_watch *w)
 {
@@ -64,7 +68,8 @@ static int communicators_look(struct ha_watch *w)
 
 	for (int i = 0; g && i < g->count && !err; i++) {
 		for (int s = 0; s < g->sides && !err; s++) {
-			if (!g->each[i].comms[s] || g->library->nccl.comm_async_error(g->each[i].comms[s], &error))
+			if (!g->each[i].comms[s] ||
+			    g->library->nccl.comm_async_error(g->each[i].comms[s], &error))
 				continue;
 			if (error != NCCL_OK && error != NCCL_IN_PROGRESS)
 				err = nccl_check(g->library, &g->each[i], error, w->what);
@@ -94,13 +99,17 @@ static int look(struct ha_watch *w)
 	if (!err)
 		err = ha_rendezvous_poll(w->rendezvous);
 	if (!err && idle > (int64_t)w->timeout_s * 1000000000)
-		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s in %s", w->timeout_s, w->what);
+		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s in %s", w->timeout_s,
+			       w->what);
 	if (!err && !w->rank)
 		ha_progress_tell(w->progress, now);
 	return err;
 }
 
-/* --- what is done about it ----------------------------------------------------------------------------------------- */
+/*
+ * --- what is done about it
+ * -----------------------------------------------------------------------------------------
+ */
 
 /* Returns how many communicators there were. */
 static int communicators_abort(const struct nccl_gpus *g)
@@ -155,9 +164,13 @@ static void *watch_run(void *argument)
 	return NULL;
 }
 
-/* --- the interface ------------------------------------------------------------------------------------------------- */
+/*
+ * --- the interface
+ * -------------------------------------------------------------------------------------------------
+ */
 
-struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progress *progress, int rank, int timeout_s)
+struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progress *progress,
+			       int rank, int timeout_s)
 {
 	struct ha_watch *w = calloc(1, sizeof(*w));
 	pthread_condattr_t monotonic;
@@ -165,7 +178,10 @@ struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progr
 
 	if (w) {
 		progress->told_ns = now_ns();
-		*w = (struct ha_watch){ .rendezvous = rendezvous, .progress = progress, .rank = rank, .timeout_s = timeout_s };
+		*w = (struct ha_watch) { .rendezvous = rendezvous,
+					 .progress = progress,
+					 .rank = rank,
+					 .timeout_s = timeout_s };
 		pthread_mutex_init(&w->lock, NULL);
 		pthread_condattr_init(&monotonic);
 		pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -16,18 +16,25 @@
 #include "tools/nccl/witness.h"
 #include "tools/status_read.h"
 
-#define PLUGIN	   "libnccl-net-ha.so"
-#define USING	   "Using network "
-#define LOOKS	   40 /* for the protection to become known ... */
-#define LOOK_NS	   25000000 /* ... so long between two */
+#define PLUGIN "libnccl-net-ha.so"
+#define USING "Using network "
+#define LOOKS 40         /* for the protection to become known ... */
+#define LOOK_NS 25000000 /* ... so long between two */
 #define DEVICES_MOST 8
 
-/* --- NCCL's log ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- NCCL's log
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static bool names_network(const char *message)
 {
-	static const char *const words[] = { "external network plugin", "Loaded net plugin", USING, "via NET/",
-					     ": protected", "not protected" };
+	static const char *const words[] = { "external network plugin",
+					     "Loaded net plugin",
+					     USING,
+					     "via NET/",
+					     ": protected",
+					     "not protected" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strstr(message, words[i]))
@@ -73,7 +80,10 @@ static void log_take(void *context, const char *message)
 		network_keep(w, using + strlen(USING));
 }
 
-/* --- the plugin's status page -------------------------------------------------------------------------------------- */
+/*
+ * --- the plugin's status page
+ * --------------------------------------------------------------------------------------
+ */
 
 static int plugin_look(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -89,14 +99,16 @@ struct nics {
 	bool carries[HA_STATUS_DEVICES], stands_by[HA_STATUS_DEVICES];
 };
 
-static void connection_take(struct nccl_witness *w, struct nics *nics, const struct ha_status_connection *c)
+static void connection_take(struct nccl_witness *w, struct nics *nics,
+			    const struct ha_status_connection *c)
 {
 	w->connections++;
 	if (c->protection == HA_PROTECTION_YES)
-		w->protected++;
+		w->protected ++;
 	if (c->protection == HA_PROTECTION_NO) {
 		w->unprotected++;
-		snprintf(w->why_not, sizeof(w->why_not), "%s", ha_event_cause_text(c->protection_cause));
+		snprintf(w->why_not, sizeof(w->why_not), "%s",
+			 ha_event_cause_text(c->protection_cause));
 	}
 	for (unsigned i = 0; i < c->nrails && i < HA_STATUS_RAILS; i++) {
 		const struct ha_status_rail *rail = &c->rail[i];
@@ -110,7 +122,8 @@ static void connection_take(struct nccl_witness *w, struct nics *nics, const str
 	}
 }
 
-static void nics_print(const struct nics *nics, const struct ha_status_page *page, char *text, size_t size)
+static void nics_print(const struct nics *nics, const struct ha_status_page *page, char *text,
+		       size_t size)
 {
 	static const char *const labels[] = { "", "standby " };
 	size_t used = 0;
@@ -121,8 +134,9 @@ static void nics_print(const struct nics *nics, const struct ha_status_page *pag
 
 		for (int i = 0; i < HA_STATUS_DEVICES && used < size; i++)
 			if (use[i])
-				used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? ", " : "",
-							 labels[pass], page->device[i].name);
+				used += (size_t)snprintf(text + used, size - used, "%s%s%s",
+							 used ? ", " : "", labels[pass],
+							 page->device[i].name);
 	}
 }
 
@@ -175,7 +189,7 @@ void nccl_witness_take(struct nccl_witness *w, const struct nccl_options *o)
 	const struct nccl_net *nets[HA_SIDES] = { o->net, o->versus };
 	struct timespec pause = { 0, LOOK_NS };
 
-	*w = (struct nccl_witness){ .asked = o->net != NULL };
+	*w = (struct nccl_witness) { .asked = o->net != NULL };
 	for (int s = 0; s < HA_SIDES; s++)
 		if (nets[s])
 			snprintf(w->networks[s], sizeof(w->networks[s]), "%s", nets[s]->nccl_name);
@@ -189,7 +203,10 @@ void nccl_witness_take(struct nccl_witness *w, const struct nccl_options *o)
 	w->log = nccl_log_read(log_take, w);
 }
 
-/* --- all processes ------------------------------------------------------------------------------------------------- */
+/*
+ * --- all processes
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static bool same_network(const struct nccl_witness *all, int count, int side)
 {
@@ -213,11 +230,15 @@ static size_t protection_text(const struct nccl_witness *all, int count, char *t
 	if (!connections)
 		return (size_t)snprintf(text, size, ", which has no connections (yet)");
 	if (protected == connections)
-		return (size_t)snprintf(text, size, ", all %d ends of connections protected", connections);
+		return (size_t)snprintf(text, size, ", all %d ends of connections protected",
+					connections);
 	if (unprotected)
-		return (size_t)snprintf(text, size, ", %d of %d ends of connections NOT protected (%s; `ha status` says more)",
-					unprotected, connections, why);
-	return (size_t)snprintf(text, size, ", %d of %d ends of connections protected so far", protected, connections);
+		return (size_t)snprintf(
+			text, size,
+			", %d of %d ends of connections NOT protected (%s; `ha status` says more)",
+			unprotected, connections, why);
+	return (size_t)snprintf(text, size, ", %d of %d ends of connections protected so far",
+				protected, connections);
 }
 
 void nccl_witness_text(const struct nccl_witness *all, int count, int side, char *text, size_t size)
@@ -227,8 +248,8 @@ void nccl_witness_text(const struct nccl_witness *all, int count, int side, char
 	size_t used;
 
 	if (!same_network(all, count, side)) {
-		snprintf(text, size, "the ranks do not agree: %s on rank 0, %s on another", first->networks[side],
-			 all[count - 1].networks[side]);
+		snprintf(text, size, "the ranks do not agree: %s on rank 0, %s on another",
+			 first->networks[side], all[count - 1].networks[side]);
 		return;
 	}
 	if (!first->networks[side][0] && first->page && first->connections) {
@@ -236,8 +257,8 @@ void nccl_witness_text(const struct nccl_witness *all, int count, int side, char
 		used = (size_t)snprintf(text, size, "HA (its status page has connections)");
 	} else if (!first->networks[side][0]) {
 		snprintf(text, size, "unknown: %s; NCCL_DEBUG=INFO with NCCL_DEBUG_FILE says which",
-			 first->loaded ? "hawser's plugin is loaded and carries nothing" :
-					 "hawser's plugin is not loaded");
+			 first->loaded ? "hawser's plugin is loaded and carries nothing"
+				       : "hawser's plugin is not loaded");
 		return;
 	} else {
 		used = (size_t)snprintf(text, size, "%s", first->networks[side]);
@@ -245,10 +266,12 @@ void nccl_witness_text(const struct nccl_witness *all, int count, int side, char
 	if (!hawser || used >= size)
 		return;
 	if (!first->page) {
-		snprintf(text + used, size - used, " (no status page: whether it is protected is not known)");
+		snprintf(text + used, size - used,
+			 " (no status page: whether it is protected is not known)");
 		return;
 	}
-	used += (size_t)snprintf(text + used, size - used, ", hawser %s, %s", first->hawser, first->plugin);
+	used += (size_t)snprintf(text + used, size - used, ", hawser %s, %s", first->hawser,
+				 first->plugin);
 	if (used < size)
 		used += protection_text(all, count, text + used, size - used);
 	if (used < size && first->nics[0])

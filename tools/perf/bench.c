@@ -17,7 +17,7 @@
 #include "tools/perf/proxy.h"
 #include "tools/perf/stream.h"
 
-#define ROUNDS	4 /* how often two plugins take turns in the measured iterations of a size */
+#define ROUNDS 4 /* how often two plugins take turns in the measured iterations of a size */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -32,20 +32,24 @@ int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 	bench->progress.told_ns = clock_ns(CLOCK_MONOTONIC);
 	bench->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
 	for (int i = 0; i < 2; i++) {
-		bench->buffers[i] =
-			mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		bench->buffers[i] = mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (bench->buffers[i] == MAP_FAILED)
-			return ha_fault(-ENOMEM, "no memory for two buffers of %zu bytes in each rank",
+			return ha_fault(-ENOMEM,
+					"no memory for two buffers of %zu bytes in each rank",
 					bench->buffer_bytes);
 	}
 	return 0;
 }
 
-/* --- measuring --------------------------------------------------------------------------------------------------- */
+/*
+ * --- measuring
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /* Iterations first..end-1, their times into samples. */
-static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end, uint64_t seed,
-			struct ha_tally *tally, uint64_t *samples)
+static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end,
+			uint64_t seed, struct ha_tally *tally, uint64_t *samples)
 {
 	int64_t start, before, now, cpu;
 	int err = ha_rendezvous_barrier(bench->rendezvous);
@@ -90,7 +94,8 @@ static int run_warmup(struct ha_bench *bench, struct ha_job *job)
 	return err;
 }
 
-static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct ha_tally *tally)
+static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
+		      struct ha_tally *tally)
 {
 	int err = 0;
 
@@ -103,13 +108,17 @@ static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
 	return err;
 }
 
-/* --- figures ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- figures
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* All ranks' calls of test() as one. Collective. */
 static int calls_gather(struct ha_bench *bench, const struct ha_calls *mine, struct ha_figures *f)
 {
 	struct ha_calls *all = calloc((size_t)bench->place->ranks, sizeof(*all));
-	int err = all ? ha_rendezvous_gather(bench->rendezvous, mine, sizeof(*mine), all) : ha_fault(-ENOMEM, "out of memory");
+	int err = all ? ha_rendezvous_gather(bench->rendezvous, mine, sizeof(*mine), all)
+		      : ha_fault(-ENOMEM, "out of memory");
 
 	if (!err && !bench->place->rank) {
 		for (int i = 1; i < bench->place->ranks; i++)
@@ -125,7 +134,8 @@ static int calls_gather(struct ha_bench *bench, const struct ha_calls *mine, str
 }
 
 static int figures_gather(struct ha_bench *bench, const struct ha_job *job, struct ha_tally *mine,
-			  const struct ha_samples *samples, size_t bytes, struct ha_figures *figures)
+			  const struct ha_samples *samples, size_t bytes,
+			  struct ha_figures *figures)
 {
 	struct ha_figures_of of = {
 		.run = &bench->options->run,
@@ -140,7 +150,10 @@ static int figures_gather(struct ha_bench *bench, const struct ha_job *job, stru
 	return ha_figures_gather(&of, mine, samples, figures);
 }
 
-/* --- one size ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- one size
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void shape_place(struct ha_bench *bench, struct ha_shape *shape, enum ha_placement placement)
 {
@@ -150,7 +163,8 @@ static void shape_place(struct ha_bench *bench, struct ha_shape *shape, enum ha_
 	if (placement == HA_IN_PLACE)
 		bench->options->operation->layout->overlap(&extent, &send_at, &recv_at);
 	shape->send = bench->buffers[0] + send_at * shape->type->size;
-	shape->recv = bench->buffers[placement == HA_IN_PLACE ? 0 : 1] + recv_at * shape->type->size;
+	shape->recv =
+		bench->buffers[placement == HA_IN_PLACE ? 0 : 1] + recv_at * shape->type->size;
 }
 
 /* The number of iterations that was asked for, or the time; two plugins take turns. */
@@ -169,14 +183,15 @@ static int run_all_measured(struct ha_bench *bench, struct ha_job *jobs, struct 
 	}
 	for (int r = 0; r < rounds && !err; r++)
 		for (int m = 0; m < meshes && !err; m++)
-			err = run_measured(bench, &jobs[m], o->run.iters * r / rounds, o->run.iters * (r + 1) / rounds, seed,
-					   &tallies[m], samples[m].ns);
+			err = run_measured(bench, &jobs[m], o->run.iters * r / rounds,
+					   o->run.iters * (r + 1) / rounds, seed, &tallies[m],
+					   samples[m].ns);
 	return err;
 }
 
 /* The same with the times of test(), when they are asked for. */
-static int run_all_timed(struct ha_bench *bench, struct ha_job *jobs, struct ha_tally *tallies, struct ha_samples *samples, uint64_t seed,
-			 struct ha_calls *calls)
+static int run_all_timed(struct ha_bench *bench, struct ha_job *jobs, struct ha_tally *tallies,
+			 struct ha_samples *samples, uint64_t seed, struct ha_calls *calls)
 {
 	int err;
 
@@ -188,14 +203,16 @@ static int run_all_timed(struct ha_bench *bench, struct ha_job *jobs, struct ha_
 	return err;
 }
 
-static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes, struct ha_figures *figures)
+static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t bytes,
+			     struct ha_figures *figures)
 {
 	const struct perf_options *o = bench->options;
 	struct ha_samples samples[HA_SIDES] = { 0 };
 	struct ha_tally tallies[HA_SIDES] = { 0 };
 	struct ha_calls *calls = o->time_test ? calloc(HA_SIDES, sizeof(*calls)) : NULL;
 	uint64_t seed = (o->run.seed << 20) + 1;
-	int meshes = bench->meshes_count, err = o->time_test && !calls ? ha_fault(-ENOMEM, "out of memory") : 0;
+	int meshes = bench->meshes_count,
+	    err = o->time_test && !calls ? ha_fault(-ENOMEM, "out of memory") : 0;
 
 	for (int m = 0; m < meshes && !err; m++)
 		err = run_warmup(bench, &jobs[m]);
@@ -214,7 +231,8 @@ static int measure_placement(struct ha_bench *bench, struct ha_job *jobs, size_t
 	return err;
 }
 
-int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes, struct ha_row *row)
+int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes,
+		 struct ha_row *row)
 {
 	const struct perf_options *o = bench->options;
 	struct ha_job jobs[HA_SIDES] = { 0 };
@@ -226,9 +244,12 @@ int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int red
 		.type = type,
 		.redop = redop < 0 ? HA_SUM : (enum ha_redop)redop,
 	};
-	int placements = o->operation->layout->in_place && o->run.in_place ? HA_PLACEMENTS : 1, err = 0;
+	int placements = o->operation->layout->in_place && o->run.in_place ? HA_PLACEMENTS : 1,
+	    err = 0;
 
-	*row = (struct ha_row){ .type = type, .redop = redop, .root = o->operation->layout->rooted ? o->run.root : -1 };
+	*row = (struct ha_row) { .type = type,
+				 .redop = redop,
+				 .root = o->operation->layout->rooted ? o->run.root : -1 };
 	row->count = ha_layout_count(o->operation->layout, shape.ranks, bytes, type->size);
 	row->bytes = row->count * type->size;
 	shape.block = ha_layout_block(o->operation->layout, shape.ranks, row->count);

@@ -7,8 +7,10 @@
 /*
  * calls - how long the plugin's test() takes, call by call (--time-test)
  *
- * Most calls find nothing to do and take a fraction of a microsecond, and there are millions of them: they are counted in bins, sixteen
- * per power of two, so that a percentile is at most a sixteenth too long. The longest is exact. Times are ns of CLOCK_MONOTONIC,
+ * Most calls find nothing to do and take a fraction of a microsecond, and there are millions of
+ * them: they are counted in bins, sixteen
+ * per power of two, so that a percentile is at most a sixteenth too long. The longest is exact.
+ * Times are ns of CLOCK_MONOTONIC,
  * two readings per call included.
  */
 #define HA_CALLS_BINS 976 /* 16 below 16 ns, then 60 powers of two */
@@ -22,7 +24,10 @@ int64_t ha_calls_now(void);
 void ha_calls_add(struct ha_calls *calls, uint64_t ns);
 void ha_calls_sum(struct ha_calls *to, const struct ha_calls *from);
 
-/* The end of the bin that holds the call which at least the given part of all is not above (nearest rank); 0: no calls. */
+/*
+ * The end of the bin that holds the call which at least the given part of all is not above (nearest
+ * rank); 0: no calls.
+ */
 uint64_t ha_calls_percentile(const struct ha_calls *calls, double part);
 
 #endif

@@ -29,7 +29,8 @@ static int bench_open(struct ha_bench *bench)
 	if (bench->place->ranks < 2)
 		return ha_fault(-EINVAL, "one rank alone has nobody to talk to");
 	if (o->operation->layout->rooted && o->run.root >= bench->place->ranks)
-		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root, bench->place->ranks);
+		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root,
+				bench->place->ranks);
 	if (o->input)
 		err = ha_input_open(&bench->input, o->input);
 	for (int t = 0; t < o->run.types_count; t++) {
@@ -41,10 +42,12 @@ static int bench_open(struct ha_bench *bench)
 	if (!err)
 		err = ha_bench_allocate(bench, largest);
 	if (!err)
-		err = ha_mesh_open(&bench->meshes[0], o, bench->place, bench->rendezvous, o->plugin, o->net_version);
+		err = ha_mesh_open(&bench->meshes[0], o, bench->place, bench->rendezvous, o->plugin,
+				   o->net_version);
 	bench->meshes_count = 1;
 	if (!err && o->versus) {
-		err = ha_mesh_open(&bench->meshes[1], o, bench->place, bench->rendezvous, o->versus, o->versus_version);
+		err = ha_mesh_open(&bench->meshes[1], o, bench->place, bench->rendezvous, o->versus,
+				   o->versus_version);
 		bench->meshes_count = 2;
 	}
 	return err;
@@ -55,23 +58,31 @@ static int ranks_gather(struct ha_bench *bench, struct ha_rank_info *ranks)
 	const struct ha_mesh *mesh = &bench->meshes[0];
 	struct ha_rank_info mine = { .pid = getpid(), .speed = mesh->props.speed };
 
-	mine.dev = mesh->senders_count ? mesh->senders[0].dev : mesh->receivers_count ? mesh->receivers[0].dev : 0;
+	mine.dev = mesh->senders_count     ? mesh->senders[0].dev
+		   : mesh->receivers_count ? mesh->receivers[0].dev
+					   : 0;
 	snprintf(mine.device, sizeof(mine.device), "%s", mesh->props.name);
 	if (gethostname(mine.host, sizeof(mine.host) - 1))
 		strcpy(mine.host, "?");
 	return ha_rendezvous_gather(bench->rendezvous, &mine, sizeof(mine), ranks);
 }
 
-/* All sizes of one type and reduction; sizes that come down to the same number of elements are run once. */
-static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, struct ha_rows *rows)
+/*
+ * All sizes of one type and reduction; sizes that come down to the same number of elements are run
+ * once.
+ */
+static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int redop,
+		     struct ha_rows *rows)
 {
 	const struct ha_run_options *run = &bench->options->run;
 	size_t last = (size_t)-1, count;
 	struct ha_row row;
 	int err = 0;
 
-	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err; bytes = ha_run_size_next(run, bytes)) {
-		count = ha_layout_count(bench->options->operation->layout, bench->place->ranks, bytes, type->size);
+	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err;
+	     bytes = ha_run_size_next(run, bytes)) {
+		count = ha_layout_count(bench->options->operation->layout, bench->place->ranks,
+					bytes, type->size);
 		if (count == last)
 			continue;
 		last = count;
@@ -93,7 +104,9 @@ static int all_run(struct ha_bench *bench, struct ha_rows *rows)
 
 	for (int t = 0; t < o->run.types_count && !err; t++)
 		for (int r = 0; r < redops && !err; r++)
-			err = sizes_run(bench, o->run.types[t], o->operation->layout->reduces ? (int)o->run.redops[r] : -1, rows);
+			err = sizes_run(bench, o->run.types[t],
+					o->operation->layout->reduces ? (int)o->run.redops[r] : -1,
+					rows);
 	return err;
 }
 
@@ -139,7 +152,8 @@ static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 		err = timeline_write(bench, &rows);
 	/* nobody closes a connection that a peer may still be using */
 	if (!err)
-		err = ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs), wrongs);
+		err = ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs),
+					      wrongs);
 	for (int m = 0; m < bench->meshes_count && !err; m++)
 		err = ha_mesh_close(&bench->meshes[m]);
 	/* a rank that fails to close is a failure of the run: wait for everybody's success */
@@ -172,7 +186,10 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 		err = rank_work(&bench, &wrong);
 	ha_progress_quiet(&bench.progress);
 	status = wrong ? HA_EXIT_WRONG : HA_EXIT_OK;
-	/* after a failure the plugin may be in any state: it is not touched again, nor are its threads waited for */
+	/*
+	 * after a failure the plugin may be in any state: it is not touched again, nor are its
+	 * threads waited for
+	 */
 	if (err) {
 		status = ha_failure_report(bench.rendezvous, place, program);
 		fflush(NULL);
@@ -194,5 +211,6 @@ int ha_cmd_perf(int argc, char **argv)
 
 	if (result)
 		return result - 1;
-	return ha_launch(&options.run.launch, options.operation->collnet ? ha_collnet_rank : rank_body, &options);
+	return ha_launch(&options.run.launch,
+			 options.operation->collnet ? ha_collnet_rank : rank_body, &options);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collnet.c - `ha perf collnet`: drives a collnet table as the proxy of NCCL 2.30.7 does (src/transport/coll_net.cc)
+ * collnet.c - `ha perf collnet`: drives a collnet table as the proxy of NCCL 2.30.7 does
+ * (src/transport/coll_net.cc)
  *
- * One region of host memory, registered twice, holds a sending and a receiving half of `steps` slots each. A slot is filled (the GPU
- * kernel's part), posted in order, tested in order, flushed, emptied; what was not taken is posted again in the next pass.
+ * One region of host memory, registered twice, holds a sending and a receiving half of `steps`
+ * slots each. A slot is filled (the GPU
+ * kernel's part), posted in order, tested in order, flushed, emptied; what was not taken is posted
+ * again in the next pass.
  *
- * Every element of every iteration is compared with the sum in float64. It may differ by what a switch with block exponents and what a ring of
+ * Every element of every iteration is compared with the sum in float64. It may differ by what a
+ * switch with block exponents and what a ring of
  * float32 additions may lose (docs/ina.md), and it must have the same bits in all ranks.
  */
 #include "tools/perf/collnet.h"
@@ -30,7 +34,7 @@
 
 #define STEPS_MAX 64
 #define BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
-#define SETS 3		   /* of data, in turn: the last iteration's result is no right one */
+#define SETS 3             /* of data, in turn: the last iteration's result is no right one */
 #define LOOK_NS 5000000
 #define NS 1000000000.0
 
@@ -79,14 +83,17 @@ static uint64_t mix(uint64_t x)
 /* Of all sizes from 2^-12 to 2^4, like gradients. */
 static float value(uint64_t seed, int set, int rank, size_t i)
 {
-	uint64_t x = mix(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 + i * 0x9e3779b97f4a7c15ull);
+	uint64_t x = mix(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
+			 i * 0x9e3779b97f4a7c15ull);
 
 	return ldexpf((float)(int32_t)(uint32_t)x, -31) * ldexpf(1.0f, (int)(x >> 40) % 17 - 12);
 }
 
 /*
- * A block is of 64 words, but where it begins is the backend's to choose: the largest within 63 words on either side bounds it. A
- * rank's word is off by 2^-(31-h) of its block's largest at most, aligning costs as much again; h = log2 of the ranks, rounded up.
+ * A block is of 64 words, but where it begins is the backend's to choose: the largest within 63
+ * words on either side bounds it. A
+ * rank's word is off by 2^-(31-h) of its block's largest at most, aligning costs as much again; h =
+ * log2 of the ranks, rounded up.
  */
 static int set_make(struct drive *d, int s)
 {
@@ -119,7 +126,8 @@ static int set_make(struct drive *d, int s)
 
 		for (size_t k = i > 63 ? i - 63 : 0; k < n && k <= i + 63; k++)
 			block = most[k] > block ? most[k] : block;
-		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) + ranks * ldexp(size[i], -24));
+		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) +
+					ranks * ldexp(size[i], -24));
 	}
 	free(most);
 	free(size);
@@ -132,7 +140,7 @@ static void sets_free(struct drive *d)
 		free(d->set[s].in);
 		free(d->set[s].sum);
 		free(d->set[s].bound);
-		d->set[s] = (struct set){ 0 };
+		d->set[s] = (struct set) { 0 };
 	}
 	free(d->out);
 	d->out = NULL;
@@ -146,7 +154,8 @@ static void verify(struct drive *d, int s)
 	for (size_t i = 0; i < d->count; i++) {
 		uint32_t bits;
 
-		d->wrong += !(fabs((double)d->out[i] - set->sum[i]) <= (double)set->bound[i]); /* NaN is wrong */
+		/* NaN is wrong */
+		d->wrong += !(fabs((double)d->out[i] - set->sum[i]) <= (double)set->bound[i]);
 		memcpy(&bits, &d->out[i], sizeof(bits));
 		digest = (digest ^ bits) * 0x100000001b3ull;
 	}
@@ -167,7 +176,8 @@ static int look_around(struct drive *d)
 	d->looked = now;
 	err = ha_rendezvous_poll(d->rendezvous);
 	if (!err && now - d->moved > (int64_t)d->options->run.launch.timeout_s * 1000000000)
-		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s", d->options->run.launch.timeout_s);
+		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s",
+			       d->options->run.launch.timeout_s);
 	return err;
 }
 
@@ -180,18 +190,25 @@ static size_t step_bytes(const struct drive *d, size_t k)
 
 static int post(struct drive *d, size_t k, void **request)
 {
-	char *send = d->region + (k % (size_t)d->steps) * d->slot, *recv = send + (size_t)d->steps * d->slot;
+	char *send = d->region + (k % (size_t)d->steps) * d->slot,
+	     *recv = send + (size_t)d->steps * d->slot;
 
-	return ha_collnet_table_check(&d->table, ha_collnet_table_iallreduce(&d->table, d->comm, send, recv, (long)(step_bytes(d, k) / sizeof(float)),
-									     ncclFloat32, ncclSum, d->send_mhandle, d->recv_mhandle, request),
-				      "iallreduce");
+	return ha_collnet_table_check(
+		&d->table,
+		ha_collnet_table_iallreduce(&d->table, d->comm, send, recv,
+					    (long)(step_bytes(d, k) / sizeof(float)), ncclFloat32,
+					    ncclSum, d->send_mhandle, d->recv_mhandle, request),
+		"iallreduce");
 }
 
 static int flush(struct drive *d, size_t k, void **request)
 {
 	char *recv = d->region + ((size_t)d->steps + k % (size_t)d->steps) * d->slot;
 
-	return ha_collnet_table_check(&d->table, ha_collnet_table_iflush(&d->table, d->comm, recv, (int)step_bytes(d, k), d->recv_mhandle, request),
+	return ha_collnet_table_check(&d->table,
+				      ha_collnet_table_iflush(&d->table, d->comm, recv,
+							      (int)step_bytes(d, k),
+							      d->recv_mhandle, request),
 				      "iflush");
 }
 
@@ -203,7 +220,8 @@ static int tested(struct drive *d, void *request, int *done)
 	if (!request)
 		return 0;
 	*done = 0;
-	return ha_collnet_table_check(&d->table, ha_collnet_table_test(&d->table, request, done, &size), "test");
+	return ha_collnet_table_check(
+		&d->table, ha_collnet_table_test(&d->table, request, done, &size), "test");
 }
 
 static int run(struct drive *d, const float *in)
@@ -217,7 +235,8 @@ static int run(struct drive *d, const float *in)
 		size_t before = filled + sent + done + flushing + emptied;
 
 		if (filled < n && filled < emptied + steps) {
-			memcpy(d->region + filled % steps * d->slot, (const char *)in + filled * d->slot, step_bytes(d, filled));
+			memcpy(d->region + filled % steps * d->slot,
+			       (const char *)in + filled * d->slot, step_bytes(d, filled));
 			filled++;
 		}
 		if (sent < filled) {
@@ -236,7 +255,9 @@ static int run(struct drive *d, const float *in)
 		if (!err && emptied < flushing) {
 			err = tested(d, flushes[emptied % steps], &ended);
 			if (!err && ended) {
-				memcpy((char *)d->out + emptied * d->slot, d->region + (steps + emptied % steps) * d->slot, step_bytes(d, emptied));
+				memcpy((char *)d->out + emptied * d->slot,
+				       d->region + (steps + emptied % steps) * d->slot,
+				       step_bytes(d, emptied));
 				flushes[emptied++ % steps] = NULL;
 			}
 		}
@@ -275,17 +296,23 @@ static int comm_connect(struct drive *d)
 	int err = all && handles ? 0 : ha_fault(-ENOMEM, "out of memory");
 
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_listen(&d->table, dev, mine, &listen), "listen");
+		err = ha_collnet_table_check(&d->table,
+					     ha_collnet_table_listen(&d->table, dev, mine, &listen),
+					     "listen");
 	if (!err)
 		err = ha_rendezvous_allgather(d->rendezvous, mine, sizeof(mine), all);
 	for (int r = 0; r < p->ranks && !err; r++)
 		handles[r] = all + (size_t)r * sizeof(mine);
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_connect(&d->table, handles, p->ranks, p->rank, listen, &d->comm), "connect");
+		err = ha_collnet_table_check(&d->table,
+					     ha_collnet_table_connect(&d->table, handles, p->ranks,
+								      p->rank, listen, &d->comm),
+					     "connect");
 	if (!err && !d->comm)
 		err = ha_fault(-EIO, "connect gave no communicator");
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_close_listen(&d->table, listen), "closeListen");
+		err = ha_collnet_table_check(
+			&d->table, ha_collnet_table_close_listen(&d->table, listen), "closeListen");
 	free(all);
 	free(handles);
 	return err;
@@ -299,9 +326,15 @@ static int region_make(struct drive *d)
 	d->region = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 	if (!d->region)
 		return ha_fault(-ENOMEM, "out of memory");
-	err = ha_collnet_table_check(&d->table, ha_collnet_table_reg(&d->table, d->comm, d->region, bytes, NCCL_PTR_HOST, &d->send_mhandle), "regMr");
+	err = ha_collnet_table_check(&d->table,
+				     ha_collnet_table_reg(&d->table, d->comm, d->region, bytes,
+							  NCCL_PTR_HOST, &d->send_mhandle),
+				     "regMr");
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_reg(&d->table, d->comm, d->region, bytes, NCCL_PTR_HOST, &d->recv_mhandle),
+		err = ha_collnet_table_check(&d->table,
+					     ha_collnet_table_reg(&d->table, d->comm, d->region,
+								  bytes, NCCL_PTR_HOST,
+								  &d->recv_mhandle),
 					     "regMr");
 	return err;
 }
@@ -309,21 +342,30 @@ static int region_make(struct drive *d)
 static int drive_open(struct drive *d)
 {
 	const struct perf_options *o = d->options;
-	int channels = o->channels < 8 ? o->channels : 8, supported = 0, ptr_support = 0; /* NCCL posts 8 channels as one */
+	/* NCCL posts 8 channels as one */
+	int channels = o->channels < 8 ? o->channels : 8, supported = 0, ptr_support = 0;
 	int err = ha_plugin_open(&d->plugin, o->plugin, o->net_version, 1);
 
 	if (!err)
 		err = ha_collnet_table_open(&d->table, &d->plugin, o->net_version, ha_logger_print);
 	d->steps = o->steps;
-	d->slot = (o->buffer_bytes ? o->buffer_bytes : BUFFER) / (size_t)o->steps / 64 * 64 * (size_t)channels;
+	d->slot = (o->buffer_bytes ? o->buffer_bytes : BUFFER) / (size_t)o->steps / 64 * 64 *
+		  (size_t)channels;
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_max_bytes(&d->table, 0, &d->table.max_bytes, &ptr_support), "getProperties");
+		err = ha_collnet_table_check(
+			&d->table,
+			ha_collnet_table_max_bytes(&d->table, 0, &d->table.max_bytes, &ptr_support),
+			"getProperties");
 	if (!err && d->slot > d->table.max_bytes)
 		d->slot = d->table.max_bytes / 64 * 64;
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_support(&d->table, ncclFloat32, ncclSum, &supported), "reduceSupport");
+		err = ha_collnet_table_check(&d->table,
+					     ha_collnet_table_support(&d->table, ncclFloat32,
+								      ncclSum, &supported),
+					     "reduceSupport");
 	if (!err && (!supported || !(ptr_support & NCCL_PTR_HOST)))
-		err = ha_fault(-ENOTSUP, "plugin '%s' has no collnet for float sums in host memory", d->table.name);
+		err = ha_fault(-ENOTSUP, "plugin '%s' has no collnet for float sums in host memory",
+			       d->table.name);
 	if (!err)
 		err = comm_connect(d);
 	if (!err)
@@ -333,12 +375,16 @@ static int drive_open(struct drive *d)
 
 static int drive_close(struct drive *d)
 {
-	int err = ha_collnet_table_check(&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->send_mhandle), "deregMr");
+	int err = ha_collnet_table_check(
+		&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->send_mhandle), "deregMr");
 
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->recv_mhandle), "deregMr");
+		err = ha_collnet_table_check(
+			&d->table, ha_collnet_table_dereg(&d->table, d->comm, d->recv_mhandle),
+			"deregMr");
 	if (!err)
-		err = ha_collnet_table_check(&d->table, ha_collnet_table_close_coll(&d->table, d->comm), "closeColl");
+		err = ha_collnet_table_check(
+			&d->table, ha_collnet_table_close_coll(&d->table, d->comm), "closeColl");
 	/* NCCL finalizes the net table first. */
 	if (!err && d->plugin.abi->finalize)
 		err = ha_plugin_check(&d->plugin, d->plugin.abi->finalize(&d->plugin), "finalize");
@@ -364,7 +410,8 @@ static int measured(struct drive *d, struct result *r)
 	const struct perf_options *o = d->options;
 	int64_t begin = now_ns();
 	bool check = o->run.check_all || o->run.duration_ns;
-	uint64_t more = o->run.duration_ns ? 1 : (uint64_t)o->run.iters, *all = calloc((size_t)d->place->ranks, sizeof(*all));
+	uint64_t more = o->run.duration_ns ? 1 : (uint64_t)o->run.iters,
+		 *all = calloc((size_t)d->place->ranks, sizeof(*all));
 	int err = all ? ha_rendezvous_barrier(d->rendezvous) : ha_fault(-ENOMEM, "out of memory");
 
 	if (!err && !d->place->rank && o->run.duration_ns)
@@ -377,7 +424,8 @@ static int measured(struct drive *d, struct result *r)
 			r->us += us;
 			r->longest = us > r->longest ? us : r->longest;
 		}
-		more = o->run.duration_ns && now_ns() - begin < o->run.duration_ns && !ha_interrupted();
+		more = o->run.duration_ns && now_ns() - begin < o->run.duration_ns &&
+		       !ha_interrupted();
 		if (!err && o->run.duration_ns) {
 			err = ha_rendezvous_allgather(d->rendezvous, &more, sizeof(more), all);
 			more = all[0];
@@ -413,19 +461,25 @@ static int size_run(struct drive *d, size_t bytes)
 	if (!err)
 		err = ha_rendezvous_allgather(d->rendezvous, &mine, sizeof(mine), all);
 	for (int r = 0; r < d->place->ranks && !err; r++) {
-		us += all[r].us / (double)(all[r].iterations ? all[r].iterations : 1) / d->place->ranks;
+		us += all[r].us / (double)(all[r].iterations ? all[r].iterations : 1) /
+		      d->place->ranks;
 		longest = all[r].longest > longest ? all[r].longest : longest;
 		verified += all[r].verified;
 		wrong += all[r].wrong;
 		if (all[r].digest != all[0].digest)
-			err = ha_fault(-EBADMSG, "rank %d has other bits than rank 0 in an operation of %zu bytes", r, bytes);
+			err = ha_fault(
+				-EBADMSG,
+				"rank %d has other bits than rank 0 in an operation of %zu bytes",
+				r, bytes);
 	}
 	if (!err && !d->place->rank) {
 		double gbs = us > 0 ? (double)(d->count * sizeof(float)) / us / 1000 : 0;
 
-		printf("%12zu %12zu %10.1f %9.3f %9.3f %10.1f %10llu %10llu %8llu\n", d->count * sizeof(float), d->count, us, gbs,
-		       gbs * 2 * (d->place->ranks - 1) / d->place->ranks, longest / 1000, (unsigned long long)mine.iterations,
-		       (unsigned long long)verified, (unsigned long long)wrong);
+		printf("%12zu %12zu %10.1f %9.3f %9.3f %10.1f %10llu %10llu %8llu\n",
+		       d->count * sizeof(float), d->count, us, gbs,
+		       gbs * 2 * (d->place->ranks - 1) / d->place->ranks, longest / 1000,
+		       (unsigned long long)mine.iterations, (unsigned long long)verified,
+		       (unsigned long long)wrong);
 		fflush(stdout);
 	}
 	d->wrong = wrong;
@@ -436,12 +490,13 @@ static int size_run(struct drive *d, size_t bytes)
 
 static void header(const struct drive *d)
 {
-	printf("# plugin: %s, collnet v%d, %s, %d device%s\n", d->table.name, d->table.version, d->plugin.path, d->table.devices,
-	       d->table.devices == 1 ? "" : "s");
-	printf("# %d ranks, %d slots of %zu bytes, float, sum; every element within the error of block exponents (docs/ina.md), the same bits in all ranks\n",
+	printf("# plugin: %s, collnet v%d, %s, %d device%s\n", d->table.name, d->table.version,
+	       d->plugin.path, d->table.devices, d->table.devices == 1 ? "" : "s");
+	printf("# %d ranks, %d slots of %zu bytes, float, sum; every element within the error of "
+	       "block exponents (docs/ina.md), the same bits in all ranks\n",
 	       d->place->ranks, d->steps, d->slot);
-	printf("%12s %12s %10s %9s %9s %10s %10s %10s %8s\n", "# bytes", "count", "time us", "algbw", "busbw", "longest ms", "iterations",
-	       "verified", "#wrong");
+	printf("%12s %12s %10s %9s %9s %10s %10s %10s %8s\n", "# bytes", "count", "time us",
+	       "algbw", "busbw", "longest ms", "iterations", "verified", "#wrong");
 	fflush(stdout);
 }
 
@@ -453,7 +508,8 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 	if (!err && !d->place->rank)
 		header(d);
 	for (size_t b = o->run.min_bytes; b <= o->run.max_bytes && !err;) {
-		size_t next = o->run.step_bytes ? b + o->run.step_bytes : (size_t)((double)b * o->run.step_factor);
+		size_t next = o->run.step_bytes ? b + o->run.step_bytes
+						: (size_t)((double)b * o->run.step_factor);
 
 		err = size_run(d, b < sizeof(float) ? sizeof(float) : b);
 		*wrong += d->wrong;
@@ -466,7 +522,8 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 	if (!err)
 		err = ha_rendezvous_barrier(d->rendezvous);
 	if (!err && !d->place->rank)
-		printf("# Out of bounds values : %llu %s\n", (unsigned long long)*wrong, *wrong ? "FAILED" : "OK");
+		printf("# Out of bounds values : %llu %s\n", (unsigned long long)*wrong,
+		       *wrong ? "FAILED" : "OK");
 	return err;
 }
 

@@ -41,11 +41,13 @@ int ha_collnet_table_check(const struct ha_collnet_table *t, ncclResult_t result
 {
 	if (result == ncclSuccess)
 		return 0;
-	return ha_fault(-EIO, "%s: collnet of plugin '%s' (v%d) returned %d%s%s", what, t->name, t->version, result,
-			*ha_logger_last_warning() ? "; its last warning: " : "", ha_logger_last_warning());
+	return ha_fault(-EIO, "%s: collnet of plugin '%s' (v%d) returned %d%s%s", what, t->name,
+			t->version, result, *ha_logger_last_warning() ? "; its last warning: " : "",
+			ha_logger_last_warning());
 }
 
-int ha_collnet_table_open(struct ha_collnet_table *t, const struct ha_plugin *plugin, int version, ncclDebugLogger_t logger)
+int ha_collnet_table_open(struct ha_collnet_table *t, const struct ha_plugin *plugin, int version,
+			  ncclDebugLogger_t logger)
 {
 	char symbol[64];
 	int err;
@@ -57,13 +59,17 @@ int ha_collnet_table_open(struct ha_collnet_table *t, const struct ha_plugin *pl
 		t->version = v;
 	}
 	if (!t->table)
-		return ha_fault(-ENOENT, "plugin %s exports no collnet table%s", plugin->path, version ? " of that version" : " (ncclCollNetPlugin_v6 to _v12)");
+		return ha_fault(-ENOENT, "plugin %s exports no collnet table%s", plugin->path,
+				version ? " of that version" : " (ncclCollNetPlugin_v6 to _v12)");
 	t->name = *(const char *const *)t->table;
 	err = ha_collnet_table_check(t, ha_collnet_table_init(t, logger), "init");
 	if (!err)
-		err = ha_collnet_table_check(t, ha_collnet_table_devices(t, &t->devices), "devices");
+		err = ha_collnet_table_check(t, ha_collnet_table_devices(t, &t->devices),
+					     "devices");
 	if (!err && t->devices <= 0)
-		err = ha_fault(-ENODEV, "plugin '%s' offers no collnet device here (NCCL_DEBUG=INFO says why; hawser's wants ha-backend, or HA_NCCL_COLLNET=1)",
+		err = ha_fault(-ENODEV,
+			       "plugin '%s' offers no collnet device here (NCCL_DEBUG=INFO says "
+			       "why; hawser's wants ha-backend, or HA_NCCL_COLLNET=1)",
 			       t->name);
 	return err;
 }
@@ -84,7 +90,8 @@ ncclResult_t ha_collnet_table_devices(const struct ha_collnet_table *t, int *nde
 }
 
 /* The old versions have no such field; NCCL assumes MAX_COLLNET_SIZE. */
-ncclResult_t ha_collnet_table_max_bytes(const struct ha_collnet_table *t, int dev, size_t *bytes, int *ptr_support)
+ncclResult_t ha_collnet_table_max_bytes(const struct ha_collnet_table *t, int dev, size_t *bytes,
+					int *ptr_support)
 {
 	union {
 		ncclNetProperties_v6_t v6;
@@ -116,24 +123,30 @@ ncclResult_t ha_collnet_table_max_bytes(const struct ha_collnet_table *t, int de
 	return result;
 }
 
-ncclResult_t ha_collnet_table_listen(const struct ha_collnet_table *t, int dev, void *handle, void **comm)
+ncclResult_t ha_collnet_table_listen(const struct ha_collnet_table *t, int dev, void *handle,
+				     void **comm)
 {
-	return t->version >= 11 ? v12(t)->listen(t->context, dev, handle, comm) : v10(t)->listen(dev, handle, comm);
+	return t->version >= 11 ? v12(t)->listen(t->context, dev, handle, comm)
+				: v10(t)->listen(dev, handle, comm);
 }
 
-ncclResult_t ha_collnet_table_connect(const struct ha_collnet_table *t, void **handles, int ranks, int rank, void *listen, void **comm)
+ncclResult_t ha_collnet_table_connect(const struct ha_collnet_table *t, void **handles, int ranks,
+				      int rank, void *listen, void **comm)
 {
 	return v12(t)->connect(handles, ranks, rank, listen, comm);
 }
 
-ncclResult_t ha_collnet_table_support(const struct ha_collnet_table *t, ncclDataType_t type, ncclRedOp_t op, int *supported)
+ncclResult_t ha_collnet_table_support(const struct ha_collnet_table *t, ncclDataType_t type,
+				      ncclRedOp_t op, int *supported)
 {
 	return v12(t)->reduceSupport(type, op, supported);
 }
 
-ncclResult_t ha_collnet_table_reg(const struct ha_collnet_table *t, void *comm, void *data, size_t size, int type, void **mhandle)
+ncclResult_t ha_collnet_table_reg(const struct ha_collnet_table *t, void *comm, void *data,
+				  size_t size, int type, void **mhandle)
 {
-	return t->version < 8 ? v7(t)->regMr(comm, data, (int)size, type, mhandle) : v12(t)->regMr(comm, data, size, type, mhandle);
+	return t->version < 8 ? v7(t)->regMr(comm, data, (int)size, type, mhandle)
+			      : v12(t)->regMr(comm, data, size, type, mhandle);
 }
 
 ncclResult_t ha_collnet_table_dereg(const struct ha_collnet_table *t, void *comm, void *mhandle)
@@ -141,22 +154,30 @@ ncclResult_t ha_collnet_table_dereg(const struct ha_collnet_table *t, void *comm
 	return v12(t)->deregMr(comm, mhandle);
 }
 
-ncclResult_t ha_collnet_table_iallreduce(const struct ha_collnet_table *t, void *comm, void *send, void *recv, long count,
-					 ncclDataType_t type, ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request)
+ncclResult_t ha_collnet_table_iallreduce(const struct ha_collnet_table *t, void *comm, void *send,
+					 void *recv, long count, ncclDataType_t type,
+					 ncclRedOp_t op, void *send_mhandle, void *recv_mhandle,
+					 void **request)
 {
 	if (t->version < 9)
-		return v8(t)->iallreduce(comm, send, recv, (int)count, type, op, send_mhandle, recv_mhandle, request);
-	return v12(t)->iallreduce(comm, send, recv, (size_t)count, type, op, send_mhandle, recv_mhandle, request);
+		return v8(t)->iallreduce(comm, send, recv, (int)count, type, op, send_mhandle,
+					 recv_mhandle, request);
+	return v12(t)->iallreduce(comm, send, recv, (size_t)count, type, op, send_mhandle,
+				  recv_mhandle, request);
 }
 
-ncclResult_t ha_collnet_table_iflush(const struct ha_collnet_table *t, void *comm, void *data, int size, void *mhandle, void **request)
+ncclResult_t ha_collnet_table_iflush(const struct ha_collnet_table *t, void *comm, void *data,
+				     int size, void *mhandle, void **request)
 {
-	return t->version < 8 ? v7(t)->iflush(comm, data, size, mhandle, request) : v12(t)->iflush(comm, data, size, mhandle, request);
+	return t->version < 8 ? v7(t)->iflush(comm, data, size, mhandle, request)
+			      : v12(t)->iflush(comm, data, size, mhandle, request);
 }
 
-ncclResult_t ha_collnet_table_test(const struct ha_collnet_table *t, void *request, int *done, int *size)
+ncclResult_t ha_collnet_table_test(const struct ha_collnet_table *t, void *request, int *done,
+				   int *size)
 {
-	return t->version < 8 ? v7(t)->test(request, done, size) : v12(t)->test(request, done, size);
+	return t->version < 8 ? v7(t)->test(request, done, size)
+			      : v12(t)->test(request, done, size);
 }
 
 ncclResult_t ha_collnet_table_close_coll(const struct ha_collnet_table *t, void *comm)

@@ -13,14 +13,17 @@ struct ha_job;
 /*
  * dataset - what a rank contributes to an operation, and what must come out
  *
- * A run that verifies every iteration at full speed has several sets of data ready, each with the result that it must
- * give, and takes them in turn. Their number is prime, so that old contents of a slot are never what is expected there:
+ * A run that verifies every iteration at full speed has several sets of data ready, each with the
+ * result that it must
+ * give, and takes them in turn. Their number is prime, so that old contents of a slot are never
+ * what is expected there:
  * slots come round in powers of two.
  */
 
 #define HA_POISON 0xa5 /* what buffers hold before a verified iteration */
 
-struct ha_payload ha_dataset_payload(const struct ha_bench *bench, const struct ha_job *job, uint64_t seed);
+struct ha_payload ha_dataset_payload(const struct ha_bench *bench, const struct ha_job *job,
+				     uint64_t seed);
 
 /* Poisons everything, then writes what this rank contributes. */
 void ha_dataset_fill(const struct ha_job *job, const struct ha_payload *payload);

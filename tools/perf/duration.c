@@ -23,8 +23,8 @@ static int64_t clock_ns(clockid_t clock)
 }
 
 /* One verified iteration for each set, whose result is what is expected from now on. */
-static int sets_prepare(struct ha_bench *bench, struct ha_job *job, struct ha_datasets *sets, uint64_t seed,
-			struct ha_tally *tally)
+static int sets_prepare(struct ha_bench *bench, struct ha_job *job, struct ha_datasets *sets,
+			uint64_t seed, struct ha_tally *tally)
 {
 	int err = ha_datasets_open(sets, job);
 
@@ -39,8 +39,9 @@ static int sets_prepare(struct ha_bench *bench, struct ha_job *job, struct ha_da
 	return err;
 }
 
-static void result_check(struct ha_bench *bench, const struct ha_job *job, const struct ha_datasets *sets, int k,
-			 uint64_t seed, struct ha_tally *tally)
+static void result_check(struct ha_bench *bench, const struct ha_job *job,
+			 const struct ha_datasets *sets, int k, uint64_t seed,
+			 struct ha_tally *tally)
 {
 	struct ha_payload payload = ha_dataset_payload(bench, job, seed + (uint64_t)k);
 	uint64_t wrong;
@@ -67,7 +68,8 @@ static int iteration_run(void *context)
 {
 	struct duration *d = context;
 	struct ha_tally *tally = d->tally;
-	int64_t start = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), elapsed;
+	int64_t start = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+		elapsed;
 	int k = (int)(tally->iterations % (uint64_t)d->sets->count), err;
 	uint64_t every = (uint64_t)d->bench->options->run.check_every;
 
@@ -101,7 +103,8 @@ static int iterations_run(struct duration *d, struct ha_timeline *timeline)
 	return ha_pace_run(&pace);
 }
 
-int ha_duration_run(struct ha_bench *bench, struct ha_job *job, struct ha_tally *tally, struct ha_samples *samples)
+int ha_duration_run(struct ha_bench *bench, struct ha_job *job, struct ha_tally *tally,
+		    struct ha_samples *samples)
 {
 	const struct ha_run_options *run = &bench->options->run;
 	const char *send = job->shape.send;
@@ -118,8 +121,8 @@ int ha_duration_run(struct ha_bench *bench, struct ha_job *job, struct ha_tally 
 	job->mesh->timeline = NULL;
 	bench->iterations_timed = tally->iterations;
 	if (!err && run->timeline)
-		err = ha_timelines_gather(&bench->timelines, &timeline, bench->rendezvous, bench->place->rank,
-					  bench->place->ranks);
+		err = ha_timelines_gather(&bench->timelines, &timeline, bench->rendezvous,
+					  bench->place->rank, bench->place->ranks);
 	job->shape.send = send;
 	ha_timeline_close(&timeline);
 	ha_datasets_close(&sets);

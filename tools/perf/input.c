@@ -13,7 +13,8 @@
 #define LARGEST_ELEMENT 8
 
 /*
- * Bytes before the tensors' data. .npy (NEP 1): magic, version, then the length of the header, 2 bytes in version 1
+ * Bytes before the tensors' data. .npy (NEP 1): magic, version, then the length of the header, 2
+ * bytes in version 1
  * and 4 later. .safetensors: 8 bytes of length, then so much JSON. Little-endian both.
  */
 static size_t header_bytes(const unsigned char *file, size_t bytes)
@@ -26,7 +27,8 @@ static size_t header_bytes(const unsigned char *file, size_t bytes)
 	} else if (bytes >= 10 && file[8] == '{') {
 		memcpy(&length, file, sizeof(length));
 		/* the JSON may be padded with spaces; anything else is some other file */
-		if (length < 2 || length > bytes - 8 || (file[8 + length - 1] != '}' && file[8 + length - 1] != ' '))
+		if (length < 2 || length > bytes - 8 ||
+		    (file[8 + length - 1] != '}' && file[8 + length - 1] != ' '))
 			length = 0;
 		else
 			length += 8;
@@ -40,17 +42,21 @@ int ha_input_open(struct ha_input *input, const char *name)
 	size_t header;
 	struct stat st;
 
-	*input = (struct ha_input){ 0 };
+	*input = (struct ha_input) { 0 };
 	if (fd < 0 || fstat(fd, &st)) {
 		err = ha_fault(-errno, "--input %s: %s", name, strerror(errno));
 		goto out;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		err = ha_fault(-EINVAL, "--input %s: not a regular file; give a raw, .npy or .safetensors file", name);
+		err = ha_fault(
+			-EINVAL,
+			"--input %s: not a regular file; give a raw, .npy or .safetensors file",
+			name);
 		goto out;
 	}
 	if (st.st_size < LARGEST_ELEMENT) {
-		err = ha_fault(-EINVAL, "--input %s: needs at least %d bytes", name, LARGEST_ELEMENT);
+		err = ha_fault(-EINVAL, "--input %s: needs at least %d bytes", name,
+			       LARGEST_ELEMENT);
 		goto out;
 	}
 	input->map_bytes = (size_t)st.st_size;
@@ -64,7 +70,8 @@ int ha_input_open(struct ha_input *input, const char *name)
 	input->data = (const char *)input->map + header;
 	input->bytes = input->map_bytes - header;
 	if (input->bytes < LARGEST_ELEMENT)
-		err = ha_fault(-EINVAL, "--input %s: needs at least %d bytes of data", name, LARGEST_ELEMENT);
+		err = ha_fault(-EINVAL, "--input %s: needs at least %d bytes of data", name,
+			       LARGEST_ELEMENT);
 out:
 	if (fd >= 0)
 		close(fd);
@@ -75,5 +82,5 @@ void ha_input_close(struct ha_input *input)
 {
 	if (input->map)
 		munmap(input->map, input->map_bytes);
-	*input = (struct ha_input){ 0 };
+	*input = (struct ha_input) { 0 };
 }

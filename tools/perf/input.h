@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-/* input - a file whose bytes are the data: as they are, or what follows the header of a .npy or .safetensors file */
+/*
+ * input - a file whose bytes are the data: as they are, or what follows the header of a .npy or
+ * .safetensors file
+ */
 struct ha_input {
 	void *map;
 	size_t map_bytes;
@@ -12,7 +15,10 @@ struct ha_input {
 	size_t bytes;
 };
 
-/* Maps the file. 0 or a negative errno (-EINVAL: fewer than 8 bytes of data) with the fault recorded. */
+/*
+ * Maps the file. 0 or a negative errno (-EINVAL: fewer than 8 bytes of data) with the fault
+ * recorded.
+ */
 int ha_input_open(struct ha_input *input, const char *name);
 
 void ha_input_close(struct ha_input *input);

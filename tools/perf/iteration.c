@@ -37,11 +37,13 @@ static int idle(void *context, const struct ha_job *job, bool moved)
 	if (!bench->place->rank)
 		ha_progress_tell(&bench->progress, now);
 	err = ha_rendezvous_poll(bench->rendezvous);
-	if (err || now - bench->moved_ns < (int64_t)bench->options->run.launch.timeout_s * 1000000000)
+	if (err ||
+	    now - bench->moved_ns < (int64_t)bench->options->run.launch.timeout_s * 1000000000)
 		return err;
 	ha_proxy_describe(job->mesh, waiting, sizeof(waiting));
 	return ha_fault(-ETIMEDOUT, "nothing has moved for %d s: %s (%s of %zu bytes, plugin '%s')",
-			bench->options->run.launch.timeout_s, waiting, bench->options->operation->name, bench->progress.bytes,
+			bench->options->run.launch.timeout_s, waiting,
+			bench->options->operation->name, bench->progress.bytes,
 			job->mesh->plugin.name);
 }
 
@@ -51,8 +53,8 @@ int ha_bench_once(struct ha_bench *bench, struct ha_job *job)
 	return ha_job_run(job, idle, bench);
 }
 
-int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed, struct ha_tally *tally,
-		      uint64_t *elapsed_ns)
+int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
+		      struct ha_tally *tally, uint64_t *elapsed_ns)
 {
 	struct ha_payload payload = ha_dataset_payload(bench, job, seed);
 	int64_t start, cpu;

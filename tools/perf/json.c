@@ -9,9 +9,10 @@
 
 static json_t *plugin_object(const struct ha_mesh *mesh)
 {
-	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "name", mesh->plugin.name, "path", mesh->plugin.path,
-			 "net_version", mesh->plugin.abi->version, "devices", mesh->plugin.devices, "max_recvs",
-			 mesh->props.max_recvs, "max_comms", mesh->props.max_comms);
+	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "name", mesh->plugin.name, "path",
+			 mesh->plugin.path, "net_version", mesh->plugin.abi->version, "devices",
+			 mesh->plugin.devices, "max_recvs", mesh->props.max_recvs, "max_comms",
+			 mesh->props.max_comms);
 }
 
 static json_t *ranks_array(const struct ha_bench *bench, const struct ha_rank_info *ranks)
@@ -19,13 +20,15 @@ static json_t *ranks_array(const struct ha_bench *bench, const struct ha_rank_in
 	json_t *array = json_array();
 
 	for (int i = 0; i < bench->place->ranks; i++)
-		json_array_append_new(array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank", i, "host",
-						       ranks[i].host, "pid", ranks[i].pid, "dev", ranks[i].dev,
-						       "device", ranks[i].device, "speed_mbps", ranks[i].speed));
+		json_array_append_new(
+			array, json_pack("{s:i, s:s, s:i, s:i, s:s, s:i}", "rank", i, "host",
+					 ranks[i].host, "pid", ranks[i].pid, "dev", ranks[i].dev,
+					 "device", ranks[i].device, "speed_mbps", ranks[i].speed));
 	return array;
 }
 
-int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_rows *rows)
+int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks,
+		   const struct ha_rows *rows)
 {
 	const struct perf_options *o = bench->options;
 	json_t *object = json_object();
@@ -40,7 +43,8 @@ int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *rank
 		json_object_set_new(object, "vs", plugin_object(&bench->meshes[1]));
 	ha_run_options_put(object, &o->run);
 	json_object_set_new(object, "channels", json_integer(o->channels));
-	json_object_set_new(object, "channels_per_connection", json_integer(bench->meshes[0].group));
+	json_object_set_new(object, "channels_per_connection",
+			    json_integer(bench->meshes[0].group));
 	json_object_set_new(object, "steps", json_integer(o->steps));
 	json_object_set_new(object, "shuffle", json_boolean(o->shuffle));
 	json_object_set_new(object, "input", o->input ? json_string(o->input) : json_null());

@@ -96,7 +96,8 @@ static FILE *file_open(const char *pattern)
 	for (; *pattern && n < sizeof(name) - 80; pattern++) {
 		if (pattern[0] == '%' && (pattern[1] == 'h' || pattern[1] == 'p')) {
 			pattern++;
-			n += *pattern == 'h' ? sprintf(name + n, "%s", logger.host) : sprintf(name + n, "%d", getpid());
+			n += *pattern == 'h' ? sprintf(name + n, "%s", logger.host)
+					     : sprintf(name + n, "%d", getpid());
 		} else {
 			name[n++] = *pattern;
 		}
@@ -134,7 +135,8 @@ static void warning_keep(const char *format, va_list args)
 	pthread_mutex_unlock(&warning.lock);
 }
 
-void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...)
+void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
+		     const char *format, ...)
 {
 	char text[2048];
 	va_list args;
@@ -153,10 +155,11 @@ void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *
 	va_end(args);
 	/* one call per line, so that the lines of several ranks do not mix */
 	if (level == NCCL_LOG_WARN)
-		fprintf(logger.out, "%s:%d:%ld [%d] %s:%d NCCL WARN %s\n", logger.host, getpid(), syscall(SYS_gettid),
-			logger.rank, file ? file : "?", line, text);
+		fprintf(logger.out, "%s:%d:%ld [%d] %s:%d NCCL WARN %s\n", logger.host, getpid(),
+			syscall(SYS_gettid), logger.rank, file ? file : "?", line, text);
 	else
-		fprintf(logger.out, "%s:%d:%ld [%d] NCCL %s %s\n", logger.host, getpid(), syscall(SYS_gettid),
-			logger.rank, level == NCCL_LOG_TRACE ? "TRACE" : "INFO", text);
+		fprintf(logger.out, "%s:%d:%ld [%d] NCCL %s %s\n", logger.host, getpid(),
+			syscall(SYS_gettid), logger.rank,
+			level == NCCL_LOG_TRACE ? "TRACE" : "INFO", text);
 	fflush(logger.out);
 }

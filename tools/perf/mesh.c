@@ -13,10 +13,10 @@
 #include "tools/perf/operation.h"
 #include "tools/perf/options.h"
 
-#define LL_SLOT	      16384 /* bytes on the wire, half of them payload */
+#define LL_SLOT 16384             /* bytes on the wire, half of them payload */
 #define SIMPLE_BUFFER (4UL << 20) /* NCCL's default NCCL_BUFFSIZE */
-#define P2P_SLOT      (128UL << 10) /* NCCL's default NCCL_P2P_NET_CHUNKSIZE */
-#define SLOT_ALIGN    64UL
+#define P2P_SLOT (128UL << 10)    /* NCCL's default NCCL_P2P_NET_CHUNKSIZE */
+#define SLOT_ALIGN 64UL
 
 /* What the ranks must agree on before they connect. */
 struct agreement {
@@ -46,7 +46,10 @@ static int device_of(const struct ha_mesh *mesh, const struct ha_place *place, i
 	return dev == HA_DEV_FUSED ? mesh->fused : dev;
 }
 
-/* NCCL never looks at the number that makeVDevice returns: it finds the device behind the ports, as far as devices() reaches then. */
+/*
+ * NCCL never looks at the number that makeVDevice returns: it finds the device behind the ports, as
+ * far as devices() reaches then.
+ */
 static int devices_fuse(struct ha_mesh *mesh)
 {
 	const struct perf_options *o = mesh->options;
@@ -56,17 +59,26 @@ static int devices_fuse(struct ha_mesh *mesh)
 	if (o->dev != HA_DEV_FUSED)
 		return 0;
 	if (!abi->fuse)
-		return ha_fault(-EINVAL, "version %d of the net interface fuses no devices; 9 and later do", abi->version);
-	err = ha_plugin_check(&mesh->plugin, abi->fuse(&mesh->plugin, &mesh->fused, o->nfused, o->fused), "makeVDevice");
+		return ha_fault(-EINVAL,
+				"version %d of the net interface fuses no devices; 9 and later do",
+				abi->version);
+	err = ha_plugin_check(&mesh->plugin,
+			      abi->fuse(&mesh->plugin, &mesh->fused, o->nfused, o->fused),
+			      "makeVDevice");
 	if (!err)
 		err = ha_plugin_check(&mesh->plugin, mesh->plugin.count(&devices), "devices");
 	if (!err && mesh->fused >= devices)
-		err = ha_fault(-EPROTO, "plugin '%s' has made device %d of several, and counts %d devices: NCCL would not find it",
+		err = ha_fault(-EPROTO,
+			       "plugin '%s' has made device %d of several, and counts %d devices: "
+			       "NCCL would not find it",
 			       mesh->plugin.name, mesh->fused, devices);
 	return err;
 }
 
-/* --- what to connect --------------------------------------------------------------------------------------------- */
+/*
+ * --- what to connect
+ * ---------------------------------------------------------------------------------------------
+ */
 
 static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bool sending)
 {
@@ -76,7 +88,8 @@ static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bo
 	struct ha_conn *conns;
 
 	for (int p = 0; p < place->ranks; p++)
-		peers += (o->operation->links(place->rank, place->ranks, o->run.root, p) & direction) != 0;
+		peers += (o->operation->links(place->rank, place->ranks, o->run.root, p) &
+			  direction) != 0;
 	conns = calloc((size_t)(peers * groups) + 1, sizeof(*conns));
 	if (!conns)
 		return ha_fault(-ENOMEM, "out of memory");
@@ -88,12 +101,15 @@ static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bo
 			conns[n].group = g;
 			conns[n].dev = device_of(mesh, place, g);
 			conns[n].lanes_count = channels_of(mesh, g);
-			conns[n].lanes = calloc((size_t)conns[n].lanes_count, sizeof(*conns[n].lanes));
+			conns[n].lanes =
+				calloc((size_t)conns[n].lanes_count, sizeof(*conns[n].lanes));
 			if (!conns[n].lanes)
 				return ha_fault(-ENOMEM, "out of memory");
 			for (int l = 0; l < conns[n].lanes_count; l++)
-				conns[n].lanes[l].tag = (sending ? place->rank : p) +
-							(mesh->group > 1 ? place->ranks * (g * mesh->group + l) : 0);
+				conns[n].lanes[l].tag =
+					(sending ? place->rank : p) +
+					(mesh->group > 1 ? place->ranks * (g * mesh->group + l)
+							 : 0);
 		}
 	}
 	*(sending ? &mesh->senders : &mesh->receivers) = conns;
@@ -101,10 +117,14 @@ static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bo
 	return 0;
 }
 
-/* --- connecting -------------------------------------------------------------------------------------------------- */
+/*
+ * --- connecting
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* Listens for every sender and spreads the handles: table[receiver][sender][group]. */
-static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place, struct ha_rendezvous *rendezvous)
+static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place,
+			    struct ha_rendezvous *rendezvous)
 {
 	size_t row = (size_t)place->ranks * (size_t)groups_of(mesh), one = NCCL_NET_HANDLE_MAXSIZE;
 	char *mine = calloc(row, one), *all = malloc(row * one * (size_t)place->ranks);
@@ -112,17 +132,20 @@ static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place, 
 
 	for (int i = 0; i < mesh->receivers_count && !err; i++) {
 		struct ha_conn *c = &mesh->receivers[i];
-		char *handle = mine + ((size_t)c->peer * (size_t)groups_of(mesh) + (size_t)c->group) * one;
+		char *handle =
+			mine + ((size_t)c->peer * (size_t)groups_of(mesh) + (size_t)c->group) * one;
 
 		err = ha_plugin_check(&mesh->plugin,
-				      mesh->plugin.abi->listen(&mesh->plugin, c->dev, handle, &c->listen_comm),
+				      mesh->plugin.abi->listen(&mesh->plugin, c->dev, handle,
+							       &c->listen_comm),
 				      "listen");
 	}
 	if (!err)
 		err = ha_rendezvous_allgather(rendezvous, mine, row * one, all);
 	for (int i = 0; i < mesh->senders_count && !err; i++) {
 		struct ha_conn *c = &mesh->senders[i];
-		size_t at = (size_t)c->peer * row + (size_t)place->rank * (size_t)groups_of(mesh) + (size_t)c->group;
+		size_t at = (size_t)c->peer * row + (size_t)place->rank * (size_t)groups_of(mesh) +
+			    (size_t)c->group;
 
 		memcpy(c->handle, all + at * one, one);
 	}
@@ -131,7 +154,10 @@ static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place, 
 	return err;
 }
 
-/* One call of connect or accept for each connection that is still open; *left counts those that remain so. */
+/*
+ * One call of connect or accept for each connection that is still open; *left counts those that
+ * remain so.
+ */
 static int connect_pass(struct ha_mesh *mesh, int *left)
 {
 	struct ha_plugin *plugin = &mesh->plugin;
@@ -143,7 +169,9 @@ static int connect_pass(struct ha_mesh *mesh, int *left)
 
 		if (c->comm)
 			continue;
-		err = ha_plugin_check(plugin, plugin->abi->connect(plugin, c->dev, c->handle, &c->comm), "connect");
+		err = ha_plugin_check(plugin,
+				      plugin->abi->connect(plugin, c->dev, c->handle, &c->comm),
+				      "connect");
 		*left += !c->comm;
 	}
 	for (int i = 0; i < mesh->receivers_count && !err; i++) {
@@ -151,10 +179,12 @@ static int connect_pass(struct ha_mesh *mesh, int *left)
 
 		if (c->comm)
 			continue;
-		err = ha_plugin_check(plugin, plugin->abi->accept(plugin, c->listen_comm, &c->comm), "accept");
+		err = ha_plugin_check(plugin, plugin->abi->accept(plugin, c->listen_comm, &c->comm),
+				      "accept");
 		*left += !c->comm;
 		if (!err && c->comm) {
-			err = ha_plugin_check(plugin, plugin->close_listen(c->listen_comm), "closeListen");
+			err = ha_plugin_check(plugin, plugin->close_listen(c->listen_comm),
+					      "closeListen");
 			c->listen_comm = NULL;
 		}
 	}
@@ -165,12 +195,16 @@ static int timed_out(struct ha_mesh *mesh)
 {
 	for (int i = 0; i < mesh->senders_count; i++)
 		if (!mesh->senders[i].comm)
-			return ha_fault(-ETIMEDOUT, "connect to rank %d on device %d is not ready after %d s",
-					mesh->senders[i].peer, mesh->senders[i].dev, mesh->options->run.launch.timeout_s);
+			return ha_fault(-ETIMEDOUT,
+					"connect to rank %d on device %d is not ready after %d s",
+					mesh->senders[i].peer, mesh->senders[i].dev,
+					mesh->options->run.launch.timeout_s);
 	for (int i = 0; i < mesh->receivers_count; i++)
 		if (!mesh->receivers[i].comm)
-			return ha_fault(-ETIMEDOUT, "accept from rank %d on device %d is not ready after %d s",
-					mesh->receivers[i].peer, mesh->receivers[i].dev, mesh->options->run.launch.timeout_s);
+			return ha_fault(-ETIMEDOUT,
+					"accept from rank %d on device %d is not ready after %d s",
+					mesh->receivers[i].peer, mesh->receivers[i].dev,
+					mesh->options->run.launch.timeout_s);
 	return 0;
 }
 
@@ -192,7 +226,10 @@ static int connect_all(struct ha_mesh *mesh, struct ha_rendezvous *rendezvous)
 	return err;
 }
 
-/* --- buffers ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- buffers
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static size_t slot_bytes(const struct ha_mesh *mesh, enum ha_protocol protocol)
 {
@@ -206,7 +243,8 @@ static size_t slot_bytes(const struct ha_mesh *mesh, enum ha_protocol protocol)
 	else if (o->operation->point_to_point)
 		bytes = P2P_SLOT;
 	else
-		bytes = SIMPLE_BUFFER / 8; /* NCCL_STEPS is 8: slices stay the same when --steps changes */
+		/* NCCL_STEPS is 8: slices stay the same when --steps changes */
+		bytes = SIMPLE_BUFFER / 8;
 	if (bytes > mesh->props.max_p2p_bytes)
 		bytes = mesh->props.max_p2p_bytes;
 	bytes = bytes / SLOT_ALIGN * SLOT_ALIGN;
@@ -229,7 +267,8 @@ static int conn_register(struct ha_mesh *mesh, struct ha_conn *c)
 		lane_bytes += bank_bytes[p];
 	}
 	c->memory_bytes = lane_bytes * (size_t)c->lanes_count;
-	at = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
 	if (at == MAP_FAILED)
 		return ha_fault(-ENOMEM, "no memory for buffers of %zu bytes", c->memory_bytes);
 	c->memory = at;
@@ -240,10 +279,12 @@ static int conn_register(struct ha_mesh *mesh, struct ha_conn *c)
 			bank->memory = at;
 			bank->slot = slot_bytes(mesh, p);
 			at += bank_bytes[p];
-			err = ha_plugin_check(&mesh->plugin,
-					      mesh->plugin.abi->reg(&mesh->plugin, c->comm, bank->memory,
-								    bank->slot * (size_t)mesh->steps, &bank->mhandle),
-					      "regMr");
+			err = ha_plugin_check(
+				&mesh->plugin,
+				mesh->plugin.abi->reg(&mesh->plugin, c->comm, bank->memory,
+						      bank->slot * (size_t)mesh->steps,
+						      &bank->mhandle),
+				"regMr");
 		}
 	}
 	return err;
@@ -260,10 +301,17 @@ static int register_all(struct ha_mesh *mesh)
 	return err;
 }
 
-/* --- opening ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- opening
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-/* Channels that share a connection: as asked or by default, as far as every receiver's plugin can group. */
-static int agree(struct ha_mesh *mesh, const struct ha_place *place, struct ha_rendezvous *rendezvous)
+/*
+ * Channels that share a connection: as asked or by default, as far as every receiver's plugin can
+ * group.
+ */
+static int agree(struct ha_mesh *mesh, const struct ha_place *place,
+		 struct ha_rendezvous *rendezvous)
 {
 	const struct perf_options *o = mesh->options;
 	struct agreement mine = { mesh->plugin.abi->version, mesh->props.max_recvs };
@@ -273,8 +321,8 @@ static int agree(struct ha_mesh *mesh, const struct ha_place *place, struct ha_r
 	mesh->group = o->group ? o->group : o->operation->point_to_point ? o->channels : 1;
 	for (int i = 0; i < place->ranks && !err; i++) {
 		if (all[i].version != mine.version)
-			err = ha_fault(-EPROTO, "rank %d loaded net interface v%d, rank %d v%d", i, all[i].version,
-				       place->rank, mine.version);
+			err = ha_fault(-EPROTO, "rank %d loaded net interface v%d, rank %d v%d", i,
+				       all[i].version, place->rank, mine.version);
 		if (all[i].max_recvs < mesh->group)
 			mesh->group = all[i].max_recvs;
 	}
@@ -293,13 +341,16 @@ static int device_check(struct ha_mesh *mesh, const struct ha_place *place)
 	int dev = device_of(mesh, place, 0), err;
 
 	if (mesh->options->dev != HA_DEV_FUSED && dev >= mesh->plugin.devices)
-		return ha_fault(-ENODEV, "plugin '%s' has %d device%s, there is no device %d", mesh->plugin.name,
-				mesh->plugin.devices, mesh->plugin.devices == 1 ? "" : "s", dev);
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.abi->props(&mesh->plugin, dev, &mesh->props),
+		return ha_fault(-ENODEV, "plugin '%s' has %d device%s, there is no device %d",
+				mesh->plugin.name, mesh->plugin.devices,
+				mesh->plugin.devices == 1 ? "" : "s", dev);
+	err = ha_plugin_check(&mesh->plugin,
+			      mesh->plugin.abi->props(&mesh->plugin, dev, &mesh->props),
 			      "getProperties");
-	if (!err && (mesh->props.max_p2p_bytes < 1 || mesh->props.max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES))
-		err = ha_fault(-EPROTO, "plugin '%s' gives maxP2pBytes %zu, NCCL accepts 1 to 2^40", mesh->plugin.name,
-			       mesh->props.max_p2p_bytes);
+	if (!err &&
+	    (mesh->props.max_p2p_bytes < 1 || mesh->props.max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES))
+		err = ha_fault(-EPROTO, "plugin '%s' gives maxP2pBytes %zu, NCCL accepts 1 to 2^40",
+			       mesh->plugin.name, mesh->props.max_p2p_bytes);
 	return err;
 }
 
@@ -311,8 +362,9 @@ static bool optional_completion(void)
 	return !text || strcmp(text, "0");
 }
 
-int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options, const struct ha_place *place,
-		 struct ha_rendezvous *rendezvous, const char *plugin, int version)
+int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options,
+		 const struct ha_place *place, struct ha_rendezvous *rendezvous, const char *plugin,
+		 int version)
 {
 	int err;
 
@@ -335,7 +387,8 @@ int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options, const
 	if (!err)
 		err = conns_allocate(mesh, place, false);
 	if (!err && mesh->plugin.abi->announce)
-		mesh->plugin.abi->announce(&mesh->plugin, mesh->senders_count / groups_of(mesh), groups_of(mesh));
+		mesh->plugin.abi->announce(&mesh->plugin, mesh->senders_count / groups_of(mesh),
+					   groups_of(mesh));
 	if (!err)
 		err = handles_exchange(mesh, place, rendezvous);
 	if (!err)
@@ -353,7 +406,9 @@ static int conn_close(struct ha_mesh *mesh, struct ha_conn *c, bool sending)
 	for (int l = 0; l < c->lanes_count && c->comm; l++)
 		for (int p = 0; p < HA_PROTOCOLS; p++)
 			if (c->lanes[l].banks[p].mhandle)
-				err |= ha_plugin_check(plugin, plugin->dereg(c->comm, c->lanes[l].banks[p].mhandle),
+				err |= ha_plugin_check(plugin,
+						       plugin->dereg(c->comm,
+								     c->lanes[l].banks[p].mhandle),
 						       "deregMr");
 	if (c->listen_comm)
 		err |= ha_plugin_check(plugin, plugin->close_listen(c->listen_comm), "closeListen");
@@ -382,7 +437,8 @@ int ha_mesh_close(struct ha_mesh *mesh)
 	return err ? -EIO : 0;
 }
 
-struct ha_lane *ha_mesh_lane(struct ha_mesh *mesh, bool sending, int peer, int channel, struct ha_conn **conn)
+struct ha_lane *ha_mesh_lane(struct ha_mesh *mesh, bool sending, int peer, int channel,
+			     struct ha_conn **conn)
 {
 	struct ha_conn *conns = sending ? mesh->senders : mesh->receivers;
 	int count = sending ? mesh->senders_count : mesh->receivers_count;

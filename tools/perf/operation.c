@@ -4,7 +4,10 @@
 #include "tools/perf/operation.h"
 #include "tools/perf/ring.h"
 
-/* --- pieces that several operations share ------------------------------------------------------------------------ */
+/*
+ * --- pieces that several operations share
+ * ------------------------------------------------------------------------
+ */
 
 static unsigned ring_links(int rank, int ranks, int root, int peer)
 {
@@ -29,12 +32,16 @@ static unsigned pair_links(int rank, int ranks, int root, int peer)
 	return peer == pair_of(rank, ranks) ? HA_LINK_SEND | HA_LINK_RECEIVE : 0;
 }
 
-/* --- point to point ---------------------------------------------------------------------------------------------- */
+/*
+ * --- point to point
+ * ----------------------------------------------------------------------------------------------
+ */
 
 /* A send plan's part of the send buffer, at block * plan->to when the buffer has one per peer. */
-static void send_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k, struct ha_action *action)
+static void send_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
+		       struct ha_action *action)
 {
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.send = true,
 		.src = shape->send + plan->first * shape->type->size,
 		.bytes = plan->count * shape->type->size,
@@ -44,23 +51,31 @@ static void send_whole(const struct ha_shape *shape, const struct ha_plan *plan,
 static void receive_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
 			  struct ha_action *action)
 {
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.receive = true,
 		.dst = shape->recv + plan->first * shape->type->size,
 		.bytes = plan->count * shape->type->size,
 	};
 }
 
-static int sendrecv_plans(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+static int sendrecv_plans(const struct ha_shape *shape, size_t first, size_t count,
+			  struct ha_plan *plans)
 {
-	int next = (shape->rank + 1) % shape->ranks, previous = (shape->rank + shape->ranks - 1) % shape->ranks;
+	int next = (shape->rank + 1) % shape->ranks,
+	    previous = (shape->rank + shape->ranks - 1) % shape->ranks;
 
-	plans[0] = (struct ha_plan){
-		.from = -1, .to = next, .first = first, .count = count, .actions = 1, .action = send_whole
-	};
-	plans[1] = (struct ha_plan){
-		.from = previous, .to = -1, .first = first, .count = count, .actions = 1, .action = receive_whole
-	};
+	plans[0] = (struct ha_plan) { .from = -1,
+				      .to = next,
+				      .first = first,
+				      .count = count,
+				      .actions = 1,
+				      .action = send_whole };
+	plans[1] = (struct ha_plan) { .from = previous,
+				      .to = -1,
+				      .first = first,
+				      .count = count,
+				      .actions = 1,
+				      .action = receive_whole };
 	return 2;
 }
 
@@ -79,38 +94,47 @@ static void pingpong_action(const struct ha_shape *shape, const struct ha_plan *
 		action->src = shape->recv + plan->first * shape->type->size;
 }
 
-static int pingpong_plans(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+static int pingpong_plans(const struct ha_shape *shape, size_t first, size_t count,
+			  struct ha_plan *plans)
 {
 	int partner = pair_of(shape->rank, shape->ranks);
 
 	if (partner < 0)
 		return 0;
-	plans[0] = (struct ha_plan){
-		.from = partner, .to = partner, .first = first, .count = count, .actions = 2, .action = pingpong_action
-	};
+	plans[0] = (struct ha_plan) { .from = partner,
+				      .to = partner,
+				      .first = first,
+				      .count = count,
+				      .actions = 2,
+				      .action = pingpong_action };
 	return 1;
 }
 
-/* Peers in the order NCCL schedules them: at distance 1, 2, ... so that nobody is everybody's first. */
-static int alltoall_plans(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+/*
+ * Peers in the order NCCL schedules them: at distance 1, 2, ... so that nobody is everybody's
+ * first.
+ */
+static int alltoall_plans(const struct ha_shape *shape, size_t first, size_t count,
+			  struct ha_plan *plans)
 {
 	int n = 0;
 
 	for (int d = 1; d < shape->ranks; d++) {
-		int to = (shape->rank + d) % shape->ranks, from = (shape->rank + shape->ranks - d) % shape->ranks;
+		int to = (shape->rank + d) % shape->ranks,
+		    from = (shape->rank + shape->ranks - d) % shape->ranks;
 
-		plans[n++] = (struct ha_plan){ .from = -1,
-					       .to = to,
-					       .first = (size_t)to * shape->block + first,
-					       .count = count,
-					       .actions = 1,
-					       .action = send_whole };
-		plans[n++] = (struct ha_plan){ .from = from,
-					       .to = -1,
-					       .first = (size_t)from * shape->block + first,
-					       .count = count,
-					       .actions = 1,
-					       .action = receive_whole };
+		plans[n++] = (struct ha_plan) { .from = -1,
+						.to = to,
+						.first = (size_t)to * shape->block + first,
+						.count = count,
+						.actions = 1,
+						.action = send_whole };
+		plans[n++] = (struct ha_plan) { .from = from,
+						.to = -1,
+						.first = (size_t)from * shape->block + first,
+						.count = count,
+						.actions = 1,
+						.action = receive_whole };
 	}
 	return n;
 }
@@ -122,7 +146,10 @@ static void alltoall_prologue(const struct ha_shape *shape)
 	memcpy(shape->recv + at, shape->send + at, bytes);
 }
 
-/* --- the table --------------------------------------------------------------------------------------------------- */
+/*
+ * --- the table
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 const struct ha_operation ha_operations[] = {
 	{ .name = "pingpong",
@@ -190,12 +217,13 @@ size_t ha_operation_action_bytes(const struct ha_operation *operation, const str
 {
 	size_t elements = (shape->block + (size_t)shape->channels - 1) / (size_t)shape->channels;
 
-	if (operation->plans == ha_ring_allreduce) /* the only one whose block is cut into a piece per rank */
+	/* the only one whose block is cut into a piece per rank */
+	if (operation->plans == ha_ring_allreduce)
 		elements = (elements + (size_t)shape->ranks - 1) / (size_t)shape->ranks;
 	return elements * shape->type->size;
 }
 
 struct ha_extent ha_shape_extent(const struct ha_shape *shape)
 {
-	return (struct ha_extent){ shape->rank, shape->ranks, shape->root, shape->block };
+	return (struct ha_extent) { shape->rank, shape->ranks, shape->root, shape->block };
 }

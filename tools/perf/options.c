@@ -43,7 +43,8 @@ static bool take_operation(void *target, const struct ha_option_text *given)
 
 	o->operation = ha_operation_find(given->text);
 	if (!o->operation)
-		fprintf(stderr, "ha perf: unknown operation '%s'; `ha perf --help` lists them\n", given->text);
+		fprintf(stderr, "ha perf: unknown operation '%s'; `ha perf --help` lists them\n",
+			given->text);
 	return o->operation != NULL;
 }
 
@@ -58,33 +59,46 @@ static void print_operations(FILE *out)
 
 #define HA_TARGET struct perf_options
 
-static const char *const protocols[] = { "auto", "simple", "ll", NULL }; /* enum ha_protocol_choice */
+/* enum ha_protocol_choice */
+static const char *const protocols[] = { "auto", "simple", "ll", NULL };
 
 static const struct ha_option rows[] = {
 	{ "op", 'o', "OP,...", "sum prod max min avg or all (sum)",
 	  HA_CALL(take_redops, "sum, prod, max, min or avg with commas between, or all") },
-	{ "plugin", 0, "NAME", "path, library, or X for libnccl-net-X.so (libnccl-net-ha.so beside ha)", HA_TEXT(plugin) },
-	{ "vs", 0, "NAME", "take turns with this plugin and print both and their ratios", HA_TEXT(versus) },
+	{ "plugin", 0, "NAME",
+	  "path, library, or X for libnccl-net-X.so (libnccl-net-ha.so beside ha)",
+	  HA_TEXT(plugin) },
+	{ "vs", 0, "NAME", "take turns with this plugin and print both and their ratios",
+	  HA_TEXT(versus) },
 	{ "net-version", 0, "6-12", "version of the interface (the highest the plugin has)",
 	  HA_NUMBER(net_version, 6, 12) },
 	{ "vs-net-version", 0, "6-12", "the same for --vs", HA_NUMBER(versus_version, 6, 12) },
 	{ "dev", 0, "N|N+M|all",
-	  "device of every rank, one fused of several, or its channels take all in turn (rank modulo devices)",
+	  "device of every rank, one fused of several, or its channels take all in turn (rank "
+	  "modulo devices)",
 	  HA_CALL(take_devices, "the number of a device, several with + between, or all") },
 	{ "channels", 0, "N", "parallel channels that share the data (1)",
 	  HA_NUMBER(channels, 1, 64) }, /* NCCL's MAXCHANNELS */
-	{ "group", 0, "N", "channels that share a connection with grouped receives (alltoall, sendrecv: all; else 1)",
+	{ "group", 0, "N",
+	  "channels that share a connection with grouped receives (alltoall, sendrecv: all; else "
+	  "1)",
 	  HA_NUMBER(group, 1, HA_PLUGIN_MAX_GROUP) },
-	{ "steps", 0, "N", "messages in flight per channel (8)", HA_NUMBER(steps, 1, HA_MAX_STEPS) },
-	{ "buffsize", 0, "SIZE", "buffer of a channel, a slice is a step's share of it (4M; point to point 1M)",
+	{ "steps", 0, "N", "messages in flight per channel (8)",
+	  HA_NUMBER(steps, 1, HA_MAX_STEPS) },
+	{ "buffsize", 0, "SIZE",
+	  "buffer of a channel, a slice is a step's share of it (4M; point to point 1M)",
 	  HA_SIZE(buffer_bytes, 4096, UINT64_C(1) << 46) },
-	{ "protocol", 0, "NAME", "simple, ll (flags in the data, receive completion optional), auto (auto)",
+	{ "protocol", 0, "NAME",
+	  "simple, ll (flags in the data, receive completion optional), auto (auto)",
 	  HA_CHOICE(protocol, protocols) },
 	{ "shuffle", 0, NULL, "test requests out of order", HA_FLAG(shuffle) },
-	{ "flush", 0, NULL, "flush after every receive, also when the plugin does not ask for it", HA_FLAG(flush) },
-	{ "time-test", 0, NULL, "how long each call of the plugin's test() takes: p50, p99, p99.9, longest",
+	{ "flush", 0, NULL, "flush after every receive, also when the plugin does not ask for it",
+	  HA_FLAG(flush) },
+	{ "time-test", 0, NULL,
+	  "how long each call of the plugin's test() takes: p50, p99, p99.9, longest",
 	  HA_FLAG(time_test) },
-	{ "input", 0, "FILE", "elements of this file (raw, .npy or .safetensors) as data", HA_TEXT(input) },
+	{ "input", 0, "FILE", "elements of this file (raw, .npy or .safetensors) as data",
+	  HA_TEXT(input) },
 	{ 0 },
 };
 
@@ -96,7 +110,8 @@ static const struct ha_option operands[] = {
 static const struct ha_program program = {
 	.name = "ha perf",
 	.synopsis = "OPERATION [OPTIONS]",
-	.about = "Drives a NCCL net plugin over host memory as NCCL's proxy does, and compares every element of the result "
+	.about = "Drives a NCCL net plugin over host memory as NCCL's proxy does, and compares "
+		 "every element of the result "
 		 "with an independent computation.",
 	.options = { ha_run_option_rows, rows },
 	.operands = operands,
@@ -126,9 +141,10 @@ static int check_collnet(const struct perf_options *o)
 	const struct ha_run_options *run = &o->run;
 
 	if (name_unknown_to_collnet(o))
-		return ha_program_refuse(&program, "collnet does not know %s", name_unknown_to_collnet(o));
-	if (run->types_count != 1 || strcmp(run->types[0]->name, "float") || run->redops_count != 1 ||
-	    run->redops[0] != HA_SUM)
+		return ha_program_refuse(&program, "collnet does not know %s",
+					 name_unknown_to_collnet(o));
+	if (run->types_count != 1 || strcmp(run->types[0]->name, "float") ||
+	    run->redops_count != 1 || run->redops[0] != HA_SUM)
 		return ha_program_refuse(&program, "collnet is the sum of float, nothing else");
 	if (o->dev == HA_DEV_ALL || o->dev == HA_DEV_FUSED)
 		return ha_program_refuse(&program, "collnet takes one device");
@@ -143,7 +159,8 @@ static int check_options(struct perf_options *o)
 	if (err)
 		return err;
 	if (l->rank < 0 && l->ranks == 1)
-		return ha_program_refuse(&program, "one rank alone has nobody to talk to: --ranks 2 or more");
+		return ha_program_refuse(&program,
+					 "one rank alone has nobody to talk to: --ranks 2 or more");
 	if (o->run.root && l->ranks && o->run.root >= l->ranks)
 		return ha_program_refuse(&program, "--root is not one of the ranks");
 	if (o->run.duration_ns && o->versus)
@@ -155,7 +172,7 @@ int perf_options_parse(struct perf_options *o, int argc, char **argv)
 {
 	int result;
 
-	*o = (struct perf_options){ .dev = HA_DEV_BY_RANK, .channels = 1, .steps = 8 };
+	*o = (struct perf_options) { .dev = HA_DEV_BY_RANK, .channels = 1, .steps = 8 };
 	ha_run_options_default(&o->run, program.name);
 	result = ha_options_parse(&program, argc, argv, o);
 	return result ? result : check_options(o);

@@ -11,9 +11,9 @@
 struct ha_operation;
 
 #define HA_DEV_BY_RANK -1 /* local rank modulo number of devices */
-#define HA_DEV_ALL     -2 /* the channels of a rank take the devices in turn */
-#define HA_DEV_FUSED   -3 /* one device that the plugin makes of several */
-#define HA_FUSED_MAX   8
+#define HA_DEV_ALL -2     /* the channels of a rank take the devices in turn */
+#define HA_DEV_FUSED -3   /* one device that the plugin makes of several */
+#define HA_FUSED_MAX 8
 
 enum ha_protocol_choice { HA_PROTOCOL_AUTO, HA_PROTOCOL_SIMPLE, HA_PROTOCOL_LL };
 
@@ -24,11 +24,11 @@ struct perf_options {
 
 	const char *plugin, *versus;
 	int net_version, versus_version;
-	int dev; /* or HA_DEV_... */
+	int dev;                         /* or HA_DEV_... */
 	int fused[HA_FUSED_MAX], nfused; /* HA_DEV_FUSED: of these */
 	int channels;
-	int group; /* channels that share a connection; 0: the operation's default */
-	int steps; /* in flight per channel */
+	int group;           /* channels that share a connection; 0: the operation's default */
+	int steps;           /* in flight per channel */
 	size_t buffer_bytes; /* of a channel, all steps together; 0: the operation's default */
 	enum ha_protocol_choice protocol;
 	bool shuffle, flush;

@@ -14,14 +14,19 @@
 
 static const char *result_name(ncclResult_t result)
 {
-	static const char *const names[] = { "success",	       "unhandled CUDA error", "system error",
-					     "internal error", "invalid argument",     "invalid usage",
-					     "remote error",   "in progress",	       "timeout" };
+	static const char *const names[] = { "success",          "unhandled CUDA error",
+					     "system error",     "internal error",
+					     "invalid argument", "invalid usage",
+					     "remote error",     "in progress",
+					     "timeout" };
 
-	return (unsigned)result < sizeof(names) / sizeof(names[0]) ? names[result] : "an unknown result";
+	return (unsigned)result < sizeof(names) / sizeof(names[0]) ? names[result]
+								   : "an unknown result";
 }
 
-/* What failed during init the plugin has just explained; later its last warning may be an old one. */
+/*
+ * What failed during init the plugin has just explained; later its last warning may be an old one.
+ */
 int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const char *what)
 {
 	const char *link = plugin->initialized ? "; its last warning: " : ": ", *warning;
@@ -29,8 +34,10 @@ int ha_plugin_check(const struct ha_plugin *plugin, ncclResult_t result, const c
 	if (result == ncclSuccess)
 		return 0;
 	warning = ha_logger_last_warning();
-	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s%s", what, plugin->name, plugin->abi->version,
-			result, result_name(result), *warning ? link : "; it has logged no warning (NCCL_DEBUG=INFO shows all lines)",
+	return ha_fault(-EIO, "%s: plugin '%s' (v%d) returned %d (%s)%s%s", what, plugin->name,
+			plugin->abi->version, result, result_name(result),
+			*warning ? link
+				 : "; it has logged no warning (NCCL_DEBUG=INFO shows all lines)",
 			warning);
 }
 
@@ -43,12 +50,16 @@ static void path_beside(char *path, size_t size, const char *name)
 	ha_self_library(path, size, file);
 }
 
-/* Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for lib*.so. */
+/*
+ * Whether NCCL would try libnccl-net-<name>.so after the name itself: not for paths, nor for
+ * lib*.so.
+ */
 static bool is_short_name(const char *name)
 {
 	size_t n = strlen(name);
 
-	return !strchr(name, '/') && !(!strncmp(name, "lib", 3) && n >= 3 && !strcmp(name + n - 3, ".so"));
+	return !strchr(name, '/') &&
+	       !(!strncmp(name, "lib", 3) && n >= 3 && !strcmp(name + n - 3, ".so"));
 }
 
 static void *try_open(const char *path, char *error, size_t size)
@@ -81,7 +92,8 @@ static int library_open(struct ha_plugin *plugin, const char *name)
 			plugin->library = try_open(path, error, sizeof(error));
 	}
 	if (!plugin->library)
-		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path, error);
+		return ha_fault(-ENOENT, "plugin '%s' does not load: %s", name ? name : path,
+				error);
 	if (dlinfo(plugin->library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, plugin->path))
 		snprintf(plugin->path, sizeof(plugin->path), "%s", path);
 	return 0;
@@ -101,8 +113,10 @@ static int table_choose(struct ha_plugin *plugin, int version)
 		}
 	}
 	if (version)
-		return ha_fault(-ENOENT, "plugin %s does not export ncclNetPlugin_v%d", plugin->path, version);
-	return ha_fault(-ENOENT, "plugin %s exports no net table (ncclNetPlugin_v6 to _v12)", plugin->path);
+		return ha_fault(-ENOENT, "plugin %s does not export ncclNetPlugin_v%d",
+				plugin->path, version);
+	return ha_fault(-ENOENT, "plugin %s exports no net table (ncclNetPlugin_v6 to _v12)",
+			plugin->path);
 }
 
 int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint64_t comm_id)
@@ -122,8 +136,11 @@ int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint
 	plugin->initialized = true;
 	err = ha_plugin_check(plugin, plugin->count(&plugin->devices), "devices");
 	if (!err && plugin->devices <= 0)
-		err = ha_fault(-ENODEV, "plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)%s%s", plugin->name,
-			       *ha_logger_last_warning() ? ": " : "", ha_logger_last_warning());
+		err = ha_fault(
+			-ENODEV,
+			"plugin '%s' finds no device (NCCL_DEBUG=INFO shows what it looked at)%s%s",
+			plugin->name, *ha_logger_last_warning() ? ": " : "",
+			ha_logger_last_warning());
 	if (err)
 		ha_plugin_close(plugin);
 	return err;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One version of NCCL's net interface, conversion only: plugin_versions.c includes this once for each, with HA_V the
+ * One version of NCCL's net interface, conversion only: plugin_versions.c includes this once for
+ * each, with HA_V the
  * number. Where a version differs from the one before, the line says from which on.
  */
-#define TABLE  HA_V_TYPE(ncclNet)
+#define TABLE HA_V_TYPE(ncclNet)
 #define NAME(stem) HA_V_NAME(stem, HA_V)
 
 static const TABLE *NAME(table_of)(const struct ha_plugin *plugin)
@@ -30,12 +31,14 @@ static void NAME(bind_table)(struct ha_plugin *plugin)
 #endif
 }
 
-static ncclResult_t NAME(init_plugin)(struct ha_plugin *plugin, uint64_t comm_id, ncclDebugLogger_t logger)
+static ncclResult_t NAME(init_plugin)(struct ha_plugin *plugin, uint64_t comm_id,
+				      ncclDebugLogger_t logger)
 {
 #if HA_V >= 11
 	HA_V_TYPE(ncclNetCommConfig) config = { .trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF };
 
-	return NAME(table_of)(plugin)->init(&plugin->context, comm_id, &config, logger, ha_plugin_profiler);
+	return NAME(table_of)(plugin)->init(&plugin->context, comm_id, &config, logger,
+					    ha_plugin_profiler);
 #elif HA_V == 10
 	return NAME(table_of)(plugin)->init(logger, ha_plugin_profiler);
 #else
@@ -43,7 +46,8 @@ static ncclResult_t NAME(init_plugin)(struct ha_plugin *plugin, uint64_t comm_id
 #endif
 }
 
-static ncclResult_t NAME(get_props)(struct ha_plugin *plugin, int dev, struct ha_plugin_props *props)
+static ncclResult_t NAME(get_props)(struct ha_plugin *plugin, int dev,
+				    struct ha_plugin_props *props)
 {
 	HA_V_TYPE(ncclNetProperties) p = { 0 };
 	ncclResult_t result = NAME(table_of)(plugin)->getProperties(dev, &p);
@@ -103,7 +107,8 @@ static ncclResult_t NAME(accept_from)(struct ha_plugin *plugin, void *listen_com
 #endif
 }
 
-static ncclResult_t NAME(register_memory)(struct ha_plugin *plugin, void *comm, void *data, size_t size, void **mhandle)
+static ncclResult_t NAME(register_memory)(struct ha_plugin *plugin, void *comm, void *data,
+					  size_t size, void **mhandle)
 {
 #if HA_V >= 8
 	return NAME(table_of)(plugin)->regMr(comm, data, size, NCCL_PTR_HOST, mhandle);
@@ -114,11 +119,12 @@ static ncclResult_t NAME(register_memory)(struct ha_plugin *plugin, void *comm, 
 #endif
 }
 
-static ncclResult_t NAME(post_send)(struct ha_plugin *plugin, void *comm, void *data, size_t size, int tag,
-				    void *mhandle, void **request)
+static ncclResult_t NAME(post_send)(struct ha_plugin *plugin, void *comm, void *data, size_t size,
+				    int tag, void *mhandle, void **request)
 {
 #if HA_V >= 10
-	return NAME(table_of)(plugin)->isend(comm, data, size, tag, mhandle, &plugin->phandle, request);
+	return NAME(table_of)(plugin)->isend(comm, data, size, tag, mhandle, &plugin->phandle,
+					     request);
 #elif HA_V == 9
 	return NAME(table_of)(plugin)->isend(comm, data, size, tag, mhandle, request);
 #else
@@ -128,15 +134,16 @@ static ncclResult_t NAME(post_send)(struct ha_plugin *plugin, void *comm, void *
 #endif
 }
 
-static ncclResult_t NAME(post_receive)(struct ha_plugin *plugin, void *comm, int n, void **data, size_t *sizes,
-				       int *tags, void **mhandles, void **request)
+static ncclResult_t NAME(post_receive)(struct ha_plugin *plugin, void *comm, int n, void **data,
+				       size_t *sizes, int *tags, void **mhandles, void **request)
 {
 #if HA_V >= 10
 	void *phandles[HA_PLUGIN_MAX_GROUP];
 
 	for (int i = 0; i < n; i++)
 		phandles[i] = &plugin->phandle;
-	return NAME(table_of)(plugin)->irecv(comm, n, data, sizes, tags, mhandles, phandles, request);
+	return NAME(table_of)(plugin)->irecv(comm, n, data, sizes, tags, mhandles, phandles,
+					     request);
 #elif HA_V == 9
 	return NAME(table_of)(plugin)->irecv(comm, n, data, sizes, tags, mhandles, request);
 #else
@@ -156,7 +163,8 @@ static ncclResult_t NAME(post_receive)(struct ha_plugin *plugin, void *comm, int
 static void NAME(announce_traffic)(struct ha_plugin *plugin, int peers, int flows)
 {
 	HA_V_TYPE(ncclNetCommAttr) comm = { peers, peers, flows, flows };
-	HA_V_TYPE(ncclNetAttr) attr = { comm, comm, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF };
+	HA_V_TYPE(ncclNetAttr)
+	attr = { comm, comm, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF };
 
 	/* a hint: NCCL ignores the outcome too */
 	if (NAME(table_of)(plugin)->setNetAttr)

@@ -12,7 +12,7 @@
 #include "tools/perf/proxy.h"
 
 /* Stands for "what the slot's last request was": NULL or a request must replace it. */
-#define STALE	 ((void *)(uintptr_t)0x57a1e)
+#define STALE ((void *)(uintptr_t)0x57a1e)
 #define SENTINEL ((void *)(uintptr_t)NCCL_NET_OPTIONAL_RECV_COMPLETION)
 
 /* xorshift64* (Vigna 2014): which request to test next. */
@@ -52,21 +52,26 @@ static ncclResult_t request_test(struct ha_mesh *mesh, void *request, int *done,
 	return result;
 }
 
-/* --- sending ----------------------------------------------------------------------------------------------------- */
+/*
+ * --- sending
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static int send_post(struct ha_mesh *mesh, struct ha_conn *conn, struct ha_lane *lane, bool *moved)
 {
 	size_t slot = slot_of(mesh, lane, lane->posted);
 	void *request = STALE;
 	ncclResult_t result =
-		mesh->plugin.abi->isend(&mesh->plugin, conn->comm, memory_of(mesh, lane, lane->posted),
-					lane->sizes[slot], lane->tag, lane->banks[mesh->protocol].mhandle, &request);
+		mesh->plugin.abi->isend(&mesh->plugin, conn->comm,
+					memory_of(mesh, lane, lane->posted), lane->sizes[slot],
+					lane->tag, lane->banks[mesh->protocol].mhandle, &request);
 
 	if (result != ncclSuccess)
 		return ha_plugin_check(&mesh->plugin, result, "isend");
 	if (request == STALE)
 		return ha_fault(-EPROTO,
-				"isend: plugin '%s' returned success and left *request as it was; NCCL would test "
+				"isend: plugin '%s' returned success and left *request as it was; "
+				"NCCL would test "
 				"an old request again",
 				mesh->plugin.name);
 	if (!request) {
@@ -92,7 +97,8 @@ static int send_test(struct ha_mesh *mesh, struct ha_lane *lane, bool *moved)
 	slot = slot_of(mesh, lane, step);
 	if (lane->complete[slot])
 		return 0;
-	err = ha_plugin_check(&mesh->plugin, request_test(mesh, lane->requests[slot], &done, &size), "test of a send");
+	err = ha_plugin_check(&mesh->plugin, request_test(mesh, lane->requests[slot], &done, &size),
+			      "test of a send");
 	if (err || !done)
 		return err;
 	lane->complete[slot] = true;
@@ -121,20 +127,24 @@ static int sender_progress(struct ha_mesh *mesh, struct ha_conn *conn, bool *mov
 	return 0;
 }
 
-/* --- receiving --------------------------------------------------------------------------------------------------- */
+/*
+ * --- receiving
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /* Whether every lane that has this step has a free slot for it. */
 static bool receive_ready(const struct ha_mesh *mesh, const struct ha_conn *conn, uint64_t step)
 {
 	for (int l = 0; l < conn->lanes_count; l++)
-		if (conn->lanes[l].total > step && step >= conn->lanes[l].consumed + (uint64_t)mesh->steps)
+		if (conn->lanes[l].total > step &&
+		    step >= conn->lanes[l].consumed + (uint64_t)mesh->steps)
 			return false;
 	return true;
 }
 
 /* Collects what irecv and iflush want to know of a step: returns the number of buffers. */
-static int receive_gather(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t step, void **data, size_t *sizes,
-			  int *tags, void **mhandles)
+static int receive_gather(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t step, void **data,
+			  size_t *sizes, int *tags, void **mhandles)
 {
 	int n = 0;
 
@@ -155,18 +165,21 @@ static int receive_post(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 {
 	void *data[HA_PLUGIN_MAX_GROUP], *mhandles[HA_PLUGIN_MAX_GROUP], *request = NULL;
 	size_t sizes[HA_PLUGIN_MAX_GROUP], slot = conn->posted % (uint64_t)mesh->steps;
-	int tags[HA_PLUGIN_MAX_GROUP], n = receive_gather(mesh, conn, conn->posted, data, sizes, tags, mhandles);
+	int tags[HA_PLUGIN_MAX_GROUP],
+		n = receive_gather(mesh, conn, conn->posted, data, sizes, tags, mhandles);
 	ncclResult_t result;
 
 	/* NCCL: the LL protocols, one buffer */
 	if (mesh->optional && mesh->protocol == HA_LL && n == 1)
 		request = SENTINEL;
-	result = mesh->plugin.abi->irecv(&mesh->plugin, conn->comm, n, data, sizes, tags, mhandles, &request);
+	result = mesh->plugin.abi->irecv(&mesh->plugin, conn->comm, n, data, sizes, tags, mhandles,
+					 &request);
 	if (result != ncclSuccess)
 		return ha_plugin_check(&mesh->plugin, result, "irecv");
 	if (request == SENTINEL)
 		return ha_fault(-EPROTO,
-				"irecv: plugin '%s' returned success and left the optional-completion sentinel in "
+				"irecv: plugin '%s' returned success and left the "
+				"optional-completion sentinel in "
 				"*request; NCCL would take it for a request",
 				mesh->plugin.name);
 	if (!request) {
@@ -189,17 +202,20 @@ static int receive_flush(struct ha_mesh *mesh, struct ha_conn *conn, uint64_t st
 
 	for (int l = 0; l < conn->lanes_count; l++)
 		if (conn->lanes[l].total > step)
-			sizes[k++] = (int)conn->lanes[l].sizes[slot_of(mesh, &conn->lanes[l], step)];
+			sizes[k++] =
+				(int)conn->lanes[l].sizes[slot_of(mesh, &conn->lanes[l], step)];
 	for (k = 0; k < n; k++)
 		total += sizes[k];
 	if (!total || !mesh->plugin.iflush) {
 		conn->states[slot] = HA_RECEIVE_DONE;
 		return 0;
 	}
-	err = ha_plugin_check(&mesh->plugin, mesh->plugin.iflush(conn->comm, n, data, sizes, mhandles, &request),
+	err = ha_plugin_check(&mesh->plugin,
+			      mesh->plugin.iflush(conn->comm, n, data, sizes, mhandles, &request),
 			      "iflush");
 	conn->requests[slot] = request;
-	conn->states[slot] = request ? HA_RECEIVE_FLUSHING : HA_RECEIVE_DONE; /* no request: nothing to wait for */
+	/* no request: nothing to wait for */
+	conn->states[slot] = request ? HA_RECEIVE_FLUSHING : HA_RECEIVE_DONE;
 	return err;
 }
 
@@ -215,7 +231,8 @@ static int receive_test(struct ha_mesh *mesh, struct ha_conn *conn, bool *moved)
 	if (conn->states[slot] == HA_RECEIVE_DONE)
 		return 0;
 	err = ha_plugin_check(&mesh->plugin, request_test(mesh, conn->requests[slot], &done, sizes),
-			      conn->states[slot] == HA_RECEIVE_FLUSHING ? "test of a flush" : "test of a receive");
+			      conn->states[slot] == HA_RECEIVE_FLUSHING ? "test of a flush"
+									: "test of a receive");
 	if (err || !done)
 		return err;
 	*moved = true;
@@ -262,10 +279,11 @@ static int receive_release(struct ha_mesh *mesh, struct ha_conn *conn)
 		}
 		if (!mesh->plugin.consumed)
 			continue;
-		err = ha_plugin_check(&mesh->plugin,
-				      mesh->plugin.consumed(conn->comm, n,
-							    conn->cached[conn->released % (uint64_t)mesh->steps]),
-				      "irecvConsumed");
+		err = ha_plugin_check(
+			&mesh->plugin,
+			mesh->plugin.consumed(conn->comm, n,
+					      conn->cached[conn->released % (uint64_t)mesh->steps]),
+			"irecvConsumed");
 		if (err)
 			return err;
 	}
@@ -276,7 +294,8 @@ static int receiver_progress(struct ha_mesh *mesh, struct ha_conn *conn, bool *m
 {
 	int err = receive_release(mesh, conn);
 
-	if (!err && conn->posted < conn->total && conn->posted < conn->released + (uint64_t)mesh->steps &&
+	if (!err && conn->posted < conn->total &&
+	    conn->posted < conn->released + (uint64_t)mesh->steps &&
 	    receive_ready(mesh, conn, conn->posted))
 		err = receive_post(mesh, conn, moved);
 	if (!err && conn->arrived < conn->posted)
@@ -285,7 +304,10 @@ static int receiver_progress(struct ha_mesh *mesh, struct ha_conn *conn, bool *m
 	return err;
 }
 
-/* --- the pass ---------------------------------------------------------------------------------------------------- */
+/*
+ * --- the pass
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 int ha_proxy_progress(struct ha_mesh *mesh, bool *moved)
 {
@@ -349,9 +371,10 @@ void ha_proxy_describe(const struct ha_mesh *mesh, char *text, int size)
 		const struct ha_conn *c = &mesh->receivers[i];
 
 		if (c->arrived < c->total) {
-			snprintf(text, (size_t)size,
-				 "waiting for message %lu of %lu from rank %d (%lu receives posted)", c->arrived + 1,
-				 c->total, c->peer, c->posted - c->arrived);
+			snprintf(
+				text, (size_t)size,
+				"waiting for message %lu of %lu from rank %d (%lu receives posted)",
+				c->arrived + 1, c->total, c->peer, c->posted - c->arrived);
 			return;
 		}
 	}
@@ -362,12 +385,14 @@ void ha_proxy_describe(const struct ha_mesh *mesh, char *text, int size)
 			const struct ha_lane *lane = &c->lanes[l];
 
 			if (lane->consumed < lane->total) {
-				snprintf(text, (size_t)size, "message %lu of %lu to rank %d is %s", lane->consumed + 1,
-					 lane->total, c->peer,
-					 lane->posted > lane->consumed ? "not completed" : "not accepted");
+				snprintf(text, (size_t)size, "message %lu of %lu to rank %d is %s",
+					 lane->consumed + 1, lane->total, c->peer,
+					 lane->posted > lane->consumed ? "not completed"
+								       : "not accepted");
 				return;
 			}
 		}
 	}
-	snprintf(text, (size_t)size, "all messages are through, but not all of their data (flags in it are missing)");
+	snprintf(text, (size_t)size,
+		 "all messages are through, but not all of their data (flags in it are missing)");
 }

@@ -7,15 +7,22 @@
 struct ha_mesh;
 
 /*
- * proxy - what NCCL's proxy thread does with the network: posts, tests, flushes, all without blocking
+ * proxy - what NCCL's proxy thread does with the network: posts, tests, flushes, all without
+ * blocking
  *
- * The order of calls and the state of the *request words on entry are NCCL's (src/transport/net.cc): a send's word
- * holds whatever the last use of the slot left there, a receive's is NULL or the optional-completion sentinel. A
- * refused request (NULL) is tried again in the next pass. With shuffle, any posted request may be tested, not only the
+ * The order of calls and the state of the *request words on entry are NCCL's
+ * (src/transport/net.cc): a send's word
+ * holds whatever the last use of the slot left there, a receive's is NULL or the
+ * optional-completion sentinel. A
+ * refused request (NULL) is tried again in the next pass. With shuffle, any posted request may be
+ * tested, not only the
  * oldest.
  */
 
-/* One pass over all connections; *moved is set when something was posted or completed. 0 or -EIO, fault recorded. */
+/*
+ * One pass over all connections; *moved is set when something was posted or completed. 0 or -EIO,
+ * fault recorded.
+ */
 int ha_proxy_progress(struct ha_mesh *mesh, bool *moved);
 
 /* Whether all the steps of the operation are posted, complete and read. */

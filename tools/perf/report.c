@@ -14,29 +14,32 @@ static void plugin_print(const struct ha_bench *bench, int m)
 
 	if (bench->meshes_count > 1)
 		snprintf(label, sizeof(label), " %c", 'A' + m);
-	printf("# plugin%s: %s, net v%d, %s, %d device%s, maxRecvs %d, maxComms %d\n", label, mesh->plugin.name,
-	       mesh->plugin.abi->version, mesh->plugin.path, mesh->plugin.devices, mesh->plugin.devices == 1 ? "" : "s",
-	       mesh->props.max_recvs, mesh->props.max_comms);
+	printf("# plugin%s: %s, net v%d, %s, %d device%s, maxRecvs %d, maxComms %d\n", label,
+	       mesh->plugin.name, mesh->plugin.abi->version, mesh->plugin.path,
+	       mesh->plugin.devices, mesh->plugin.devices == 1 ? "" : "s", mesh->props.max_recvs,
+	       mesh->props.max_comms);
 }
 
 void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *ranks)
 {
 	const struct perf_options *o = bench->options;
 
-	printf("# ha perf %s: %d ranks (%s), %s\n", HAWSER_VERSION, bench->place->ranks, bench->place->launcher,
-	       o->operation->name);
+	printf("# ha perf %s: %d ranks (%s), %s\n", HAWSER_VERSION, bench->place->ranks,
+	       bench->place->launcher, o->operation->name);
 	for (int m = 0; m < bench->meshes_count; m++)
 		plugin_print(bench, m);
 	ha_table_settings(&o->run);
-	printf(" channels: %d per connection: %d steps: %d\n", o->channels, bench->meshes[0].group, o->steps);
+	printf(" channels: %d per connection: %d steps: %d\n", o->channels, bench->meshes[0].group,
+	       o->steps);
 	printf("#\n# Using devices\n");
 	for (int i = 0; i < bench->place->ranks; i++)
-		printf("#  Rank %2d Pid %6d on %s device %2d %s (%g Gbit/s)\n", i, ranks[i].pid, ranks[i].host,
-		       ranks[i].dev, ranks[i].device, ranks[i].speed / 1000.0);
+		printf("#  Rank %2d Pid %6d on %s device %2d %s (%g Gbit/s)\n", i, ranks[i].pid,
+		       ranks[i].host, ranks[i].dev, ranks[i].device, ranks[i].speed / 1000.0);
 	printf("#\n");
 	if (o->operation->half_trip)
 		printf("# times are half of the round trip\n");
-	printf("# p50, p99, max: of an iteration, out-of-place, over all ranks; cpu: CPU time of all threads per "
+	printf("# p50, p99, max: of an iteration, out-of-place, over all ranks; cpu: CPU time of "
+	       "all threads per "
 	       "message sent\n");
 	ha_table_columns(bench->meshes_count);
 }
@@ -47,9 +50,11 @@ static void calls_print(const struct ha_bench *bench, const struct ha_row *row, 
 		const struct ha_figures *f = &row->figures[p][m];
 
 		if (f->test_calls)
-			printf("#%s test(), %s: %lu calls, p50 %.2f us, p99 %.2f us, p99.9 %.2f us, max %.2f us\n",
-			       bench->meshes_count > 1 ? (m ? " B" : " A") : "", p ? "in-place" : "out-of-place", f->test_calls,
-			       f->test_p50_us, f->test_p99_us, f->test_p999_us, f->test_max_us);
+			printf("#%s test(), %s: %lu calls, p50 %.2f us, p99 %.2f us, p99.9 %.2f "
+			       "us, max %.2f us\n",
+			       bench->meshes_count > 1 ? (m ? " B" : " A") : "",
+			       p ? "in-place" : "out-of-place", f->test_calls, f->test_p50_us,
+			       f->test_p99_us, f->test_p999_us, f->test_max_us);
 	}
 }
 

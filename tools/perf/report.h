@@ -23,9 +23,11 @@ void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *r
 void ha_report_row(const struct ha_bench *bench, const struct ha_row *row);
 
 /*
- * Writes the object to options->json_file or standard output. 0 or a negative errno, with the fault recorded.
+ * Writes the object to options->json_file or standard output. 0 or a negative errno, with the fault
+ * recorded.
  * Times are microseconds, bandwidths GB/s (10^9 bytes).
  */
-int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks, const struct ha_rows *rows);
+int ha_report_json(const struct ha_bench *bench, const struct ha_rank_info *ranks,
+		   const struct ha_rows *rows);
 
 #endif

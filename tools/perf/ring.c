@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/perf/operation.h"
 #include "tools/perf/ring.h"
+#include "tools/perf/operation.h"
 
 #define ALIGN_FROM 4096u /* bytes from which pieces are cut at cache lines */
-#define ALIGN	   64u
+#define ALIGN 64u
 
 static int ring_previous(const struct ha_shape *shape)
 {
@@ -32,10 +32,12 @@ static uint64_t rounds(size_t count, size_t per_round)
 	return (count + per_round - 1) / per_round;
 }
 
-static int plan_ring(const struct ha_shape *shape, size_t first, size_t count, uint64_t actions, struct ha_plan *plan,
-		     void (*action)(const struct ha_shape *, const struct ha_plan *, uint64_t, struct ha_action *))
+static int plan_ring(const struct ha_shape *shape, size_t first, size_t count, uint64_t actions,
+		     struct ha_plan *plan,
+		     void (*action)(const struct ha_shape *, const struct ha_plan *, uint64_t,
+				    struct ha_action *))
 {
-	*plan = (struct ha_plan){
+	*plan = (struct ha_plan) {
 		.from = ring_previous(shape),
 		.to = ring_next(shape),
 		.first = first,
@@ -46,13 +48,17 @@ static int plan_ring(const struct ha_shape *shape, size_t first, size_t count, u
 	return 1;
 }
 
-/* --- all-reduce -------------------------------------------------------------------------------------------------- */
+/*
+ * --- all-reduce
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* Element range of piece `index` in a round that cuts the block into one piece per rank. */
-static void cut(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int index, size_t *at,
-		size_t *count)
+static void cut(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int index,
+		size_t *at, size_t *count)
 {
-	size_t longest = longest_piece(shape), done = (size_t)round * longest * (size_t)shape->ranks;
+	size_t longest = longest_piece(shape),
+	       done = (size_t)round * longest * (size_t)shape->ranks;
 	size_t left = plan->count - done, ranks = (size_t)shape->ranks, start;
 	size_t piece = (left + ranks - 1) / ranks, align = ALIGN / shape->type->size;
 
@@ -74,8 +80,9 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 	size_t at, count, size = shape->type->size;
 
 	/* first the pieces travel once round to be reduced, then once more to be told */
-	cut(shape, plan, k / (uint64_t)per_round, upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)), &at, &count);
-	*action = (struct ha_action){
+	cut(shape, plan, k / (uint64_t)per_round, upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)),
+	    &at, &count);
+	*action = (struct ha_action) {
 		.receive = j > 0,
 		.send = j<per_round - 1, .reduce = j> 0 && j < n,
 		.finish = j == n - 1,
@@ -85,20 +92,26 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 	};
 }
 
-int ha_ring_allreduce(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+int ha_ring_allreduce(const struct ha_shape *shape, size_t first, size_t count,
+		      struct ha_plan *plans)
 {
 	uint64_t n = rounds(count, longest_piece(shape) * (size_t)shape->ranks);
 
-	return plan_ring(shape, first, count, n * (uint64_t)(2 * shape->ranks - 1), plans, allreduce_action);
+	return plan_ring(shape, first, count, n * (uint64_t)(2 * shape->ranks - 1), plans,
+			 allreduce_action);
 }
 
-/* --- all-gather, reduce-scatter ---------------------------------------------------------------------------------- */
+/*
+ * --- all-gather, reduce-scatter
+ * ----------------------------------------------------------------------------------
+ */
 
 /* Element range of a round's piece of the block of rank `owner`. */
-static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int owner,
-			   size_t *at, size_t *count)
+static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round,
+			   int owner, size_t *at, size_t *count)
 {
-	size_t longest = longest_piece(shape), done = (size_t)round * longest, left = plan->count - done;
+	size_t longest = longest_piece(shape), done = (size_t)round * longest,
+	       left = plan->count - done;
 
 	*at = (size_t)owner * shape->block + plan->first + done;
 	*count = left < longest ? left : longest;
@@ -112,7 +125,7 @@ static void allgather_action(const struct ha_shape *shape, const struct ha_plan 
 
 	slice_of_block(shape, plan, k / (uint64_t)n, upstream(shape, j), &at, &count);
 	slice_of_block(shape, plan, k / (uint64_t)n, 0, &own, &count);
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.receive = j > 0,
 		.send = j < n - 1,
 		.src = shape->send + own * size,
@@ -121,22 +134,23 @@ static void allgather_action(const struct ha_shape *shape, const struct ha_plan 
 	};
 }
 
-int ha_ring_allgather(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+int ha_ring_allgather(const struct ha_shape *shape, size_t first, size_t count,
+		      struct ha_plan *plans)
 {
 	uint64_t n = rounds(count, longest_piece(shape));
 
 	return plan_ring(shape, first, count, n * (uint64_t)shape->ranks, plans, allgather_action);
 }
 
-static void reducescatter_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
-				 struct ha_action *action)
+static void reducescatter_action(const struct ha_shape *shape, const struct ha_plan *plan,
+				 uint64_t k, struct ha_action *action)
 {
 	int n = shape->ranks, j = (int)(k % (uint64_t)n);
 	size_t at, own, count, size = shape->type->size;
 
 	slice_of_block(shape, plan, k / (uint64_t)n, upstream(shape, j + 1), &at, &count);
 	slice_of_block(shape, plan, k / (uint64_t)n, 0, &own, &count);
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.receive = j > 0,
 		.send = j<n - 1, .reduce = j> 0,
 		.finish = j == n - 1,
@@ -146,14 +160,19 @@ static void reducescatter_action(const struct ha_shape *shape, const struct ha_p
 	};
 }
 
-int ha_ring_reducescatter(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+int ha_ring_reducescatter(const struct ha_shape *shape, size_t first, size_t count,
+			  struct ha_plan *plans)
 {
 	uint64_t n = rounds(count, longest_piece(shape));
 
-	return plan_ring(shape, first, count, n * (uint64_t)shape->ranks, plans, reducescatter_action);
+	return plan_ring(shape, first, count, n * (uint64_t)shape->ranks, plans,
+			 reducescatter_action);
 }
 
-/* --- broadcast, reduce: the ring, open at the root --------------------------------------------------------------- */
+/*
+ * --- broadcast, reduce: the ring, open at the root
+ * ---------------------------------------------------------------
+ */
 
 static void broadcast_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
 			     struct ha_action *action)
@@ -162,7 +181,7 @@ static void broadcast_action(const struct ha_shape *shape, const struct ha_plan 
 	bool first = shape->rank == shape->root, last = ring_next(shape) == shape->root;
 
 	slice_of_block(shape, plan, k, 0, &at, &count);
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.receive = !first,
 		.send = !last,
 		.src = shape->send + at * size,
@@ -171,9 +190,11 @@ static void broadcast_action(const struct ha_shape *shape, const struct ha_plan 
 	};
 }
 
-int ha_ring_broadcast(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
+int ha_ring_broadcast(const struct ha_shape *shape, size_t first, size_t count,
+		      struct ha_plan *plans)
 {
-	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans, broadcast_action);
+	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+			 broadcast_action);
 }
 
 static void reduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
@@ -183,7 +204,7 @@ static void reduce_action(const struct ha_shape *shape, const struct ha_plan *pl
 	bool first = ring_previous(shape) == shape->root, last = shape->rank == shape->root;
 
 	slice_of_block(shape, plan, k, 0, &at, &count);
-	*action = (struct ha_action){
+	*action = (struct ha_action) {
 		.receive = !first,
 		.send = !last,
 		.reduce = !first,
@@ -196,5 +217,6 @@ static void reduce_action(const struct ha_shape *shape, const struct ha_plan *pl
 
 int ha_ring_reduce(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
 {
-	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans, reduce_action);
+	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+			 reduce_action);
 }

@@ -9,12 +9,17 @@
 #include "tools/perf/proxy.h"
 #include "tools/perf/stream.h"
 
-#define HALVE_FROM    65536u /* a piece this long makes at least two slices, so that copying and sending overlap */
-#define SLICE_ALIGN   64u
-#define LL_AUTO_BYTES 8192u /* actions up to this size use LL when the choice is automatic: one slot's payload */
-#define IDLE_CALLS    64u /* passes without progress between two calls of the idle function */
+/* a piece this long makes at least two slices, so that copying and sending overlap */
+#define HALVE_FROM 65536u
+#define SLICE_ALIGN 64u
+/* actions up to this size use LL when the choice is automatic: one slot's payload */
+#define LL_AUTO_BYTES 8192u
+#define IDLE_CALLS 64u /* passes without progress between two calls of the idle function */
 
-/* --- LL: 4 bytes of payload and a flag in 8 bytes, written and read as one --------------------------------------- */
+/*
+ * --- LL: 4 bytes of payload and a flag in 8 bytes, written and read as one
+ * ---------------------------------------
+ */
 
 static size_t ll_wire_bytes(size_t bytes)
 {
@@ -54,7 +59,10 @@ static bool ll_decode(char *dst, const char *slot, size_t bytes, uint32_t flag)
 	return true;
 }
 
-/* --- slices ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- slices
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* Both ends cut an action of the same size into the same slices. */
 static void slices_of(size_t bytes, size_t slot, size_t *slices, size_t *slice_bytes)
@@ -63,8 +71,10 @@ static void slices_of(size_t bytes, size_t slot, size_t *slices, size_t *slice_b
 
 	if (n == 1 && bytes >= HALVE_FROM)
 		n = 2;
-	*slice_bytes = n ? ((bytes + n - 1) / n + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN : slot;
-	*slices = bytes ? (bytes + *slice_bytes - 1) / *slice_bytes : 1; /* nothing is sent as an empty message */
+	*slice_bytes =
+		n ? ((bytes + n - 1) / n + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN : slot;
+	/* nothing is sent as an empty message */
+	*slices = bytes ? (bytes + *slice_bytes - 1) / *slice_bytes : 1;
 }
 
 static void action_load(struct ha_job *job, struct ha_stream *s)
@@ -94,7 +104,8 @@ static uint32_t ll_flag(const struct ha_lane *lane, uint64_t step)
 }
 
 /* The received payload of the slice; *ready is false when it is not all there. */
-static int slice_receive(struct ha_job *job, struct ha_stream *s, size_t bytes, const char **data, bool *ready)
+static int slice_receive(struct ha_job *job, struct ha_stream *s, size_t bytes, const char **data,
+			 bool *ready)
 {
 	struct ha_lane *lane = s->in;
 	char *memory;
@@ -113,14 +124,16 @@ static int slice_receive(struct ha_job *job, struct ha_stream *s, size_t bytes, 
 	*data = memory;
 	/* test reports an int: of a message beyond 2 GiB, the low 32 bits */
 	if ((uint32_t)size != (uint32_t)bytes)
-		return ha_fault(-EPROTO, "test: plugin '%s' says %zu bytes arrived from rank %d where %zu were sent",
-				job->mesh->plugin.name, size, s->plan.from, bytes);
+		return ha_fault(
+			-EPROTO,
+			"test: plugin '%s' says %zu bytes arrived from rank %d where %zu were sent",
+			job->mesh->plugin.name, size, s->plan.from, bytes);
 	return 0;
 }
 
 /* Copies or reduces one slice to where it belongs. */
-static void slice_work(struct ha_job *job, const struct ha_action *a, size_t at, size_t bytes, const char *received,
-		       char *sent)
+static void slice_work(struct ha_job *job, const struct ha_action *a, size_t at, size_t bytes,
+		       const char *received, char *sent)
 {
 	const struct ha_datatype *type = job->shape.type;
 	const char *data = a->receive ? received : a->src + at;
@@ -144,7 +157,8 @@ static void slice_work(struct ha_job *job, const struct ha_action *a, size_t at,
 static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 {
 	const struct ha_action *a = &s->action;
-	size_t at = s->slice * s->slice_bytes, bytes = a->bytes - at < s->slice_bytes ? a->bytes - at : s->slice_bytes;
+	size_t at = s->slice * s->slice_bytes,
+	       bytes = a->bytes - at < s->slice_bytes ? a->bytes - at : s->slice_bytes;
 	bool ready = true, ll = job->protocol == HA_LL;
 	const char *received = NULL;
 	char *slot = NULL, *sent = NULL;
@@ -165,7 +179,8 @@ static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 	if (a->send) {
 		if (ll)
 			ll_encode(slot, sent, bytes, ll_flag(s->out, s->out->produced));
-		s->out->sizes[slot_index(job, s->out, s->out->produced)] = ll ? ll_wire_bytes(bytes) : bytes;
+		s->out->sizes[slot_index(job, s->out, s->out->produced)] =
+			ll ? ll_wire_bytes(bytes) : bytes;
 		s->out->produced++;
 	}
 	if (a->receive)
@@ -178,7 +193,10 @@ static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 	return 0;
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------------------- */
+/*
+ * --- jobs
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void protocol_choose(struct ha_job *job)
 {
@@ -186,10 +204,12 @@ static void protocol_choose(struct ha_job *job)
 	struct ha_shape *shape = &job->shape;
 	enum ha_protocol_choice choice = job->operation->raw ? HA_PROTOCOL_SIMPLE : o->protocol;
 
-	job->protocol = choice == HA_PROTOCOL_LL || (choice == HA_PROTOCOL_AUTO &&
-						     ha_operation_action_bytes(job->operation, shape) <= LL_AUTO_BYTES)
-				? HA_LL
-				: HA_SIMPLE;
+	job->protocol =
+		choice == HA_PROTOCOL_LL ||
+				(choice == HA_PROTOCOL_AUTO &&
+				 ha_operation_action_bytes(job->operation, shape) <= LL_AUTO_BYTES)
+			? HA_LL
+			: HA_SIMPLE;
 	/* all lanes have slots of the same size; a rank without any has no streams either */
 	shape->slot_bytes = SLICE_ALIGN;
 	if (job->mesh->senders_count)
@@ -231,8 +251,8 @@ static int stream_attach(struct ha_job *job, struct ha_stream *s, int channel)
 	if (s->plan.to >= 0)
 		s->out = ha_mesh_lane(job->mesh, true, s->plan.to, channel, &s->to);
 	if ((s->plan.from >= 0 && !s->in) || (s->plan.to >= 0 && !s->out))
-		return ha_fault(-ENOTCONN, "no connection between ranks %d, %d and %d", s->plan.from, job->shape.rank,
-				s->plan.to);
+		return ha_fault(-ENOTCONN, "no connection between ranks %d, %d and %d",
+				s->plan.from, job->shape.rank, s->plan.to);
 	return 0;
 }
 
@@ -242,10 +262,11 @@ int ha_job_prepare(struct ha_job *job, struct ha_mesh *mesh, const struct ha_ope
 	struct ha_plan *plans = calloc(2 * (size_t)shape->ranks, sizeof(*plans));
 	int err = 0;
 
-	*job = (struct ha_job){ .mesh = mesh, .operation = operation, .shape = *shape };
+	*job = (struct ha_job) { .mesh = mesh, .operation = operation, .shape = *shape };
 	protocol_choose(job);
 	job->scratch = malloc(2 * job->shape.slot_bytes);
-	job->streams = calloc(2 * (size_t)shape->ranks * (size_t)shape->channels, sizeof(*job->streams));
+	job->streams =
+		calloc(2 * (size_t)shape->ranks * (size_t)shape->channels, sizeof(*job->streams));
 	if (!plans || !job->scratch || !job->streams)
 		err = ha_fault(-ENOMEM, "out of memory");
 	for (int c = 0; c < shape->channels && !err; c++) {
@@ -318,7 +339,8 @@ int ha_job_run(struct ha_job *job, ha_job_idle idle, void *context)
 				break;
 		}
 		if (!moved)
-			sched_yield(); /* NCCL's proxy thread yields too when a pass changed nothing */
+			/* NCCL's proxy thread yields too when a pass changed nothing */
+			sched_yield();
 	}
 	ha_proxy_finish(job->mesh);
 	return err;
@@ -328,5 +350,5 @@ void ha_job_release(struct ha_job *job)
 {
 	free(job->streams);
 	free(job->scratch);
-	*job = (struct ha_job){ 0 };
+	*job = (struct ha_job) { 0 };
 }

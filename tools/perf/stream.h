@@ -10,17 +10,19 @@
 #include "tools/perf/operation.h"
 
 /*
- * stream - carries out a plan slice by slice: what a GPU kernel does between the user's buffers and the slots
+ * stream - carries out a plan slice by slice: what a GPU kernel does between the user's buffers and
+ * the slots
  *
- * A slice is taken when its receive slot has arrived and its send slot is free. It knows nothing of the network but
+ * A slice is taken when its receive slot has arrived and its send slot is free. It knows nothing of
+ * the network but
  * the counters of its two lanes.
  */
 struct ha_stream {
 	struct ha_plan plan;
 	struct ha_conn *from, *to;
 	struct ha_lane *in, *out; /* NULL: the plan does not receive, or send */
-	uint64_t done; /* actions */
-	struct ha_action action; /* the current one */
+	uint64_t done;            /* actions */
+	struct ha_action action;  /* the current one */
 	size_t slice, slices, slice_bytes;
 };
 
@@ -34,11 +36,14 @@ struct ha_job {
 	enum ha_protocol protocol;
 	struct ha_stream *streams;
 	int streams_count;
-	char *scratch; /* LL: payload of one received and one sent slot */
+	char *scratch;     /* LL: payload of one received and one sent slot */
 	uint64_t messages; /* sent by this rank in one run */
 };
 
-/* Makes the streams for the shape; chooses slot_bytes, steps, protocol. 0 or a negative errno, fault recorded. */
+/*
+ * Makes the streams for the shape; chooses slot_bytes, steps, protocol. 0 or a negative errno,
+ * fault recorded.
+ */
 int ha_job_prepare(struct ha_job *job, struct ha_mesh *mesh, const struct ha_operation *operation,
 		   const struct ha_shape *shape);
 
