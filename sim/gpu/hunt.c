@@ -9,14 +9,14 @@
 
 #define US UINT64_C(1000)
 #define CHUNK_LOG 10
-#define BUFFERS 2	   /* of a stream, at each end */
+#define BUFFERS 2         /* of a stream, at each end */
 #define BUFFER_BYTES 3072 /* three chunks */
 #define STREAMS 2
 #define WARP 3
 #define LIMIT_NS (40000 * US)
 
 /* Heap: source and destination buffers of each stream, the reader's region, the adder's word. */
-#define SOURCE(s, b) (((s) * BUFFERS + (b)) * BUFFER_BYTES)
+#define SOURCE(s, b) (((s)*BUFFERS + (b)) * BUFFER_BYTES)
 #define TARGET(s, b) (STREAMS * BUFFERS * BUFFER_BYTES + SOURCE(s, b))
 #define REGION (2 * STREAMS * BUFFERS * BUFFER_BYTES)
 #define REGION_BYTES 2048
@@ -32,8 +32,8 @@ struct run {
 	unsigned messages[STREAMS];
 	uint64_t sent[STREAMS]; /* signals begun: what a receiver may see at most */
 	unsigned streams, lanes;
-	uint64_t base;		/* of the patterns */
-	bool dark;		/* somebody was told BOTH_DOWN */
+	uint64_t base; /* of the patterns */
+	bool dark;     /* somebody was told BOTH_DOWN */
 	uint64_t adds, added;
 	uint32_t length[STREAMS][64];
 };
@@ -74,11 +74,11 @@ static bool again(struct run *r, enum ha_gpu_result got)
 	return got == HA_GPU_TIMEOUT;
 }
 
-#define UNTIL(r, call)                        \
-	do {                                  \
+#define UNTIL(r, call)                          \
+	do {                                    \
 	} while (again(r, call) && !(r)->dark); \
-	if ((r)->dark)                        \
-		return
+	if ((r)->dark)                          \
+	return
 
 static uint8_t pattern(const struct run *r, unsigned stream, uint64_t m, uint32_t i)
 {
@@ -99,7 +99,10 @@ static bool is(const struct run *r, const uint8_t *p, unsigned stream, uint64_t 
 	return true;
 }
 
-/* ---- a stream: data, then its signal; the receiver checks, uses the memory for something of its own, and answers ---- */
+/*
+ * ---- a stream: data, then its signal; the receiver checks, uses the memory for something of its
+ * own, and answers ----
+ */
 
 /* The lane that speaks for its warp: the data's memory is free, and filled. */
 static void prepare(struct run *r, unsigned s, uint64_t m)
@@ -117,10 +120,12 @@ static void announce(struct run *r, unsigned s, uint64_t m)
 	struct ha_gpu_conn *c = r->pair.end[0].conn;
 
 	r->sent[s]++;
-	UNTIL(r, ha_gpu_signal(c, s, 1, draw(3) || m + 1 == r->messages[s] ? 0 : HA_GPU_LATER, limit()));
+	UNTIL(r, ha_gpu_signal(c, s, 1, draw(3) || m + 1 == r->messages[s] ? 0 : HA_GPU_LATER,
+			       limit()));
 	if (!draw(3)) {
 		UNTIL(r, ha_gpu_quiet(c, limit()));
-		memset(r->pair.end[0].heap + SOURCE(s, m % BUFFERS), 0xbb, r->length[s][m]); /* it is ours again */
+		/* it is ours again */
+		memset(r->pair.end[0].heap + SOURCE(s, m % BUFFERS), 0xbb, r->length[s][m]);
 	}
 }
 
@@ -134,7 +139,8 @@ static void one_message(struct run *r, unsigned s, uint64_t m)
 	if (r->lanes == 1) {
 		UNTIL(r, ha_gpu_put_nbi(c, to, from, n, draw(2) ? HA_GPU_LATER : 0, limit()));
 	} else {
-		again(r, ha_gpu_put_nbi_warp(c, to, from, n, m & 1 ? HA_GPU_LATER : 0, HA_GPU_FOREVER));
+		again(r, ha_gpu_put_nbi_warp(c, to, from, n, m & 1 ? HA_GPU_LATER : 0,
+					     HA_GPU_FOREVER));
 	}
 }
 
@@ -197,7 +203,10 @@ static void receiver(void *arg)
 	}
 }
 
-/* ---- a reader says with a fence and a signal that it has read; the owner then writes the next version ---- */
+/*
+ * ---- a reader says with a fence and a signal that it has read; the owner then writes the next
+ * version ----
+ */
 
 static void reader(void *arg)
 {
@@ -208,7 +217,8 @@ static void reader(void *arg)
 
 	for (uint64_t m = 0; m < 6; m++) {
 		memset(to, 0xdd, REGION_BYTES);
-		UNTIL(r, ha_gpu_get_nbi(c, to, pair_remote(&r->pair, 0, REGION), REGION_BYTES, 0, limit()));
+		UNTIL(r, ha_gpu_get_nbi(c, to, pair_remote(&r->pair, 0, REGION), REGION_BYTES, 0,
+					limit()));
 		UNTIL(r, ha_gpu_fence(c, limit()));
 		UNTIL(r, ha_gpu_signal(c, SLOT_READER, 1, 0, limit()));
 		UNTIL(r, ha_gpu_quiet(c, limit()));
@@ -245,7 +255,8 @@ static void adder(void *arg)
 
 	for (uint64_t i = 0; i < r->adds; i++) {
 		do
-			got = ha_gpu_fetch_add(c, pair_remote(&r->pair, 0, WORD), 5, &old, &posted, limit());
+			got = ha_gpu_fetch_add(c, pair_remote(&r->pair, 0, WORD), 5, &old, &posted,
+					       limit());
 		while (again(r, got) && !posted && !r->dark);
 		if (posted) {
 			while (got == HA_GPU_TIMEOUT && !r->dark) {
@@ -261,7 +272,10 @@ static void adder(void *arg)
 	}
 }
 
-/* ---- more entries than the ring has, and nobody at the other end: after quiet() they are there ---- */
+/*
+ * ---- more entries than the ring has, and nobody at the other end: after quiet() they are there
+ * ----
+ */
 
 static void flood(void *arg)
 {
@@ -272,7 +286,8 @@ static void flood(void *arg)
 
 	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
 		word = r->base + i;
-		UNTIL(r, ha_gpu_put_inline(c, pair_remote(&r->pair, 0, FLOOD + 8 * i), &word, 8, draw(8) ? HA_GPU_LATER : 0, limit()));
+		UNTIL(r, ha_gpu_put_inline(c, pair_remote(&r->pair, 0, FLOOD + 8 * i), &word, 8,
+					   draw(8) ? HA_GPU_LATER : 0, limit()));
 	}
 	UNTIL(r, ha_gpu_quiet(c, limit()));
 	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
@@ -293,17 +308,17 @@ static void server(void *arg)
 
 /* ---- the machinery ---- */
 
-static void add(struct run *r, struct actor *actors, unsigned *n, void (*run)(void *), unsigned stream, struct ha_gpu_warp *warp,
-		bool helper)
+static void add(struct run *r, struct actor *actors, unsigned *n, void (*run)(void *),
+		unsigned stream, struct ha_gpu_warp *warp, bool helper)
 {
 	struct actor *a = &actors[(*n)++];
 
-	*a = (struct actor){ .run = r, .stream = stream, .last_quiet = draw(2) };
+	*a = (struct actor) { .run = r, .stream = stream, .last_quiet = draw(2) };
 	for (unsigned lane = 0; lane < (warp ? warp->lanes : 1); lane++) {
 		struct actor *l = lane ? &actors[(*n)++] : a;
 
 		*l = *a;
-		l->self = (struct ha_gpu_self){ warp, lane };
+		l->self = (struct ha_gpu_self) { warp, lane };
 		ha_gpu_fiber_add(run, l, &l->self, helper);
 	}
 }
@@ -370,37 +385,57 @@ static void describe(const struct run *r)
 {
 	for (unsigned i = 0; i < 4; i++)
 		if (r->pair.fabric->nic[i].struck || r->pair.fabric->nic[i].fault.armed)
-			printf("NIC %u: act %d n %u complete %d then %d announced %d at %llu struck %llu\n", i, r->pair.fabric->nic[i].fault.act,
-			       r->pair.fabric->nic[i].fault.n, r->pair.fabric->nic[i].fault.complete, r->pair.fabric->nic[i].fault.then,
-			       r->pair.fabric->nic[i].fault.announced, (unsigned long long)r->pair.fabric->nic[i].fault.at, (unsigned long long)r->pair.fabric->nic[i].struck);
+			printf("NIC %u: act %d n %u complete %d then %d announced %d at %llu "
+			       "struck %llu\n",
+			       i, r->pair.fabric->nic[i].fault.act, r->pair.fabric->nic[i].fault.n,
+			       r->pair.fabric->nic[i].fault.complete,
+			       r->pair.fabric->nic[i].fault.then,
+			       r->pair.fabric->nic[i].fault.announced,
+			       (unsigned long long)r->pair.fabric->nic[i].fault.at,
+			       (unsigned long long)r->pair.fabric->nic[i].struck);
 	for (unsigned s = 0; s < HA_GPU_SIGNALS; s++)
 		for (unsigned e = 0; e < 2; e++)
-			if (ha_gpu_signal_value(r->pair.end[!e].conn, s) || r->pair.end[e].conn->sent[s])
-				printf("signal %u from %u: sent %llu seen %llu of %u\n", s, e, (unsigned long long)r->pair.end[e].conn->sent[s],
-				       (unsigned long long)ha_gpu_signal_value(r->pair.end[!e].conn, s), s < STREAMS ? r->messages[s] : 0);
+			if (ha_gpu_signal_value(r->pair.end[!e].conn, s) ||
+			    r->pair.end[e].conn->sent[s])
+				printf("signal %u from %u: sent %llu seen %llu of %u\n", s, e,
+				       (unsigned long long)r->pair.end[e].conn->sent[s],
+				       (unsigned long long)ha_gpu_signal_value(r->pair.end[!e].conn,
+									       s),
+				       s < STREAMS ? r->messages[s] : 0);
 	for (unsigned e = 0; e < 2; e++) {
 		const struct ha_gpu_conn *c = r->pair.end[e].conn;
 		const struct ha_gpu_agent *a = &r->pair.end[e].agent;
 
-		printf("end %u: resv %llx ready %llx rung %llx cons %llx tail %llx bell %d error %llx producer %llx active %d carrying %d taken %d\n", e,
-		       (unsigned long long)c->resv, (unsigned long long)c->ready, (unsigned long long)c->rung, (unsigned long long)c->cons,
-		       (unsigned long long)c->tail, (int)c->bell, (unsigned long long)c->error, (unsigned long long)c->producer, (int)c->active,
-		       a->carrying, a->taken);
+		printf("end %u: resv %llx ready %llx rung %llx cons %llx tail %llx bell %d error "
+		       "%llx producer %llx active %d carrying %d taken %d\n",
+		       e, (unsigned long long)c->resv, (unsigned long long)c->ready,
+		       (unsigned long long)c->rung, (unsigned long long)c->cons,
+		       (unsigned long long)c->tail, (int)c->bell, (unsigned long long)c->error,
+		       (unsigned long long)c->producer, (int)c->active, a->carrying, a->taken);
 		for (unsigned p = 0; p < 2; p++) {
 			const struct soft_qp *q = r->pair.end[e].path[p].qp;
 			const struct soft_nic *n = q->nic;
 
-			printf("  path %u: state %d cause %d incarnation %llu fenced %llu joined %llu proved %llu posted %llu answered %llu failures %u late %llu"
-			       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d expected %llu psn %llu\n", p, a->path[p].state, a->path[p].cause,
-			       (unsigned long long)a->path[p].incarnation, (unsigned long long)a->path[p].peer_fenced, (unsigned long long)a->path[p].peer_joined,
-			       (unsigned long long)a->path[p].peer_proved, (unsigned long long)a->path[p].posted,
-			       (unsigned long long)a->path[p].answered, a->path[p].failures, (unsigned long long)a->path[p].probe_late, (int)n->power, (int)n->link, q->state, q->ci, q->pi, q->accepts,
+			printf("  path %u: state %d cause %d incarnation %llu fenced %llu joined "
+			       "%llu proved %llu posted %llu answered %llu failures %u late %llu"
+			       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d "
+			       "expected %llu psn %llu\n",
+			       p, a->path[p].state, a->path[p].cause,
+			       (unsigned long long)a->path[p].incarnation,
+			       (unsigned long long)a->path[p].peer_fenced,
+			       (unsigned long long)a->path[p].peer_joined,
+			       (unsigned long long)a->path[p].peer_proved,
+			       (unsigned long long)a->path[p].posted,
+			       (unsigned long long)a->path[p].answered, a->path[p].failures,
+			       (unsigned long long)a->path[p].probe_late, (int)n->power,
+			       (int)n->link, q->state, q->ci, q->pi, q->accepts,
 			       (unsigned long long)q->expected, (unsigned long long)q->psn);
 		}
 	}
 }
 
-void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o, struct hunt_result *res)
+void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o,
+	      struct hunt_result *res)
 {
 	static struct run run;
 	struct actor actors[4 * STREAMS + 16];

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hunt.h - one run of the hunt: two ends, four software NICs, traffic of several kinds, a fault from the script, and the oracles
+ * hunt.h - one run of the hunt: two ends, four software NICs, traffic of several kinds, a fault
+ * from the script, and the oracles
  *
- * All threads are fibers of one thread (gpu/emu/fiber.h): a seed decides traffic, configuration, fault and every switch.
+ * All threads are fibers of one thread (gpu/emu/fiber.h): a seed decides traffic, configuration,
+ * fault and every switch.
  */
 #ifndef HA_TESTS_GPU_HUNT_H
 #define HA_TESTS_GPU_HUNT_H
@@ -21,7 +23,7 @@ struct hunt_result {
 struct hunt_options {
 	int kind; /* of the fault: an index of hunt_kinds, -1: any, -2: none */
 	bool verbose;
-	bool dc; /* dynamically connected */
+	bool dc;    /* dynamically connected */
 	bool moves; /* a port that comes back has another address */
 };
 
@@ -32,18 +34,26 @@ struct hunt_kind {
 extern const struct hunt_kind hunt_kinds[];
 extern const int hunt_nkinds;
 
-/* Faults for four NICs, two ends with two paths; also how slow the NICs are. believed: acknowledgements are (docs/gpu.md). */
+/*
+ * Faults for four NICs, two ends with two paths; also how slow the NICs are. believed:
+ * acknowledgements are (docs/gpu.md).
+ */
 void hunt_script(struct soft_fabric *fabric, const struct hunt_options *o, bool believed);
 
-/* hunt_stage.c, what the traffic of either kind runs on. All but the last draw from the seed: the order of calls is part of what a seed means. */
+/*
+ * hunt_stage.c, what the traffic of either kind runs on. All but the last draw from the seed: the
+ * order of calls is part of what a seed means.
+ */
 void hunt_begin(struct soft_fabric *fabric, uint64_t seed);
 void hunt_configure(struct pair_config *c); /* not the heap */
-void hunt_populate(struct pair *pair);	    /* NICs, agents, sometimes somebody who puts right what is broken */
+/* NICs, agents, sometimes somebody who puts right what is broken */
+void hunt_populate(struct pair *pair);
 bool hunt_struck(const struct pair *pair, unsigned path);
 /* Ends the run: what NICs and agents have counted. */
 void hunt_end(struct pair *pair, struct hunt_result *r);
 
 /* hunt.c: any traffic; moe_hunt.c: the example's. */
-void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o, struct hunt_result *r);
+void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o,
+	      struct hunt_result *r);
 
 #endif

@@ -7,20 +7,27 @@
 
 const struct hunt_kind hunt_kinds[] = {
 	{ "killed before", { .then = SOFT_THEN_DIE } },
-	{ "killed after executing, not acknowledged", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_DIE } },
-	{ "killed after the completion", { .act = SOFT_ACT_EXECUTE, .complete = true, .then = SOFT_THEN_DIE } },
+	{ "killed after executing, not acknowledged",
+	  { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_DIE } },
+	{ "killed after the completion",
+	  { .act = SOFT_ACT_EXECUTE, .complete = true, .then = SOFT_THEN_DIE } },
 	{ "peer killed", { .then = SOFT_THEN_PEER_DIES } },
-	{ "peer killed, executed and not acknowledged", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_PEER_DIES } },
-	{ "acknowledged and never placed", { .act = SOFT_ACT_UNPLACED, .complete = true, .then = SOFT_THEN_PEER_DIES } },
+	{ "peer killed, executed and not acknowledged",
+	  { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_PEER_DIES } },
+	{ "acknowledged and never placed",
+	  { .act = SOFT_ACT_UNPLACED, .complete = true, .then = SOFT_THEN_PEER_DIES } },
 	{ "cut", { .then = SOFT_THEN_CUT } },
-	{ "cut, executed and not acknowledged", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_CUT } },
+	{ "cut, executed and not acknowledged",
+	  { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_CUT } },
 	{ "cut, landing late", { .act = SOFT_ACT_HOLD, .then = SOFT_THEN_DIE } },
 	{ "silent", { .then = SOFT_THEN_SILENT } },
-	{ "silent, executed and not acknowledged", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_SILENT } },
+	{ "silent, executed and not acknowledged",
+	  { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_SILENT } },
 	{ "completion lost", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_NOTHING } },
 	{ "flap", { .then = SOFT_THEN_FLAP } },
 	{ "flap, landing late", { .act = SOFT_ACT_HOLD, .then = SOFT_THEN_FLAP } },
-	{ "flap, executed and not acknowledged", { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_FLAP } },
+	{ "flap, executed and not acknowledged",
+	  { .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_FLAP } },
 	{ "lost", { .act = SOFT_ACT_LOSE, .then = SOFT_THEN_NOTHING } },
 };
 const int hunt_nkinds = sizeof(hunt_kinds) / sizeof(hunt_kinds[0]);
@@ -41,9 +48,12 @@ void hunt_script(struct soft_fabric *f, const struct hunt_options *o, bool belie
 
 		n->fault = hunt_kinds[kind].fault;
 		if (n->fault.act == SOFT_ACT_UNPLACED && believed)
-			n->fault.act = SOFT_ACT_EXECUTE; /* what is believed may be lost: docs/gpu.md */
+			/* what is believed may be lost: docs/gpu.md */
+			n->fault.act = SOFT_ACT_EXECUTE;
 		n->fault.at = draw(i ? 150 : draw(2) ? 60 : 20);
-		n->fault.n = n->fault.act || n->fault.complete || n->fault.then == SOFT_THEN_NOTHING ? 1 + draw(4) : draw(4);
+		n->fault.n = n->fault.act || n->fault.complete || n->fault.then == SOFT_THEN_NOTHING
+				     ? 1 + draw(4)
+				     : draw(4);
 		n->fault.announced = draw(2);
 		n->fault.hold_ns = draw(600) * US;
 		n->fault.down_ns = draw(300) * US;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hunt_main.c - gpu-hunt: seed after seed; exit status 1 when one is bad, with --mutate when none is */
+/*
+ * hunt_main.c - gpu-hunt: seed after seed; exit status 1 when one is bad, with --mutate when none
+ * is
+ */
 #include "sim/gpu/hunt.h"
 #include "sim/gpu/mutation.h"
 
@@ -56,7 +59,8 @@ static bool take_kind(void *target, const struct ha_option_text *given)
 	if (!strcmp(given->text, "none"))
 		return true;
 	if (!ha_number_parse(given->text, 0, (uint64_t)hunt_nkinds - 1, &number))
-		return ha_option_refuse(given, "none, or a whole number from 0 to %d", hunt_nkinds - 1);
+		return ha_option_refuse(given, "none, or a whole number from 0 to %d",
+					hunt_nkinds - 1);
 	o->hunt.kind = (int)number;
 	return true;
 }
@@ -67,7 +71,8 @@ static const struct ha_option rows[] = {
 	{ "start", 0, "N", "the first seed (1)", HA_NUMBER(start, 0, UINT64_MAX) },
 	{ "seeds", 0, "N", "so many (1000)", HA_NUMBER(seeds, 1, UINT64_MAX) },
 	{ "kind", 0, "K|none", "faults of this kind only, or none", HA_CALL(take_kind, NULL) },
-	{ "mutate", 0, "NAME", "a deliberate defect, which must be found", HA_CALL(take_mutation, "the name of a mutation (--help)") },
+	{ "mutate", 0, "NAME", "a deliberate defect, which must be found",
+	  HA_CALL(take_mutation, "the name of a mutation (--help)") },
 	{ "enough", 0, NULL, "ends with the first that is bad", HA_FLAG(enough) },
 	{ "dc", 0, NULL, "dynamically connected", HA_FLAG(hunt.dc) },
 	{ "moves", 0, NULL, "a port that comes back has another address", HA_FLAG(hunt.moves) },
@@ -77,9 +82,11 @@ static const struct ha_option rows[] = {
 
 static const struct ha_program program = {
 	.name = "gpu-hunt",
-	.about = "Runs GPU-initiated traffic through random faults in virtual time, seed after seed.",
+	.about = "Runs GPU-initiated traffic through random faults in virtual time, seed after "
+		 "seed.",
 	.options = { rows },
-	.notes = "Exit status: 0 all good, 1 a seed is bad (with --mutate: none is), 2 called wrongly.",
+	.notes = "Exit status: 0 all good, 1 a seed is bad (with --mutate: none is), 2 called "
+		 "wrongly.",
 	.print_notes = print_names,
 };
 
@@ -111,11 +118,14 @@ static void count(struct total *t, const struct hunt_result *r)
 
 static void print(const struct total *t, uint64_t seeds)
 {
-	printf("%llu runs, %llu faults struck: %llu corrupt, %llu hung, %llu without any path; %llu switches of path, %llu entries posted again, "
+	printf("%llu runs, %llu faults struck: %llu corrupt, %llu hung, %llu without any path; "
+	       "%llu switches of path, %llu entries posted again, "
 	       "%llu known landed, %llu landed late, %llu time limits passed, %llu entries\n",
-	       (unsigned long long)seeds, (unsigned long long)t->struck, (unsigned long long)t->verdict[HUNT_CORRUPT],
-	       (unsigned long long)t->verdict[HUNT_HANG], (unsigned long long)t->verdict[HUNT_DARK], (unsigned long long)t->switches,
-	       (unsigned long long)t->replayed, (unsigned long long)t->skipped, (unsigned long long)t->late,
+	       (unsigned long long)seeds, (unsigned long long)t->struck,
+	       (unsigned long long)t->verdict[HUNT_CORRUPT],
+	       (unsigned long long)t->verdict[HUNT_HANG], (unsigned long long)t->verdict[HUNT_DARK],
+	       (unsigned long long)t->switches, (unsigned long long)t->replayed,
+	       (unsigned long long)t->skipped, (unsigned long long)t->late,
 	       (unsigned long long)t->timeouts, (unsigned long long)t->entries);
 	for (unsigned i = 0; i < REASONS && t->why[i]; i++)
 		printf("%6llu times: %s\n", (unsigned long long)t->times[i], t->why[i]);
@@ -125,9 +135,9 @@ static void print_seed(uint64_t seed, const struct hunt_result *r)
 {
 	static const char *const verdicts[] = { "good", "no path is left", "CORRUPT: ", "HUNG: " };
 
-	printf("seed %llu: %s%s (%llu struck, %llu switches, %llu us)\n", (unsigned long long)seed, verdicts[r->verdict],
-	       r->why ? r->why : "", (unsigned long long)r->struck, (unsigned long long)r->switches,
-	       (unsigned long long)r->ns / 1000);
+	printf("seed %llu: %s%s (%llu struck, %llu switches, %llu us)\n", (unsigned long long)seed,
+	       verdicts[r->verdict], r->why ? r->why : "", (unsigned long long)r->struck,
+	       (unsigned long long)r->switches, (unsigned long long)r->ns / 1000);
 }
 
 int main(int argc, char **argv)
@@ -150,7 +160,8 @@ int main(int argc, char **argv)
 		hunt_run(fabric, s, &o.hunt, &r);
 		count(&total, &r);
 		done++;
-		if (o.hunt.verbose || (r.verdict >= HUNT_CORRUPT && total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG] <= 5))
+		if (o.hunt.verbose || (r.verdict >= HUNT_CORRUPT &&
+				       total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG] <= 5))
 			print_seed(s, &r);
 		if (o.enough && r.verdict >= HUNT_CORRUPT)
 			break;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hunt_stage.c - what the traffic of a hunt runs on: a pair drawn from the seed, its NICs and agents, an operator, and what they have counted */
+/*
+ * hunt_stage.c - what the traffic of a hunt runs on: a pair drawn from the seed, its NICs and
+ * agents, an operator, and what they have counted
+ */
 #include "sim/gpu/hunt.h"
 
 #include "gpu/emu/fiber.h"

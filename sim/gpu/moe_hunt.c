@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * moe_hunt.c - one run of the hunt with the example's kernels as the traffic: two ranks of one connection, a launch after the other
+ * moe_hunt.c - one run of the hunt with the example's kernels as the traffic: two ranks of one
+ * connection, a launch after the other
  *
- * A rank is a fiber that launches and looks, and one for each lane of its warps. Limits are drawn: many launches end in the middle and
+ * A rank is a fiber that launches and looks, and one for each lane of its warps. Limits are drawn:
+ * many launches end in the middle and
  * are called again. What was looked at is overwritten, and must stay so.
  */
 #include "gpu/emu/fiber.h"
@@ -42,7 +44,8 @@ struct rank {
 	struct lane lane[LANES];
 	struct ha_gpu_warp warp[LANES];
 	unsigned lanes, warps;
-	void (*kernel)(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp, uint32_t warps);
+	void (*kernel)(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp,
+		       uint32_t warps);
 	uint64_t launched, ended; /* launches; lanes that ended, in all of them */
 	uint64_t result;
 	int32_t topk[TOKENS * TOPK];
@@ -89,8 +92,10 @@ static void lane(void *arg)
 	}
 }
 
-static enum ha_gpu_result launch(struct rank *k, void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t), uint32_t phases,
-				 uint64_t limit)
+static enum ha_gpu_result launch(struct rank *k,
+				 void (*kernel)(struct ha_moe *, const struct ha_moe_call *,
+						uint32_t, uint32_t),
+				 uint32_t phases, uint64_t limit)
 {
 	uint64_t ended = ha_gpu_load(&k->ended) + k->lanes * k->warps;
 
@@ -105,11 +110,15 @@ static enum ha_gpu_result launch(struct rank *k, void (*kernel)(struct ha_moe *,
 }
 
 /* Until it is done, or never will be. False: the latter. */
-static bool finish(struct rank *k, void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t), uint32_t phases)
+static bool finish(struct rank *k,
+		   void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t),
+		   uint32_t phases)
 {
 	enum ha_gpu_result result;
 
-	while ((result = launch(k, kernel, phases, draw(3) ? HA_GPU_FOREVER : 5 * US + draw(300 * US))) == HA_GPU_TIMEOUT)
+	while ((result = launch(k, kernel, phases,
+				draw(3) ? HA_GPU_FOREVER : 5 * US + draw(300 * US))) ==
+	       HA_GPU_TIMEOUT)
 		k->run->result->timeouts++;
 	if (result == HA_GPU_REFUSED)
 		bad(k->run, "a launch was refused");
@@ -118,7 +127,8 @@ static bool finish(struct rank *k, void (*kernel)(struct ha_moe *, const struct 
 }
 
 /* In one launch, or sending first. */
-static bool both(struct rank *k, void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t),
+static bool both(struct rank *k,
+		 void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t),
 		 void (*done)(struct ha_moe *, uint32_t))
 {
 	bool split = !draw(3);
@@ -182,14 +192,19 @@ static void configure(struct run *r, struct pair_config *c)
 {
 	struct ha_moe_shape *s = &r->values.shape;
 
-	*s = (struct ha_moe_shape){ .ranks = RANKS, .experts = EXPERTS, .tokens_max = TOKENS, .topk = TOPK, .hidden = HIDDEN,
-				    .format = HA_MOE_BF16 };
+	*s = (struct ha_moe_shape) { .ranks = RANKS,
+				     .experts = EXPERTS,
+				     .tokens_max = TOKENS,
+				     .topk = TOPK,
+				     .hidden = HIDDEN,
+				     .format = HA_MOE_BF16 };
 	ha_moe_layout(s, &r->values.layout);
 	r->values.seed = ha_gpu_fibers_random();
 	r->values.routing = (enum ha_moe_routing)draw(3);
 	hunt_configure(c);
 	c->chunk = CHUNK_LOG;
-	c->heap_bytes = (uint32_t)((ha_moe_heap_bytes(s) + (1 << CHUNK_LOG) - 1) & ~((UINT64_C(1) << CHUNK_LOG) - 1));
+	c->heap_bytes = (uint32_t)((ha_moe_heap_bytes(s) + (1 << CHUNK_LOG) - 1) &
+				   ~((UINT64_C(1) << CHUNK_LOG) - 1));
 }
 
 static void make_rank(struct run *r, uint32_t pe)
@@ -199,11 +214,16 @@ static void make_rank(struct run *r, uint32_t pe)
 	k->run = r;
 	k->world.pe = pe;
 	k->world.pes = RANKS;
-	k->world.row[0] = (uint64_t)(uintptr_t)(r->pair.end[pe].conn - !pe); /* its entry for the other; its own is never asked for */
+	/* its entry for the other; its own is never asked for */
+	k->world.row[0] = (uint64_t)(uintptr_t)(r->pair.end[pe].conn - !pe);
 	k->world.nrows = 1;
 	ha_moe_init(&k->moe, &r->values.shape, &k->world, 1, r->pair.end[pe].heap, k->words);
-	k->call = (struct ha_moe_call){ .result = &k->result, .x = k->x, .topk = k->topk, .weights = k->weights, .packed = k->packed,
-					.combined = k->combined };
+	k->call = (struct ha_moe_call) { .result = &k->result,
+					 .x = k->x,
+					 .topk = k->topk,
+					 .weights = k->weights,
+					 .packed = k->packed,
+					 .combined = k->combined };
 	k->warps = 1 + (unsigned)draw(2);
 	k->lanes = draw(2) ? 1 : 1 + (unsigned)draw(3);
 	for (unsigned i = 0; i < k->warps * k->lanes; i++) {
@@ -212,7 +232,7 @@ static void make_rank(struct run *r, uint32_t pe)
 		l->rank = k;
 		l->warp = i / k->lanes;
 		k->warp[l->warp].lanes = k->lanes;
-		l->self = (struct ha_gpu_self){ &k->warp[l->warp], i % k->lanes };
+		l->self = (struct ha_gpu_self) { &k->warp[l->warp], i % k->lanes };
 		ha_gpu_fiber_add(lane, l, &l->self, true);
 	}
 	ha_gpu_fiber_add(host, k, NULL, false);
@@ -234,7 +254,8 @@ static void judge(struct run *r, bool finished)
 	}
 }
 
-void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o, struct hunt_result *res)
+void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o,
+	      struct hunt_result *res)
 {
 	static struct run run;
 	struct pair_config c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/gpu/pair.h"
 
-#include "gpu/soft/lock.h"
 #include "base/check.h"
+#include "gpu/soft/lock.h"
 
 #include <errno.h>
 
@@ -81,16 +81,21 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 	conn->local_bytes = c->heap_bytes;
 }
 
-/* One NIC of one end: an unauthenticated peer's queue pair and keys first where it is the backup's. */
-static void make_path(struct pair *p, unsigned e, unsigned path, const struct pair_config *c, uint32_t *heap_keys, uint32_t *mail_key)
+/*
+ * One NIC of one end: an unauthenticated peer's queue pair and keys first where it is the backup's.
+ */
+static void make_path(struct pair *p, unsigned e, unsigned path, const struct pair_config *c,
+		      uint32_t *heap_keys, uint32_t *mail_key)
 {
 	struct soft_nic *n = &p->fabric->nic[2 * e + path];
 	struct pair_end *end = &p->end[e];
-	struct soft_qp_attr attr = { .nwqes = c->nwqes << c->dc, .cq_log = c->cq_log ? c->cq_log + c->dc : 0, .dci = c->dc };
+	struct soft_qp_attr attr = { .nwqes = c->nwqes << c->dc,
+				     .cq_log = c->cq_log ? c->cq_log + c->dc : 0,
+				     .dci = c->dc };
 	struct ha_gpu_path *q = &end->conn->path[path];
 
 	if (path) {
-		CHECK(soft_qp_create(n, &(struct soft_qp_attr){ .nwqes = 64 }));
+		CHECK(soft_qp_create(n, &(struct soft_qp_attr) { .nwqes = 64 }));
 		key(n, get(p->fabric, 64), 64, true);
 	}
 	end->nic[path] = n;
@@ -101,11 +106,13 @@ static void make_path(struct pair *p, unsigned e, unsigned path, const struct pa
 	q->scratch_key = key(n, end->conn->scratch, 64, false);
 	q->nlkey = c->heap_bytes >> c->chunk;
 	for (uint32_t i = 0; i < q->nlkey; i++)
-		heap_keys[i] = key(n, end->heap + ((size_t)i << c->chunk), (size_t)1 << c->chunk, true);
+		heap_keys[i] =
+			key(n, end->heap + ((size_t)i << c->chunk), (size_t)1 << c->chunk, true);
 	q->lkey = heap_keys;
 }
 
-static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path_ops *ops, uint32_t *const keys[2], const uint32_t mail_key[2])
+static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path_ops *ops,
+			 uint32_t *const keys[2], const uint32_t mail_key[2])
 {
 	for (unsigned e = 0; e < 2; e++) {
 		struct pair_end *end = &p->end[e], *peer = &p->end[!e];
@@ -153,8 +160,9 @@ void pair_make(struct pair *p, struct soft_fabric *fabric, const struct pair_con
 		ha_gpu_use(end->conn, 0);
 		end->conn->remote = (uint64_t)(uintptr_t)p->end[!e].heap;
 		end->conn->remote_bytes = c->heap_bytes;
-		end->channel = (struct pair_channel){ p->queue[e], p->queue[!e] };
-		CHECK(!ha_gpu_agent_init(&end->agent, end->conn, ops, &end->path[0], &end->path[1], &channel, &c->agent));
+		end->channel = (struct pair_channel) { p->queue[e], p->queue[!e] };
+		CHECK(!ha_gpu_agent_init(&end->agent, end->conn, ops, &end->path[0], &end->path[1],
+					 &channel, &c->agent));
 	}
 }
 

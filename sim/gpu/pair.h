@@ -15,8 +15,8 @@
 
 struct pair_config {
 	uint32_t nwqes, proof_every, cq_log, proxied;
-	bool dc; /* initiators and targets instead of connected queue pairs */
-	uint32_t chunk;	     /* log2 bytes */
+	bool dc;             /* initiators and targets instead of connected queue pairs */
+	uint32_t chunk;      /* log2 bytes */
 	uint32_t heap_bytes; /* of each end */
 	struct ha_gpu_agent_config agent;
 };

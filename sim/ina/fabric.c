@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fabric.c - the switch, a cable to each rank, and an unauthenticated peer that sends anything to everybody */
+/*
+ * fabric.c - the switch, a cable to each rank, and an unauthenticated peer that sends anything to
+ * everybody
+ */
 #include "sim/ina/world.h"
 
 #include <stdlib.h>
@@ -51,7 +54,8 @@ void ina_sim_packets_free(struct ina_sim_world *w)
 
 uint64_t ina_sim_packet_incarnation(const struct ina_sim_scenario *sc)
 {
-	uint64_t up = sc->up.reorder_ns + sc->up.jitter_ns, down = sc->down.reorder_ns + sc->down.jitter_ns;
+	uint64_t up = sc->up.reorder_ns + sc->up.jitter_ns,
+		 down = sc->down.reorder_ns + sc->down.jitter_ns;
 
 	return up + down + 2 * (sc->latency_ns + sc->queue_ns) + 100000;
 }
@@ -65,7 +69,8 @@ static void arrive(void *arg)
 	struct ina_frame f;
 
 	w->result.packets++;
-	w->result.hash = (w->result.hash ^ ina_sim_now(w) ^ p->to ^ (uint64_t)p->len << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	w->result.hash = (w->result.hash ^ ina_sim_now(w) ^ p->to ^ (uint64_t)p->len << 40) *
+			 UINT64_C(0x9e3779b97f4a7c15);
 	w->result.hash ^= w->result.hash >> 29 ^ (uint64_t)p->bytes[p->len - 1] << 8;
 	if (!ina_sim_over(w) && ina_frame_decode(p->bytes, p->len, &f) == INA_FAULT_NONE) {
 		if (p->to == TO_SWITCH)
@@ -77,7 +82,8 @@ static void arrive(void *arg)
 }
 
 /* One copy arrives. */
-static void deliver(struct ina_sim_world *w, unsigned to, const uint8_t *bytes, size_t len, uint64_t when)
+static void deliver(struct ina_sim_world *w, unsigned to, const uint8_t *bytes, size_t len,
+		    uint64_t when)
 {
 	struct ina_sim_packet *p = new_packet(w);
 
@@ -88,8 +94,8 @@ static void deliver(struct ina_sim_world *w, unsigned to, const uint8_t *bytes, 
 }
 
 /* Through one direction of a cable: its queue, its faults, its length. */
-static void cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned to, uint64_t *busy, uint64_t *last, uint64_t rate,
-		  const struct sr_fault_dir *dir)
+static void cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned to, uint64_t *busy,
+		  uint64_t *last, uint64_t rate, const struct sr_fault_dir *dir)
 {
 	uint64_t now = ina_sim_now(w), start = *busy > now ? *busy : now, when;
 	struct ina_frame marked = *f;
@@ -116,7 +122,8 @@ static void cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned t
 	}
 	deliver(w, to, bytes, len, when);
 	if (v.copies == 2)
-		deliver(w, to, bytes, len, *busy + w->sc.latency_ns + v.delay2_ns + dir->reorder_ns / 2);
+		deliver(w, to, bytes, len,
+			*busy + w->sc.latency_ns + v.delay2_ns + dir->reorder_ns / 2);
 }
 
 static uint64_t rate_of(const struct ina_sim_rank *r)
@@ -142,8 +149,8 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 	ina_switch_step(&w->sw, ina_sim_now(w), f, &v);
 	w->result.reason[v.reason]++;
 	if (w->verbose)
-		ina_sim_say(w, "switch: rank %u psn %u epoch %u flags %02x: %s", f->rank, f->psn, f->epoch, f->flags,
-			    ina_reason_name(v.reason, NULL));
+		ina_sim_say(w, "switch: rank %u psn %u epoch %u flags %02x: %s", f->rank, f->psn,
+			    f->epoch, f->flags, ina_reason_name(v.reason, NULL));
 	for (uint8_t i = 0; v.action != INA_DROP && i < w->sc.ranks; i++) {
 		struct ina_sim_rank *r = &w->rank[i];
 		struct ina_frame answer;
@@ -167,13 +174,19 @@ void ina_sim_unauthenticated(void *arg)
 	uint32_t psn = victim->worker.left + (uint32_t)sr_rng_below(rng, w->sc.len) - w->sc.len / 4;
 	bool to_switch = sr_rng_below(rng, 2);
 	struct ina_frame f = {
-		.src = sr_rng_below(rng, 2) ? 0xc0a80001 : INA_SIM_RANK_ADDR + (uint32_t)w->sc.ranks,
+		.src = sr_rng_below(rng, 2) ? 0xc0a80001
+					    : INA_SIM_RANK_ADDR + (uint32_t)w->sc.ranks,
 		.dst = to_switch ? INA_SIM_SWITCH_ADDR : INA_SIM_RANK_ADDR + victim->index,
-		.ecn = INA_ECT1, .extended = sr_rng_below(rng, 8) ? w->sc.extended : !w->sc.extended,
-		.coll = (uint8_t)(1 + sr_rng_below(rng, 5)), .group = sr_rng_below(rng, 8) ? INA_SIM_GROUP : 8,
-		.rank = to_switch && !sr_rng_below(rng, 4) ? (uint8_t)sr_rng_below(rng, 32) : (uint8_t)victim->index,
-		.root = (uint8_t)sr_rng_below(rng, w->sc.ranks), .psn = psn,
-		.agg_addr = (uint16_t)(INA_SIM_BASE + (psn & (w->sc.len - 1))), .words = words,
+		.ecn = INA_ECT1,
+		.extended = sr_rng_below(rng, 8) ? w->sc.extended : !w->sc.extended,
+		.coll = (uint8_t)(1 + sr_rng_below(rng, 5)),
+		.group = sr_rng_below(rng, 8) ? INA_SIM_GROUP : 8,
+		.rank = to_switch && !sr_rng_below(rng, 4) ? (uint8_t)sr_rng_below(rng, 32)
+							   : (uint8_t)victim->index,
+		.root = (uint8_t)sr_rng_below(rng, w->sc.ranks),
+		.psn = psn,
+		.agg_addr = (uint16_t)(INA_SIM_BASE + (psn & (w->sc.len - 1))),
+		.words = words,
 	};
 
 	if (ina_sim_over(w))
@@ -195,6 +208,8 @@ void ina_sim_unauthenticated(void *arg)
 		if (to_switch && !ina_coll_brings(f.coll, f.root, f.rank))
 			f.words = NULL;
 	}
-	deliver(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes), ina_sim_now(w));
-	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns), ina_sim_unauthenticated, w);
+	deliver(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
+		ina_sim_now(w));
+	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns),
+		      ina_sim_unauthenticated, w);
 }

@@ -14,14 +14,18 @@ static const struct ina_sim_op *spec_of(const struct ina_sim_job *j)
 
 /* ---- what the ranks bring, and what that makes ---- */
 
-static uint64_t mixed(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index, unsigned word)
+static uint64_t mixed(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index,
+		      unsigned word)
 {
-	struct sr_rng rng = { (w->sc.seed ^ (uint64_t)op << 56 ^ (uint64_t)rank << 48 ^ (uint64_t)index << 16 ^ word) * 0xd1342543de82ef95ull };
+	struct sr_rng rng = { (w->sc.seed ^ (uint64_t)op << 56 ^ (uint64_t)rank << 48 ^
+			       (uint64_t)index << 16 ^ word) *
+			      0xd1342543de82ef95ull };
 
 	return sr_rng_next(&rng);
 }
 
-static int32_t word_of(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index, unsigned word)
+static int32_t word_of(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index,
+		       unsigned word)
 {
 	int32_t v = (int32_t)mixed(w, op, rank, index, word);
 
@@ -30,9 +34,12 @@ static int32_t word_of(const struct ina_sim_world *w, unsigned op, unsigned rank
 	return v >> 8;
 }
 
-static uint8_t exponent_of(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index)
+static uint8_t exponent_of(const struct ina_sim_world *w, unsigned op, unsigned rank,
+			   uint32_t index)
 {
-	return w->sc.op[op].kind == INA_SIM_EXPONENTS ? (uint8_t)(140 + mixed(w, op, rank, index, 999) % 9) : 0;
+	return w->sc.op[op].kind == INA_SIM_EXPONENTS
+		       ? (uint8_t)(140 + mixed(w, op, rank, index, 999) % 9)
+		       : 0;
 }
 
 static bool sums(uint8_t coll)
@@ -42,7 +49,7 @@ static bool sums(uint8_t coll)
 
 /* What saturating sums of one word can be, over all orders of its terms. */
 struct range {
-	int64_t exact;	   /* without any end */
+	int64_t exact;     /* without any end */
 	int64_t low, high; /* both are reached; equal when no order passes an end */
 };
 
@@ -52,10 +59,12 @@ static int64_t held(int64_t v)
 }
 
 /*
- * Each time that a sum is held at the lower end it gains, and what comes after can add no more than all positive terms: no order gives more than
+ * Each time that a sum is held at the lower end it gains, and what comes after can add no more than
+ * all positive terms: no order gives more than
  * all negative terms first, then the positive ones. For the least it is the other way round.
  */
-static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word)
+static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_t index,
+			     unsigned word)
 {
 	int64_t up = 0, down = 0;
 
@@ -64,21 +73,27 @@ static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_
 
 		*(v > 0 ? &up : &down) += v;
 	}
-	return (struct range){ up + down, held(held(up) + down), held(held(down) + up) };
+	return (struct range) { up + down, held(held(up) + down), held(held(down) + up) };
 }
 
 /* Words of different exponents: half a unit for every block that is aligned. */
-static bool aligned_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word, int32_t is, uint8_t exponent)
+static bool aligned_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word,
+			  int32_t is, uint8_t exponent)
 {
 	double sum = 0;
 
 	for (unsigned r = 0; r < w->sc.ranks; r++)
-		sum += ldexp(word_of(w, op, r, index, word), exponent_of(w, op, r, index) - exponent);
+		sum += ldexp(word_of(w, op, r, index, word),
+			     exponent_of(w, op, r, index) - exponent);
 	return fabs(sum - is) <= 0.5 * w->sc.ranks;
 }
 
-/* One word of an answer, against all ranks' contributions. Beside a word that was saturated all others are as exact as ever. */
-static bool word_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word, int32_t is, struct ina_block b)
+/*
+ * One word of an answer, against all ranks' contributions. Beside a word that was saturated all
+ * others are as exact as ever.
+ */
+static bool word_right(const struct ina_sim_world *w, unsigned op, uint32_t index, unsigned word,
+		       int32_t is, struct ina_block b)
 {
 	const struct ina_sim_op *spec = &w->sc.op[op];
 	struct range range;
@@ -104,7 +119,8 @@ static bool may_pass(const struct ina_sim_world *w, unsigned op, uint32_t index)
 }
 
 /* Must the exponent and the flags be so? */
-static bool block_right(const struct ina_sim_world *w, unsigned op, uint32_t index, struct ina_block b)
+static bool block_right(const struct ina_sim_world *w, unsigned op, uint32_t index,
+			struct ina_block b)
 {
 	const struct ina_sim_op *spec = &w->sc.op[op];
 	uint8_t most = exponent_of(w, op, spec->root, index);
@@ -114,7 +130,8 @@ static bool block_right(const struct ina_sim_world *w, unsigned op, uint32_t ind
 			most = exponent_of(w, op, r, index);
 	if (b.exponent != most || b.flags & ~INA_F_OVERFLOW)
 		return false;
-	return !b.flags || (spec->kind == INA_SIM_LARGE && sums(spec->coll) && may_pass(w, op, index));
+	return !b.flags ||
+	       (spec->kind == INA_SIM_LARGE && sums(spec->coll) && may_pass(w, op, index));
 }
 
 static uint64_t hash_words(const uint8_t *words, struct ina_block b)
@@ -126,21 +143,26 @@ static uint64_t hash_words(const uint8_t *words, struct ina_block b)
 	return h | 1;
 }
 
-static void check_words(struct ina_sim_job *j, uint32_t index, const uint8_t *words, struct ina_block b)
+static void check_words(struct ina_sim_job *j, uint32_t index, const uint8_t *words,
+			struct ina_block b)
 {
 	struct ina_sim_world *w = j->rank->world;
 	uint64_t h = hash_words(words, b), *first = &w->bytes[j->number][index];
 
 	if (!block_right(w, j->number, index, b))
-		ina_sim_found(w, INA_SIM_WRONG, "rank %u, operation %u, packet %u: exponent %u, flags %02x", j->rank->index, j->number, index,
-			      b.exponent, b.flags);
+		ina_sim_found(w, INA_SIM_WRONG,
+			      "rank %u, operation %u, packet %u: exponent %u, flags %02x",
+			      j->rank->index, j->number, index, b.exponent, b.flags);
 	for (unsigned i = 0; i < INA_WORDS && !ina_sim_over(w); i++)
 		if (!word_right(w, j->number, index, i, (int32_t)ina_get32(words + 4 * i), b))
-			ina_sim_found(w, INA_SIM_WRONG, "rank %u, operation %u, packet %u, word %u is %d", j->rank->index, j->number, index, i,
+			ina_sim_found(w, INA_SIM_WRONG,
+				      "rank %u, operation %u, packet %u, word %u is %d",
+				      j->rank->index, j->number, index, i,
 				      (int32_t)ina_get32(words + 4 * i));
 	if (*first && *first != h)
-		ina_sim_found(w, INA_SIM_DIFFERS, "rank %u, operation %u, packet %u is not what another rank got", j->rank->index, j->number,
-			      index);
+		ina_sim_found(w, INA_SIM_DIFFERS,
+			      "rank %u, operation %u, packet %u is not what another rank got",
+			      j->rank->index, j->number, index);
 	*first = h;
 }
 
@@ -153,8 +175,9 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 
 	/* In place: the answer lies where the words were. */
 	if (j->taken[index])
-		ina_sim_found(j->rank->world, INA_SIM_TWICE, "rank %u sends packet %u of operation %u, whose answer it has", j->rank->index, index,
-			      j->number);
+		ina_sim_found(j->rank->world, INA_SIM_TWICE,
+			      "rank %u sends packet %u of operation %u, whose answer it has",
+			      j->rank->index, index, j->number);
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)word_of(w, j->number, j->rank->index, index, i));
 	block->exponent = exponent_of(w, j->number, j->rank->index, index);
@@ -167,13 +190,16 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 
 	w->moved_at = ina_sim_now(w);
 	if (index >= spec_of(j)->packets || j->taken[index]) {
-		ina_sim_found(w, INA_SIM_TWICE, "rank %u gets packet %u of operation %u twice", j->rank->index, index, j->number);
+		ina_sim_found(w, INA_SIM_TWICE, "rank %u gets packet %u of operation %u twice",
+			      j->rank->index, index, j->number);
 		return;
 	}
 	j->taken[index] = true;
 	if (!words != !ina_coll_gets(spec_of(j)->coll, spec_of(j)->root, (uint8_t)j->rank->index))
-		ina_sim_found(w, INA_SIM_WRONG, "rank %u, operation %u, packet %u: words where there are none, or none", j->rank->index,
-			      j->number, index);
+		ina_sim_found(
+			w, INA_SIM_WRONG,
+			"rank %u, operation %u, packet %u: words where there are none, or none",
+			j->rank->index, j->number, index);
 	else if (words)
 		check_words(j, index, words, block);
 }
@@ -192,14 +218,17 @@ static void ask_turn(struct ina_sim_rank *r, uint64_t when)
 static void check_error(struct ina_sim_rank *r, int err)
 {
 	struct ina_sim_world *w = r->world;
-	uint64_t limit = w->trouble_at + w->excused_ns + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + 50000000;
+	uint64_t limit = w->trouble_at + w->excused_ns + w->sc.skew_ns +
+			 w->sc.nops * w->sc.think_ns + 50000000;
 
 	ina_sim_say(w, "rank %u: %s", r->index, r->worker.why);
 	w->result.errors++;
 	if (w->trouble_at < w->incarnation_at)
-		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails with %d, and nothing excuses it: %s", r->index, err, r->worker.why);
+		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails with %d, and nothing excuses it: %s",
+			      r->index, err, r->worker.why);
 	else if (ina_sim_now(w) > limit)
-		ina_sim_found(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index, r->worker.why);
+		ina_sim_found(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index,
+			      r->worker.why);
 	else if (!*r->worker.why)
 		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails without a word", r->index);
 }
@@ -225,10 +254,13 @@ static void done(void *arg, int err)
 		return;
 	}
 	if (j->number != r->finished)
-		ina_sim_found(w, INA_SIM_WRONG, "rank %u finishes operation %u before %u", r->index, j->number, r->finished);
+		ina_sim_found(w, INA_SIM_WRONG, "rank %u finishes operation %u before %u", r->index,
+			      j->number, r->finished);
 	for (uint32_t i = 0; i < spec_of(j)->packets; i++)
 		if (!j->taken[i])
-			ina_sim_found(w, INA_SIM_WRONG, "rank %u finishes operation %u without packet %u", r->index, j->number, i);
+			ina_sim_found(w, INA_SIM_WRONG,
+				      "rank %u finishes operation %u without packet %u", r->index,
+				      j->number, i);
 	r->finished++;
 }
 
@@ -242,15 +274,19 @@ static void post_next(struct ina_sim_rank *r)
 	struct ina_sim_job *j = &r->job[r->posted];
 	int err;
 
-	*j = (struct ina_sim_job){ .rank = r, .number = r->posted };
-	j->op = (struct ina_op){ .ops = &job_ops, .arg = j, .coll = spec_of(j)->coll, .root = spec_of(j)->root,
-				 .packets = spec_of(j)->packets };
+	*j = (struct ina_sim_job) { .rank = r, .number = r->posted };
+	j->op = (struct ina_op) { .ops = &job_ops,
+				  .arg = j,
+				  .coll = spec_of(j)->coll,
+				  .root = spec_of(j)->root,
+				  .packets = spec_of(j)->packets };
 	r->posted++;
 	err = ina_worker_post(&r->worker, &j->op);
 	if (err) /* it was told while it had nothing to do */
 		rank_fail(r, err);
 	if (w->sc.think_ns)
-		r->begins = ina_sim_now(w) + mixed(w, r->posted, r->index, 0, 777) % (w->sc.think_ns + 1);
+		r->begins = ina_sim_now(w) +
+			    mixed(w, r->posted, r->index, 0, 777) % (w->sc.think_ns + 1);
 }
 
 void ina_sim_rank_leave(struct ina_sim_rank *r)
@@ -308,14 +344,25 @@ static void add_counters(struct ina_sim_rank *r)
 #undef X
 }
 
-/* An incarnation of the group begins: a new worker, which goes on at operation `resume`. With resume = the number of operations: the last one ends. */
+/*
+ * An incarnation of the group begins: a new worker, which goes on at operation `resume`. With
+ * resume = the number of operations: the last one ends.
+ */
 void ina_sim_rank_open(struct ina_sim_rank *r, unsigned resume)
 {
 	struct ina_sim_world *w = r->world;
 	struct ina_worker_config c = {
-		.addr = INA_SIM_RANK_ADDR + r->index, .switch_addr = INA_SIM_SWITCH_ADDR, .group = INA_SIM_GROUP, .rank = (uint8_t)r->index,
-		.ranks = (uint8_t)w->sc.ranks, .workers = 1, .extended = w->sc.extended, .base = INA_SIM_BASE, .len = w->sc.len,
-		.epoch = w->epoch, .first_psn = w->sc.first_psn,
+		.addr = INA_SIM_RANK_ADDR + r->index,
+		.switch_addr = INA_SIM_SWITCH_ADDR,
+		.group = INA_SIM_GROUP,
+		.rank = (uint8_t)r->index,
+		.ranks = (uint8_t)w->sc.ranks,
+		.workers = 1,
+		.extended = w->sc.extended,
+		.base = INA_SIM_BASE,
+		.len = w->sc.len,
+		.epoch = w->epoch,
+		.first_psn = w->sc.first_psn,
 	};
 	struct ina_worker_ops ops = { on_send, r };
 	const char *why;
@@ -346,7 +393,8 @@ void ina_sim_rank_receive(struct ina_sim_rank *r, const struct ina_frame *f)
 		return;
 	ina_worker_receive(&r->worker, f);
 	if (r->world->watch)
-		r->world->watch->window(r->world->watch->arg, r->index, ina_sim_now(r->world) - INA_SIM_START_NS, &r->worker);
+		r->world->watch->window(r->world->watch->arg, r->index,
+					ina_sim_now(r->world) - INA_SIM_START_NS, &r->worker);
 	ask_turn(r, ina_sim_now(r->world));
 }
 

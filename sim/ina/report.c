@@ -7,7 +7,9 @@
 
 const char *ina_sim_finding_name(enum ina_sim_finding f)
 {
-	static const char *const names[INA_SIM_FINDINGS] = { "nothing", "wrong", "differs", "twice", "error", "late", "hang", "unsteady" };
+	static const char *const names[INA_SIM_FINDINGS] = { "nothing", "wrong",   "differs",
+							     "twice",   "error",   "late",
+							     "hang",    "unsteady" };
 
 	return (unsigned)f < INA_SIM_FINDINGS ? names[f] : "?";
 }

@@ -18,7 +18,8 @@ static void make_op(struct ina_sim_op *op, const struct ina_sim_scenario *sc, st
 	op->coll = (uint8_t)between(rng, INA_ALL_REDUCE, INA_ALL_GATHER);
 	op->root = (uint8_t)sr_rng_below(rng, sc->ranks);
 	op->packets = (uint32_t)(one_in(rng, 4) ? 1 : between(rng, 1, INA_SIM_PACKETS_MAX));
-	op->kind = sc->extended ? (enum ina_sim_kind)sr_rng_below(rng, INA_SIM_KINDS) : INA_SIM_SMALL;
+	op->kind =
+		sc->extended ? (enum ina_sim_kind)sr_rng_below(rng, INA_SIM_KINDS) : INA_SIM_SMALL;
 }
 
 /* Rates of losses and the like: mostly none or few, sometimes many. */
@@ -86,9 +87,10 @@ void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed)
 	struct sr_rng rng = { seed };
 
 	rng.state = sr_rng_next(&rng); /* not the next seed's dice, one later */
-	*sc = (struct ina_sim_scenario){ .seed = seed };
+	*sc = (struct ina_sim_scenario) { .seed = seed };
 	sc->extended = !one_in(&rng, 3);
-	sc->ranks = (unsigned)(one_in(&rng, 4) ? between(&rng, 2, INA_RANKS_MAX) : between(&rng, 2, 6));
+	sc->ranks =
+		(unsigned)(one_in(&rng, 4) ? between(&rng, 2, INA_RANKS_MAX) : between(&rng, 2, 6));
 	sc->len = 2u << sr_rng_below(&rng, 8);
 	if (one_in(&rng, 2)) /* about to wrap */
 		sc->first_psn = 0u - sc->len * (uint32_t)between(&rng, 1, 4);
@@ -103,33 +105,44 @@ void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed)
 
 static void print_direction(const char *name, const struct sr_fault_dir *d, FILE *out)
 {
-	fprintf(out, "  %s: lost %u, twice %u, late %u ppm (by %.0f us), jitter %.1f us\n", name, d->drop_ppm, d->dup_ppm, d->reorder_ppm,
-		(double)d->reorder_ns / 1e3, (double)d->jitter_ns / 1e3);
+	fprintf(out, "  %s: lost %u, twice %u, late %u ppm (by %.0f us), jitter %.1f us\n", name,
+		d->drop_ppm, d->dup_ppm, d->reorder_ppm, (double)d->reorder_ns / 1e3,
+		(double)d->jitter_ns / 1e3);
 }
 
 void ina_sim_scenario_print(const struct ina_sim_scenario *sc, FILE *out)
 {
-	static const char *const coll[] = { "?", "all-reduce", "reduce", "broadcast", "reduce-scatter", "all-gather" };
+	static const char *const coll[] = { "?",         "all-reduce",     "reduce",
+					    "broadcast", "reduce-scatter", "all-gather" };
 	static const char *const kind[] = { "small", "large", "exponents" };
 
-	fprintf(out, "  %u ranks, %s frames, %u slots, first psn %u, skew %.0f us, pauses %.0f us\n", sc->ranks,
-		sc->extended ? "extended" : "old", sc->len, sc->first_psn, (double)sc->skew_ns / 1e3, (double)sc->think_ns / 1e3);
+	fprintf(out,
+		"  %u ranks, %s frames, %u slots, first psn %u, skew %.0f us, pauses %.0f us\n",
+		sc->ranks, sc->extended ? "extended" : "old", sc->len, sc->first_psn,
+		(double)sc->skew_ns / 1e3, (double)sc->think_ns / 1e3);
 	for (unsigned i = 0; i < sc->nops; i++)
-		fprintf(out, "  operation %u: %s, root %u, %u packets, %s\n", i, coll[sc->op[i].coll], sc->op[i].root, sc->op[i].packets,
+		fprintf(out, "  operation %u: %s, root %u, %u packets, %s\n", i,
+			coll[sc->op[i].coll], sc->op[i].root, sc->op[i].packets,
 			kind[sc->op[i].kind]);
-	fprintf(out, "  %.1f us one way, %.1f and %.1f Gb/s, marked from %.1f us of queue, lost from %.1f us\n", (double)sc->latency_ns / 1e3,
-		(double)sc->bytes_per_us * 8e-3, (double)sc->slow_bytes_per_us * 8e-3, (double)sc->mark_ns / 1e3,
+	fprintf(out,
+		"  %.1f us one way, %.1f and %.1f Gb/s, marked from %.1f us of queue, lost from "
+		"%.1f us\n",
+		(double)sc->latency_ns / 1e3, (double)sc->bytes_per_us * 8e-3,
+		(double)sc->slow_bytes_per_us * 8e-3, (double)sc->mark_ns / 1e3,
 		(double)sc->queue_ns / 1e3);
 	print_direction("up", &sc->up, out);
 	print_direction("down", &sc->down, out);
 	if (sc->restart_at)
-		fprintf(out, "  at %.0f us the switch restarts, for %.0f us\n", (double)sc->restart_at / 1e3, (double)sc->away_ns / 1e3);
+		fprintf(out, "  at %.0f us the switch restarts, for %.0f us\n",
+			(double)sc->restart_at / 1e3, (double)sc->away_ns / 1e3);
 	if (sc->dead_at)
 		fprintf(out, "  at %.0f us rank 1 dies\n", (double)sc->dead_at / 1e3);
 	if (sc->lapse_at)
 		fprintf(out, "  at %.0f us the lease ends\n", (double)sc->lapse_at / 1e3);
 	if (sc->leave_at)
-		fprintf(out, "  at %.0f us rank 1 gives up, and is silent for %.0f us\n", (double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
+		fprintf(out, "  at %.0f us rank 1 gives up, and is silent for %.0f us\n",
+			(double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
 	if (sc->hostile_ns)
-		fprintf(out, "  an unauthenticated peer sends every %.1f us\n", (double)sc->hostile_ns / 1e3);
+		fprintf(out, "  an unauthenticated peer sends every %.1f us\n",
+			(double)sc->hostile_ns / 1e3);
 }

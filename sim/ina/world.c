@@ -18,8 +18,15 @@ static uint64_t clock_now(const struct ha_clock *clock)
 static void install(struct ina_sim_world *w)
 {
 	struct ina_group_config c = {
-		.id = INA_SIM_GROUP, .ranks = (uint8_t)w->sc.ranks, .workers = 1, .extended = w->sc.extended, .base = INA_SIM_BASE,
-		.len = w->sc.len, .epoch = ++w->epoch, .first_psn = w->sc.first_psn, .lease_until = UINT64_MAX,
+		.id = INA_SIM_GROUP,
+		.ranks = (uint8_t)w->sc.ranks,
+		.workers = 1,
+		.extended = w->sc.extended,
+		.base = INA_SIM_BASE,
+		.len = w->sc.len,
+		.epoch = ++w->epoch,
+		.first_psn = w->sc.first_psn,
+		.lease_until = UINT64_MAX,
 	};
 	const char *why;
 
@@ -60,7 +67,10 @@ static bool all_ended(const struct ina_sim_world *w, bool *failed, uint64_t *las
 	return ended;
 }
 
-/* True: the run is over. Old frames have no epoch: their packets must be gone before the group's number is used again. */
+/*
+ * True: the run is over. Old frames have no epoch: their packets must be gone before the group's
+ * number is used again.
+ */
 static bool look_after(struct ina_sim_world *w)
 {
 	uint64_t last, now = ina_sim_now(w);
@@ -75,7 +85,8 @@ static bool look_after(struct ina_sim_world *w)
 	if (w->away || (!w->sc.extended && now < last + ina_sim_packet_incarnation(&w->sc)))
 		return false;
 	if (w->result.incarnations >= INA_SIM_INCARNATIONS_MAX) {
-		ina_sim_found(w, INA_SIM_HANG, "%u incarnations, and no end", INA_SIM_INCARNATIONS_MAX);
+		ina_sim_found(w, INA_SIM_HANG, "%u incarnations, and no end",
+			      INA_SIM_INCARNATIONS_MAX);
 		return true;
 	}
 	begin_incarnation(w);
@@ -141,12 +152,14 @@ static void leave(void *arg)
 static void watch(void *arg)
 {
 	struct ina_sim_world *w = arg;
-	uint64_t time_limit = 2 * INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns + w->sc.away_ns + ina_sim_packet_incarnation(&w->sc);
+	uint64_t time_limit = 2 * INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns +
+			      w->sc.away_ns + ina_sim_packet_incarnation(&w->sc);
 
 	if (ina_sim_over(w))
 		return;
 	if (ina_sim_now(w) - w->moved_at > time_limit)
-		ina_sim_found(w, INA_SIM_HANG, "nothing has moved for %.0f ms", (double)time_limit / 1e6);
+		ina_sim_found(w, INA_SIM_HANG, "nothing has moved for %.0f ms",
+			      (double)time_limit / 1e6);
 	sr_memwire_at(w->wire, ina_sim_now(w) + WATCH_NS, watch, w);
 }
 
@@ -180,7 +193,8 @@ static void world_open(struct ina_sim_world *w)
 	at(w, WATCH_NS, watch);
 }
 
-static void run(const struct ina_sim_scenario *sc, bool verbose, const struct ina_sim_watch *watch, struct ina_sim_result *result)
+static void run(const struct ina_sim_scenario *sc, bool verbose, const struct ina_sim_watch *watch,
+		struct ina_sim_result *result)
 {
 	struct ina_sim_world *w = calloc(1, sizeof(*w));
 	int err;
@@ -213,7 +227,8 @@ void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim
 	run(sc, verbose, NULL, result);
 }
 
-void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch, struct ina_sim_result *result)
+void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch,
+			 struct ina_sim_result *result)
 {
 	run(sc, false, watch, result);
 }

@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h - one run: a switch, the ranks of a group, the cables between them, a controller, virtual time, and what was found
+ * world.h - one run: a switch, the ranks of a group, the cables between them, a controller, virtual
+ * time, and what was found
  *
- * The switch is ina_switch_step(), the ranks are struct ina_worker, as they are anywhere else; every packet is bytes on its way. Time and
- * events are those of the other simulator's wire (sim/kit/memwire.h), faults of cables are softroce's.
+ * The switch is ina_switch_step(), the ranks are struct ina_worker, as they are anywhere else;
+ * every packet is bytes on its way. Time and
+ * events are those of the other simulator's wire (sim/kit/memwire.h), faults of cables are
+ * softroce's.
  */
 #ifndef INA_SIM_WORLD_H
 #define INA_SIM_WORLD_H
 
+#include "ina/host/worker.h"
+#include "ina/switch/switch.h"
 #include "sim/ina/mutation.h"
 #include "sim/ina/scenario.h"
-#include "ina/switch/switch.h"
-#include "ina/host/worker.h"
 #include "sim/kit/memwire.h"
 
-#define INA_SIM_PEER_NS UINT64_C(200000000)   /* the workers' time limits */
+#define INA_SIM_PEER_NS UINT64_C(200000000) /* the workers' time limits */
 #define INA_SIM_SWITCH_NS UINT64_C(100000000)
 #define INA_SIM_OUTAGE_NS UINT64_C(40000000)
-#define INA_SIM_TOLD_NS UINT64_C(100000000) /* when a rank has given up, the others know, long before their own limit */
+/* when a rank has given up, the others know, long before their own limit */
+#define INA_SIM_TOLD_NS UINT64_C(100000000)
 #define INA_SIM_SLOTS 1024u
 #define INA_SIM_INCARNATIONS_MAX 8
 #define INA_SIM_START_NS UINT64_C(1000000000) /* the wire's clock at its creation */
 
 enum ina_sim_finding {
 	INA_SIM_NOTHING,
-	INA_SIM_WRONG,	  /* a word, a flag or an exponent is not what the ranks' contributions make */
-	INA_SIM_DIFFERS,  /* two ranks got different bytes for one packet */
-	INA_SIM_TWICE,	  /* an answer was handed over twice, or words were asked for after their answer */
-	INA_SIM_ERROR,	  /* an operation failed, and nothing excuses it */
-	INA_SIM_LATE,	  /* an error came, but too late */
-	INA_SIM_HANG,	  /* somebody waits and will for ever */
+	/* a word, a flag or an exponent is not what the ranks' contributions make */
+	INA_SIM_WRONG,
+	INA_SIM_DIFFERS, /* two ranks got different bytes for one packet */
+	/* an answer was handed over twice, or words were asked for after their answer */
+	INA_SIM_TWICE,
+	INA_SIM_ERROR,    /* an operation failed, and nothing excuses it */
+	INA_SIM_LATE,     /* an error came, but too late */
+	INA_SIM_HANG,     /* somebody waits and will for ever */
 	INA_SIM_UNSTEADY, /* a second run of the seed went another way */
 	INA_SIM_FINDINGS
 };
@@ -38,7 +44,7 @@ struct ina_sim_result {
 	enum ina_sim_finding finding;
 	char text[400];
 	uint64_t at, ns, hash, steps, packets, lost, errors, incarnations;
-	struct ina_counters count; /* of all ranks, all incarnations */
+	struct ina_counters count;    /* of all ranks, all incarnations */
 	uint64_t reason[INA_REASONS]; /* what the switch made of packets */
 };
 
@@ -65,8 +71,9 @@ struct ina_sim_rank {
 	bool dead, open, failed;
 	unsigned incarnation;
 	uint64_t failed_at, begins; /* begins: its thread */
-	uint64_t up_free, up_last, down_free, down_last; /* cables: when they are free, and their latest arrival */
-	uint64_t turn_at; /* the next look at the worker; UINT64_MAX: none is asked for */
+	/* cables: when they are free, and their latest arrival */
+	uint64_t up_free, up_last, down_free, down_last;
+	uint64_t turn_at;          /* the next look at the worker; UINT64_MAX: none is asked for */
 	unsigned posted, finished; /* operations */
 	struct ina_worker worker;
 	struct ina_entry entry[INA_SIM_SLOTS];
@@ -81,12 +88,14 @@ struct ina_sim_world {
 	struct ina_switch sw;
 	struct ina_slot slot[INA_SIM_SLOTS];
 	bool away;
-	uint64_t incarnation_at, moved_at, trouble_at; /* trouble: the latest that excuses errors; 0: none */
+	/* trouble: the latest that excuses errors; 0: none */
+	uint64_t incarnation_at, moved_at, trouble_at;
 	uint64_t excused_ns; /* after it; when all that can fail by it must have */
 	uint64_t cut_until;  /* rank 1's cable upwards */
 	uint32_t epoch;
 	struct ina_sim_rank rank[INA_RANKS_MAX];
-	void (*receive)(struct ina_sim_rank *r, const struct ina_frame *f); /* a frame has come to a rank */
+	/* a frame has come to a rank */
+	void (*receive)(struct ina_sim_rank *r, const struct ina_frame *f);
 	/* The bytes that the first rank to get them got: hashes. */
 	uint64_t bytes[INA_SIM_OPS_MAX][INA_SIM_PACKETS_MAX];
 	struct ina_sim_packet *free, *made;
@@ -96,13 +105,16 @@ struct ina_sim_world {
 };
 
 void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim_result *result);
-void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch, struct ina_sim_result *result);
+void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch,
+			 struct ina_sim_result *result);
 const char *ina_sim_finding_name(enum ina_sim_finding f);
 
 /* ---- for the parts ---- */
 /* report.c */
-void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void ina_sim_say(const struct ina_sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void ina_sim_say(const struct ina_sim_world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static inline uint64_t ina_sim_now(const struct ina_sim_world *w)
 {
 	return sr_memwire_now(w->wire);

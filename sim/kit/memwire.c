@@ -27,9 +27,10 @@ struct sr_memwire_port {
 	union ibv_gid gid[SR_GIDS];
 	struct sr_memwire_link link;
 	struct sr_faults faults;
-	uint64_t tx_free;	/* when the last byte queued has left */
-	uint64_t last_tx, last_rx; /* latest arrival so far, before and behind the receiver's faults: no overtaking */
-	bool blocked;		/* refused a packet */
+	uint64_t tx_free; /* when the last byte queued has left */
+	/* latest arrival so far, before and behind the receiver's faults: no overtaking */
+	uint64_t last_tx, last_rx;
+	bool blocked; /* refused a packet */
 	struct sr_memwire_port *next;
 };
 
@@ -169,7 +170,7 @@ static int add_routes(struct sr_memwire *mw, struct sr_memwire_port *port)
 		r = malloc(sizeof(*r));
 		if (!r)
 			return -ENOMEM;
-		*r = (struct route){ .gid = port->gid[i], .port = port, .next = mw->routes[b] };
+		*r = (struct route) { .gid = port->gid[i], .port = port, .next = mw->routes[b] };
 		mw->routes[b] = r;
 	}
 	return 0;
@@ -187,7 +188,10 @@ static uint64_t at_least(uint64_t *latest, uint64_t when, bool may_overtake)
 	return when;
 }
 
-/* One copy of a packet through the receiver's faults. What a NIC sends to itself meets none: it never leaves it. */
+/*
+ * One copy of a packet through the receiver's faults. What a NIC sends to itself meets none: it
+ * never leaves it.
+ */
 static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when, bool overtakes)
 {
 	struct sr_memwire *mw = from->mw;
@@ -198,7 +202,7 @@ static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when,
 		push(mw, e, when);
 		return;
 	}
-	v = to ? sr_faults_decide(&to->faults.rx, &mw->rng) : (struct sr_verdict){ 0 };
+	v = to ? sr_faults_decide(&to->faults.rx, &mw->rng) : (struct sr_verdict) { 0 };
 	if (!v.copies) {
 		free_event(mw, e);
 		return;
@@ -257,7 +261,8 @@ static void depart(struct sr_memwire_port *from, struct event *e)
 			arrive(from, copy, when + v.delay2_ns, true);
 		}
 	}
-	arrive(from, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered || inside), v.reordered);
+	arrive(from, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered || inside),
+	       v.reordered);
 }
 
 static void turn_round(struct sr_path *to, const struct sr_path *from)
@@ -300,7 +305,8 @@ static int port_send(void *wire, const struct sr_frame *frame)
 
 static const struct sr_wire_ops port_ops = { .send = port_send };
 
-int sr_memwire_inject(struct sr_memwire_port *from, const struct sr_path *path, const void *packet, uint32_t len)
+int sr_memwire_inject(struct sr_memwire_port *from, const struct sr_path *path, const void *packet,
+		      uint32_t len)
 {
 	struct event *e;
 
@@ -339,7 +345,7 @@ struct sr_nic *sr_memwire_nic(struct sr_memwire *mw, const struct sr_nic_config 
 	if (!port)
 		return NULL;
 	port->mw = mw;
-	port->link = (struct sr_memwire_link){
+	port->link = (struct sr_memwire_link) {
 		.latency_ns = SR_MEMWIRE_LATENCY_NS,
 		.bytes_per_us = SR_MEMWIRE_BYTES_PER_US,
 	};
@@ -430,7 +436,8 @@ void sr_memwire_kill(struct sr_memwire_port *port)
 	sr_nic_kill(port->nic);
 }
 
-void sr_memwire_set_gid(struct sr_memwire *mw, struct sr_nic *nic, unsigned index, const union ibv_gid *gid)
+void sr_memwire_set_gid(struct sr_memwire *mw, struct sr_nic *nic, unsigned index,
+			const union ibv_gid *gid)
 {
 	struct sr_memwire_port *port = sr_memwire_port_of(mw, nic);
 
@@ -470,7 +477,9 @@ uint64_t sr_memwire_steps(const struct sr_memwire *mw)
 	return mw->steps;
 }
 
-/* When a port's NIC must be looked after: its own deadline, or room on the wire that it waits for. */
+/*
+ * When a port's NIC must be looked after: its own deadline, or room on the wire that it waits for.
+ */
 static uint64_t port_due(const struct sr_memwire_port *port)
 {
 	uint64_t due = sr_nic_deadline(port->nic);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memwire.h - a network in memory with virtual time: many NICs, one thread, and the same run for the same seed
+ * memwire.h - a network in memory with virtual time: many NICs, one thread, and the same run for
+ * the same seed
  *
- * Every NIC hangs on a port. A packet leaves its port when the bytes before it have left (bandwidth), then travels the
- * port's latency, then meets the faults of the sender's tx and the receiver's rx direction; what a NIC sends to itself
- * meets none, for it never leaves it. Time jumps from one thing that happens to the next: an arrival, a NIC's timer, or
+ * Every NIC hangs on a port. A packet leaves its port when the bytes before it have left
+ * (bandwidth), then travels the
+ * port's latency, then meets the faults of the sender's tx and the receiver's rx direction; what a
+ * NIC sends to itself
+ * meets none, for it never leaves it. Time jumps from one thing that happens to the next: an
+ * arrival, a NIC's timer, or
  * a call that somebody asked for with sr_memwire_at().
  */
 #ifndef SOFTROCE_MEMWIRE_H
@@ -16,31 +20,40 @@
 struct sr_memwire;
 struct sr_memwire_port;
 
-/* What several ports of a host have in common on their way out, such as a PCIe port. Its owner's memory; zero but for the rate. */
+/*
+ * What several ports of a host have in common on their way out, such as a PCIe port. Its owner's
+ * memory; zero but for the rate.
+ */
 struct sr_memwire_bus {
 	uint64_t bytes_per_us; /* 0 = no limit */
-	uint64_t free;	       /* when the last byte queued has passed */
+	uint64_t free;         /* when the last byte queued has passed */
 };
 
 struct sr_memwire_link {
 	uint64_t latency_ns;
 	uint64_t bytes_per_us; /* 0 = no limit */
-	uint64_t backlog_ns;   /* how much a port queues before it refuses, in time; 0 = SR_MEMWIRE_BACKLOG_NS */
+	/* how much a port queues before it refuses, in time; 0 = SR_MEMWIRE_BACKLOG_NS */
+	uint64_t backlog_ns;
 	struct sr_memwire_bus *bus; /* passed before the port; NULL = none */
-	unsigned bus_cost;	    /* so many times the bytes are what the bus has to do for them; 0 = once */
+	/* so many times the bytes are what the bus has to do for them; 0 = once */
+	unsigned bus_cost;
 };
 #define SR_MEMWIRE_LATENCY_NS 2000u
 #define SR_MEMWIRE_BYTES_PER_US 12500u /* 100 Gb/s */
 #define SR_MEMWIRE_BACKLOG_NS 20000u
 
 /* Sees every packet as it is sent, may change it; false = it is lost. */
-typedef bool (*sr_memwire_tap)(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len);
+typedef bool (*sr_memwire_tap)(void *arg, struct sr_memwire_port *from, uint8_t *packet,
+			       uint32_t *len);
 
 struct sr_memwire *sr_memwire_create(uint64_t seed, int *err);
 /* Destroys what is still on it, NICs too. */
 void sr_memwire_destroy(struct sr_memwire *mw);
 
-/* A NIC on this wire: sr_nic_create() with config's wire filled in. Its addresses are config's GIDs. */
+/*
+ * A NIC on this wire: sr_nic_create() with config's wire filled in. Its addresses are config's
+ * GIDs.
+ */
 struct sr_nic *sr_memwire_nic(struct sr_memwire *mw, const struct sr_nic_config *config, int *err);
 /* Takes the NIC off the wire and destroys it; packets on their way to it vanish. */
 void sr_memwire_remove(struct sr_memwire *mw, struct sr_nic *nic);
@@ -52,11 +65,16 @@ struct sr_faults *sr_memwire_faults(struct sr_memwire_port *port);
 void sr_memwire_cut(struct sr_memwire_port *port, bool cut);
 void sr_memwire_kill(struct sr_memwire_port *port);
 /* A new address for a NIC; packets to the old one vanish. */
-void sr_memwire_set_gid(struct sr_memwire *mw, struct sr_nic *nic, unsigned index, const union ibv_gid *gid);
+void sr_memwire_set_gid(struct sr_memwire *mw, struct sr_nic *nic, unsigned index,
+			const union ibv_gid *gid);
 
 void sr_memwire_set_tap(struct sr_memwire *mw, sr_memwire_tap tap, void *arg);
-/* Puts a packet (BTH to pad) on the wire as if the NIC at `from` had sent it. -EMSGSIZE when it is too long. */
-int sr_memwire_inject(struct sr_memwire_port *from, const struct sr_path *path, const void *packet, uint32_t len);
+/*
+ * Puts a packet (BTH to pad) on the wire as if the NIC at `from` had sent it. -EMSGSIZE when it is
+ * too long.
+ */
+int sr_memwire_inject(struct sr_memwire_port *from, const struct sr_path *path, const void *packet,
+		      uint32_t len);
 /* Calls fn at a time; calls for one time come in the order they were asked for. 0 or -ENOMEM. */
 int sr_memwire_at(struct sr_memwire *mw, uint64_t when, void (*fn)(void *arg), void *arg);
 

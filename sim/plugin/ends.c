@@ -5,7 +5,8 @@ static void comm_opts(const struct sim_side *s, struct ha_comm_opts *opts)
 {
 	const struct sim_conn_spec *spec = s->conn->spec;
 
-	*opts = (struct ha_comm_opts){ .traffic_class = -1, .nmore = (int)spec->nrails[s->end] - 1 };
+	*opts = (struct ha_comm_opts) { .traffic_class = -1,
+					.nmore = (int)spec->nrails[s->end] - 1 };
 	for (int i = 0; i < opts->nmore; i++)
 		opts->more[i] = (int)spec->rail[s->end][i + 1];
 }
@@ -16,11 +17,12 @@ static void came_up(struct sim_side *s)
 	int err;
 
 	sim_side_event(s, 7, 0);
-	sim_say(s->conn->world, "connection %u, %s: up", s->conn->index, s->end ? "receiver" : "sender");
+	sim_say(s->conn->world, "connection %u, %s: up", s->conn->index,
+		s->end ? "receiver" : "sender");
 	s->phase = SIM_UP;
 	s->up_at = sim_now(s->conn->world);
-	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size, spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0,
-			&s->mr);
+	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size,
+			spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0, &s->mr);
 	if (err)
 		sim_side_ended(s, err, "reg_mr");
 }
@@ -51,7 +53,8 @@ bool sim_side_begin(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "listen");
 	else
-		c->handle_at = sim_now(w) + w->sc.oob_latency_ns + sim_side_dice(s, w->sc.oob_jitter_ns + 1);
+		c->handle_at = sim_now(w) + w->sc.oob_latency_ns +
+			       sim_side_dice(s, w->sc.oob_jitter_ns + 1);
 	return true;
 }
 
@@ -77,7 +80,8 @@ static bool patience_of_accept(const struct sim_side *s)
 {
 	const struct sim_world *w = s->conn->world;
 
-	return sim_now(w) > w->faults_over + w->sc.keepalive_ns + (uint64_t)w->sc.connect_timeout_ms * 1000000;
+	return sim_now(w) >
+	       w->faults_over + w->sc.keepalive_ns + (uint64_t)w->sc.connect_timeout_ms * 1000000;
 }
 
 bool sim_side_accept(struct sim_side *s)
@@ -112,8 +116,9 @@ static void check_kept(struct sim_side *s)
 	err = s->end ? ha_irecv(sim_side_recv(s), 1, &data, &size, &tag, &s->mr, false, &req)
 		     : ha_isend(sim_side_send(s), data, 0, tag, s->mr, &req);
 	if (err != s->error)
-		sim_found(s->conn->world, SIM_ERROR, "connection %u: after error %d another call says %d",
-			  s->conn->index, s->error, err);
+		sim_found(s->conn->world, SIM_ERROR,
+			  "connection %u: after error %d another call says %d", s->conn->index,
+			  s->error, err);
 }
 
 void sim_side_revoke(struct sim_side *s)
@@ -135,8 +140,8 @@ bool sim_side_close(struct sim_side *s)
 		return false;
 	check_kept(s);
 	sim_side_event(s, 9, 0);
-	sim_say(c->world, "connection %u, %s: closes, %u of %u messages", c->index, s->end ? "receiver" : "sender",
-		s->end ? s->done : s->next, c->messages);
+	sim_say(c->world, "connection %u, %s: closes, %u of %u messages", c->index,
+		s->end ? "receiver" : "sender", s->end ? s->done : s->next, c->messages);
 	if (s->bundle && !s->error && sim_side_dice(s, 2))
 		ha_dereg_mr(s->bundle, s->mr);
 	if (s->bundle && s->end)

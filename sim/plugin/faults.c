@@ -28,7 +28,10 @@ static void make_none(struct sim_fault *f, const struct sim_scenario *sc, struct
 	f->len = 0;
 }
 
-/* At most 5 %: eight losses in a row, which end a queue pair, must not happen in any number of seeds. */
+/*
+ * At most 5 %: eight losses in a row, which end a queue pair, must not happen in any number of
+ * seeds.
+ */
 static void make_rate(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 50 * US, 20 * MS);
@@ -44,7 +47,10 @@ static void make_reorder(struct sim_fault *f, const struct sim_scenario *sc, str
 static void make_delay(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 50 * US, 20 * MS);
-	/* A detour longer than a queue pair's timer looks like loss; far below it, nothing may come of it. */
+	/*
+	 * A detour longer than a queue pair's timer looks like loss; far below it, nothing may come
+	 * of it.
+	 */
 	f->amount = between(rng, 1 * US, (UINT64_C(4096) << sc->timeout) / 4);
 }
 
@@ -56,22 +62,30 @@ static void make_short(struct sim_fault *f, const struct sim_scenario *sc, struc
 
 static void make_long(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
-	f->len =
-		sr_rng_below(rng, 3) ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc)) : FOREVER;
+	f->len = sr_rng_below(rng, 3)
+			 ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc))
+			 : FOREVER;
 }
 
 static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
-	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS) : between(rng, 5 * MS, 1500u * MS);
+	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS)
+				      : between(rng, 5 * MS, 1500u * MS);
 }
 
-/* A BYE that comes later than a queue pair gives up cannot settle a send whose acknowledgement was lost. */
+/*
+ * A BYE that comes later than a queue pair gives up cannot settle a send whose acknowledgement was
+ * lost.
+ */
 static void make_sick(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 10 * US, sim_scenario_window(sc) / 4);
 }
 
-/* A NIC that has acknowledged shows the completion soon after; the core waits a second for it behind a BYE. */
+/*
+ * A NIC that has acknowledged shows the completion soon after; the core waits a second for it
+ * behind a BYE.
+ */
 static void make_hold(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 1 * US, sr_rng_below(rng, 3) ? 1 * MS : 400 * MS);
@@ -91,14 +105,19 @@ static void make_count(struct sim_fault *f, const struct sim_scenario *sc, struc
 static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = between(rng, 1 * MS, 2 * sim_scenario_window(sc));
-	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4); /* up to this long down, then up */
+	/* up to this long down, then up */
+	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4);
 }
 
-/* All that has begun is over with it: from a moment to more than an incarnation may take to come up. */
+/*
+ * All that has begun is over with it: from a moment to more than an incarnation may take to come
+ * up.
+ */
 static void make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));
-	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33)); /* one takes so long; an odd number: in vain */
+	/* one takes so long; an odd number: in vain */
+	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33));
 }
 
 static void make_steering(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
@@ -158,10 +177,14 @@ static void apply(struct sim_world *w, struct sim_fault *which)
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		if (f->host == which->host && f->dev == which->dev && f->rx == which->rx && acts(w, f))
+		if (f->host == which->host && f->dev == which->dev && f->rx == which->rx &&
+		    acts(w, f))
 			apply_one(d, f);
 	}
-	/* Packets that a dead link still holds come out when it is over, behind those that were sent since. */
+	/*
+	 * Packets that a dead link still holds come out when it is over, behind those that were
+	 * sent since.
+	 */
 	if (d->reorder_ns)
 		d->reorder_ns = d->reorder_ns > sim_elapsed(w) ? d->reorder_ns - sim_elapsed(w) : 0;
 }
@@ -271,7 +294,7 @@ static void flap_begin(struct sim_world *w, struct sim_fault *f)
 {
 	struct flapping *p = &flappings[f - w->sc.fault];
 
-	*p = (struct flapping){ w, f, false };
+	*p = (struct flapping) { w, f, false };
 	flap(p);
 }
 
@@ -283,16 +306,20 @@ static void flap(void *arg)
 	p->down = !p->down && acts(w, p->f);
 	sr_memwire_cut(device(w, p->f)->port, p->down);
 	if (acts(w, p->f) || p->down)
-		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount), flap, p);
+		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount),
+			      flap, p);
 }
 
 static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t slower)
 {
 	const struct sim_scenario *sc = &w->sc;
-	uint64_t rate = sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = rate / slower ? rate / slower : 1,
+	uint64_t rate =
+		sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
+					.bytes_per_us = rate / slower ? rate / slower : 1,
 					.bus = sc->bus_rate[f->host] ? &w->host[f->host].bus : NULL,
-					.bus_cost = sc->bus_cost[f->host][f->dev], .backlog_ns = sc->backlog_ns };
+					.bus_cost = sc->bus_cost[f->host][f->dev],
+					.backlog_ns = sc->backlog_ns };
 
 	sr_memwire_set_link(device(w, f)->port, &link);
 }
@@ -318,7 +345,7 @@ static void steer_begin(struct sim_world *w, struct sim_fault *f)
 {
 	struct steering *p = &steerings[f - w->sc.fault];
 
-	*p = (struct steering){ w, f };
+	*p = (struct steering) { w, f };
 	steer(p);
 }
 
@@ -329,7 +356,8 @@ static void steer(void *arg)
 	if (!acts(p->w, p->f))
 		return;
 	sim_traffic_steer(&p->w->host[p->f->host]);
-	sr_memwire_at(p->w->wire, sim_now(p->w) + 1 + sr_rng_below(&p->w->tap_rng, p->f->amount), steer, p);
+	sr_memwire_at(p->w->wire, sim_now(p->w) + 1 + sr_rng_below(&p->w->tap_rng, p->f->amount),
+		      steer, p);
 }
 
 /* Names are what --faults takes, and what is() compares. */
@@ -340,33 +368,47 @@ const struct sim_fault_class sim_fault_classes[] = {
 	{ "delay", "packets take longer", SIM_LOSSY, make_delay, apply, apply },
 	{ "jitter", "packets take more or less long", SIM_LOSSY, make_delay, apply, apply },
 	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, make_rate, NULL, NULL },
-	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE, make_short, apply, apply },
-	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, make_short, cut, heal },
-	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, make_short, apply, apply },
+	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE, make_short,
+	  apply, apply },
+	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, make_short, cut,
+	  heal },
+	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, make_short, apply,
+	  apply },
 	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, make_stall, stall, NULL },
 	{ "completion-delay", "completions show late", SIM_HELD, make_hold, hold, NULL },
-	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE, make_sick, sick, NULL },
+	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE, make_sick,
+	  sick, NULL },
 	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, make_long, cut, heal },
-	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, make_long, apply, apply },
-	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, make_flaps, flap_begin, NULL },
+	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, make_long, apply,
+	  apply },
+	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, make_flaps,
+	  flap_begin, NULL },
 	{ "kill", "the device dies", SIM_DEATH, make_none, kill, NULL },
-	{ "kill-acked", "the device dies with data that it has acknowledged and not placed", SIM_DEATH, make_acked, stall,
-	  forget },
-	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, make_count, doorbell, NULL },
-	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK, make_none, break_qps, NULL },
+	{ "kill-acked", "the device dies with data that it has acknowledged and not placed",
+	  SIM_DEATH, make_acked, stall, forget },
+	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, make_count,
+	  doorbell, NULL },
+	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK, make_none,
+	  break_qps, NULL },
 	{ "new-gid", "a port gets another address", SIM_BREAK, make_none, new_gid, NULL },
-	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none, reset, NULL },
-	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST, make_none, silence,
-	  NULL },
-	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED, make_steering, steer_begin, NULL },
-	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow, as_fast_as_before },
-	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING, make_connecting, NULL, NULL },
+	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none,
+	  reset, NULL },
+	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST,
+	  make_none, silence, NULL },
+	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED,
+	  make_steering, steer_begin, NULL },
+	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow,
+	  as_fast_as_before },
+	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING,
+	  make_connecting, NULL, NULL },
 	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
-	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit, NULL },
+	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit,
+	  NULL },
 };
 const unsigned sim_fault_nclasses = sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]);
-_Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31, "a mask has 32 bits, and a storm");
+_Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31,
+	       "a mask has 32 bits, and a storm");
 
 /* ---- drawing ---- */
 
@@ -385,8 +427,8 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
 			list += n + (list[n] == ',');
 			continue;
 		}
-		while (i < sim_fault_nclasses &&
-		       (strlen(sim_fault_classes[i].name) != n || strncmp(sim_fault_classes[i].name, list, n)))
+		while (i < sim_fault_nclasses && (strlen(sim_fault_classes[i].name) != n ||
+						  strncmp(sim_fault_classes[i].name, list, n)))
 			i++;
 		if (i == sim_fault_nclasses) {
 			snprintf(bad, 32, "%.*s", (int)n, list);
@@ -398,7 +440,10 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
 	return mask;
 }
 
-/* A third of the seeds hold only what everybody survives; in the others one or two more may be anything. */
+/*
+ * A third of the seeds hold only what everybody survives; in the others one or two more may be
+ * anything.
+ */
 static uint32_t usual(struct sr_rng *rng)
 {
 	bool gentle = sr_rng_below(rng, 3) == 0;
@@ -439,10 +484,12 @@ static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *
 
 	if (!on_wire(f))
 		return at;
-	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) { /* a shift may meet one that was passed before */
+	/* a shift may meet one that was passed before */
+	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) {
 		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
 
-		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause && g->at < at + f->len + pause)
+		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause &&
+		    g->at < at + f->len + pause)
 			at = g->at + g->len + pause;
 	}
 	return at;
@@ -463,22 +510,30 @@ static void choose_device(const struct sim_scenario *sc, struct sim_fault *f, st
 	f->dev = c->rail[end][sr_rng_below(rng, c->nrails[end])];
 }
 
-/* Connecting takes the first milliseconds; then transfer, close. Some come when an earlier one is being mended. */
+/*
+ * Connecting takes the first milliseconds; then transfer, close. Some come when an earlier one is
+ * being mended.
+ */
 static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
 {
-	const struct sim_fault *before = sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
-	uint64_t at = sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
-	uint64_t after = sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
+	const struct sim_fault *before =
+		sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
+	uint64_t at =
+		sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
+	uint64_t after =
+		sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
 
 	if (!before || sr_rng_below(rng, 2))
 		return at;
-	return before->at + (before->len < FOREVER && sr_rng_below(rng, 2) ? before->len : 0) + after;
+	return before->at + (before->len < FOREVER && sr_rng_below(rng, 2) ? before->len : 0) +
+	       after;
 }
 
 void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed)
 {
 	uint32_t mask = allowed ? allowed : usual(rng);
-	unsigned n = sr_rng_below(rng, 8) ? (unsigned)between(rng, 1, 5) : (unsigned)between(rng, 6, 20);
+	unsigned n =
+		sr_rng_below(rng, 8) ? (unsigned)between(rng, 1, 5) : (unsigned)between(rng, 6, 20);
 
 	/* A few kinds per seed, so that some seeds see much of one. */
 	while (!allowed && __builtin_popcount(mask) > 4)
@@ -486,7 +541,7 @@ void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allow
 	for (unsigned i = 0; i < n; i++) {
 		struct sim_fault *f = &sc->fault[sc->nfaults];
 
-		*f = (struct sim_fault){ .class = pick(mask, rng) };
+		*f = (struct sim_fault) { .class = pick(mask, rng) };
 		choose_device(sc, f, rng);
 		f->at = choose_time(sc, rng);
 		sim_fault_classes[f->class].make(f, sc, rng);
@@ -500,13 +555,16 @@ static struct sim_fault *add(struct sim_scenario *sc, const char *name, uint64_t
 	struct sim_fault *f = &sc->fault[sc->nfaults++];
 	char bad[32];
 
-	*f = (struct sim_fault){ .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .at = at, .len = len };
+	*f = (struct sim_fault) { .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
+				  .at = at,
+				  .len = len };
 	return f;
 }
 
 void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error", "flap", "cut", "mute" };
+	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error",
+					      "flap",     "cut",      "mute" };
 	unsigned n = (unsigned)between(rng, 3, 12);
 	uint64_t at = between(rng, 200 * US, 2 * MS);
 
@@ -520,7 +578,8 @@ void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
 		}
 	while (n--) {
 		const char *name = breaks[sr_rng_below(rng, sizeof(breaks) / sizeof(breaks[0]))];
-		struct sim_fault *f = add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
+		struct sim_fault *f =
+			add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
 
 		f->host = (unsigned)sr_rng_below(rng, 2);
 		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
@@ -533,17 +592,20 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 {
 	const struct sim_fault_class *c = &sim_fault_classes[f->class];
 
-	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index, (double)f->at / 1e6, c->name, c->help,
-		f->host, f->dev, f->rx ? "rx" : "tx");
+	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index,
+		(double)f->at / 1e6, c->name, c->help, f->host, f->dev, f->rx ? "rx" : "tx");
 	if (f->len >= FOREVER)
 		fprintf(out, "for good, amount %llu\n", (unsigned long long)f->amount);
 	else
-		fprintf(out, "for %.3f ms, amount %llu\n", (double)f->len / 1e6, (unsigned long long)f->amount);
+		fprintf(out, "for %.3f ms, amount %llu\n", (double)f->len / 1e6,
+			(unsigned long long)f->amount);
 }
 
 const char *sim_effect_expected(enum sim_effect effect)
 {
-	return SIM_GENTLE(effect) ? "survived" : effect == SIM_PEER_END ? "clean error" : "survived with another path";
+	return SIM_GENTLE(effect)       ? "survived"
+	       : effect == SIM_PEER_END ? "clean error"
+					: "survived with another path";
 }
 
 uint64_t sim_faults_over(const struct sim_scenario *sc)
@@ -575,7 +637,8 @@ static void on_begin(void *arg)
 	const struct sim_fault_class *class = &sim_fault_classes[s->f->class];
 
 	sim_mix(s->w, 0xfa17 + s->f->class);
-	sim_say(s->w, "fault: %s begins, host %u sim%u %s", class->name, s->f->host, s->f->dev, s->f->rx ? "rx" : "tx");
+	sim_say(s->w, "fault: %s begins, host %u sim%u %s", class->name, s->f->host, s->f->dev,
+		s->f->rx ? "rx" : "tx");
 	if (class->begin)
 		class->begin(s->w, s->f);
 }
@@ -596,7 +659,7 @@ void sim_faults_schedule(struct sim_world *w)
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		struct sim_fault *f = &w->sc.fault[i];
 
-		scheduled[i] = (struct scheduled){ w, f };
+		scheduled[i] = (struct scheduled) { w, f };
 		if (f->off)
 			continue;
 		sr_memwire_at(w->wire, start + f->at, on_begin, &scheduled[i]);
@@ -625,11 +688,15 @@ uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigne
 
 #define OP_ACKNOWLEDGE 17
 
-/* One end of one connection alone has fallen silent. The peer's queue pair is named in the packet. */
-static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *from, const uint8_t *packet)
+/*
+ * One end of one connection alone has fallen silent. The peer's queue pair is named in the packet.
+ */
+static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *from,
+		      const uint8_t *packet)
 {
 	const struct sim_mute *m = &w->sc.mute;
-	const struct sim_side *s = m->on && w->conn[m->conn] ? &w->conn[m->conn]->side[m->end] : NULL;
+	const struct sim_side *s =
+		m->on && w->conn[m->conn] ? &w->conn[m->conn]->side[m->end] : NULL;
 	uint32_t to = (uint32_t)packet[5] << 16 | (uint32_t)packet[6] << 8 | packet[7];
 	bool mute = false;
 

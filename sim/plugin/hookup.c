@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define USUAL_NS 100000u /* at most, where nothing is wrong */
-#define SEARCH_NS UINT64_C(3000000000) /* the kernel's, for the link address of a peer that does not answer */
+/* the kernel's, for the link address of a peer that does not answer */
+#define SEARCH_NS UINT64_C(3000000000)
 
 struct sim_hookup {
 	struct sim_hookup *next;
@@ -46,14 +47,15 @@ static void start(void *arg, struct ha_hookup *h)
 
 	if (!s)
 		abort();
-	*s = (struct sim_hookup){ host->hookups, host, h, false };
+	*s = (struct sim_hookup) { host->hookups, host, h, false };
 	host->hookups = s;
-	ns = sr_rng_below(&host->rng, USUAL_NS) + sim_faults_connecting(w, host->index, dev->index, &s->fails);
+	ns = sr_rng_below(&host->rng, USUAL_NS) +
+	     sim_faults_connecting(w, host->index, dev->index, &s->fails);
 	if (!sim_device_reaches(dev, &h->rtr.ah_attr.grh.dgid))
 		ns += SEARCH_NS;
 	if (ns >= USUAL_NS)
-		sim_say(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s", host->index, dev->index, (double)ns / 1e6,
-			s->fails ? ", in vain" : "");
+		sim_say(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s", host->index,
+			dev->index, (double)ns / 1e6, s->fails ? ", in vain" : "");
 	if (sr_memwire_at(w->wire, sim_now(w) + ns, ripe, s))
 		abort();
 }

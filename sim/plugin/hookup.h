@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hookup.h - connecting queue pairs beside the driver (plugin/device/hookup.h), in virtual time: each takes as long as the dice say */
+/*
+ * hookup.h - connecting queue pairs beside the driver (plugin/device/hookup.h), in virtual time:
+ * each takes as long as the dice say
+ */
 #ifndef HA_SIM_HOOKUP_H
 #define HA_SIM_HOOKUP_H
 

@@ -12,10 +12,14 @@
 #include <unistd.h>
 
 #define JOBS_MAX 64
-#define SEED_SECONDS 60 /* of processor time: whoever needs more loops without the virtual time moving; a busy machine is no loop */
+/*
+ * of processor time: whoever needs more loops without the virtual time moving; a busy machine is no
+ * loop
+ */
+#define SEED_SECONDS 60
 #define HANG_SECONDS 900 /* of real time: whoever needs more waits for a lock */
-#define TWICE 64	/* one seed in so many is repeated */
-#define SHOWN_MAX 5 /* findings that are shrunk and printed whole */
+#define TWICE 64         /* one seed in so many is repeated */
+#define SHOWN_MAX 5      /* findings that are shrunk and printed whole */
 
 struct report {
 	uint64_t seed;
@@ -39,7 +43,7 @@ static void bound(void)
 
 static void unbound(void)
 {
-	(void)setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
+	(void)setitimer(ITIMER_PROF, &(struct itimerval) { 0 }, NULL);
 	alarm(0);
 }
 
@@ -48,10 +52,14 @@ static void died(struct sim_result *result, int status)
 	memset(result, 0, sizeof(*result));
 	result->finding = SIM_CRASH;
 	if (WIFSIGNALED(status))
-		snprintf(result->text, sizeof(result->text), "ended by signal %d (%s)", WTERMSIG(status),
-			 WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF ? "it took too long" : strsignal(WTERMSIG(status)));
+		snprintf(result->text, sizeof(result->text), "ended by signal %d (%s)",
+			 WTERMSIG(status),
+			 WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF
+				 ? "it took too long"
+				 : strsignal(WTERMSIG(status)));
 	else
-		snprintf(result->text, sizeof(result->text), "ended with status %d", WEXITSTATUS(status));
+		snprintf(result->text, sizeof(result->text), "ended with status %d",
+			 WEXITSTATUS(status));
 }
 
 static bool read_whole(int fd, void *to, size_t size)
@@ -81,7 +89,8 @@ static void write_whole(int fd, const void *from, size_t size)
 	}
 }
 
-void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
+		   struct sim_result *result)
 {
 	int fd[2], status;
 	pid_t pid;
@@ -111,8 +120,8 @@ void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation, st
 /* ---- shrinking ---- */
 
 /* Does this smaller one show the same? Then it is the one to go on with. */
-static bool try(struct sim_scenario *sc, const struct sim_scenario *smaller, enum sim_mutation mutation,
-		struct sim_result *result)
+static bool try(struct sim_scenario *sc, const struct sim_scenario *smaller,
+		enum sim_mutation mutation, struct sim_result *result)
 {
 	struct sim_result r;
 
@@ -124,7 +133,8 @@ static bool try(struct sim_scenario *sc, const struct sim_scenario *smaller, enu
 	return true;
 }
 
-static bool fewer_faults(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+static bool fewer_faults(struct sim_scenario *sc, enum sim_mutation mutation,
+			 struct sim_result *result)
 {
 	bool any = false;
 
@@ -137,7 +147,8 @@ static bool fewer_faults(struct sim_scenario *sc, enum sim_mutation mutation, st
 	return any;
 }
 
-static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation,
+			struct sim_result *result)
 {
 	bool any = false;
 
@@ -150,7 +161,8 @@ static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation, str
 	return any;
 }
 
-static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation,
+			   struct sim_result *result)
 {
 	uint32_t most = 0;
 	bool any = false;
@@ -207,7 +219,8 @@ void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hun
 /* ---- many ---- */
 
 /* The same seed once more: its trace must repeat. */
-static void repeat(const struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+static void repeat(const struct sim_scenario *sc, enum sim_mutation mutation,
+		   struct sim_result *result)
 {
 	struct sim_result again;
 
@@ -215,8 +228,8 @@ static void repeat(const struct sim_scenario *sc, enum sim_mutation mutation, st
 	if (again.hash == result->hash)
 		return;
 	result->finding = SIM_UNSTEADY;
-	snprintf(result->text, sizeof(result->text), "trace %016llx, then %016llx", (unsigned long long)result->hash,
-		 (unsigned long long)again.hash);
+	snprintf(result->text, sizeof(result->text), "trace %016llx, then %016llx",
+		 (unsigned long long)result->hash, (unsigned long long)again.hash);
 }
 
 static void run_seed(const struct sim_hunt *hunt, uint64_t seed, struct sim_result *result)
@@ -269,13 +282,15 @@ static void show(const struct sim_hunt *hunt, struct report *report, FILE *out)
 	if (hunt->shrink && !strstr(report->result.text, "too long"))
 		sim_shrink(&sc, hunt->mutation, &report->result);
 	fprintf(out, "seed %llu: %s after %.3f ms: %s\n", (unsigned long long)report->seed,
-		sim_finding_name(report->result.finding), (double)report->result.at / 1e6, report->result.text);
+		sim_finding_name(report->result.finding), (double)report->result.at / 1e6,
+		report->result.text);
 	sim_scenario_print(&sc, out);
 	sim_print_command(&sc, hunt, out);
 	fflush(out);
 }
 
-static void count(const struct sim_hunt *hunt, struct report *report, struct sim_tally *tally, FILE *out)
+static void count(const struct sim_hunt *hunt, struct report *report, struct sim_tally *tally,
+		  FILE *out)
 {
 	const struct sim_result *r = &report->result;
 
@@ -293,8 +308,8 @@ static void count(const struct sim_hunt *hunt, struct report *report, struct sim
 	if (tally->findings++ < SHOWN_MAX && !hunt->quiet)
 		show(hunt, report, out);
 	else if (!hunt->quiet)
-		fprintf(out, "seed %llu: %s: %s\n", (unsigned long long)report->seed, sim_finding_name(r->finding),
-			r->text);
+		fprintf(out, "seed %llu: %s: %s\n", (unsigned long long)report->seed,
+			sim_finding_name(r->finding), r->text);
 }
 
 /* A report, or the end of a job. False: the job is over. */
@@ -331,14 +346,15 @@ int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out
 
 	memset(tally, 0, sizeof(*tally));
 	h.jobs = h.jobs < 1 ? 1 : h.jobs > JOBS_MAX ? JOBS_MAX : h.jobs;
-	at = mmap(NULL, JOBS_MAX * sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	at = mmap(NULL, JOBS_MAX * sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		  -1, 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	for (unsigned j = 0; j < h.jobs && !err; j++) {
 		jobs[j].next = h.start + j;
 		jobs[j].at = &at[j];
 		err = job_start(&h, &jobs[j]);
-		fds[j] = (struct pollfd){ jobs[j].fd, POLLIN, 0 };
+		fds[j] = (struct pollfd) { jobs[j].fd, POLLIN, 0 };
 		live += !err;
 	}
 	while (live && !err && !(h.first && tally->findings)) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hunt.h - many seeds, several processes, and the smallest scenario that still shows what one of them found */
+/*
+ * hunt.h - many seeds, several processes, and the smallest scenario that still shows what one of
+ * them found
+ */
 #ifndef HA_SIM_HUNT_H
 #define HA_SIM_HUNT_H
 
@@ -22,7 +25,8 @@ struct sim_tally {
 int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out);
 
 /* One scenario in a process of its own, so that a crash is a result too. */
-void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result);
+void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
+		   struct sim_result *result);
 /* Leaves out faults, connections and messages while the same is found. */
 void sim_shrink(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result);
 /* "ha sim --seed 5 --without-faults 0x3 ...": how to run exactly this again. */

@@ -8,11 +8,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define POOL_SIZE (UINT64_C(512) << 20) /* of address space; what a run does not touch costs nothing */
+/* of address space; what a run does not touch costs nothing */
+#define POOL_SIZE (UINT64_C(512) << 20)
 #define GUARD 64
-#define FREE_BYTE 0xc5	  /* nobody may write here */
+#define FREE_BYTE 0xc5    /* nobody may write here */
 #define PENDING_BYTE 0x3a /* a receive may write here, and has not yet */
-/* Of a pattern, so much is looked at while a run goes on, all of it at the end: what a NIC writes is seen as it does. */
+/*
+ * Of a pattern, so much is looked at while a run goes on, all of it at the end: what a NIC writes
+ * is seen as it does.
+ */
 #define LOOK 4096
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15) /* odd: each of 2^64 words comes once */
@@ -48,7 +52,10 @@ static uint64_t load(const char *p)
 	return v;
 }
 
-/* From the word that `product` stands for: how many bytes, in blocks of 64, are right? Most of a run's time. */
+/*
+ * From the word that `product` stands for: how many bytes, in blocks of 64, are right? Most of a
+ * run's time.
+ */
 static uint32_t payload_equal(const char *is, uint64_t product, uint32_t len)
 {
 	uint32_t i;
@@ -116,8 +123,8 @@ void sim_pool_open(struct sim_pool *pool)
 	static char *base;
 
 	if (!base) {
-		base = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			    0);
+		base = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (base == MAP_FAILED)
 			abort();
 	}
@@ -125,16 +132,16 @@ void sim_pool_open(struct sim_pool *pool)
 	pool->used = 0;
 }
 
-int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives, unsigned n,
-		   uint32_t capacity)
+int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bool receives,
+		   unsigned n, uint32_t capacity)
 {
 	/* Strides that are no multiple of anything: buffers at odd addresses. */
-	*a = (struct sim_arena){ .conn = conn,
-				 .receives = receives,
-				 .n = n,
-				 .nfree = n,
-				 .capacity = capacity,
-				 .stride = capacity + GUARD + conn % 9 };
+	*a = (struct sim_arena) { .conn = conn,
+				  .receives = receives,
+				  .n = n,
+				  .nfree = n,
+				  .capacity = capacity,
+				  .stride = capacity + GUARD + conn % 9 };
 	a->size = a->stride * n + GUARD;
 	a->base = pool->base + pool->used;
 	pool->used += (a->size + 8191) & ~(size_t)4095;
@@ -161,7 +168,8 @@ static uint32_t at_most(uint32_t n, uint32_t most)
 }
 
 /* The gap before the buffer, and `size` bytes of it. */
-static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b, struct sim_world *w, uint32_t size)
+static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b,
+			   struct sim_world *w, uint32_t size)
 {
 	int64_t at;
 
@@ -171,8 +179,10 @@ static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b
 
 	if (at >= 0)
 		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, %s buffer %u (message %u): byte %lld of it was written while it was free",
-			  a->conn, a->receives ? "receive" : "send", number(a, b), b->message, (long long)at - GUARD);
+			  "connection %u, %s buffer %u (message %u): byte %lld of it was written "
+			  "while it was free",
+			  a->conn, a->receives ? "receive" : "send", number(a, b), b->message,
+			  (long long)at - GUARD);
 }
 
 void sim_arena_close(struct sim_arena *a, struct sim_world *w)
@@ -213,7 +223,8 @@ void sim_buffer_refused(struct sim_buffer *b, const struct sim_buffer *before)
 	b->optional = before->optional;
 }
 
-static void post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size, uint32_t expect)
+static void post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size,
+		 uint32_t expect)
 {
 	b->posted = true;
 	b->message = message;
@@ -224,7 +235,8 @@ static void post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t 
 	b->optional = b->late = false;
 }
 
-void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size, uint32_t expect)
+void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size,
+		     uint32_t expect)
 {
 	post(b, message, key, size, expect);
 	memset(b->data, PENDING_BYTE, size);
@@ -242,17 +254,21 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 
 	if (at >= 0) {
 		sim_found(w, SIM_WRONG_BYTE,
-			  "connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at completion", a->conn,
-			  b->message, a->receives ? "receive" : "send", number(a, b), (long long)at, b->expect);
+			  "connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at "
+			  "completion",
+			  a->conn, b->message, a->receives ? "receive" : "send", number(a, b),
+			  (long long)at, b->expect);
 		return;
 	}
 	at = pattern_differs(b->data + b->expect, PENDING_BYTE, at_most(b->size - b->expect, LOOK));
 	if (at < 0)
-		at = pattern_differs(b->data + b->size, FREE_BYTE, at_most(a->capacity - b->size + GUARD, LOOK));
+		at = pattern_differs(b->data + b->size, FREE_BYTE,
+				     at_most(a->capacity - b->size + GUARD, LOOK));
 	if (at >= 0)
 		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, message %u, buffer %u: something was written behind its %u bytes", a->conn,
-			  b->message, number(a, b), b->expect);
+			  "connection %u, message %u, buffer %u: something was written behind its "
+			  "%u bytes",
+			  a->conn, b->message, number(a, b), b->expect);
 }
 
 bool sim_buffer_whole(const struct sim_buffer *b)
@@ -261,7 +277,8 @@ bool sim_buffer_whole(const struct sim_buffer *b)
 }
 
 /* Which message these bytes belong to, for the report; -1: none. */
-static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const void *from, size_t in, uint32_t len)
+static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const void *from,
+		     size_t in, uint32_t len)
 {
 	const struct sim_conn *c = w->conn[a->conn];
 	struct sim_message m;
@@ -275,7 +292,8 @@ static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const
 	return -1;
 }
 
-bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to, const void *from, uint32_t len)
+bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to, const void *from,
+		       uint32_t len)
 {
 	size_t offset = (size_t)((const char *)to - a->base), index, in;
 	struct sim_buffer *b;
@@ -286,7 +304,8 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 	index = offset < GUARD ? 0 : (offset - GUARD) / a->stride;
 	in = offset < GUARD ? SIZE_MAX : (offset - GUARD) % a->stride;
 	if (!a->receives || index >= a->n || !a->buffer) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u: %u bytes placed where no receive buffer is", a->conn,
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u: %u bytes placed where no receive buffer is", a->conn,
 			  len);
 		return true;
 	}
@@ -298,19 +317,25 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 	}
 	if (!b->posted) {
 		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, buffer %zu: %u bytes of message %lld placed at %zu after message %u was complete",
-			  a->conn, index, len, (long long)whose(a, w, from, in, len), in, b->message);
+			  "connection %u, buffer %zu: %u bytes of message %lld placed at %zu after "
+			  "message %u was complete",
+			  a->conn, index, len, (long long)whose(a, w, from, in, len), in,
+			  b->message);
 		return true;
 	}
 	if (in > b->expect || len > b->expect - in) {
-		sim_found(w, SIM_STRAY_WRITE, "connection %u, message %u: %u bytes of message %lld placed at %zu of %u", a->conn,
-			  b->message, len, (long long)whose(a, w, from, in, len), in, b->expect);
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u, message %u: %u bytes of message %lld placed at %zu of %u",
+			  a->conn, b->message, len, (long long)whose(a, w, from, in, len), in,
+			  b->expect);
 		return true;
 	}
 	at = payload_differs(from, b->key, (uint32_t)in, len);
 	if (at >= 0)
-		sim_found(w, SIM_WRONG_BYTE, "connection %u, message %u: byte %lld arrives wrong; it is message %lld's", a->conn,
-			  b->message, (long long)at, (long long)whose(a, w, from, in, len));
+		sim_found(
+			w, SIM_WRONG_BYTE,
+			"connection %u, message %u: byte %lld arrives wrong; it is message %lld's",
+			a->conn, b->message, (long long)at, (long long)whose(a, w, from, in, len));
 	b->placed += len;
 	return true;
 }

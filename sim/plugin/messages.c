@@ -36,7 +36,8 @@ static bool post_receive(struct sim_side *s)
 	}
 	if (!err) {
 		call = "irecv";
-		err = ha_irecv(sim_side_recv(s), (int)m.n, data, sizes, m.tag, op->mr, m.optional, &op->req);
+		err = ha_irecv(sim_side_recv(s), (int)m.n, data, sizes, m.tag, op->mr, m.optional,
+			       &op->req);
 	}
 	if (err || !op->req)
 		sim_op_give_back(s, op);
@@ -46,8 +47,9 @@ static bool post_receive(struct sim_side *s)
 		sim_side_ended(s, err, call);
 	if (err || !op->req)
 		return err != 0;
-	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index, s->next, m.n, m.expect[0],
-		m.optional ? ", optional" : "", op->buf[0] - s->arena.buffer);
+	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index,
+		s->next, m.n, m.expect[0], m.optional ? ", optional" : "",
+		op->buf[0] - s->arena.buffer);
 	sim_side_event(s, 2, s->next++);
 	return true;
 }
@@ -120,7 +122,8 @@ static bool post_send(struct sim_side *s)
 		sim_side_ended(s, err, "reg_mr");
 		return true;
 	}
-	err = ha_isend(sim_side_send(s), op->buf[0]->data, c->head.sent[m], c->head.tag[m], op->mr[0], &op->req);
+	err = ha_isend(sim_side_send(s), op->buf[0]->data, c->head.sent[m], c->head.tag[m],
+		       op->mr[0], &op->req);
 	if (err)
 		sim_side_ended(s, err, "isend");
 	else if (op->req)
@@ -137,7 +140,8 @@ static void post_premature(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "isend");
 	else if (req)
-		sim_found(s->conn->world, SIM_WRONG_SIZE, "connection %u: a send was taken whose tag no receive has",
+		sim_found(s->conn->world, SIM_WRONG_SIZE,
+			  "connection %u: a send was taken whose tag no receive has",
 			  s->conn->index);
 }
 
@@ -148,8 +152,9 @@ static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *
 
 		if ((uint32_t)sizes[i] != want)
 			sim_found(s->conn->world, SIM_WRONG_SIZE,
-				  "connection %u, message %u: the %s reports %d bytes, not %u", s->conn->index,
-				  op->message, s->end ? "receive" : "send", sizes[i], want);
+				  "connection %u, message %u: the %s reports %d bytes, not %u",
+				  s->conn->index, op->message, s->end ? "receive" : "send",
+				  sizes[i], want);
 	}
 }
 
@@ -177,7 +182,8 @@ static void finished(struct sim_side *s, struct sim_op *op)
 	if (s->end)
 		w->result.messages++;
 	s->done += s->end;
-	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send", op->message);
+	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send",
+		op->message);
 	sim_side_event(s, 4, op->message);
 	sim_op_give_back(s, op);
 }
@@ -208,7 +214,9 @@ static bool test_flush(struct sim_side *s, struct sim_op *op)
 	return err || done;
 }
 
-/* Nobody asks the core about it any more: NCCL would wait until its next call for another receive. */
+/*
+ * Nobody asks the core about it any more: NCCL would wait until its next call for another receive.
+ */
 static bool watch(struct sim_side *s, struct sim_op *op)
 {
 	bool done = sim_buffer_whole(op->buf[0]);
@@ -253,7 +261,8 @@ static bool test_op(struct sim_side *s, struct sim_op *op)
 
 static bool test_some(struct sim_side *s)
 {
-	unsigned i, first = (unsigned)sim_side_dice(s, s->max_ops), left = s->nops ? 1 + (unsigned)sim_side_dice(s, s->nops) : 0;
+	unsigned i, first = (unsigned)sim_side_dice(s, s->max_ops),
+		    left = s->nops ? 1 + (unsigned)sim_side_dice(s, s->nops) : 0;
 	bool moved = false;
 
 	for (i = 0; i < s->max_ops && left && s->phase == SIM_UP; i++) {
@@ -267,12 +276,16 @@ static bool test_some(struct sim_side *s)
 	return moved;
 }
 
-/* The receiver has given up before it was connected, and there is no socket left to say so: NCCL aborts both ranks. */
+/*
+ * The receiver has given up before it was connected, and there is no socket left to say so: NCCL
+ * aborts both ranks.
+ */
 static bool abandoned(const struct sim_side *s)
 {
 	const struct sim_side *peer = &s->conn->side[1];
 
-	return !s->end && !s->next && s->conn->world->sockets_lost && peer->phase == SIM_CLOSED && peer->next == 0;
+	return !s->end && !s->next && s->conn->world->sockets_lost && peer->phase == SIM_CLOSED &&
+	       peer->next == 0;
 }
 
 bool sim_side_exchange(struct sim_side *s)

@@ -2,33 +2,49 @@
 /*
  * mutation.h - the protocol, broken on purpose in one place, to see that the simulator notices
  *
- * The products have none of them: defects.txt puts them into the simulator's copy of the sources (sim/kit/defects.cmake).
+ * The products have none of them: defects.txt puts them into the simulator's copy of the sources
+ * (sim/kit/defects.cmake).
  */
 #ifndef HA_CORE_MUTATION_H
 #define HA_CORE_MUTATION_H
 
 /* X(identifier, "name for --mutate", "what is wrong") */
-#define HA_MUTATION_LIST(X)                                                                                              \
-	X(SKIP_FENCE, "skip-fence", "the old queue pair goes on taking and sending while the two ends compare")          \
-	X(SKIP_DRAIN, "skip-drain", "the queue pair is destroyed with completions that nobody has taken")                \
-	X(STATE_EARLY, "state-early", "what has arrived is told before the fence, not behind it")                        \
-	X(REPLAY_SEEN, "replay-seen", "every stripe without a successful completion is sent again, seen or not")         \
-	X(REPLAY_OTHERS, "replay-others", "stripes that other rails carry are compared, and sent again, too")            \
-	X(REPLAY_NONE, "replay-none", "what the receiver has not seen is not sent again")                                \
-	X(WHOLE_MESSAGE, "whole-message", "one stripe that was seen settles all stripes of its message")                 \
-	X(DROP_EPOCH, "drop-epoch", "a message about a past incarnation counts for the present one")                            \
-	X(FORGET_CTS, "forget-cts", "clear-to-sends that the sender does not hold are not written again")                \
-	X(FORGET_SIZES, "forget-sizes", "a stripe that is sent again leaves the record of lengths as it is")             \
-	X(FORGET_KEYS, "forget-keys", "keys of a standby's device are not told")                                         \
-	X(FORGET_WORD, "forget-word", "HA_NCCL_ACK=memory: a count that a lost rail carried is not told again")          \
-	X(ACK_NIC, "ack-nic", "HA_NCCL_ACK=memory: sends complete on the NIC's word all the same")                       \
-	X(IGNORE_DOUBT, "ignore-doubt", "the buffer of an optional receive is posted again while old data may come")     \
-	X(IGNORE_SUPERSEDED, "ignore-superseded", "an optional receive whose buffer is in use again still takes data")   \
-	X(EARLY_ERROR, "early-error", "requests end with an error before every rail is fenced")                          \
-	X(FORGET_HOOKUP, "forget-hookup", "a queue pair that is given up while it is being connected is nobody's")       \
-	X(STAY_PUT, "stay-put", "a standby whose device is down waits for it, whatever else is idle")                    \
-	X(RECUT, "recut", "a stripe that is sent again is cut by the weights of now, not of its message")                \
-	X(FORGET_OUT, "forget-out", "adaptive: what is posted already does not count when a message is cut")             \
+#define HA_MUTATION_LIST(X)                                                                        \
+	X(SKIP_FENCE, "skip-fence",                                                                \
+	  "the old queue pair goes on taking and sending while the two ends compare")              \
+	X(SKIP_DRAIN, "skip-drain",                                                                \
+	  "the queue pair is destroyed with completions that nobody has taken")                    \
+	X(STATE_EARLY, "state-early", "what has arrived is told before the fence, not behind it")  \
+	X(REPLAY_SEEN, "replay-seen",                                                              \
+	  "every stripe without a successful completion is sent again, seen or not")               \
+	X(REPLAY_OTHERS, "replay-others",                                                          \
+	  "stripes that other rails carry are compared, and sent again, too")                      \
+	X(REPLAY_NONE, "replay-none", "what the receiver has not seen is not sent again")          \
+	X(WHOLE_MESSAGE, "whole-message",                                                          \
+	  "one stripe that was seen settles all stripes of its message")                           \
+	X(DROP_EPOCH, "drop-epoch",                                                                \
+	  "a message about a past incarnation counts for the present one")                         \
+	X(FORGET_CTS, "forget-cts",                                                                \
+	  "clear-to-sends that the sender does not hold are not written again")                    \
+	X(FORGET_SIZES, "forget-sizes",                                                            \
+	  "a stripe that is sent again leaves the record of lengths as it is")                     \
+	X(FORGET_KEYS, "forget-keys", "keys of a standby's device are not told")                   \
+	X(FORGET_WORD, "forget-word",                                                              \
+	  "HA_NCCL_ACK=memory: a count that a lost rail carried is not told again")                \
+	X(ACK_NIC, "ack-nic", "HA_NCCL_ACK=memory: sends complete on the NIC's word all the same") \
+	X(IGNORE_DOUBT, "ignore-doubt",                                                            \
+	  "the buffer of an optional receive is posted again while old data may come")             \
+	X(IGNORE_SUPERSEDED, "ignore-superseded",                                                  \
+	  "an optional receive whose buffer is in use again still takes data")                     \
+	X(EARLY_ERROR, "early-error", "requests end with an error before every rail is fenced")    \
+	X(FORGET_HOOKUP, "forget-hookup",                                                          \
+	  "a queue pair that is given up while it is being connected is nobody's")                 \
+	X(STAY_PUT, "stay-put",                                                                    \
+	  "a standby whose device is down waits for it, whatever else is idle")                    \
+	X(RECUT, "recut",                                                                          \
+	  "a stripe that is sent again is cut by the weights of now, not of its message")          \
+	X(FORGET_OUT, "forget-out",                                                                \
+	  "adaptive: what is posted already does not count when a message is cut")                 \
 	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")
 
 enum ha_mutation {
@@ -36,7 +52,7 @@ enum ha_mutation {
 #define X(id, name, help) HA_MUTATE_##id,
 	HA_MUTATION_LIST(X)
 #undef X
-	HA_MUTATE_COUNT
+		HA_MUTATE_COUNT
 };
 extern enum ha_mutation ha_mutation; /* one for the process */
 #define HA_MUTATION(id) __builtin_expect(ha_mutation == HA_MUTATE_##id, 0)

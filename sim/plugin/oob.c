@@ -20,15 +20,16 @@ struct ha_oob_conn {
 	struct sim_oob *all;
 	struct ha_oob_conn *next, **pprev;
 	unsigned host;
-	uint16_t port;			/* of a listener; 0 = a stream */
-	struct ha_oob_conn *knocks;	/* of a listener, in the order of their coming */
+	uint16_t port;                  /* of a listener; 0 = a stream */
+	struct ha_oob_conn *knocks;     /* of a listener, in the order of their coming */
 	struct ha_oob_conn *next_knock; /* of a stream that nobody has accepted */
-	struct ha_oob_conn *peer;	/* NULL: it has closed its end */
-	struct chunk *first, **last;	/* on their way to us, by time */
-	uint64_t ready_at;		/* connected, or waiting to be accepted, from then on */
-	uint64_t last_at;		/* when the newest chunk arrives */
-	uint64_t ended_at;		/* the peer's end of the stream arrives; 0 = it has not ended */
-	uint64_t error_at;		/* `error` shows from then on; 0 = there is none */
+	struct ha_oob_conn *peer;       /* NULL: it has closed its end */
+	struct chunk *first, **last;    /* on their way to us, by time */
+	uint64_t ready_at;              /* connected, or waiting to be accepted, from then on */
+	uint64_t last_at;               /* when the newest chunk arrives */
+	/* the peer's end of the stream arrives; 0 = it has not ended */
+	uint64_t ended_at;
+	uint64_t error_at; /* `error` shows from then on; 0 = there is none */
 	int error;
 	bool silent; /* nothing passes in either direction any more */
 };
@@ -97,9 +98,9 @@ static int sim_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 	if (!*listener)
 		return -ENOMEM;
 	(*listener)->port = ++net->all->next_port;
-	*addr = (struct ha_wire_addr){ .family = 4,
-				       .port = net->all->next_port,
-				       .ip = { 192, 168, 0, (uint8_t)(net->host + 1) } };
+	*addr = (struct ha_wire_addr) { .family = 4,
+					.port = net->all->next_port,
+					.ip = { 192, 168, 0, (uint8_t)(net->host + 1) } };
 	return 0;
 }
 
@@ -188,7 +189,7 @@ static void put(struct ha_oob_conn *to, const void *data, size_t size)
 	if (at < to->last_at)
 		at = to->last_at;
 	to->last_at = at;
-	*chunk = (struct chunk){ .at = at, .len = (uint32_t)size };
+	*chunk = (struct chunk) { .at = at, .len = (uint32_t)size };
 	memcpy(chunk->data, data, size);
 	*to->last = chunk;
 	to->last = &chunk->next;
@@ -235,7 +236,10 @@ static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
 	return (ssize_t)size;
 }
 
-/* The end of our half: a FIN behind what was sent, or a reset when bytes of the peer's were left unread. */
+/*
+ * The end of our half: a FIN behind what was sent, or a reset when bytes of the peer's were left
+ * unread.
+ */
 static void say_end(struct ha_oob_conn *c)
 {
 	struct ha_oob_conn *peer = c->peer;
@@ -292,9 +296,9 @@ const struct ha_oob_ops sim_oob_ops = {
 
 void sim_oob_init(struct sim_oob *oob, uint64_t seed, uint64_t (*now)(void *arg), void *arg)
 {
-	*oob = (struct sim_oob){ .now = now, .arg = arg, .rng = { seed } };
+	*oob = (struct sim_oob) { .now = now, .arg = arg, .rng = { seed } };
 	for (unsigned h = 0; h < SIM_HOSTS; h++)
-		oob->net[h] = (struct sim_oob_net){ oob, h, false };
+		oob->net[h] = (struct sim_oob_net) { oob, h, false };
 }
 
 void sim_oob_fini(struct sim_oob *oob)
@@ -342,7 +346,8 @@ void sim_oob_die(struct sim_oob *oob, unsigned host, bool power)
 			l->knocks = NULL;
 			l->silent = power;
 			if (!power)
-				l->port = UINT16_MAX; /* nobody is there any more, and the kernel says so */
+				/* nobody is there any more, and the kernel says so */
+				l->port = UINT16_MAX;
 		}
 	oob->net[host].gone = true;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oob.h - the out-of-band streams of a simulation: memory, with virtual latency, short counts and broken connections
+ * oob.h - the out-of-band streams of a simulation: memory, with virtual latency, short counts and
+ * broken connections
  *
- * Bytes carry the time at which they arrive; nothing needs an event, because the core asks again and again.
+ * Bytes carry the time at which they arrive; nothing needs an event, because the core asks again
+ * and again.
  */
 #ifndef HA_SIM_OOB_H
 #define HA_SIM_OOB_H
 
-#include "plugin/channel/oob.h"
 #include "base/rng.h"
+#include "plugin/channel/oob.h"
 
 #define SIM_HOSTS 2
 
@@ -27,8 +29,12 @@ struct sim_oob {
 	uint64_t latency_ns, jitter_ns;
 	uint32_t piece; /* most bytes taken or given at once; 0 = no limit */
 	uint64_t
-		keepalive_ns; /* after so long without an answer from the peer's machine a stream ends with ETIMEDOUT */
-	uint64_t sick_until;  /* nothing is given before */
+		/*
+		 * after so long without an answer from the peer's machine a stream ends with
+		 * ETIMEDOUT
+		 */
+		keepalive_ns;
+	uint64_t sick_until; /* nothing is given before */
 	struct sim_oob_net net[SIM_HOSTS];
 	struct ha_oob_conn *listeners, *streams;
 	uint16_t next_port;
@@ -41,7 +47,10 @@ void sim_oob_init(struct sim_oob *oob, uint64_t seed, uint64_t (*now)(void *arg)
 /* Frees what is left. */
 void sim_oob_fini(struct sim_oob *oob);
 
-/* Every established stream is reset at both ends (`both`), or at the end of `host` alone, whose peer receives nothing. */
+/*
+ * Every established stream is reset at both ends (`both`), or at the end of `host` alone, whose
+ * peer receives nothing.
+ */
 void sim_oob_reset(struct sim_oob *oob, unsigned host, bool both);
 /* Both directions of every stream go silent; the ends learn of it by keep-alive only. */
 void sim_oob_silence(struct sim_oob *oob);

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #define MS 1000000u
-#define DARK_RETRY_NS (UINT64_C(1000) * MS) /* a connection without any path tries at least that often */
-#define RETRY_NS (UINT64_C(30000) * MS)	    /* one with a path, for its others */
-#define JOIN_NS (UINT64_C(2000) * MS)	    /* a try that nobody answers */
+/* a connection without any path tries at least that often */
+#define DARK_RETRY_NS (UINT64_C(1000) * MS)
+#define RETRY_NS (UINT64_C(30000) * MS) /* one with a path, for its others */
+#define JOIN_NS (UINT64_C(2000) * MS)   /* a try that nobody answers */
 #define SLACK_NS (UINT64_C(50) * MS)
 
 struct span {
@@ -60,15 +61,15 @@ static struct span outage(const struct sim_fault *f)
 	case SIM_OUTAGE:
 	case SIM_CONNECTING:
 	case SIM_HELD:
-		return (struct span){ f->at, f->at + f->len };
+		return (struct span) { f->at, f->at + f->len };
 	case SIM_BREAK:
-		return (struct span){ f->at, f->at + 1 };
+		return (struct span) { f->at, f->at + 1 };
 	case SIM_DEATH:
-		return (struct span){ f->at + f->len, SIM_NEVER };
+		return (struct span) { f->at + f->len, SIM_NEVER };
 	case SIM_DYING:
-		return (struct span){ f->at, SIM_NEVER };
+		return (struct span) { f->at, SIM_NEVER };
 	default:
-		return (struct span){ 0, 0 };
+		return (struct span) { 0, 0 };
 	}
 }
 
@@ -91,7 +92,8 @@ static bool bad(const struct view *v, unsigned host, unsigned dev, uint64_t t)
 	const struct sim_scenario *sc = v->sc;
 
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev && covers(v->away[i], t))
+		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev &&
+		    covers(v->away[i], t))
 			return true;
 	return false;
 }
@@ -114,15 +116,19 @@ static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t
 		const struct sim_fault *f = &sc->fault[i];
 		const char *name = sim_fault_classes[f->class].name;
 
-		if (!f->off && f->host == host && f->dev == dev && covers(v->away[i], t) && strcmp(name, "cut") != 0 &&
-		    strcmp(name, "flap") != 0)
+		if (!f->off && f->host == host && f->dev == dev && covers(v->away[i], t) &&
+		    strcmp(name, "cut") != 0 && strcmp(name, "flap") != 0)
 			return true;
 	}
 	return false;
 }
 
-/* The standby finds a device that is well, if those that are not are seen to be down: whichever it is, it does not stay there. */
-static bool standby_good(const struct view *v, const struct sim_conn_spec *c, unsigned end, uint64_t t)
+/*
+ * The standby finds a device that is well, if those that are not are seen to be down: whichever it
+ * is, it does not stay there.
+ */
+static bool standby_good(const struct view *v, const struct sim_conn_spec *c, unsigned end,
+			 uint64_t t)
 {
 	const struct sim_scenario *sc = v->sc;
 	unsigned host = host_of(c, end), well = 0;
@@ -142,14 +148,18 @@ static unsigned npaths(const struct sim_promise *p)
 	return p->nrails + p->standby;
 }
 
-static bool path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, unsigned path, uint64_t t)
+static bool path_good(const struct view *v, const struct sim_conn_spec *c,
+		      const struct sim_promise *p, unsigned path, uint64_t t)
 {
 	if (path == p->nrails)
-		return !covers(v->unborn, t) && standby_good(v, c, 0, t) && standby_good(v, c, 1, t);
-	return !bad(v, host_of(c, 0), c->rail[0][path], t) && !bad(v, host_of(c, 1), c->rail[1][path], t);
+		return !covers(v->unborn, t) && standby_good(v, c, 0, t) &&
+		       standby_good(v, c, 1, t);
+	return !bad(v, host_of(c, 0), c->rail[0][path], t) &&
+	       !bad(v, host_of(c, 1), c->rail[1][path], t);
 }
 
-static bool any_path_good(const struct view *v, const struct sim_conn_spec *c, const struct sim_promise *p, uint64_t t)
+static bool any_path_good(const struct view *v, const struct sim_conn_spec *c,
+			  const struct sim_promise *p, uint64_t t)
 {
 	for (unsigned i = 0; i < npaths(p); i++)
 		if (path_good(v, c, p, i, t))
@@ -187,7 +197,10 @@ static unsigned changes(const struct view *v, uint64_t *times)
 	return n;
 }
 
-/* From a path's return to a rail that carries data again, at the latest: a try that is under way fails, the pause, the next. */
+/*
+ * From a path's return to a rail that carries data again, at the latest: a try that is under way
+ * fails, the pause, the next.
+ */
 static uint64_t recovery(const struct sim_scenario *sc)
 {
 	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS;
@@ -201,9 +214,9 @@ static struct span pause_of(const struct sim_fault *f)
 	case SIM_HOST_PAUSE:
 	case SIM_SOCKET_PAUSE:
 	case SIM_LOSSY:
-		return (struct span){ f->at, f->at + f->len };
+		return (struct span) { f->at, f->at + f->len };
 	default:
-		return (struct span){ 0, 0 };
+		return (struct span) { 0, 0 };
 	}
 }
 
@@ -236,11 +249,14 @@ static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_c
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off && v.away[i].from != v.away[i].to)
 			v.away[i].to = held_up(sc, v.away[i].to);
-	v.unborn = (struct span){ start, held_up(sc, start) };
+	v.unborn = (struct span) { start, held_up(sc, start) };
 	return v;
 }
 
-/* Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make it longer. */
+/*
+ * Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make
+ * it longer.
+ */
 static void stretch(const struct sim_scenario *sc, struct spans *dark)
 {
 	uint64_t gap = recovery(sc);
@@ -252,7 +268,8 @@ static void stretch(const struct sim_scenario *sc, struct spans *dark)
 			for (unsigned k = 0; k < sc->nfaults; k++) {
 				struct span s = pause_of(&sc->fault[k]), *d = &dark->at[i];
 
-				if (sc->fault[k].off || d->to == SIM_NEVER || s.to <= d->to || s.from > d->to + gap)
+				if (sc->fault[k].off || d->to == SIM_NEVER || s.to <= d->to ||
+				    s.from > d->to + gap)
 					continue;
 				d->to = s.to;
 				again = true;
@@ -270,7 +287,10 @@ static void stretch(const struct sim_scenario *sc, struct spans *dark)
 	}
 }
 
-/* Nor was a path back, or a standby up for the first time, that had trouble less than a recovery before. */
+/*
+ * Nor was a path back, or a standby up for the first time, that had trouble less than a recovery
+ * before.
+ */
 static void reach_back(const struct sim_scenario *sc, struct spans *dark)
 {
 	uint64_t gap = recovery(sc);
@@ -291,8 +311,8 @@ static void reach_back(const struct sim_scenario *sc, struct spans *dark)
 	}
 }
 
-static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
-		      struct spans *dark)
+static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+		      const struct sim_promise *p, struct spans *dark)
 {
 	struct view v = as_it_lasts(sc, c);
 	uint64_t times[CHANGES_MAX];
@@ -307,7 +327,7 @@ static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec 
 		if (dark->n && dark->at[dark->n - 1].to == times[i])
 			dark->at[dark->n - 1].to = end;
 		else
-			dark->at[dark->n++] = (struct span){ times[i], end };
+			dark->at[dark->n++] = (struct span) { times[i], end };
 	}
 	reach_back(sc, dark);
 	stretch(sc, dark);
@@ -316,13 +336,15 @@ static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec 
 static bool death_in(const struct sim_scenario *sc, const struct span *dark)
 {
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && mortal(&sc->fault[i]) && outage(&sc->fault[i]).from < dark->to)
+		if (!sc->fault[i].off && mortal(&sc->fault[i]) &&
+		    outage(&sc->fault[i]).from < dark->to)
 			return true;
 	return false;
 }
 
 /* The end comes when the time limit has passed, or at once where a device is gone for good. */
-static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_promise *p, const struct spans *dark)
+static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_promise *p,
+			    const struct spans *dark)
 {
 	uint64_t excuse = SIM_NEVER;
 
@@ -338,8 +360,8 @@ static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_prom
 
 /* ---- the other excuses ---- */
 
-static bool on_data_device(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
-			   const struct sim_fault *f)
+static bool on_data_device(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+			   const struct sim_promise *p, const struct sim_fault *f)
 {
 	for (unsigned end = 0; end < 2; end++)
 		for (unsigned i = 0; i < p->nrails; i++)
@@ -359,7 +381,8 @@ static bool on_asked_device(const struct sim_conn_spec *c, const struct sim_faul
 }
 
 /* The first trouble of the data path that has none for longest. */
-static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p)
+static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+				       const struct sim_promise *p)
 {
 	uint64_t last = 0;
 
@@ -381,8 +404,8 @@ static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const stru
 }
 
 /* Data may come to this device: it is a rail's, or may be the standby's. */
-static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_promise *p,
-			const struct sim_fault *f)
+static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+			const struct sim_promise *p, const struct sim_fault *f)
 {
 	if (f->host != host_of(c, 1))
 		return false;
@@ -393,7 +416,8 @@ static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spe
 }
 
 /*
- * From when on (ns from the start) a dying device may take with it what it has acknowledged and the host has not seen:
+ * From when on (ns from the start) a dying device may take with it what it has acknowledged and the
+ * host has not seen:
  * data that it has not placed, or completions that it holds back. SIM_NEVER: it takes nothing.
  */
 static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_fault *death)
@@ -408,7 +432,8 @@ static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_faul
 		struct span h = outage(f);
 		uint64_t both = later(h.from, d.from);
 
-		if (f->off || effect(f) != SIM_HELD || f->host != death->host || f->dev != death->dev || both >= h.to)
+		if (f->off || effect(f) != SIM_HELD || f->host != death->host ||
+		    f->dev != death->dev || both >= h.to)
 			continue;
 		if (effect(death) == SIM_DYING || covers(h, d.from))
 			since = sooner(since, both);
@@ -416,8 +441,8 @@ static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_faul
 	return since;
 }
 
-static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c, const struct sim_fault *f,
-		       struct sim_promise *p)
+static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+		       const struct sim_fault *f, struct sim_promise *p)
 {
 	struct span s = outage(f);
 
@@ -442,7 +467,8 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 			p->unprotected = sooner(p->unprotected, s.from);
 		if (mortal(f) && on_asked_device(c, f))
 			p->not_opened = sooner(p->not_opened, s.from);
-		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory && !sc->host[1].ack_memory)
+		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory &&
+		    !sc->host[1].ack_memory)
 			p->not_placed = sooner(p->not_placed, takes_along(sc, f));
 		return;
 	default:
@@ -450,8 +476,12 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	}
 }
 
-/* All rails that this end was asked for are on one device, there is another for a standby, and room for its rail. */
-static bool offers_standby(const struct sim_scenario *sc, const struct sim_conn_spec *c, unsigned end)
+/*
+ * All rails that this end was asked for are on one device, there is another for a standby, and room
+ * for its rail.
+ */
+static bool offers_standby(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+			   unsigned end)
 {
 	for (unsigned i = 1; i < c->nrails[end]; i++)
 		if (c->rail[end][i] != c->rail[end][0])
@@ -464,12 +494,12 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 	const struct sim_conn_spec *c = &sc->conn[conn];
 	struct spans dark;
 
-	*p = (struct sim_promise){ .unprotected = SIM_NEVER,
-				   .dark = SIM_NEVER,
-				   .no_socket = SIM_NEVER,
-				   .not_placed = SIM_NEVER,
-				   .not_opened = SIM_NEVER,
-				   .peer_gone = { SIM_NEVER, SIM_NEVER } };
+	*p = (struct sim_promise) { .unprotected = SIM_NEVER,
+				    .dark = SIM_NEVER,
+				    .no_socket = SIM_NEVER,
+				    .not_placed = SIM_NEVER,
+				    .not_opened = SIM_NEVER,
+				    .peer_gone = { SIM_NEVER, SIM_NEVER } };
 	p->lives = sc->host[0].backup && sc->host[1].backup;
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
 	p->standby = p->lives && offers_standby(sc, c, 0) && offers_standby(sc, c, 1);
@@ -494,8 +524,9 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 
 bool sim_promise_survives(const struct sim_promise *p)
 {
-	return p->unprotected == SIM_NEVER && p->dark == SIM_NEVER && p->no_socket == SIM_NEVER && p->not_placed == SIM_NEVER &&
-	       p->peer_gone[0] == SIM_NEVER && p->peer_gone[1] == SIM_NEVER;
+	return p->unprotected == SIM_NEVER && p->dark == SIM_NEVER && p->no_socket == SIM_NEVER &&
+	       p->not_placed == SIM_NEVER && p->peer_gone[0] == SIM_NEVER &&
+	       p->peer_gone[1] == SIM_NEVER;
 }
 
 /* When packets of this device may be lost because of this fault. */
@@ -504,15 +535,18 @@ static struct span lossy(const struct sim_fault *f)
 	const char *name = sim_fault_classes[f->class].name;
 
 	if (!strcmp(name, "loss") || !strcmp(name, "ack-loss"))
-		return (struct span){ f->at, f->at + f->len };
-	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span){ 0, 0 } : outage(f);
+		return (struct span) { f->at, f->at + f->len };
+	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span) { 0, 0 }
+								    : outage(f);
 }
 
-bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end, uint64_t closed, uint64_t now)
+bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end,
+			  uint64_t closed, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
 	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));
-	bool lost = !end, no_socket = false; /* a NIC's last acknowledgement goes with the queue pair that its owner destroys */
+	/* a NIC's last acknowledgement goes with the queue pair that its owner destroys */
+	bool lost = !end, no_socket = false;
 	struct sim_promise p;
 
 	sim_promise_make(sc, conn, &p);
@@ -523,7 +557,8 @@ bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned
 		if (f->off)
 			continue;
 		no_socket |= effect(f) == SIM_SOCKETS_LOST && f->at <= now;
-		lost |= (on_data_device(sc, c, &p, f) || p.standby) && s.from <= closed + MS && s.to > since;
+		lost |= (on_data_device(sc, c, &p, f) || p.standby) && s.from <= closed + MS &&
+			s.to > since;
 	}
 	return lost && no_socket;
 }

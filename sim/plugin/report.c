@@ -20,8 +20,8 @@ uint64_t sim_elapsed(const struct sim_world *w)
 const char *sim_finding_name(enum sim_finding f)
 {
 	static const char *const names[SIM_FINDINGS] = {
-		"nothing", "wrong byte", "stray write", "wrong size", "hang",
-		"error",   "unprotected", "leak",	"endless",    "crash", "unsteady",
+		"nothing",     "wrong byte", "stray write", "wrong size", "hang",     "error",
+		"unprotected", "leak",       "endless",     "crash",      "unsteady",
 	};
 
 	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";

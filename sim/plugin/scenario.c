@@ -2,8 +2,8 @@
 #include "sim/plugin/scenario.h"
 
 #include "base/config.h"
-#include "sim/plugin/faults.h"
 #include "base/rng.h"
+#include "sim/plugin/faults.h"
 
 #include <string.h>
 
@@ -13,7 +13,8 @@
 /* A stream of its own for part `salt` of a seed. */
 static struct sr_rng stream(uint64_t seed, uint64_t salt)
 {
-	struct sr_rng rng = { seed * UINT64_C(0x9e3779b97f4a7c15) ^ salt * UINT64_C(0xd1342543de82ef95) };
+	struct sr_rng rng = { seed * UINT64_C(0x9e3779b97f4a7c15) ^
+			      salt * UINT64_C(0xd1342543de82ef95) };
 
 	sr_rng_next(&rng);
 	return rng;
@@ -40,12 +41,13 @@ static uint64_t magnitude(struct sr_rng *rng, uint64_t high)
 
 static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	unsigned n = chance(rng, 30) ? (unsigned)between(rng, 3, SIM_DEVICES_MAX) : (unsigned)between(rng, 1, 3);
+	unsigned n = chance(rng, 30) ? (unsigned)between(rng, 3, SIM_DEVICES_MAX)
+				     : (unsigned)between(rng, 1, 3);
 
 	sc->ndevices[0] = sc->ndevices[1] = n;
 	if (chance(rng, 25))
 		sc->ndevices[sr_rng_below(rng, 2)] = (unsigned)between(rng, 1, SIM_DEVICES_MAX);
-	sc->limits = (struct sim_limits){
+	sc->limits = (struct sim_limits) {
 		.max_qp_wr = chance(rng, 70) ? 8192 : (int)between(rng, 64, 512),
 		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 4, 1024),
 		.max_qp = 4096,
@@ -69,7 +71,8 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 }
 
 /*
- * Which of a connection's devices each rail is on. The two ends must agree on it: 0, 1, 2, ..., or several on each, one device after
+ * Which of a connection's devices each rail is on. The two ends must agree on it: 0, 1, 2, ..., or
+ * several on each, one device after
  * the other, as NCCL_IB_QPS_PER_CONNECTION and MPIB lay them out.
  */
 static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rng *rng)
@@ -79,8 +82,11 @@ static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rn
 		layout[i] = layout[i - 1] + !(repeat && chance(rng, 60));
 }
 
-/* As many rails as `devices` devices have, the first of which is any; the others follow it round. */
-static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], unsigned devices, unsigned first, unsigned n)
+/*
+ * As many rails as `devices` devices have, the first of which is any; the others follow it round.
+ */
+static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], unsigned devices,
+			unsigned first, unsigned n)
 {
 	unsigned i = 0;
 
@@ -91,15 +97,18 @@ static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], uns
 
 static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
 {
-	bool alone = chance(rng, 40), repeat = chance(rng, 35); /* alone: on one device at both ends, there may be a standby */
+	/* alone: on one device at both ends, there may be a standby */
+	bool alone = chance(rng, 40), repeat = chance(rng, 35);
 	unsigned layout[HA_MAX_RAILS];
 
 	draw_layout(layout, repeat, rng);
 	for (unsigned end = 0; end < 2; end++) {
-		unsigned n = sc->ndevices[end ? 1 - c->from : c->from], most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
+		unsigned n = sc->ndevices[end ? 1 - c->from : c->from],
+			 most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
 		unsigned devices = alone || chance(rng, 20) ? 1 : (unsigned)between(rng, 1, most);
 
-		c->nrails[end] = lay_out(c->rail[end], layout, devices, (unsigned)sr_rng_below(rng, n), n);
+		c->nrails[end] =
+			lay_out(c->rail[end], layout, devices, (unsigned)sr_rng_below(rng, n), n);
 		if (repeat && c->nrails[end] > 1 && chance(rng, 50)) /* the smaller number counts */
 			c->nrails[end] = (unsigned)between(rng, 1, c->nrails[end]);
 	}
@@ -115,13 +124,19 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 	c->from = (unsigned)sr_rng_below(rng, 2);
 	make_rails(sc, c, rng);
 	c->window = (uint32_t)between(rng, 1, chance(rng, 20) ? SIM_WINDOW_MAX : 8);
-	c->max_size = (uint32_t)between(rng, 1, chance(rng, 10) ? 2 << 20 : chance(rng, 30) ? 256 << 10 : 8 << 10);
+	c->max_size = (uint32_t)between(rng, 1,
+					chance(rng, 10)   ? 2 << 20
+					: chance(rng, 30) ? 256 << 10
+							  : 8 << 10);
 	c->group_max = chance(rng, 30) ? (unsigned)between(rng, 2, HA_MAX_RECVS) : 1;
 	while (c->window > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
 		c->window--;
 	while (c->group_max > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
 		c->group_max--;
-	c->messages = (uint32_t)between(rng, 1, c->max_size > 256 << 10 ? 6 : c->max_size > 8 << 10 ? 40 : 150);
+	c->messages = (uint32_t)between(rng, 1,
+					c->max_size > 256 << 10 ? 6
+					: c->max_size > 8 << 10 ? 40
+								: 150);
 	if (c->max_size <= 512 && chance(rng, 10))
 		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
 	c->optional = c->group_max == 1 && chance(rng, 15);
@@ -132,15 +147,20 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 		c->messages = (uint32_t)between(rng, 10, 60);
 	}
 	c->gpu = !c->optional && chance(rng, 15);
-	/* An optional receive's data may come once more, so its buffer stays registered, as NCCL's do. */
+	/*
+	 * An optional receive's data may come once more, so its buffer stays registered, as NCCL's
+	 * do.
+	 */
 	c->reg_each = !c->optional && chance(rng, 15);
 	for (unsigned end = 0; end < 2; end++) {
-		c->start_ns[end] = chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
+		c->start_ns[end] =
+			chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
 		c->linger_ns[end] = chance(rng, 50) ? 0 : magnitude(rng, 5 * MS);
 	}
 	c->think_ns = chance(rng, 60) ? 0 : between(rng, 1, 500 * US);
 	if (chance(rng, 20) && c->messages <= 150)
-		c->think_ns = between(rng, 1 * MS, 10 * MS); /* faults of every time meet it alive */
+		/* faults of every time meet it alive */
+		c->think_ns = between(rng, 1 * MS, 10 * MS);
 	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
 }
 
@@ -161,14 +181,16 @@ static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 	bool nervous = chance(rng, 20), memory = chance(rng, 25), both = chance(rng, 85);
 
 	for (unsigned h = 0; h < 2; h++) {
-		sc->host[h] = (struct sim_host_spec){
+		sc->host[h] = (struct sim_host_spec) {
 			.backup = both || chance(rng, 50),
 			.failback = chance(rng, 50),
 			.ack_memory = memory && chance(rng, 70),
 			.eager = chance(rng, 30),
 			.heartbeat_ms = 200,
 			.rto_ms = 1000,
-			.max_retries = chance(rng, 20) ? 4 : chance(rng, 80) ? 5 : 6,
+			.max_retries = chance(rng, 20)   ? 4
+				       : chance(rng, 80) ? 5
+							 : 6,
 		};
 		/* Suspicious of everything. Without failover a false alarm is the end. */
 		if (nervous && both) {
@@ -181,24 +203,31 @@ static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 /* How each host shares its data out. */
 static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	static const int policies[] = { HA_POLICY_AUTO, HA_POLICY_PRIMARY, HA_POLICY_STATIC, HA_POLICY_TOPOLOGY, HA_POLICY_AGENT,
-					HA_POLICY_AGENT, HA_POLICY_ADAPTIVE, HA_POLICY_ADAPTIVE };
+	static const int policies[] = { HA_POLICY_AUTO,     HA_POLICY_PRIMARY, HA_POLICY_STATIC,
+					HA_POLICY_TOPOLOGY, HA_POLICY_AGENT,   HA_POLICY_AGENT,
+					HA_POLICY_ADAPTIVE, HA_POLICY_ADAPTIVE };
 
 	for (unsigned h = 0; h < 2; h++) {
-		sc->host[h].policy = policies[sr_rng_below(rng, sizeof(policies) / sizeof(*policies))];
+		sc->host[h].policy =
+			policies[sr_rng_below(rng, sizeof(policies) / sizeof(*policies))];
 		for (unsigned i = 0; i < HA_MAX_RAILS; i++)
-			sc->host[h].weights[i] = chance(rng, 25) ? 0 : (uint16_t)between(rng, 1, 1024);
+			sc->host[h].weights[i] =
+				chance(rng, 25) ? 0 : (uint16_t)between(rng, 1, 1024);
 		sc->host[h].weights[sr_rng_below(rng, HA_MAX_RAILS)] = 512;
 		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++) {
 			sc->speed[h][d] = chance(rng, 30) ? 1u << between(rng, 0, 2) : 0;
 			sc->bus_cost[h][d] = chance(rng, 20) ? (uint8_t)between(rng, 1, 3) : 0;
-			sc->port_rate[h][d] = chance(rng, 30) ? sc->bytes_per_us / between(rng, 1, 20) + 10 : 0;
+			sc->port_rate[h][d] =
+				chance(rng, 30) ? sc->bytes_per_us / between(rng, 1, 20) + 10 : 0;
 		}
 		sc->bus_rate[h] = chance(rng, 20) ? sc->bytes_per_us * between(rng, 1, 4) / 2 : 0;
 	}
 }
 
-/* One busy connection over several rails that fail one after the other while packets get lost (sim_faults_storm). */
+/*
+ * One busy connection over several rails that fail one after the other while packets get lost
+ * (sim_faults_storm).
+ */
 static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
@@ -239,7 +268,8 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	sc->message_cap = UINT32_MAX;
 	sc->service_ns = 1000 * US;
 	make_hosts(sc, &rng);
-	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4) : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
+	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4)
+				      : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
 	for (unsigned i = 0; i < sc->nconns; i++) {
 		rng = stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);
@@ -265,14 +295,15 @@ void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_
 	m->n = c->group_max > 1 ? (unsigned)between(&rng, 1, c->group_max) : 1;
 	m->optional = c->optional && chance(&rng, 70);
 	for (unsigned i = 0; i < m->n; i++) {
-		m->posted[i] =
-			(uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size) : between(&rng, 0, c->max_size));
+		m->posted[i] = (uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size)
+							   : between(&rng, 0, c->max_size));
 		/* A receive of nothing ends no older one's hold on the buffer. */
 		m->posted[i] += c->optional && !m->posted[i];
 		m->posted[i] = c->whole ? c->max_size : m->posted[i];
 		m->sent[i] = m->posted[i];
 		if (!m->optional && !c->whole && chance(&rng, 25))
-			m->sent[i] = (uint32_t)between(&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
+			m->sent[i] = (uint32_t)between(
+				&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
 		m->expect[i] = m->sent[i] < m->posted[i] ? m->sent[i] : m->posted[i];
 		m->tag[i] = tags | (int)i;
 		m->key[i] = sr_rng_next(&rng);
@@ -290,15 +321,19 @@ static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 		for (unsigned r = 0; r < c->nrails[end]; r++)
 			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
 	}
-	fprintf(out, ", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s, starts at %.3f/%.3f ms\n", messages,
-		c->group_max, c->max_size, c->window, c->optional ? ", optional" : "", c->gpu ? ", flushed" : "",
-		c->reg_each ? ", registered one by one" : "", c->stays ? ", stays" : "", (double)c->start_ns[0] / 1e6,
+	fprintf(out,
+		", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s, starts at %.3f/%.3f "
+		"ms\n",
+		messages, c->group_max, c->max_size, c->window, c->optional ? ", optional" : "",
+		c->gpu ? ", flushed" : "", c->reg_each ? ", registered one by one" : "",
+		c->stays ? ", stays" : "", (double)c->start_ns[0] / 1e6,
 		(double)c->start_ns[1] / 1e6);
 }
 
 static const char *policy_name(int policy)
 {
-	static const char *const names[] = { "auto", "primary", "static", "topology", "agent", "adaptive" };
+	static const char *const names[] = { "auto",     "primary", "static",
+					     "topology", "agent",   "adaptive" };
 
 	return names[policy];
 }
@@ -306,15 +341,22 @@ static const char *policy_name(int policy)
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 {
 	fprintf(out,
-		"  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d (window %.1f ms), "
+		"  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d "
+		"(window %.1f ms), "
 		"max_qp_wr %d, max_srq_wr %d\n",
-		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1], 128 << sc->limits.mtu,
-		(double)sc->latency_ns / 1e3, (unsigned long long)sc->bytes_per_us, sc->timeout,
+		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1],
+		128 << sc->limits.mtu, (double)sc->latency_ns / 1e3,
+		(unsigned long long)sc->bytes_per_us, sc->timeout,
 		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr);
 	for (unsigned h = 0; h < 2; h++)
-		fprintf(out, "  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
-			"%d retries (%.1f s)\n", h, policy_name(sc->host[h].policy), sc->host[h].ack_memory ? "memory" : "nic", sc->host[h].eager ? "eager" : "lazy",
-			sc->host[h].backup, sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
+		fprintf(out,
+			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "
+			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
+			"%d retries (%.1f s)\n",
+			h, policy_name(sc->host[h].policy),
+			sc->host[h].ack_memory ? "memory" : "nic",
+			sc->host[h].eager ? "eager" : "lazy", sc->host[h].backup,
+			sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
 			sc->host[h].max_retries, (double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (!(sc->conns_off >> i & 1))

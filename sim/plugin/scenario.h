@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scenario.h - what one seed means: hosts, devices, connections, traffic and faults, all decided beforehand
+ * scenario.h - what one seed means: hosts, devices, connections, traffic and faults, all decided
+ * beforehand
  *
- * Each part draws from its own random stream, so that leaving a fault or a connection out changes nothing else. That is
+ * Each part draws from its own random stream, so that leaving a fault or a connection out changes
+ * nothing else. That is
  * what makes shrinking work.
  */
 #ifndef HA_SIM_SCENARIO_H
@@ -16,14 +18,15 @@
 #define SIM_CONNS_MAX 64
 #define SIM_CONNS_DRAWN 12 /* by a seed; tests write out more */
 #define SIM_FAULTS_MAX 32
-#define SIM_WINDOW_MAX 32 /* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
+/* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
+#define SIM_WINDOW_MAX 32
 
 #define SIM_TAIL 3 /* messages that a connection which stays keeps for the end */
 
 /* One connection: rail i runs from the sender's devices[] to the receiver's. */
 struct sim_conn_spec {
-	uint64_t key;	    /* of its payload and its own dice */
-	unsigned from;	    /* the sender's host */
+	uint64_t key;       /* of its payload and its own dice */
+	unsigned from;      /* the sender's host */
 	unsigned nrails[2]; /* named by the sender's and the receiver's end */
 	unsigned rail[2][HA_MAX_RAILS];
 	uint32_t messages; /* receives, grouped ones counted once */
@@ -31,9 +34,9 @@ struct sim_conn_spec {
 	uint32_t max_size; /* bytes of one buffer */
 	unsigned group_max;
 	bool optional, gpu, reg_each;
-	bool whole; /* every buffer has max_size bytes, and all of them are sent */
-	bool batches; /* a window is filled when the last one is over */
-	bool stays; /* its last messages wait until every path is up again that can be */
+	bool whole;            /* every buffer has max_size bytes, and all of them are sent */
+	bool batches;          /* a window is filled when the last one is over */
+	bool stays;            /* its last messages wait until every path is up again that can be */
 	uint64_t start_ns[2];  /* when each end begins */
 	uint64_t think_ns;     /* the sender rests up to this long between messages; 0 = never */
 	uint64_t linger_ns[2]; /* between the last message and the close */
@@ -42,17 +45,18 @@ struct sim_conn_spec {
 struct sim_fault {
 	unsigned class; /* index into sim_fault_classes */
 	unsigned host, dev;
-	bool rx;	  /* direction, where there is one */
+	bool rx;          /* direction, where there is one */
 	uint64_t at, len; /* ns from the start */
 	uint64_t amount;  /* ppm, ns or a count: the class knows */
-	bool off;	  /* left out by shrinking */
+	bool off;         /* left out by shrinking */
 };
 
 /* What the operator of a host has set. */
 struct sim_host_spec {
-	bool backup, failback, ack_memory, eager; /* HA_NCCL_ENABLE_BACKUP, _ENABLE_FAILBACK, _ACK=memory, _MR_MODE=eager */
+	/* HA_NCCL_ENABLE_BACKUP, _ENABLE_FAILBACK, _ACK=memory, _MR_MODE=eager */
+	bool backup, failback, ack_memory, eager;
 	int heartbeat_ms, rto_ms, max_retries;
-	int policy;			/* enum ha_policy: HA_NCCL_POLICY */
+	int policy;                     /* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 	/* Tests only: an agent that says so of every connection from here; it dies while it writes, and another takes its place (ns from
 	 * the start; dies 0 = it goes on). */
@@ -71,18 +75,30 @@ struct sim_scenario {
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
 	uint64_t latency_ns, bytes_per_us;
-	uint64_t backlog_ns; /* what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port idles behind a bus */
+	/*
+	 * what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port
+	 * idles behind a bus
+	 */
+	uint64_t backlog_ns;
 	uint64_t port_rate[2][SIM_DEVICES_MAX]; /* bytes per us; 0 = as above */
-	uint64_t bus_rate[2];			/* what all ports of a host have together; 0 = no limit */
-	uint8_t bus_cost[2][SIM_DEVICES_MAX];	/* a byte of this port costs the bus so much; 0 = 1 */
-	uint8_t speed[2][SIM_DEVICES_MAX];	/* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
-	uint64_t reg_ns; /* tests only: registering a buffer takes so long, and the host stands still meanwhile */
-	struct sim_mute { /* tests only: what the queue pairs of this end's first incarnations send is lost, from `at` on (ns from the start) */
+	/* what all ports of a host have together; 0 = no limit */
+	uint64_t bus_rate[2];
+	/* a byte of this port costs the bus so much; 0 = 1 */
+	uint8_t bus_cost[2][SIM_DEVICES_MAX];
+	uint8_t speed[2][SIM_DEVICES_MAX]; /* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
+	/* tests only: registering a buffer takes so long, and the host stands still meanwhile */
+	uint64_t reg_ns;
+	/*
+	 * tests only: what the queue pairs of this end's first incarnations send is lost, from `at`
+	 * on (ns from the start)
+	 */
+	struct sim_mute {
 		bool on;
 		unsigned conn, end;
 		uint64_t at;
 	} mute;
-	bool apart; /* a device reaches only the one of its number; the others do not answer (tests only) */
+	/* a device reaches only the one of its number; the others do not answer (tests only) */
+	bool apart;
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */
@@ -96,7 +112,10 @@ struct sim_scenario {
 	uint32_t message_cap; /* per connection */
 };
 
-/* allowed: mask of fault classes that may be drawn; 0 = the usual mix; SIM_STORM: every seed is one (faults.h). */
+/*
+ * allowed: mask of fault classes that may be drawn; 0 = the usual mix; SIM_STORM: every seed is one
+ * (faults.h).
+ */
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed);
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out);
 /* The time in which a queue pair gives up, ns. */

@@ -14,7 +14,8 @@ void sim_side_event(struct sim_side *s, unsigned what, uint64_t value)
 	struct sim_world *w = s->conn->world;
 
 	s->moved_at = sim_now(w);
-	sim_mix(w, sim_now(w) ^ (uint64_t)(s->conn->index * 2 + s->end) << 48 ^ (uint64_t)what << 56 ^ value << 32);
+	sim_mix(w, sim_now(w) ^ (uint64_t)(s->conn->index * 2 + s->end) << 48 ^
+			   (uint64_t)what << 56 ^ value << 32);
 }
 
 void sim_side_to_close(struct sim_side *s, uint64_t linger)
@@ -31,8 +32,8 @@ int sim_op_register(struct sim_side *s, struct sim_op *op, unsigned m)
 	op->mr[m] = s->mr;
 	if (!spec->reg_each)
 		return 0;
-	err = ha_reg_mr(s->bundle, op->buf[m]->data, s->arena.capacity, spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0,
-			&op->mr[m]);
+	err = ha_reg_mr(s->bundle, op->buf[m]->data, s->arena.capacity,
+			spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0, &op->mr[m]);
 	if (err)
 		op->mr[m] = NULL;
 	return err;
@@ -123,20 +124,25 @@ void sim_side_ended(struct sim_side *s, int err, const char *call)
 	struct sim_world *w = s->conn->world;
 
 	sim_side_event(s, 1, (uint64_t)-err);
-	sim_say(w, "connection %u, %s: %s says %s (%s)", s->conn->index, s->end ? "receiver" : "sender", call, strerror(-err),
+	sim_say(w, "connection %u, %s: %s says %s (%s)", s->conn->index,
+		s->end ? "receiver" : "sender", call, strerror(-err),
 		excuse(s) ? excuse(s) : "no excuse");
 	s->error = err;
 	s->kept = !strncmp(call, "test", 4);
 	w->result.errors++;
 	if (err > 0 || err < -4095)
-		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno", s->conn->index,
-			  call, err);
+		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno",
+			  s->conn->index, call, err);
 	else if (!excuse(s))
 		sim_found(w, SIM_ERROR,
-			  "connection %u, %s (%u of %u messages done): %s says %s, and nothing excuses it",
-			  s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages, call,
-			  strerror(-err));
-	/* A buffer that cannot be registered ends nothing: what was posted before is the core's until the close. */
+			  "connection %u, %s (%u of %u messages done): %s says %s, and nothing "
+			  "excuses it",
+			  s->conn->index, s->end ? "receiver" : "sender", s->done,
+			  s->conn->messages, call, strerror(-err));
+	/*
+	 * A buffer that cannot be registered ends nothing: what was posted before is the core's
+	 * until the close.
+	 */
 	if (s->bundle && strcmp(call, "reg_mr") != 0)
 		sim_side_disown(s);
 	sim_side_to_close(s, sim_side_dice(s, 30000000));

@@ -2,7 +2,8 @@
 /*
  * side.h - one end of a connection, as the files that move it share it
  *
- * side.c: its dice, its requests and buffers, its error; ends.c: the way up and down; messages.c: requests in between;
+ * side.c: its dice, its requests and buffers, its error; ends.c: the way up and down; messages.c:
+ * requests in between;
  * watch.c: does it move, is it whole. Who uses connections from outside wants sim/plugin/traffic.h.
  */
 #ifndef HA_SIM_SIDE_H
@@ -11,7 +12,8 @@
 #include "plugin/transfer/bundle.h"
 #include "sim/plugin/traffic.h"
 
-#define SIM_GIVE_UP_NS 20000000u /* the other end has failed to connect: this one stops waiting, as NCCL aborts both */
+/* the other end has failed to connect: this one stops waiting, as NCCL aborts both */
+#define SIM_GIVE_UP_NS 20000000u
 
 static inline struct ha_send *sim_side_send(const struct sim_side *s)
 {
@@ -35,11 +37,16 @@ void sim_side_ended(struct sim_side *s, int err, const char *call);
 struct sim_op *sim_op_new(struct sim_side *s, uint32_t message);
 /* Buffers for n members, or none of them. */
 bool sim_op_take_buffers(struct sim_side *s, struct sim_op *op, unsigned n);
-/* Member m's registration: the arena's, or one of its own where the scenario says so. 0 or -errno. */
+/*
+ * Member m's registration: the arena's, or one of its own where the scenario says so. 0 or -errno.
+ */
 int sim_op_register(struct sim_side *s, struct sim_op *op, unsigned m);
 /* Buffers and registrations of a request that is done with. */
 void sim_op_give_back(struct sim_side *s, struct sim_op *op);
-/* The buffers are their owner's again: a write from now on is a stray one, and what is read is nonsense. */
+/*
+ * The buffers are their owner's again: a write from now on is a stray one, and what is read is
+ * nonsense.
+ */
 void sim_side_disown(struct sim_side *s);
 
 /* One call or a few; true: something moved. */
@@ -51,7 +58,10 @@ bool sim_side_close(struct sim_side *s);
 /* It is closed without a word: its context or its process is gone. */
 void sim_side_revoke(struct sim_side *s);
 
-/* A connection that stays waits with its last messages until all is over and every path is up that can be. */
+/*
+ * A connection that stays waits with its last messages until all is over and every path is up that
+ * can be.
+ */
 bool sim_conn_waits(struct sim_conn *c);
 
 #endif

@@ -15,12 +15,15 @@ static uint64_t roll(struct sim_host *h, uint64_t n)
 static void give_hint(struct sim_host *h, struct ha_bundle *b, unsigned slot)
 {
 	struct mpib_hint_entry *e = &h->hints.entries[slot];
-	uint32_t share = roll(h, 3) ? (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1) : roll(h, 2) ? MPIB_HINT_MAX_BW : 0;
+	uint32_t share = roll(h, 3)   ? (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1)
+			 : roll(h, 2) ? MPIB_HINT_MAX_BW
+				      : 0;
 
 	atomic_store(&b->balance.advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
 	if (!roll(h, 10))
 		share = MPIB_HINT_MAX_BW + 1 + (uint32_t)roll(h, UINT32_MAX - MPIB_HINT_MAX_BW);
-	mpib_hint_put(e, share, b->balance.advised.flow.sout_src + !roll(h, 10), b->balance.advised.flow.sout_dst);
+	mpib_hint_put(e, share, b->balance.advised.flow.sout_src + !roll(h, 10),
+		      b->balance.advised.flow.sout_dst);
 	e->seq |= !roll(h, 10); /* its writer died over it */
 }
 
@@ -55,7 +58,8 @@ void sim_traffic_advise(struct sim_host *h)
 		if (dead)
 			e->seq |= 1;
 		else if (e->seq & 1 || atomic_load(&b->balance.advised.flow.slot) == MPIB_NO_SLOT)
-			mpib_hint_put(e, agent->share, b->balance.advised.flow.sout_src, b->balance.advised.flow.sout_dst);
+			mpib_hint_put(e, agent->share, b->balance.advised.flow.sout_src,
+				      b->balance.advised.flow.sout_dst);
 		atomic_store(&b->balance.advised.flow.slot, i);
 	}
 }

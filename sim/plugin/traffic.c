@@ -71,7 +71,8 @@ static int side_open(struct sim_conn *c, unsigned end)
 	s->rng.state = spec->key * (2 * end + 1) + 77;
 	s->max_ops = end ? spec->window : spec->window * spec->group_max;
 	return sim_arena_open(&s->arena, &c->world->pool, c->index, end,
-			      spec->window * spec->group_max + (unsigned)(spec->key & 3), spec->max_size);
+			      spec->window * spec->group_max + (unsigned)(spec->key & 3),
+			      spec->max_size);
 }
 
 int sim_conn_open(struct sim_world *w, unsigned index)

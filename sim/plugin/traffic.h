@@ -2,7 +2,8 @@
 /*
  * traffic.h - what NCCL does with a connection: listen, connect, accept, post, test, flush, close
  *
- * Both ends walk the same list of messages. The calls of one host come from its one thread, in random order.
+ * Both ends walk the same list of messages. The calls of one host come from its one thread, in
+ * random order.
  */
 #ifndef HA_SIM_TRAFFIC_H
 #define HA_SIM_TRAFFIC_H
@@ -13,7 +14,7 @@
 enum sim_phase {
 	SIM_WAITS,  /* its time has not come, or the handle has not */
 	SIM_OPENS,  /* connecting or accepting */
-	SIM_UP,	    /* messages */
+	SIM_UP,     /* messages */
 	SIM_CLOSES, /* all done, or failed: lingers, then closes */
 	SIM_CLOSED,
 };
@@ -26,7 +27,11 @@ struct sim_op { /* a request that is out */
 	uint32_t report; /* a send: bytes that it must report */
 	struct sim_buffer *buf[HA_MAX_RECVS];
 	struct ha_mr *mr[HA_MAX_RECVS];
-	bool watched; /* an optional receive that is complete for the core: its memory tells when the data is there */
+	/*
+	 * an optional receive that is complete for the core: its memory tells when the data is
+	 * there
+	 */
+	bool watched;
 };
 
 #define SIM_OPS_MAX (SIM_WINDOW_MAX * HA_MAX_RECVS)
@@ -46,8 +51,9 @@ struct sim_side {
 	struct sim_op op[SIM_OPS_MAX];
 	struct sim_op *trying; /* the sender's: ready, but its receive is not there yet */
 	unsigned trying_member;
-	uint64_t close_at, rest_until, moved_at; /* moved_at: when something happened to this end last */
-	uint64_t up_at;	    /* 0 = not yet */
+	/* moved_at: when something happened to this end last */
+	uint64_t close_at, rest_until, moved_at;
+	uint64_t up_at;     /* 0 = not yet */
 	uint64_t closed_at; /* ns from the start, in order; 0 = it has not */
 	int error;
 	bool kept; /* a request ended with it, so every other call must say the same */
@@ -58,13 +64,13 @@ struct sim_conn {
 	const struct sim_conn_spec *spec;
 	unsigned index;
 	struct sim_promise promise;
-	unsigned paths;	      /* mask of the rails that must be up when all faults are over */
+	unsigned paths;       /* mask of the rails that must be up when all faults are over */
 	uint64_t paths_until; /* after so many ns from the start */
 	uint32_t messages;
 	struct sim_side side[2];
 	struct ha_listen *listen;
 	char handle[HA_HANDLE_MAX];
-	uint64_t handle_at;	 /* when the sender has it; 0 = there is none yet */
+	uint64_t handle_at;      /* when the sender has it; 0 = there is none yet */
 	struct sim_message head; /* the sender's: message side[0].next */
 	uint32_t head_index;
 	uint8_t head_sent; /* mask */
@@ -76,9 +82,14 @@ void sim_conn_free(struct sim_conn *c);
 
 /* One round of a host's thread over its ends of all connections. True: something moved. */
 bool sim_traffic_round(struct sim_host *h);
-/* The host's context is gone or its process is: its ends are closed, and nobody may write to them. */
+/*
+ * The host's context is gone or its process is: its ends are closed, and nobody may write to them.
+ */
 void sim_traffic_drop(struct sim_host *h);
-/* Other shares for the sends of this host whose policy lets them change: a hint, good or bad, or shares by hand. */
+/*
+ * Other shares for the sends of this host whose policy lets them change: a hint, good or bad, or
+ * shares by hand.
+ */
 void sim_traffic_steer(struct sim_host *h);
 /* steer.c: what the host's agent writes, if it has one. */
 void sim_traffic_advise(struct sim_host *h);

@@ -8,7 +8,8 @@
 
 /* What every object of ours begins with behind the verbs' own part. */
 struct sim_object {
-	struct sim_object *next, **pprev; /* in sim_verbs.objects: the newest first, so users before what they use */
+	/* in sim_verbs.objects: the newest first, so users before what they use */
+	struct sim_object *next, **pprev;
 	struct sim_device *dev;
 	enum sim_kind kind;
 	void *engine; /* NULL: taken away from a process that died */
@@ -51,14 +52,18 @@ static void *object_new(struct sim_device *dev, enum sim_kind kind, size_t size,
 	v->live[kind]++;
 	return p;
 }
-#define NEW(dev, kind, type) ((struct type *)object_new(dev, kind, sizeof(struct type), offsetof(struct type, o)))
+#define NEW(dev, kind, type) \
+	((struct type *)object_new(dev, kind, sizeof(struct type), offsetof(struct type, o)))
 
 static void *container(struct sim_object *o)
 {
 	static const size_t offset[SIM_KINDS] = {
-		[SIM_CONTEXT] = offsetof(struct sim_context, o), [SIM_PD] = offsetof(struct sim_pd, o),
-		[SIM_MR] = offsetof(struct sim_mr, o),		 [SIM_CQ] = offsetof(struct sim_cq, o),
-		[SIM_SRQ] = offsetof(struct sim_srq, o),	 [SIM_QP] = offsetof(struct sim_qp, o),
+		[SIM_CONTEXT] = offsetof(struct sim_context, o),
+		[SIM_PD] = offsetof(struct sim_pd, o),
+		[SIM_MR] = offsetof(struct sim_mr, o),
+		[SIM_CQ] = offsetof(struct sim_cq, o),
+		[SIM_SRQ] = offsetof(struct sim_srq, o),
+		[SIM_QP] = offsetof(struct sim_qp, o),
 	};
 
 	return (char *)o - offset[o->kind];
@@ -139,7 +144,8 @@ static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	last->next = NULL;
 	sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
 	last->next = rest;
-	sr_nic_progress(dev->nic, now(dev->host), 1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
+	sr_nic_progress(dev->nic, now(dev->host),
+			1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
 	sim_device_kill(dev);
 	*bad = rest ? rest : wr;
 	return EIO;
@@ -302,7 +308,8 @@ static int device_close(V, struct ibv_context *context)
 
 static int hot(V, struct ibv_context *context, struct ha_verbs_hot *out)
 {
-	*out = (struct ha_verbs_hot){ post_send, post_recv, post_srq_recv, poll_cq, req_notify_cq };
+	*out = (struct ha_verbs_hot) { post_send, post_recv, post_srq_recv, poll_cq,
+				       req_notify_cq };
 	return 0;
 }
 
@@ -340,13 +347,14 @@ static int query_port(V, struct ibv_context *context, uint8_t port, struct ha_po
 	return 0;
 }
 
-static int query_gid_ex(V, struct ibv_context *context, uint8_t port, int index, struct ibv_gid_entry *entry)
+static int query_gid_ex(V, struct ibv_context *context, uint8_t port, int index,
+			struct ibv_gid_entry *entry)
 {
 	if (port != 1 || index)
 		return -ENODATA;
-	*entry = (struct ibv_gid_entry){ .gid = device_of(context)->gid,
-					 .port_num = 1,
-					 .gid_type = IBV_GID_TYPE_ROCE_V2 };
+	*entry = (struct ibv_gid_entry) { .gid = device_of(context)->gid,
+					  .port_num = 1,
+					  .gid_type = IBV_GID_TYPE_ROCE_V2 };
 	return 0;
 }
 
@@ -444,7 +452,8 @@ static int dealloc_pd(V, struct ibv_pd *pd)
 	return object_destroy(&((struct sim_pd *)pd)->o);
 }
 
-static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct ibv_mr **mr)
+static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access,
+		  struct ibv_mr **mr)
 {
 	struct sim_device *dev = device_of(pd->context);
 	struct sim_pd *p = (struct sim_pd *)pd;
@@ -453,11 +462,14 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 
 	if (!m)
 		return -ENOMEM;
-	m->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
+	m->ibv = (struct ibv_mr) {
+		.context = pd->context, .pd = pd, .addr = addr, .length = length
+	};
 	*mr = &m->ibv;
 	if (p->o.engine && !dev->dead)
-		m->o.engine = sr_mr_create(p->o.engine, addr, length, iova,
-					   (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE), &err);
+		m->o.engine =
+			sr_mr_create(p->o.engine, addr, length, iova,
+				     (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE), &err);
 	if (m->o.engine) {
 		m->ibv.lkey = sr_mr_lkey(m->o.engine);
 		m->ibv.rkey = sr_mr_rkey(m->o.engine);
@@ -472,8 +484,8 @@ static int dereg_mr(V, struct ibv_mr *mr)
 	return object_destroy(&((struct sim_mr *)mr)->o);
 }
 
-static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-		     int vector, struct ibv_cq **cq)
+static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context,
+		     struct ibv_comp_channel *channel, int vector, struct ibv_cq **cq)
 {
 	struct sim_device *dev = device_of(context);
 	struct sim_cq *c = NEW(dev, SIM_CQ, sim_cq);
@@ -481,7 +493,7 @@ static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context, 
 
 	if (!c)
 		return -ENOMEM;
-	c->ibv = (struct ibv_cq){ .context = context, .cq_context = cq_context, .cqe = cqe };
+	c->ibv = (struct ibv_cq) { .context = context, .cq_context = cq_context, .cqe = cqe };
 	*cq = &c->ibv;
 	if (!dev->host->gone)
 		c->o.engine = sr_cq_create(dev->nic, cqe, c, &err);
@@ -508,7 +520,9 @@ static int create_srq(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr, stru
 	s = NEW(dev, SIM_SRQ, sim_srq);
 	if (!s)
 		return -ENOMEM;
-	s->ibv = (struct ibv_srq){ .context = pd->context, .srq_context = attr->srq_context, .pd = pd };
+	s->ibv = (struct ibv_srq) { .context = pd->context,
+				    .srq_context = attr->srq_context,
+				    .pd = pd };
 	*srq = &s->ibv;
 	if (p->o.engine)
 		s->o.engine = sr_srq_create(p->o.engine, attr, s, &err);
@@ -546,7 +560,9 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	struct sim_cq *scq = (struct sim_cq *)attr->send_cq, *rcq = (struct sim_cq *)attr->recv_cq;
 	struct sim_srq *srq = (struct sim_srq *)attr->srq;
 	struct sim_qp *q = NEW(dev, SIM_QP, sim_qp);
-	struct sr_qp_init init = { .type = attr->qp_type, .cap = attr->cap, .sq_sig_all = attr->sq_sig_all, .user = q };
+	struct sr_qp_init init = {
+		.type = attr->qp_type, .cap = attr->cap, .sq_sig_all = attr->sq_sig_all, .user = q
+	};
 	int err = -EIO;
 
 	if (!q)
@@ -559,7 +575,7 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 		q->o.engine = sr_qp_create(((struct sim_pd *)pd)->o.engine, &init, &err);
 	if (q->o.engine) {
 		attr->cap = init.cap;
-		q->ibv = (struct ibv_qp){
+		q->ibv = (struct ibv_qp) {
 			.context = pd->context,
 			.qp_context = attr->qp_context,
 			.pd = pd,
@@ -585,14 +601,16 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if (!q->o.engine || q->o.dev->dead)
 		return -EIO;
-	if (mask & IBV_QP_AV && (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
+	if (mask & IBV_QP_AV &&
+	    (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
 		return -ETIMEDOUT;
 	err = sr_qp_modify(q->o.engine, now(q->o.dev->host), attr, mask);
 	qp->state = sr_qp_state(q->o.engine);
 	return err;
 }
 
-static int query_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+static int query_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		    struct ibv_qp_init_attr *init)
 {
 	struct sim_qp *q = (struct sim_qp *)qp;
 
@@ -680,8 +698,9 @@ static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
 	return 0;
 }
 
-int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices, const struct sim_limits *limits,
-		     const struct sim_hooks *hooks, uint64_t seed, struct sim_verbs **out)
+int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices,
+		     const struct sim_limits *limits, const struct sim_hooks *hooks, uint64_t seed,
+		     struct sim_verbs **out)
 {
 	struct sim_verbs *v = calloc(1, sizeof(*v));
 	int err = 0;
@@ -740,7 +759,8 @@ unsigned sim_device_break_qps(struct sim_device *dev)
 	unsigned n = 0;
 
 	for (struct sim_object *o = dev->host->objects; o && !dev->dead; o = o->next)
-		if (o->kind == SIM_QP && o->dev == dev && o->engine && sr_qp_state(o->engine) == IBV_QPS_RTS)
+		if (o->kind == SIM_QP && o->dev == dev && o->engine &&
+		    sr_qp_state(o->engine) == IBV_QPS_RTS)
 			n += !sr_qp_modify(o->engine, now(dev->host), &attr, IBV_QP_STATE);
 	return n;
 }
@@ -748,7 +768,10 @@ unsigned sim_device_break_qps(struct sim_device *dev)
 void sim_verbs_die(struct sim_verbs *v)
 {
 	v->gone = true;
-	/* The list has the newest first: queue pairs before their queues, regions before their domain. */
+	/*
+	 * The list has the newest first: queue pairs before their queues, regions before their
+	 * domain.
+	 */
 	for (struct sim_object *o = v->objects; o; o = o->next)
 		engine_destroy(o);
 	for (struct sim_object *o = v->objects; o; o = o->next)
@@ -758,7 +781,7 @@ void sim_verbs_die(struct sim_verbs *v)
 void sim_verbs_left(const struct sim_verbs *v, char *text, size_t size)
 {
 	static const char *const names[SIM_KINDS] = {
-		"contexts",	     "protection domains",    "memory regions",
+		"contexts",          "protection domains",    "memory regions",
 		"completion queues", "shared receive queues", "queue pairs",
 	};
 	size_t at = 0;
@@ -766,5 +789,6 @@ void sim_verbs_left(const struct sim_verbs *v, char *text, size_t size)
 	text[0] = 0;
 	for (int k = 0; k < SIM_KINDS; k++)
 		if (v->live[k] && at < size)
-			at += (size_t)snprintf(text + at, size - at, "%s%u %s", at ? ", " : "", v->live[k], names[k]);
+			at += (size_t)snprintf(text + at, size - at, "%s%u %s", at ? ", " : "",
+					       v->live[k], names[k]);
 }

@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs_engine.h - the verbs of one simulated host: thin objects over softroce engines that hang on a wire in memory
+ * verbs_engine.h - the verbs of one simulated host: thin objects over softroce engines that hang on
+ * a wire in memory
  *
- * No thread, no descriptor, no clock but the wire's. Everything that is made is counted, so that a leak shows. One
+ * No thread, no descriptor, no clock but the wire's. Everything that is made is counted, so that a
+ * leak shows. One
  * thread.
  */
 #ifndef HA_SIM_VERBS_ENGINE_H
 #define HA_SIM_VERBS_ENGINE_H
 
-#include "sim/kit/memwire.h"
 #include "rdma/verbs/ops.h"
+#include "sim/kit/memwire.h"
 
 #define SIM_DEVICES_MAX 8
 #define SIM_EVENTS_MAX 256 /* asynchronous events waiting on one device; more are lost, and noted */
 
 struct sim_verbs;
 
-/* What a scenario may want to be done to a device's completions and posts. All zero is a sound device. */
+/*
+ * What a scenario may want to be done to a device's completions and posts. All zero is a sound
+ * device.
+ */
 struct sim_knobs {
-	uint64_t hold_until;  /* completions are not handed out before; one that dies earlier takes them with it */
-	uint32_t lose;	      /* so many completions vanish from now on */
-	uint32_t die_at_post; /* so many work requests more, then the device dies in the middle of its doorbell; 0 =
+	/* completions are not handed out before; one that dies earlier takes them with it */
+	uint64_t hold_until;
+	uint32_t lose; /* so many completions vanish from now on */
+	uint32_t
+		die_at_post; /* so many work requests more, then the device dies in the middle of its doorbell; 0 =
 				 never */
-	bool unreachable;     /* a queue pair that is being connected finds nobody */
+	bool unreachable; /* a queue pair that is being connected finds nobody */
 	/* Deliberate defects, to see that the oracles notice; each happens once, at the n-th receive completion from
 	 * now. */
 	uint32_t drop_imm, double_imm, shorten_imm;
@@ -47,7 +54,7 @@ struct sim_device {
 struct sim_limits {
 	int max_qp_wr, max_srq_wr, max_qp;
 	enum ibv_mtu mtu;
-	uint32_t inflight; /* packets in flight of a queue pair */
+	uint32_t inflight;  /* packets in flight of a queue pair */
 	bool retry_forever; /* a NIC that never says that nobody answers */
 };
 
@@ -55,7 +62,8 @@ enum sim_kind { SIM_CONTEXT, SIM_PD, SIM_MR, SIM_CQ, SIM_SRQ, SIM_QP, SIM_KINDS 
 
 struct sim_hooks {
 	/* A peer's bytes are about to be placed on the device. */
-	void (*placing)(void *user, struct sim_device *dev, void *to, const void *from, uint32_t len);
+	void (*placing)(void *user, struct sim_device *dev, void *to, const void *from,
+			uint32_t len);
 	/* Memory has been registered. */
 	void (*registered)(void *user);
 	void *user;
@@ -69,27 +77,40 @@ struct sim_verbs {
 	struct sim_device device[SIM_DEVICES_MAX];
 	struct sim_limits limits;
 	struct sim_hooks hooks;
-	bool apart;		  /* a device reaches only the one of its number */
-	bool gone;		  /* the process has died: verbs do nothing any more */
+	bool apart;               /* a device reaches only the one of its number */
+	bool gone;                /* the process has died: verbs do nothing any more */
 	unsigned live[SIM_KINDS]; /* objects that exist */
 	struct sim_object *objects;
 };
 
-/* `ndevices` devices called sim0, sim1, ... with addresses 10.<host + 1>.0.<index + 1>. 0 or -ENOMEM. */
-int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices, const struct sim_limits *limits,
-		     const struct sim_hooks *hooks, uint64_t seed, struct sim_verbs **out);
+/*
+ * `ndevices` devices called sim0, sim1, ... with addresses 10.<host + 1>.0.<index + 1>. 0 or
+ * -ENOMEM.
+ */
+int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices,
+		     const struct sim_limits *limits, const struct sim_hooks *hooks, uint64_t seed,
+		     struct sim_verbs **out);
 /* The NICs stay on the wire, which destroys them; objects of ours that are left are freed. */
 void sim_verbs_destroy(struct sim_verbs *v);
 
 /* Somebody answers at this address. */
 bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid);
-/* The device is gone: DEVICE_FATAL, and nothing works any more. Completions that it holds back are lost with it. */
+/*
+ * The device is gone: DEVICE_FATAL, and nothing works any more. Completions that it holds back are
+ * lost with it.
+ */
 void sim_device_kill(struct sim_device *dev);
 /* Completions that nobody has fetched are lost with it. */
 void sim_device_forget_completions(struct sim_device *dev);
-/* Every connected queue pair goes to the error state without the peer's knowledge. Returns how many there were. */
+/*
+ * Every connected queue pair goes to the error state without the peer's knowledge. Returns how many
+ * there were.
+ */
 unsigned sim_device_break_qps(struct sim_device *dev);
-/* The process dies: its kernel takes all that it had off the NICs. What the core still calls does nothing. */
+/*
+ * The process dies: its kernel takes all that it had off the NICs. What the core still calls does
+ * nothing.
+ */
 void sim_verbs_die(struct sim_verbs *v);
 /* "2 queue pairs, 1 memory region"; "" when nothing is left. */
 void sim_verbs_left(const struct sim_verbs *v, char *text, size_t size);

@@ -23,7 +23,8 @@ static bool whole(const struct sim_side *s)
 {
 	const struct ha_bundle *b = s->bundle;
 
-	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b && (b->active & s->conn->paths) == s->conn->paths && !b->failover.parked &&
+	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b &&
+	       (b->active & s->conn->paths) == s->conn->paths && !b->failover.parked &&
 	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);
 }
 
@@ -31,15 +32,17 @@ bool sim_conn_waits(struct sim_conn *c)
 {
 	struct sim_world *w = c->world;
 
-	if (!c->spec->stays || !c->paths || c->side[0].next + SIM_TAIL < c->messages || c->side[1].error ||
-	    c->side[1].phase == SIM_CLOSED)
+	if (!c->spec->stays || !c->paths || c->side[0].next + SIM_TAIL < c->messages ||
+	    c->side[1].error || c->side[1].phase == SIM_CLOSED)
 		return false;
 	if (sim_now(w) > w->faults_over && whole(&c->side[0]) && whole(&c->side[1]))
 		return false;
 	c->side[0].moved_at = sim_now(w);
 	if (sim_elapsed(w) > c->paths_until)
-		sim_found(w, SIM_UNPROTECTED, "connection %u: rails 0x%x should be up; sender: 0x%x, receiver: 0x%x", c->index,
-			  c->paths, c->side[0].bundle->active, c->side[1].bundle ? c->side[1].bundle->active : 0);
+		sim_found(w, SIM_UNPROTECTED,
+			  "connection %u: rails 0x%x should be up; sender: 0x%x, receiver: 0x%x",
+			  c->index, c->paths, c->side[0].bundle->active,
+			  c->side[1].bundle ? c->side[1].bundle->active : 0);
 	return true;
 }
 
@@ -54,16 +57,20 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 			const struct sim_side *s = &w->conn[i]->side[end];
 
 			if (s->phase != SIM_CLOSED)
-				at += (size_t)snprintf(text + at, size - at, "; connection %u %s %s, %u posted, %u out",
-						       i, end ? "receiver" : "sender", phases[s->phase], s->next,
-						       s->nops);
+				at += (size_t)snprintf(text + at, size - at,
+						       "; connection %u %s %s, %u posted, %u out",
+						       i, end ? "receiver" : "sender",
+						       phases[s->phase], s->next, s->nops);
 		}
 }
 
 /*
- * How long both ends may stand still while a path is without trouble, or once all faults are over: until the trouble
- * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of dialling and of closing
- * take. Where no path is left, also the time limit of the core, of connecting and of the sockets' keep-alive.
+ * How long both ends may stand still while a path is without trouble, or once all faults are over:
+ * until the trouble
+ * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of
+ * dialling and of closing
+ * take. Where no path is left, also the time limit of the core, of connecting and of the sockets'
+ * keep-alive.
  */
 static uint64_t calm_limit(const struct sim_world *w)
 {
@@ -78,14 +85,15 @@ static uint64_t last_limit(const struct sim_conn *c)
 	const struct sim_world *w = c->world;
 	uint64_t a = sim_scenario_retry_limit(&w->sc, 0), b = sim_scenario_retry_limit(&w->sc, 1);
 
-	return calm_limit(w) + (a > b ? a : b) + (uint64_t)w->sc.connect_timeout_ms * 1000000 + w->sc.keepalive_ns +
-	       UINT64_C(5000000000);
+	return calm_limit(w) + (a > b ? a : b) + (uint64_t)w->sc.connect_timeout_ms * 1000000 +
+	       w->sc.keepalive_ns + UINT64_C(5000000000);
 }
 
 static void look_at(struct sim_conn *c)
 {
 	struct sim_world *w = c->world;
-	uint64_t now = sim_now(w), start = now - sim_elapsed(w), moved = c->side[0].moved_at, calm, limit;
+	uint64_t now = sim_now(w), start = now - sim_elapsed(w), moved = c->side[0].moved_at, calm,
+		 limit;
 	bool up = c->side[0].up_at && c->side[1].up_at && !c->side[0].error && !c->side[1].error &&
 		  c->promise.peer_gone[0] == SIM_NEVER && c->promise.peer_gone[1] == SIM_NEVER;
 	char text[256];
@@ -103,7 +111,8 @@ static void look_at(struct sim_conn *c)
 	if (now < calm + limit && now < w->faults_over + last_limit(c))
 		return;
 	sim_traffic_print(w, text, sizeof(text));
-	sim_found(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", c->index, (double)(now - moved) / 1e9, text);
+	sim_found(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", c->index,
+		  (double)(now - moved) / 1e9, text);
 }
 
 void sim_traffic_watch(struct sim_world *w)

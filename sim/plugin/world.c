@@ -5,8 +5,8 @@
 #include "base/random.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/report/journal.h"
-#include "sim/plugin/mutation.h"
 #include "sim/plugin/faults.h"
+#include "sim/plugin/mutation.h"
 #include "sim/plugin/traffic.h"
 
 #include <fcntl.h>
@@ -15,10 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEPS_MAX 20000000u  /* of the wire; the longest scenarios need a tenth */
-#define WATCH_NS 10000000u   /* how often a hang is looked for */
+#define STEPS_MAX 20000000u /* of the wire; the longest scenarios need a tenth */
+#define WATCH_NS 10000000u  /* how often a hang is looked for */
 
-/* The core's log and its random numbers are a process's, not a context's; one run at a time has them. */
+/*
+ * The core's log and its random numbers are a process's, not a context's; one run at a time has
+ * them.
+ */
 static struct sim_world *current;
 static char last_lines[16][256];
 static unsigned n_last_lines;
@@ -28,10 +31,9 @@ const char *sim_mutation_name(enum sim_mutation m, const char **help)
 	static const char *const names[SIM_MUTATIONS] = {
 		"none", "drop-imm", "double-imm", "shorten", "corrupt", "stray", "leak-qp",
 	};
-	static const char *const protocol[][2] = {
-		{ "nothing", "nothing" },
+	static const char *const protocol[][2] = { { "nothing", "nothing" },
 #define X(id, name, help) { name, help },
-		HA_MUTATION_LIST(X)
+						   HA_MUTATION_LIST(X)
 #undef X
 	};
 	unsigned i = (unsigned)m - SIM_MUTATIONS;
@@ -43,7 +45,8 @@ const char *sim_mutation_name(enum sim_mutation m, const char **help)
 	return i < HA_MUTATE_COUNT ? protocol[i][0] : NULL;
 }
 
-__attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned long flags, const char *file, int line,
+__attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned long flags,
+							 const char *file, int line,
 							 const char *fmt, ...)
 {
 	char text[224];
@@ -118,7 +121,8 @@ static void on_registered(void *user)
 	uint64_t now = sim_now(h->world);
 
 	if (h->world->sc.reg_ns)
-		h->stalled_until = (h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
+		h->stalled_until =
+			(h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
 }
 
 static void host_forget(struct sim_host *h, struct sim_device *dev)
@@ -177,7 +181,10 @@ static void stray_write(struct sim_world *w)
 		a->free->data[0] ^= 1;
 }
 
-/* Until the next turn. Where nothing happens for long, ever longer: waiting for a rail's return must not take for ever. */
+/*
+ * Until the next turn. Where nothing happens for long, ever longer: waiting for a rail's return
+ * must not take for ever.
+ */
 static uint64_t next_gap(struct sim_host *h, bool moved)
 {
 	const struct sim_scenario *sc = &h->world->sc;
@@ -239,7 +246,8 @@ static void watch(void *arg)
 	sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
 }
 
-static void configure(const struct sim_scenario *sc, const struct sim_host_spec *host, struct ha_config *config)
+static void configure(const struct sim_scenario *sc, const struct sim_host_spec *host,
+		      struct ha_config *config)
 {
 	ha_config_defaults(config);
 	config->use_progress_thread = false;
@@ -259,7 +267,8 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->mr_mode = host->eager ? HA_MR_EAGER : HA_MR_LAZY;
 	config->policy = host->policy;
 	for (unsigned i = 0, at = 0; host->policy == HA_POLICY_STATIC && i < HA_MAX_RAILS; i++)
-		at += (unsigned)snprintf(config->weights + at, sizeof(config->weights) - at, "%s%u", i ? "," : "", host->weights[i]);
+		at += (unsigned)snprintf(config->weights + at, sizeof(config->weights) - at, "%s%u",
+					 i ? "," : "", host->weights[i]);
 	/* This machine's own devices are none of a simulated one's. */
 	snprintf(config->sysfs_root, sizeof(config->sysfs_root), "/nowhere");
 }
@@ -269,18 +278,24 @@ static int host_open(struct sim_world *w, unsigned i)
 	struct sim_host *h = &w->host[i];
 	const struct sim_scenario *sc = &w->sc;
 	struct sim_hooks hooks = { .placing = on_placing, .registered = on_registered, .user = h };
-	struct ha_ctx_params params = {
-		.config = &h->config, .clock = &w->clock, .oob = &sim_oob_ops, .oob_net = &w->oob.net[i], .hints = &h->hints,
-		.hookups = &sim_hookup_ops, .hookups_arg = h
-	};
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns, .bytes_per_us = sc->bytes_per_us, .backlog_ns = sc->backlog_ns };
+	struct ha_ctx_params params = { .config = &h->config,
+					.clock = &w->clock,
+					.oob = &sim_oob_ops,
+					.oob_net = &w->oob.net[i],
+					.hints = &h->hints,
+					.hookups = &sim_hookup_ops,
+					.hookups_arg = h };
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
+					.bytes_per_us = sc->bytes_per_us,
+					.backlog_ns = sc->backlog_ns };
 	int err;
 
 	h->world = w;
 	h->index = i;
 	h->gap = sc->gap_min_ns;
 	h->rng.state = sc->seed * 31 + i;
-	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i, &h->verbs);
+	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i,
+			       &h->verbs);
 	if (err)
 		return err;
 	h->verbs->apart = sc->apart;
@@ -292,8 +307,10 @@ static int host_open(struct sim_world *w, unsigned i)
 		sr_memwire_set_link(h->verbs->device[d].port, &link);
 		h->verbs->device[d].speed = sc->speed[i][d];
 		h->verbs->device[d].knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
-		h->verbs->device[d].knobs.double_imm = w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
-		h->verbs->device[d].knobs.shorten_imm = w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
+		h->verbs->device[d].knobs.double_imm =
+			w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
+		h->verbs->device[d].knobs.shorten_imm =
+			w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
 		h->verbs->device[d].knobs.leak_qp = w->mutation == SIM_LEAK_QP;
 	}
 	for (unsigned f = 0; f < sc->nfaults && !h->undo; f++)
@@ -400,7 +417,8 @@ static void world_close(struct sim_world *w)
 	sim_mix(w, w->result.steps);
 	for (unsigned i = 0; i < SIM_HOSTS; i++) {
 		for (unsigned d = 0; w->host[i].verbs && d < w->host[i].verbs->ndevices; d++)
-			w->result.sent[i][d] = sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
+			w->result.sent[i][d] =
+				sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
 		sim_verbs_destroy(w->host[i].verbs);
 		sim_hookups_free(&w->host[i]);
 		free(w->host[i].undo);
@@ -431,7 +449,8 @@ static int lowest_fd(void)
 	return fd;
 }
 
-void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose, struct sim_result *result)
+void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose,
+		   struct sim_result *result)
 {
 	int fd = lowest_fd(), err;
 	static const struct sim_host_ops hosts = { host_die, host_quit, host_forget };
@@ -445,7 +464,8 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 	w->sc = *sc;
 	w->verbose = verbose;
 	w->mutation = mutation;
-	ha_mutation = mutation > SIM_MUTATIONS ? (enum ha_mutation)(mutation - SIM_MUTATIONS) : HA_MUTATE_NOTHING;
+	ha_mutation = mutation > SIM_MUTATIONS ? (enum ha_mutation)(mutation - SIM_MUTATIONS)
+					       : HA_MUTATE_NOTHING;
 	w->mutate_at = 1 + (unsigned)(sc->seed * 2654435761u >> 8) % 12;
 	ha_log_set_sink(on_log);
 	ha_log_configure(verbose ? "INFO" : "WARN", "ALL", 0);

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* world.h - one run: two hosts with the production core, the wire between them, virtual time, and what was found */
+/*
+ * world.h - one run: two hosts with the production core, the wire between them, virtual time, and
+ * what was found
+ */
 #ifndef HA_SIM_WORLD_H
 #define HA_SIM_WORLD_H
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "plugin/core.h"
 #include "include/mpib_agent_iface.h"
-#include "sim/plugin/memory.h"
+#include "plugin/core.h"
 #include "sim/plugin/hookup.h"
+#include "sim/plugin/memory.h"
 #include "sim/plugin/oob.h"
 #include "sim/plugin/scenario.h"
 
 enum sim_finding {
 	SIM_NOTHING,
-	SIM_WRONG_BYTE,	 /* a byte is not what was sent */
+	SIM_WRONG_BYTE,  /* a byte is not what was sent */
 	SIM_STRAY_WRITE, /* a byte was written where nobody waits for one */
-	SIM_WRONG_SIZE,	 /* a request reports another size than was sent, or completes out of turn */
-	SIM_HANG,	 /* nothing moves although it should, or no error comes */
-	SIM_ERROR,	 /* an error where none is allowed, or one that is not kept */
+	/* a request reports another size than was sent, or completes out of turn */
+	SIM_WRONG_SIZE,
+	SIM_HANG,        /* nothing moves although it should, or no error comes */
+	SIM_ERROR,       /* an error where none is allowed, or one that is not kept */
 	SIM_UNPROTECTED, /* a rail does not come back, or does not carry what it should */
 	SIM_LEAK,
 	SIM_ENDLESS,  /* more steps than any scenario needs */
@@ -47,12 +51,20 @@ struct sim_result {
 	char text[512];
 	uint64_t at;   /* when it was found, ns from the start */
 	uint64_t hash; /* of everything that happened */
-	uint64_t steps, ns, packets, messages, bytes, errors; /* errors: connection ends that ended with one */
-	uint64_t failovers, recoveries; /* rails lost whose work went on, and rails that came back; counted at both ends */
+	/* errors: connection ends that ended with one */
+	uint64_t steps, ns, packets, messages, bytes, errors;
+	/* rails lost whose work went on, and rails that came back; counted at both ends */
+	uint64_t failovers, recoveries;
 	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
-	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX]; /* bytes that each device has put on the wire, headers and what was sent again too */
-	uint32_t gate[SIM_PACE_MAX]; /* of the first connection's sender (plugin/balance/gate.h), bytes, at the end of each interval */
-	uint64_t pace[SIM_PACE_MAX]; /* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
+	/* bytes that each device has put on the wire, headers and what was sent again too */
+	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX];
+	/*
+	 * of the first connection's sender (plugin/balance/gate.h), bytes, at the end of each
+	 * interval
+	 */
+	uint32_t gate[SIM_PACE_MAX];
+	/* bytes whose receives completed, by intervals of sim_scenario.pace_ns */
+	uint64_t pace[SIM_PACE_MAX];
 };
 
 struct sim_conn;
@@ -74,7 +86,8 @@ struct sim_host {
 	struct sr_memwire_bus bus;
 	struct mpib_hint_shm hints; /* HA_POLICY_AGENT */
 	struct sr_rng rng;
-	struct sim_hookup *hookups; /* the queue pairs that it has connected, and those that it is connecting */
+	/* the queue pairs that it has connected, and those that it is connecting */
+	struct sim_hookup *hookups;
 	uint64_t gap, moved_at, stalled_until, next_service, failovers;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */
@@ -99,7 +112,8 @@ struct sim_world {
 	struct sim_host host[SIM_HOSTS];
 	const struct sim_host_ops *hosts;
 	struct sim_conn *conn[SIM_CONNS_MAX];
-	struct sr_rng tap_rng, random; /* random: what the core gets for nonces and sequence numbers */
+	/* random: what the core gets for nonces and sequence numbers */
+	struct sr_rng tap_rng, random;
 	struct sim_pool pool;
 	enum sim_mutation mutation;
 	unsigned mutate_at;   /* the n-th occasion */
@@ -109,8 +123,12 @@ struct sim_world {
 	struct sim_result result;
 };
 
-/* Run a scenario to its end. Deterministic but for the host program's addresses, which decide nothing. */
-void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose, struct sim_result *result);
+/*
+ * Run a scenario to its end. Deterministic but for the host program's addresses, which decide
+ * nothing.
+ */
+void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bool verbose,
+		   struct sim_result *result);
 /* The last lines that the core logged in the last run. */
 void sim_world_print_log(FILE *out);
 
