@@ -13,14 +13,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* A packet's share of a socket's receive buffer: 4 KiB of payload, headers, and what the kernel adds. */
+/*
+ * A packet's share of a socket's receive buffer: 4 KiB of payload, headers, and what the kernel
+ * adds.
+ */
 #define PACKET_TRUESIZE 8192
 #define INFLIGHT_MIN 16
 #define INFLIGHT_MAX 256
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sr_adapter adapters[SR_DEVICES_MAX]; /* under table_lock, as is adapter_count */
-static int adapter_count = -1;			   /* -1: SOFTROCE_DEVICES has not been read yet */
+static int adapter_count = -1;                     /* -1: SOFTROCE_DEVICES has not been read yet */
 
 static void complaint_print(void *user, const char *line)
 {
@@ -34,9 +37,9 @@ static void adapter_reset(struct sr_adapter *adapter)
 	memset(adapter->taken, 0, sizeof(adapter->taken));
 	adapter->nic = NULL;
 	adapter->udp = NULL;
-	adapter->link = (struct sr_netif){ 0 };
-	adapter->faults = (struct sr_faults){ 0 };
-	adapter->control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
+	adapter->link = (struct sr_netif) { 0 };
+	adapter->faults = (struct sr_faults) { 0 };
+	adapter->control = (struct sr_control) { .dir = -1, .page = -1, .bell = -1 };
 	adapter->contexts = NULL;
 	adapter->listed = NULL;
 	adapter->wake_at = 0;
@@ -71,8 +74,10 @@ static void fork_parent(void)
 }
 
 /*
- * The worker does not exist in the child and the packets are the parent's: the descriptors go, objects made before the
- * fork answer with errors (the engine is leaked, its memory is the child's own copy), and the table starts afresh.
+ * The worker does not exist in the child and the packets are the parent's: the descriptors go,
+ * objects made before the
+ * fork answer with errors (the engine is leaked, its memory is the child's own copy), and the table
+ * starts afresh.
  */
 static void fork_child(void)
 {
@@ -106,8 +111,8 @@ __attribute__((destructor)) static void process_end(void)
 
 static void unknown_name_say(const char *name, const char *nearest)
 {
-	sr_say("%s is set, but there is no such variable%s%s; `softroce-run --help` lists them", name,
-	       nearest ? "; did you mean " : "", nearest ? nearest : "");
+	sr_say("%s is set, but there is no such variable%s%s; `softroce-run --help` lists them",
+	       name, nearest ? "; did you mean " : "", nearest ? nearest : "");
 }
 
 static void table_read(void)
@@ -117,7 +122,8 @@ static void table_read(void)
 	if (adapter_count >= 0)
 		return;
 	ha_names_check("SOFTROCE_", sr_settings_names, sr_settings_names_count, unknown_name_say);
-	adapter_count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_print, NULL);
+	adapter_count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX,
+					 complaint_print, NULL);
 	for (int i = 0; i < adapter_count; i++)
 		adapter_init(&adapters[i], &specs[i]);
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
@@ -146,7 +152,10 @@ static int subnet_try(struct sr_adapter *adapter, uint32_t address)
 	return err;
 }
 
-/* The address this process had before, else the lowest free one: binding the port is what makes it ours. */
+/*
+ * The address this process had before, else the lowest free one: binding the port is what makes it
+ * ours.
+ */
 static int subnet_take(struct sr_adapter *adapter)
 {
 	uint32_t base = sr_gid_ipv4(adapter->spec.gid), size = 1u << (32 - adapter->spec.prefix);
@@ -168,7 +177,10 @@ static int interface_take(struct sr_adapter *adapter)
 	for (int i = 0; i < SR_NETIF_GIDS; i++) {
 		int err = sr_udp_bind(adapter->udp, i, adapter->link.gid[i], adapter->link.ifindex);
 
-		/* An IPv6 address still being checked for duplicates comes later, with a netlink message. */
+		/*
+		 * An IPv6 address still being checked for duplicates comes later, with a netlink
+		 * message.
+		 */
 		if (err == -EADDRNOTAVAIL && adapter->spec.kind == SR_DEVICE_INTERFACE)
 			memset(adapter->link.gid[i], 0, 16);
 		else if (err)
@@ -183,12 +195,15 @@ static const char *address_trouble(const struct sr_adapter *adapter, int err)
 	if (err == -ENODEV && adapter->spec.kind == SR_DEVICE_INTERFACE)
 		return "there is no such interface here (`ip link` lists them)";
 	if (err == -ENODEV || err == -EADDRNOTAVAIL)
-		return "no interface of this machine has its address (`ip address` lists them; is `lo` up?)";
+		return "no interface of this machine has its address (`ip address` lists them; is "
+		       "`lo` up?)";
 	if (err == -EADDRINUSE && adapter->spec.kind == SR_DEVICE_SUBNET)
-		return "UDP port 4791 is taken on every address of its subnet; name a larger one, or see whether another "
+		return "UDP port 4791 is taken on every address of its subnet; name a larger one, "
+		       "or see whether another "
 		       "RoCE stack (rdma_rxe) holds the port";
 	if (err == -EADDRINUSE)
-		return "another process has its address, and a software NIC belongs to one process; give each its own "
+		return "another process has its address, and a software NIC belongs to one "
+		       "process; give each its own "
 		       "address, or a loopback subnet such as 127.1.0.0/16";
 	return strerror(-err);
 }
@@ -198,15 +213,20 @@ static void address_complain(const struct sr_adapter *adapter, int err)
 	const char *what = adapter->spec.kind == SR_DEVICE_INTERFACE ? adapter->spec.ifname : NULL;
 	char address[INET6_ADDRSTRLEN];
 
-	sr_say("%s (%s) is skipped: %s", adapter->spec.name, what ? what : sr_gid_text(adapter->spec.gid, address),
+	sr_say("%s (%s) is skipped: %s", adapter->spec.name,
+	       what ? what : sr_gid_text(adapter->spec.gid, address),
 	       address_trouble(adapter, err));
 }
 
-/* What SOFTROCE_RATE says of the device at its place in the list, and SOFTROCE_UPSTREAM of all of this process. */
+/*
+ * What SOFTROCE_RATE says of the device at its place in the list, and SOFTROCE_UPSTREAM of all of
+ * this process.
+ */
 static void limit_set(struct sr_adapter *adapter)
 {
 	static struct sr_limit upstream;
-	int64_t own = sr_limit_parse(sr_settings()->rate, (unsigned)(adapter - adapters)), all = sr_limit_parse(sr_settings()->upstream, 0);
+	int64_t own = sr_limit_parse(sr_settings()->rate, (unsigned)(adapter - adapters)),
+		all = sr_limit_parse(sr_settings()->upstream, 0);
 
 	atomic_store_explicit(&upstream.rate, all > 0 ? (uint64_t)all : 0, memory_order_relaxed);
 	sr_udp_limit(adapter->udp, own > 0 ? (uint64_t)own : 0, all > 0 ? &upstream : NULL);
@@ -283,11 +303,13 @@ static void control_complain(const char *device, int err)
 	const char *folder = sr_settings()->control_dir;
 
 	if (folder && err == -ENOENT)
-		sr_say("%s works, but `ha cut` and its like cannot reach it: SOFTROCE_CONTROL=%.200s is no directory; make it "
+		sr_say("%s works, but `ha cut` and its like cannot reach it: "
+		       "SOFTROCE_CONTROL=%.200s is no directory; make it "
 		       "(mkdir -m 700), or unset the variable",
 		       device, folder);
 	else
-		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)", device, strerror(-err));
+		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)",
+		       device, strerror(-err));
 }
 
 static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *events)
@@ -305,7 +327,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 	int err;
 
 	memcpy(config.gid, adapter->link.gid, sizeof(config.gid));
-	adapter->faults = (struct sr_faults){ 0 };
+	adapter->faults = (struct sr_faults) { 0 };
 	adapter->stop = adapter->dead = false;
 	adapter->deferred = 0;
 	adapter->nic = sr_nic_create(&config, &err);
@@ -389,8 +411,8 @@ void sr_adapter_leave(struct sr_adapter *adapter)
 {
 	uint64_t wake_at = adapter->wake_at;
 	bool kick = wake_at && !adapter->deferred &&
-		    (sr_nic_deadline(adapter->nic) < wake_at || sr_udp_deadline(adapter->udp) < wake_at ||
-		     sr_udp_blocked(adapter->udp));
+		    (sr_nic_deadline(adapter->nic) < wake_at ||
+		     sr_udp_deadline(adapter->udp) < wake_at || sr_udp_blocked(adapter->udp));
 
 	if (kick)
 		adapter->wake_at = 0; /* once is enough */

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * adapter.h - one software NIC of this process: the engine, its UDP wire, its control page and its worker thread
+ * adapter.h - one software NIC of this process: the engine, its UDP wire, its control page and its
+ * worker thread
  *
- * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is opened. It has two
- * is there: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an engine, a worker and a
- * page). A process that lists devices and frees the list without opening any gives the addresses back at once.
+ * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is
+ * opened. It has two
+ * is there: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an
+ * engine, a worker and a
+ * page). A process that lists devices and frees the list without opening any gives the addresses
+ * back at once.
  *
- * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in verbs/.
+ * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in
+ * verbs/.
  */
 #ifndef SOFTROCE_ADAPTER_H
 #define SOFTROCE_ADAPTER_H
@@ -23,9 +28,11 @@ struct sr_vdevice;
 
 struct sr_adapter {
 	struct sr_device_spec spec;
-	int holders, opens;  /* under the table's mutex */
-	uint8_t taken[16];   /* SUBNET: the address it has, or had the last time; all-zero = none yet */
-	unsigned incarnation;	     /* counts forks: what was made in an earlier incarnation belongs to the parent process */
+	int holders, opens; /* under the table's mutex */
+	/* SUBNET: the address it has, or had the last time; all-zero = none yet */
+	uint8_t taken[16];
+	/* counts forks: what was made in an earlier incarnation belongs to the parent process */
+	unsigned incarnation;
 
 	/* Protects the engine and everything below it, up to the next blank line. */
 	pthread_mutex_t lock;
@@ -36,18 +43,23 @@ struct sr_adapter {
 	struct sr_control control;
 	struct sr_context *contexts; /* of verbs/device.c, for port and device events */
 	struct sr_vdevice *listed;   /* of verbs/device.c, while anybody has it */
-	uint64_t wake_at;	     /* when the sleeping worker will wake by itself; 0 while it is awake */
+	/* when the sleeping worker will wake by itself; 0 while it is awake */
+	uint64_t wake_at;
 	bool stop, dead, link_told;
 	uint32_t srq_errors, speed_told; /* of the faults, those that have been acted on */
 	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */
 
-	atomic_int wanted;	  /* threads waiting for the lock: the worker lets them go first */
-	atomic_ullong polled_at;  /* when an application last looked at an empty completion queue, ns */
-	int kick, watch;	  /* eventfd that wakes the worker; netlink socket */
+	atomic_int wanted; /* threads waiting for the lock: the worker lets them go first */
+	/* when an application last looked at an empty completion queue, ns */
+	atomic_ullong polled_at;
+	int kick, watch; /* eventfd that wakes the worker; netlink socket */
 	pthread_t worker;
 };
 
-/* The adapters of SOFTROCE_DEVICES that have an address now. Each is held once more. Number written, or -errno. */
+/*
+ * The adapters of SOFTROCE_DEVICES that have an address now. Each is held once more. Number
+ * written, or -errno.
+ */
 int sr_adapter_list(struct sr_adapter **out, int max);
 void sr_adapter_release(struct sr_adapter *adapter, unsigned incarnation);
 /* Make the NIC live (the first time) and hold it. 0 or -errno. */
@@ -55,7 +67,8 @@ int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *event
 void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation);
 
 /* Between these two the caller owns the engine. enter() is false when the process has forked since `incarnation`: nothing of
- * the parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it earlier than it
+ * the parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it
+ * earlier than it
  * would wake. */
 bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation);
 bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation);
@@ -63,7 +76,10 @@ void sr_adapter_leave(struct sr_adapter *adapter);
 /* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once.
  */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
-/* The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use at this moment. */
+/*
+ * The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use
+ * at this moment.
+ */
 int sr_adapter_pollfds(struct pollfd *fds, int max);
 /* Address, MTU and carrier as they are now, told to the engine. */
 void sr_adapter_follow_link(struct sr_adapter *adapter);

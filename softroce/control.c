@@ -24,7 +24,10 @@ static void header_fill(struct sr_control_page *page, const char *name)
 	memcpy(page->device, name, n < sizeof(page->device) ? n : sizeof(page->device) - 1);
 }
 
-/* The page gets its name when it is complete and locked, so that nobody can take it for a stale one. */
+/*
+ * The page gets its name when it is complete and locked, so that nobody can take it for a stale
+ * one.
+ */
 static int page_create(struct sr_control *control)
 {
 	struct sr_control_page page = { 0 };
@@ -33,11 +36,13 @@ static int page_create(struct sr_control *control)
 
 	snprintf(temporary, sizeof(temporary), ".new-%s", control->name);
 	unlinkat(control->dir, temporary, 0);
-	control->page = openat(control->dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	control->page = openat(control->dir, temporary,
+			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (control->page < 0)
 		return -errno;
 	header_fill(&page, control->name);
-	if (flock(control->page, LOCK_EX | LOCK_NB) || pwrite(control->page, &page, sizeof(page), 0) != sizeof(page) ||
+	if (flock(control->page, LOCK_EX | LOCK_NB) ||
+	    pwrite(control->page, &page, sizeof(page), 0) != sizeof(page) ||
 	    renameat(control->dir, temporary, control->dir, control->name)) {
 		err = errno ? -errno : -ENOSPC;
 		unlinkat(control->dir, temporary, 0);
@@ -63,7 +68,7 @@ int sr_control_open(struct sr_control *control, const char *device)
 {
 	int err;
 
-	*control = (struct sr_control){ .dir = -1, .page = -1, .bell = -1 };
+	*control = (struct sr_control) { .dir = -1, .page = -1, .bell = -1 };
 	snprintf(control->name, sizeof(control->name), "%s.%d", device, (int)getpid());
 	control->dir = sr_folder_open();
 	if (control->dir < 0)
@@ -124,8 +129,9 @@ int sr_control_read(struct sr_control *control, struct sr_faults *faults)
 
 	while (read(control->bell, drain, sizeof(drain)) > 0)
 		;
-	if (pread(control->page, &page, sizeof(page), 0) != sizeof(page) || page.magic != SR_CONTROL_MAGIC ||
-	    page.version != SR_CONTROL_VERSION || page.size != sizeof(page))
+	if (pread(control->page, &page, sizeof(page), 0) != sizeof(page) ||
+	    page.magic != SR_CONTROL_MAGIC || page.version != SR_CONTROL_VERSION ||
+	    page.size != sizeof(page))
 		return -EINVAL;
 	direction_clamp(&page.faults.tx);
 	direction_clamp(&page.faults.rx);

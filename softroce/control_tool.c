@@ -20,7 +20,8 @@
 
 #define ANSWER_MS 1000 /* how long an owner may take to answer its bell on a busy machine */
 
-static int entry_path(const struct sr_control_entry *entry, const char *suffix, char *path, size_t len)
+static int entry_path(const struct sr_control_entry *entry, const char *suffix, char *path,
+		      size_t len)
 {
 	char folder[256];
 
@@ -173,7 +174,8 @@ static int answer_wait(int fd, struct sr_control_entry *entry, uint64_t publishe
 	for (int i = 0; i < ANSWER_MS * 5; i++) {
 		if (page_stale(fd))
 			return -ESRCH;
-		if (!page_read(fd, &entry->page) && entry->page.published != published && entry->page.applied >= seq)
+		if (!page_read(fd, &entry->page) && entry->page.published != published &&
+		    entry->page.applied >= seq)
 			return 0;
 		nanosleep(&nap, NULL);
 	}
@@ -187,7 +189,8 @@ static int lock_tools(int fd, short type)
 	return fcntl(fd, F_OFD_SETLKW, &lock) ? -errno : 0;
 }
 
-int sr_control_change(struct sr_control_entry *entry, void (*change)(struct sr_faults *faults, void *arg), void *arg)
+int sr_control_change(struct sr_control_entry *entry,
+		      void (*change)(struct sr_faults *faults, void *arg), void *arg)
 {
 	const size_t from = offsetof(struct sr_control_page, faults_seq);
 	const size_t len = sizeof(struct sr_control_page) - from;

@@ -100,7 +100,8 @@ static const char *subnet_parse(const char *what, const char *slash, struct sr_d
 		return "the prefix length must lie between 8 and 30, as in 127.1.0.0/16";
 	host = ntohl(in.s_addr);
 	if (host >> 24 != 127)
-		return "only a loopback subnet (inside 127.0.0.0/8) can be shared out to processes; name an address or "
+		return "only a loopback subnet (inside 127.0.0.0/8) can be shared out to "
+		       "processes; name an address or "
 		       "an interface instead";
 	spec->kind = SR_DEVICE_SUBNET;
 	spec->prefix = prefix;
@@ -135,7 +136,8 @@ static const char *what_parse(const char *what, struct sr_device_spec *spec)
 		return NULL;
 	}
 	if (!ifname_valid(what))
-		return "it is neither an interface, nor an address, nor a subnet such as 127.1.0.0/16";
+		return "it is neither an interface, nor an address, nor a subnet such as "
+		       "127.1.0.0/16";
 	spec->kind = SR_DEVICE_INTERFACE;
 	snprintf(spec->ifname, sizeof(spec->ifname), "%s", what);
 	return NULL;
@@ -156,7 +158,8 @@ static const char *item_parse(const char *item, int place, struct sr_device_spec
 			return "the name before '=' is too long (31 characters)";
 		memcpy(spec->name, item, n);
 		if (!name_valid(spec->name))
-			return "the name before '=' must be letters, digits, '_' and '-', a letter first";
+			return "the name before '=' must be letters, digits, '_' and '-', a letter "
+			       "first";
 		what = equals + 1;
 	} else {
 		snprintf(spec->name, sizeof(spec->name), "soft%d", place);
@@ -184,7 +187,8 @@ static void item_copy(char *item, const char *from, size_t len)
 	item[len] = 0;
 }
 
-int sr_devices_parse(const char *text, struct sr_device_spec *out, int max, sr_devices_complain complain, void *user)
+int sr_devices_parse(const char *text, struct sr_device_spec *out, int max,
+		     sr_devices_complain complain, void *user)
 {
 	struct parse parse = { complain, user };
 	int n = 0;

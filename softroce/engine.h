@@ -2,15 +2,21 @@
 /*
  * engine.h - the RoCEv2 protocol engine: what the outside may ask of it
  *
- * The engine is a set of pure state machines. It owns no thread, no lock, no socket and no clock: packets, time and
- * work requests go in by calls, packets, completions and events come out through the two ops tables. All calls on one
- * NIC, and on any object created from it, must be serialised by the caller (the UDP provider holds one lock per NIC,
- * the simulator has one thread). Upcalls run inside the call that caused them; they must not call back into the engine.
+ * The engine is a set of pure state machines. It owns no thread, no lock, no socket and no clock:
+ * packets, time and
+ * work requests go in by calls, packets, completions and events come out through the two ops
+ * tables. All calls on one
+ * NIC, and on any object created from it, must be serialised by the caller (the UDP provider holds
+ * one lock per NIC,
+ * the simulator has one thread). Upcalls run inside the call that caused them; they must not call
+ * back into the engine.
  *
- * Work requests, completions and attributes are the public ones of <infiniband/verbs.h>, so nothing is converted
+ * Work requests, completions and attributes are the public ones of <infiniband/verbs.h>, so nothing
+ * is converted
  * between an application and the engine. Times are nanoseconds of the caller's monotonic clock.
  *
- * Functions return 0 or a negative errno, or a pointer or NULL with *err set, unless they say otherwise.
+ * Functions return 0 or a negative errno, or a pointer or NULL with *err set, unless they say
+ * otherwise.
  */
 #ifndef SOFTROCE_ENGINE_H
 #define SOFTROCE_ENGINE_H
@@ -23,9 +29,10 @@
 #define SR_UDP_PORT 4791 /* RoCEv2 destination port (IBTA annex A17) */
 #define SR_MAX_SGE 16
 #define SR_MAX_INLINE 512
-#define SR_HDR_MAX 64	 /* BTH and every extended header that may follow it */
+#define SR_HDR_MAX 64 /* BTH and every extended header that may follow it */
 #define SR_MTU_MAX 4096
-#define SR_GIDS 2	 /* entries of the GID table in use: IPv4-mapped or IPv6 address, then link-local if any */
+/* entries of the GID table in use: IPv4-mapped or IPv6 address, then link-local if any */
+#define SR_GIDS 2
 
 struct sr_nic;
 struct sr_pd;
@@ -38,15 +45,19 @@ struct sr_qp;
 struct sr_path {
 	uint8_t src[16]; /* our GID (an IPv4 address in ::ffff:a.b.c.d form) */
 	uint8_t dst[16]; /* the peer's */
-	uint8_t tclass;	 /* IPv4 TOS / IPv6 traffic class, DSCP << 2 | ECN */
+	uint8_t tclass;  /* IPv4 TOS / IPv6 traffic class, DSCP << 2 | ECN */
 	uint8_t ttl;
-	uint16_t sport; /* UDP source port the specification's entropy rule gives; a wire may ignore it */
+	/* UDP source port the specification's entropy rule gives; a wire may ignore it */
+	uint16_t sport;
 };
 
 /*
- * One outgoing packet from BTH to pad, without ICRC: the wire adds IP, UDP and ICRC. hdr is valid during send() only.
- * The payload memory stays valid until the next flush() has returned. `stable`: nobody may change these bytes before
- * the packet is acknowledged (a requester's buffer); otherwise (a read response) the wire must copy before it
+ * One outgoing packet from BTH to pad, without ICRC: the wire adds IP, UDP and ICRC. hdr is valid
+ * during send() only.
+ * The payload memory stays valid until the next flush() has returned. `stable`: nobody may change
+ * these bytes before
+ * the packet is acknowledged (a requester's buffer); otherwise (a read response) the wire must copy
+ * before it
  * computes the ICRC.
  */
 struct sr_frame {
@@ -74,7 +85,10 @@ struct sr_event_ops {
 	/* type and the object it is about, as ibv_get_async_event() reports them; object is the `user` pointer given at
 	 * creation of the queue pair, CQ or SRQ, NULL for port and device events. */
 	void (*async)(void *user, enum ibv_event_type type, void *object);
-	/* `len` bytes that the peer of a queue pair writes are about to be placed at `to`. For simulators. */
+	/*
+	 * `len` bytes that the peer of a queue pair writes are about to be placed at `to`. For
+	 * simulators.
+	 */
 	void (*placing)(void *user, void *to, const void *from, uint32_t len);
 };
 
@@ -82,9 +96,11 @@ struct sr_nic_config {
 	const char *name;
 	union ibv_gid gid[SR_GIDS]; /* all-zero = unused */
 	enum ibv_mtu active_mtu;
-	uint32_t seed;		    /* for QPNs, keys and initial random state */
-	uint32_t max_inflight;	    /* unacknowledged request packets per queue pair; 0 = the engine's default */
-	bool retry_forever;	    /* retry_cnt 7 means without end, as Linux's rdma_rxe takes it, not seven times */
+	uint32_t seed; /* for QPNs, keys and initial random state */
+	/* unacknowledged request packets per queue pair; 0 = the engine's default */
+	uint32_t max_inflight;
+	/* retry_cnt 7 means without end, as Linux's rdma_rxe takes it, not seven times */
+	bool retry_forever;
 	const struct sr_wire_ops *wire_ops;
 	void *wire;
 	const struct sr_event_ops *event_ops;
@@ -100,7 +116,8 @@ void sr_nic_query_port(const struct sr_nic *nic, struct ibv_port_attr *attr);
 
 /* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was sent to, dst = its
  * sender. */
-void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len);
+void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path,
+		    const void *packet, uint32_t len);
 /* Run due timers and transmit what may be transmitted, at most `budget` packets (0 = no limit). Ends with one flush().
  * True when more could be sent at once; false also when the wire was full: call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
@@ -119,13 +136,15 @@ void sr_nic_kill(struct sr_nic *nic);
 
 /* Counters, named as the kernel names its own (`ha status` and ethtool users know them). */
 struct sr_counters {
-	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request, out_of_seq_request, rcvd_rnr_err,
-		send_rnr_err, rcvd_seq_err, ack_deferred, retry_exceeded_err, retry_rnr_exceeded_err,
-		completer_retry_err, send_err,
-		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down, dropped_wrong_peer,
+	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request,
+		out_of_seq_request, rcvd_rnr_err, send_rnr_err, rcvd_seq_err, ack_deferred,
+		retry_exceeded_err, retry_rnr_exceeded_err, completer_retry_err, send_err,
+		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down,
+		dropped_wrong_peer,
 		/* answers to nothing that is under way; datagrams with another Q_Key; messages of unreliable services
 		 * without a receive, or broken; requests answered with a fatal NAK */
-		dropped_answer, dropped_bad_qkey, dropped_no_receive, dropped_message, refused_request;
+		dropped_answer, dropped_bad_qkey, dropped_no_receive, dropped_message,
+		refused_request;
 };
 const struct sr_counters *sr_nic_counters(const struct sr_nic *nic);
 
@@ -133,9 +152,11 @@ const struct sr_counters *sr_nic_counters(const struct sr_nic *nic);
 struct sr_pd *sr_pd_create(struct sr_nic *nic, int *err);
 int sr_pd_destroy(struct sr_pd *pd); /* -EBUSY while it is in use */
 /* access: enum ibv_access_flags. iova is the address remote keys see (usually addr). */
-struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t iova, int access, int *err);
+struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+			   int *err);
 int sr_mr_destroy(struct sr_mr *mr);
-int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length, int access);
+int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length,
+		int access);
 uint32_t sr_mr_lkey(const struct sr_mr *mr);
 uint32_t sr_mr_rkey(const struct sr_mr *mr);
 /* A memory window, not bound; sr_mr_rkey() is its key. It is bound and invalidated by work requests: of a posted
@@ -144,12 +165,17 @@ struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err);
 int sr_mw_destroy(struct sr_mr *mw);
 
 /* ---- address handles ---- */
-/* What ibv_send_wr's wr.ud.ah points to: the public struct first, behind it where a datagram goes. */
+/*
+ * What ibv_send_wr's wr.ud.ah points to: the public struct first, behind it where a datagram goes.
+ */
 struct sr_ah {
 	struct ibv_ah ah;
 	struct sr_path path;
 };
-/* Fills in the path. 0, or -EINVAL: no address that a RoCE packet can be sent to from a GID that we have. */
+/*
+ * Fills in the path. 0, or -EINVAL: no address that a RoCE packet can be sent to from a GID that we
+ * have.
+ */
 int sr_ah_resolve(const struct sr_nic *nic, const struct ibv_ah_attr *attr, struct sr_path *path);
 
 /* ---- completion queues ---- */
@@ -164,7 +190,8 @@ bool sr_cq_empty(const struct sr_cq *cq);
 void sr_cq_arm(struct sr_cq *cq, bool solicited_only);
 
 /* ---- shared receive queues ---- */
-struct sr_srq *sr_srq_create(struct sr_pd *pd, const struct ibv_srq_init_attr *attr, void *user, int *err);
+struct sr_srq *sr_srq_create(struct sr_pd *pd, const struct ibv_srq_init_attr *attr, void *user,
+			     int *err);
 int sr_srq_destroy(struct sr_srq *srq);
 int sr_srq_modify(struct sr_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void sr_srq_query(const struct sr_srq *srq, struct ibv_srq_attr *attr);
@@ -177,10 +204,15 @@ struct sr_qp_init {
 	struct sr_srq *srq; /* or NULL */
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
-	bool gsi; /* UD: the general service interface, which has the number 1; one per NIC, -EBUSY when there is one */
+	/*
+	 * UD: the general service interface, which has the number 1; one per NIC, -EBUSY when there
+	 * is one
+	 */
+	bool gsi;
 	void *user;
 };
-struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err); /* writes the granted cap back */
+/* writes the granted cap back */
+struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err);
 int sr_qp_destroy(struct sr_qp *qp);
 uint32_t sr_qp_num(const struct sr_qp *qp);
 /* Packets of a reliable connection that were sent and are not acknowledged yet. */
@@ -189,7 +221,8 @@ enum ibv_qp_state sr_qp_state(const struct sr_qp *qp);
 int sr_qp_modify(struct sr_qp *qp, uint64_t now, const struct ibv_qp_attr *attr, int mask);
 void sr_qp_query(const struct sr_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 /* Queue work; nothing is transmitted before the next sr_nic_progress(). */
-int sr_qp_post_send(struct sr_qp *qp, uint64_t now, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int sr_qp_post_send(struct sr_qp *qp, uint64_t now, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad);
 int sr_qp_post_recv(struct sr_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 #endif

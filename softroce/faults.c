@@ -9,7 +9,8 @@ static bool hit(struct sr_rng *rng, uint32_t ppm)
 
 bool sr_faults_any(const struct sr_fault_dir *dir)
 {
-	return dir->blackhole || dir->drop_ppm || dir->dup_ppm || dir->reorder_ppm || dir->delay_ns || dir->jitter_ns;
+	return dir->blackhole || dir->drop_ppm || dir->dup_ppm || dir->reorder_ppm ||
+	       dir->delay_ns || dir->jitter_ns;
 }
 
 struct sr_verdict sr_faults_decide(const struct sr_fault_dir *dir, struct sr_rng *rng)

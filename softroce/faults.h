@@ -2,8 +2,10 @@
 /*
  * faults.h - what a test or a person may do to a NIC's packets, and the decision for one packet
  *
- * struct sr_faults is plain data of fixed layout: it lies in the shared control page of a device and in the in-memory
- * wire alike. All zero is a healthy link. Rates are parts per million of the packets, times are nanoseconds.
+ * struct sr_faults is plain data of fixed layout: it lies in the shared control page of a device
+ * and in the in-memory
+ * wire alike. All zero is a healthy link. Rates are parts per million of the packets, times are
+ * nanoseconds.
  */
 #ifndef SOFTROCE_FAULTS_H
 #define SOFTROCE_FAULTS_H
@@ -31,24 +33,33 @@ struct sr_faults {
 	uint32_t cut;  /* nonzero: no carrier; the port goes down */
 	uint32_t kill; /* nonzero: the device dies, for good */
 	struct sr_fault_dir tx, rx;
-	uint64_t rate; /* bytes per millisecond that leave it, at most; 0 = as many as without this. UDP only */
+	/* bytes per millisecond that leave it, at most; 0 = as many as without this. UDP only */
+	uint64_t rate;
 	uint32_t srq_errors; /* counts: with each, all shared receive queues that there are fail */
-	uint32_t speed;	     /* Mbit/s that the port reports; 0 = what the interface says. A change takes the port down and up */
+	/*
+	 * Mbit/s that the port reports; 0 = what the interface says. A change takes the port down
+	 * and up
+	 */
+	uint32_t speed;
 };
 static_assert(sizeof(struct sr_fault_dir) == 40, "shared between processes");
 static_assert(sizeof(struct sr_faults) == 104, "shared between processes");
 
 /* What happens to one packet. */
 struct sr_verdict {
-	uint8_t copies;	    /* 0 = lost, 1, or 2 = duplicated */
-	bool reordered;	    /* may be overtaken; otherwise the wire keeps the order of one direction */
+	uint8_t copies; /* 0 = lost, 1, or 2 = duplicated */
+	/* may be overtaken; otherwise the wire keeps the order of one direction */
+	bool reordered;
 	uint64_t delay_ns;  /* until the (first) copy arrives */
 	uint64_t delay2_ns; /* until the second copy arrives */
 };
 
 /* Throws the dice for one packet. A direction without faults draws nothing from rng. */
 struct sr_verdict sr_faults_decide(const struct sr_fault_dir *dir, struct sr_rng *rng);
-/* True when the direction does anything to packets: the test before sr_faults_decide() on a hot path. */
+/*
+ * True when the direction does anything to packets: the test before sr_faults_decide() on a hot
+ * path.
+ */
 bool sr_faults_any(const struct sr_fault_dir *dir);
 
 #endif

@@ -28,7 +28,10 @@ int sr_folder_open(void)
 	int fd;
 
 	sr_folder_path(path, sizeof(path));
-	/* Only the default is ours to make: a misspelt SOFTROCE_CONTROL would become a folder that nobody looks into. */
+	/*
+	 * Only the default is ours to make: a misspelt SOFTROCE_CONTROL would become a folder that
+	 * nobody looks into.
+	 */
 	if (!sr_settings()->control_dir && mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

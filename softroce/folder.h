@@ -7,7 +7,10 @@
 
 /* Its path: SOFTROCE_CONTROL, or /dev/shm/softroce-<uid>. Returns buf. */
 const char *sr_folder_path(char *buf, size_t len);
-/* Make the default one when it is not there. A descriptor, or -errno: -EPERM where others may write into it. */
+/*
+ * Make the default one when it is not there. A descriptor, or -errno: -EPERM where others may write
+ * into it.
+ */
 int sr_folder_open(void);
 
 #endif

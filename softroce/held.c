@@ -3,10 +3,11 @@
 
 #include <stdlib.h>
 
-#define HELD_MAX 65536 /* packets: 256 MiB of the largest; a longer line than that is a broken one */
+/* packets: 256 MiB of the largest; a longer line than that is a broken one */
+#define HELD_MAX 65536
 
-struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx, bool reordered,
-			    uint64_t due, uint32_t len)
+struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx,
+			    bool reordered, uint64_t due, uint32_t len)
 {
 	struct sr_held **link = &list->first;
 	struct sr_held *held = list->n < HELD_MAX ? malloc(sizeof(*held) + len) : NULL;

@@ -7,8 +7,8 @@
 
 struct sr_held {
 	struct sr_held *next;
-	uint64_t due;	/* ns */
-	bool rx;	/* for the engine; otherwise for the network */
+	uint64_t due; /* ns */
+	bool rx;      /* for the engine; otherwise for the network */
 	struct sr_path path;
 	uint32_t len;
 	uint8_t data[]; /* rx: BTH to pad; tx: the whole UDP payload */
@@ -22,8 +22,8 @@ struct sr_held_list {
 
 /* A packet of `len` bytes due at `due`; unless `reordered`, not before the packets of its direction held already.
  * Copies `path`; the caller fills data. NULL when memory or the list is full: the packet is lost. */
-struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx, bool reordered,
-			    uint64_t due, uint32_t len);
+struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx,
+			    bool reordered, uint64_t due, uint32_t len);
 /* The first packet if it is due; the caller frees it. NULL: none. */
 struct sr_held *sr_held_take(struct sr_held_list *list, uint64_t now);
 void sr_held_clear(struct sr_held_list *list);

@@ -133,11 +133,14 @@ static uint32_t bytes_behind(uint16_t udp_len)
 	return IP4_LEN - 6 + udp_len - SR_ICRC_LEN;
 }
 
-/* x^(8 * bytes), or with `inverse` x^(-8 * bytes): squares of the two bases, by the bits of the exponent. */
+/*
+ * x^(8 * bytes), or with `inverse` x^(-8 * bytes): squares of the two bases, by the bits of the
+ * exponent.
+ */
 static uint32_t power(uint32_t bytes, bool inverse)
 {
 	uint32_t base = inverse ? 0 : 0x00800000u; /* x^8 */
-	uint32_t result = 0x80000000u;		   /* 1 */
+	uint32_t result = 0x80000000u;             /* 1 */
 
 	if (inverse) {
 		/* x^-1 shifts the other way: x^0 + POLY without its x^0 term, divided by x. */
@@ -158,7 +161,8 @@ static uint32_t power(uint32_t bytes, bool inverse)
 /* What a two-byte difference contributes to the CRC register right behind it. */
 static uint32_t two_bytes(uint16_t flip)
 {
-	uint32_t crc = (uint32_t)(uint8_t)(flip >> 8) | (uint32_t)(flip & 0xff) << 8; /* first byte is the lower */
+	/* first byte is the lower */
+	uint32_t crc = (uint32_t)(uint8_t)(flip >> 8) | (uint32_t)(flip & 0xff) << 8;
 
 	for (int i = 0; i < 16; i++)
 		crc = crc & 1 ? crc >> 1 ^ POLY : crc >> 1;
@@ -176,7 +180,10 @@ bool sr_icrc_matches_any_ipid(uint32_t computed, uint32_t received, uint16_t udp
 
 	if (!diff)
 		return true;
-	/* Back through everything behind the identification, then through its own two bytes: only those may be set. */
+	/*
+	 * Back through everything behind the identification, then through its own two bytes: only
+	 * those may be set.
+	 */
 	diff = multiply(diff, power(bytes_behind(udp_len) + 2, true));
 	return diff <= 0xffff;
 }

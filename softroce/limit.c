@@ -15,8 +15,9 @@ void sr_limit_charge(struct sr_limit *l, uint32_t bytes, uint64_t since)
 	was = atomic_load_explicit(&l->free, memory_order_relaxed);
 	do {
 		from = was > since ? was : since;
-	} while (!atomic_compare_exchange_weak_explicit(&l->free, &was, from + (uint64_t)bytes * 1000000 / rate,
-							memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&l->free, &was, from + (uint64_t)bytes * 1000000 / rate, memory_order_relaxed,
+		memory_order_relaxed));
 }
 
 int64_t sr_limit_parse(const char *text, unsigned n)

@@ -15,7 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* IP and UDP headers, BTH, the largest extended headers, ICRC: what must fit beside the payload in one packet. */
+/*
+ * IP and UDP headers, BTH, the largest extended headers, ICRC: what must fit beside the payload in
+ * one packet.
+ */
 #define ROCE_OVERHEAD_IPV4 (20 + 8 + 12 + 28 + 4)
 #define ROCE_OVERHEAD_IPV6 (ROCE_OVERHEAD_IPV4 + 20)
 
@@ -38,9 +41,10 @@ static bool address_owns(const struct ifaddrs *ifa, const uint8_t want[16])
 	address_gid(ifa->ifa_addr, gid);
 	if (!memcmp(gid, want, 16))
 		return true;
-	if ((ifa->ifa_flags & IFF_LOOPBACK) && ifa->ifa_addr->sa_family == AF_INET && ifa->ifa_netmask &&
-	    sr_gid_ipv4(want)) {
-		uint32_t mask = ntohl(((const struct sockaddr_in *)ifa->ifa_netmask)->sin_addr.s_addr);
+	if ((ifa->ifa_flags & IFF_LOOPBACK) && ifa->ifa_addr->sa_family == AF_INET &&
+	    ifa->ifa_netmask && sr_gid_ipv4(want)) {
+		uint32_t mask =
+			ntohl(((const struct sockaddr_in *)ifa->ifa_netmask)->sin_addr.s_addr);
 
 		return mask && (sr_gid_ipv4(gid) & mask) == (sr_gid_ipv4(want) & mask);
 	}
@@ -121,7 +125,8 @@ int sr_netif_read(struct sr_netif *link, const struct sr_device_spec *spec, cons
 	if (getifaddrs(&list))
 		return -errno;
 	for (struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
-		if (!ifa->ifa_addr || (ifa->ifa_addr->sa_family != AF_INET && ifa->ifa_addr->sa_family != AF_INET6))
+		if (!ifa->ifa_addr ||
+		    (ifa->ifa_addr->sa_family != AF_INET && ifa->ifa_addr->sa_family != AF_INET6))
 			continue;
 		if (spec->kind == SR_DEVICE_INTERFACE) {
 			if (!strcmp(ifa->ifa_name, spec->ifname))
@@ -137,8 +142,9 @@ int sr_netif_read(struct sr_netif *link, const struct sr_device_spec *spec, cons
 
 enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link)
 {
-	unsigned overhead =
-		sr_gid_ipv4(link->gid[0]) && gid_zero(link->gid[1]) ? ROCE_OVERHEAD_IPV4 : ROCE_OVERHEAD_IPV6;
+	unsigned overhead = sr_gid_ipv4(link->gid[0]) && gid_zero(link->gid[1])
+				    ? ROCE_OVERHEAD_IPV4
+				    : ROCE_OVERHEAD_IPV6;
 
 	for (int mtu = IBV_MTU_4096; mtu > IBV_MTU_256; mtu--)
 		if (link->mtu >= (128u << mtu) + overhead)
@@ -196,7 +202,8 @@ bool sr_netif_watch_drain(int fd)
 
 	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were lost: also a change.
 	 */
-	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)))
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0 ||
+	       (n < 0 && (errno == ENOBUFS || errno == EINTR)))
 		any = true;
 	return any;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * paths.c - the few files that programs look for beside libibverbs, for devices that the kernel does not know
+ * paths.c - the few files that programs look for beside libibverbs, for devices that the kernel
+ * does not know
  *
- * A library of its own (libsoftroce_paths.so, preloaded by softroce-run) that stands before the C library's functions
- * and answers for the devices of SOFTROCE_DEVICES; every other path passes through. UCX needs these:
+ * A library of its own (libsoftroce_paths.so, preloaded by softroce-run) that stands before the C
+ * library's functions
+ * and answers for the devices of SOFTROCE_DEVICES; every other path passes through. UCX needs
+ * these:
  *
  *   /dev/infiniband/<device>                                   a device file that may be read and written: /dev/null
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
@@ -18,7 +21,8 @@
  *   /sys/class/misc/rdma_cm/abi_version                        "4"
  *   /dev/infiniband/rdma_cm                                    the kernel's connection manager: softroce's (cm/)
  *
- * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and the C library's do
+ * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and
+ * the C library's do
  * not.
  */
 #include "softroce/cm/command.h"
@@ -30,8 +34,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <rdma/rdma_user_cm.h>
 #include <pthread.h>
+#include <rdma/rdma_user_cm.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -60,11 +64,13 @@ static void complaint_ignore(void *user, const char *line)
 
 static void specs_read(void)
 {
-	count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_ignore, NULL);
+	count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX, complaint_ignore,
+				 NULL);
 }
 
 /* The device that the path below `prefix` begins with; *rest is what follows its name. */
-static const struct sr_device_spec *device_of(const char *path, const char *prefix, const char **rest)
+static const struct sr_device_spec *device_of(const char *path, const char *prefix,
+					      const char **rest)
 {
 	size_t n = strlen(prefix);
 
@@ -152,13 +158,13 @@ static int text_open(const char *text)
 }
 
 /* The C library's function of this name. */
-#define NEXT(name)                                                                                                     \
-	({                                                                                                             \
-		static __typeof__(name) *_Atomic next;                                                                 \
-		__typeof__(name) *to = next;                                                                           \
-		if (!to)                                                                                               \
-			next = to = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                                       \
-		to;                                                                                                    \
+#define NEXT(name)                                                               \
+	({                                                                       \
+		static __typeof__(name) *_Atomic next;                           \
+		__typeof__(name) *to = next;                                     \
+		if (!to)                                                         \
+			next = to = (__typeof__(name) *)dlsym(RTLD_NEXT, #name); \
+		to;                                                              \
 	})
 
 /* ---- the connection manager's descriptors ---- */
@@ -189,7 +195,10 @@ static int cm_open(void)
 	return fd;
 }
 
-/* As the kernel's device looks, when it has one: librdmacm compares the number with what netlink says. */
+/*
+ * As the kernel's device looks, when it has one: librdmacm compares the number with what netlink
+ * says.
+ */
 static int cm_stat(struct stat *st)
 {
 	if (NEXT(stat)(CM_DEV, st)) {
@@ -220,34 +229,34 @@ __attribute__((visibility("default"))) int fstat(int fd, struct stat *st)
 
 /* ---- paths ---- */
 
-#define OPEN(name)                                                                                                     \
-	__attribute__((visibility("default"))) int name(const char *path, int flags, ...)                              \
-	{                                                                                                              \
-		char text[IFNAMSIZ + 16];                                                                              \
-		mode_t mode = 0;                                                                                       \
-		va_list args;                                                                                          \
-                                                                                                                       \
-		va_start(args, flags);                                                                                 \
-		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
-			mode = va_arg(args, mode_t);                                                                   \
-		va_end(args);                                                                                          \
-		if (text_of(path, text, sizeof(text)))                                                                 \
-			return text_open(text);                                                                        \
-		if (path && !strcmp(path, CM_DEV))                                                                     \
-			return cm_open();                                                                              \
-		return NEXT(name)(path_map(path), flags, mode);                                                        \
+#define OPEN(name)                                                                        \
+	__attribute__((visibility("default"))) int name(const char *path, int flags, ...) \
+	{                                                                                 \
+		char text[IFNAMSIZ + 16];                                                 \
+		mode_t mode = 0;                                                          \
+		va_list args;                                                             \
+                                                                                          \
+		va_start(args, flags);                                                    \
+		if (flags & (O_CREAT | __O_TMPFILE))                                      \
+			mode = va_arg(args, mode_t);                                      \
+		va_end(args);                                                             \
+		if (text_of(path, text, sizeof(text)))                                    \
+			return text_open(text);                                           \
+		if (path && !strcmp(path, CM_DEV))                                        \
+			return cm_open();                                                 \
+		return NEXT(name)(path_map(path), flags, mode);                           \
 	}
 
-#define FOPEN(name)                                                                                                    \
-	__attribute__((visibility("default"))) FILE *name(const char *path, const char *how)                           \
-	{                                                                                                              \
-		char text[IFNAMSIZ + 16];                                                                              \
-		int fd;                                                                                                \
-                                                                                                                       \
-		if (!text_of(path, text, sizeof(text)))                                                                \
-			return NEXT(name)(path_map(path), how);                                                        \
-		fd = text_open(text);                                                                                  \
-		return fd < 0 ? NULL : fdopen(fd, "r");                                                                \
+#define FOPEN(name)                                                                          \
+	__attribute__((visibility("default"))) FILE *name(const char *path, const char *how) \
+	{                                                                                    \
+		char text[IFNAMSIZ + 16];                                                    \
+		int fd;                                                                      \
+                                                                                             \
+		if (!text_of(path, text, sizeof(text)))                                      \
+			return NEXT(name)(path_map(path), how);                              \
+		fd = text_open(text);                                                        \
+		return fd < 0 ? NULL : fdopen(fd, "r");                                      \
 	}
 
 OPEN(open)

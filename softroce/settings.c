@@ -41,7 +41,8 @@ static int number_read(const char *name, int fallback, int min, int max)
 	errno = 0;
 	value = strtol(text, &end, 10);
 	if (errno || *end || value < min || value > max) {
-		sr_say("%s=%.40s is not a number from %d to %d; using %d", name, text, min, max, fallback);
+		sr_say("%s=%.40s is not a number from %d to %d; using %d", name, text, min, max,
+		       fallback);
 		return fallback;
 	}
 	return value;
@@ -65,8 +66,8 @@ static const char *rates_read(const char *name)
 }
 
 const char *const sr_settings_names[] = {
-	"SOFTROCE_DEVICES", "SOFTROCE_CONTROL", "SOFTROCE_RATE", "SOFTROCE_UPSTREAM", "SOFTROCE_GSO", "SOFTROCE_INFLIGHT",
-	"SOFTROCE_CARD_PORTS",
+	"SOFTROCE_DEVICES", "SOFTROCE_CONTROL",  "SOFTROCE_RATE",       "SOFTROCE_UPSTREAM",
+	"SOFTROCE_GSO",     "SOFTROCE_INFLIGHT", "SOFTROCE_CARD_PORTS",
 };
 const int sr_settings_names_count = sizeof(sr_settings_names) / sizeof(sr_settings_names[0]);
 

@@ -6,17 +6,23 @@
 #include <stdbool.h>
 
 struct sr_settings {
-	const char *devices;     /* SOFTROCE_DEVICES */
-	bool gso;                /* SOFTROCE_GSO, 1: use the kernel's UDP segmentation and receive offload */
-	const char *control_dir; /* SOFTROCE_CONTROL: folder of the control pages; NULL = the user's one in /dev/shm */
-	const char *rate, *upstream; /* SOFTROCE_RATE, SOFTROCE_UPSTREAM: MB/s of each device, of all together; "" = no limit */
-	int card_ports;	  /* SOFTROCE_CARD_PORTS: devices in a row that are one card's, 1 to 8 */
-	int max_inflight; /* SOFTROCE_INFLIGHT: unacknowledged packets per queue pair; 0 = by the receive buffer */
+	const char *devices; /* SOFTROCE_DEVICES */
+	/* SOFTROCE_GSO, 1: use the kernel's UDP segmentation and receive offload */
+	bool gso;
+	/* SOFTROCE_CONTROL: folder of the control pages; NULL = the user's one in /dev/shm */
+	const char *control_dir;
+	/* SOFTROCE_RATE, SOFTROCE_UPSTREAM: MB/s of each device, of all together; "" = no limit */
+	const char *rate, *upstream;
+	int card_ports; /* SOFTROCE_CARD_PORTS: devices in a row that are one card's, 1 to 8 */
+	/* SOFTROCE_INFLIGHT: unacknowledged packets per queue pair; 0 = by the receive buffer */
+	int max_inflight;
 };
 
 /* A value that makes no sense is reported once on stderr and replaced by the default. */
 const struct sr_settings *sr_settings(void);
-/* Read the environment again: for tests, and for a child after fork(). Not while a device is open. */
+/*
+ * Read the environment again: for tests, and for a child after fork(). Not while a device is open.
+ */
 void sr_settings_reload(void);
 
 /* The names of all variables of softroce. */

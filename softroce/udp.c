@@ -14,7 +14,8 @@
 #define UDP_GRO 104
 #endif
 
-#define SOCKET_BUFFER (32 << 20) /* bytes; the kernel grants less to the unprivileged (net.core.rmem_max) */
+/* bytes; the kernel grants less to the unprivileged (net.core.rmem_max) */
+#define SOCKET_BUFFER (32 << 20)
 
 struct sr_udp *sr_udp_create(bool gso, uint32_t seed, const struct sr_faults *faults, int *err)
 {
@@ -89,8 +90,8 @@ static int socket_configure(struct sr_udp *udp, int fd, bool ipv4)
 	socklen_t len = sizeof(value);
 
 	/* RoCEv2 packets are never fragmented, and the ICRC covers the flag that says so. */
-	if (setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &value,
-		       sizeof(value)))
+	if (setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+		       ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &value, sizeof(value)))
 		return -errno;
 	if (!ipv4 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)))
 		return -errno;
@@ -188,7 +189,8 @@ int sr_udp_pollfds(const struct sr_udp *udp, struct pollfd *fds, bool in)
 		bool out = udp->stuck && udp->stuck->run.socket == i;
 
 		if (udp->sockets[i].fd >= 0 && (in || out))
-			fds[n++] = (struct pollfd){ udp->sockets[i].fd, (in ? POLLIN : 0) | (out ? POLLOUT : 0), 0 };
+			fds[n++] = (struct pollfd) { udp->sockets[i].fd,
+						     (in ? POLLIN : 0) | (out ? POLLOUT : 0), 0 };
 	}
 	return n;
 }

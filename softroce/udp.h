@@ -2,7 +2,8 @@
 /*
  * udp.h - the UDP wire: RoCEv2 packets on port 4791 of real sockets
  *
- * The kernel writes IP and UDP headers; we add the ICRC, which covers most of both. Everything runs under the lock of
+ * The kernel writes IP and UDP headers; we add the ICRC, which covers most of both. Everything runs
+ * under the lock of
  * the adapter that owns the wire.
  */
 #ifndef SOFTROCE_UDP_H
@@ -30,10 +31,16 @@ extern const struct sr_wire_ops sr_udp_wire_ops;
 /* Offloads are used when `gso` and the kernel has them. NULL with *err set. */
 struct sr_udp *sr_udp_create(bool gso, uint32_t seed, const struct sr_faults *faults, int *err);
 void sr_udp_destroy(struct sr_udp *udp);
-/* Packets leave no faster than this; upstream: nor than it lets through, for all that share it (NULL = none). */
+/*
+ * Packets leave no faster than this; upstream: nor than it lets through, for all that share it
+ * (NULL = none).
+ */
 void sr_udp_limit(struct sr_udp *udp, uint64_t bytes_per_ms, struct sr_limit *upstream);
 
-/* Give GID `index` a socket bound to its address (ifindex: for link-local ones). -EADDRINUSE, -EADDRNOTAVAIL, ... */
+/*
+ * Give GID `index` a socket bound to its address (ifindex: for link-local ones). -EADDRINUSE,
+ * -EADDRNOTAVAIL, ...
+ */
 int sr_udp_bind(struct sr_udp *udp, unsigned index, const uint8_t gid[16], unsigned ifindex);
 void sr_udp_unbind(struct sr_udp *udp, unsigned index);
 /* Bytes of receive buffer the kernel granted the smallest of the sockets. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* udp_rx.c - receiving: few system calls, each bringing runs of packets that the kernel has left together */
+/*
+ * udp_rx.c - receiving: few system calls, each bringing runs of packets that the kernel has left
+ * together
+ */
 #include "softroce/devices.h"
 #include "softroce/icrc.h"
 #include "softroce/udp_wire.h"
@@ -13,9 +16,9 @@
 #define UDP_GRO 104
 #endif
 
-#define ROUNDS_MAX 4	  /* system calls per socket before somebody else gets the lock */
+#define ROUNDS_MAX 4 /* system calls per socket before somebody else gets the lock */
 #define UDP_HEADER 8
-#define HEADER_COPY 12	  /* the BTH, one byte of which is masked */
+#define HEADER_COPY 12                /* the BTH, one byte of which is masked */
 #define PACKET_MIN (12 + SR_ICRC_LEN) /* a BTH and the ICRC */
 
 #ifdef __has_feature
@@ -31,14 +34,16 @@
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
 
-void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len)
+void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path,
+		    const void *packet, uint32_t len)
 {
 	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
 	sr_nic_receive(nic, now, path, packet, len);
 	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
 }
 #else
-void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *packet, uint32_t len)
+void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path,
+		    const void *packet, uint32_t len)
 {
 	sr_nic_receive(nic, now, path, packet, len);
 }
@@ -57,8 +62,8 @@ static uint16_t sender_port(const union sr_address *name)
 	return ntohs(name->sa.sa_family == AF_INET ? name->in.sin_port : name->in6.sin6_port);
 }
 
-static void packet_hold(struct sr_udp *udp, const struct sr_path *path, bool reordered, uint64_t due,
-			const uint8_t *data, uint32_t len)
+static void packet_hold(struct sr_udp *udp, const struct sr_path *path, bool reordered,
+			uint64_t due, const uint8_t *data, uint32_t len)
 {
 	struct sr_held *held = sr_held_add(&udp->held, path, true, reordered, due, len);
 
@@ -68,8 +73,8 @@ static void packet_hold(struct sr_udp *udp, const struct sr_path *path, bool reo
 	udp->counters.delayed_by_fault++;
 }
 
-static void packet_receive_faulty(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_path *path,
-				  const uint8_t *data, uint32_t len)
+static void packet_receive_faulty(struct sr_udp *udp, struct sr_nic *nic, uint64_t now,
+				  const struct sr_path *path, const uint8_t *data, uint32_t len)
 {
 	struct sr_verdict verdict = sr_faults_decide(&udp->faults->rx, &udp->rng);
 	uint64_t delay[2] = { verdict.delay_ns, verdict.delay2_ns };
@@ -84,8 +89,12 @@ static void packet_receive_faulty(struct sr_udp *udp, struct sr_nic *nic, uint64
 	}
 }
 
-/* `path` is from our side. The packet's place in its run is the likely identification; any other that fits will do. */
-static bool icrc_right(const struct sr_path *path, const uint8_t *data, uint32_t len, uint16_t place)
+/*
+ * `path` is from our side. The packet's place in its run is the likely identification; any other
+ * that fits will do.
+ */
+static bool icrc_right(const struct sr_path *path, const uint8_t *data, uint32_t len,
+		       uint16_t place)
 {
 	struct sr_path sent = *path;
 	uint16_t udp_len = UDP_HEADER + len;
@@ -100,12 +109,17 @@ static bool icrc_right(const struct sr_path *path, const uint8_t *data, uint32_t
 	if (icrc == le32toh(got))
 		return true;
 	return sr_gid_ipv4(sent.dst) &&
-	       sr_icrc_matches_any_ipid(sr_icrc_change_ipid(icrc, udp_len, place), le32toh(got), udp_len);
+	       sr_icrc_matches_any_ipid(sr_icrc_change_ipid(icrc, udp_len, place), le32toh(got),
+					udp_len);
 }
 
-/* `place`: of the packet in its run, the sender's IPv4 identification if nobody cut the run in between. */
-static int packet_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_path *path,
-			  const uint8_t *data, uint32_t len, unsigned place)
+/*
+ * `place`: of the packet in its run, the sender's IPv4 identification if nobody cut the run in
+ * between.
+ */
+static int packet_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now,
+			  const struct sr_path *path, const uint8_t *data, uint32_t len,
+			  unsigned place)
 {
 	if (len < PACKET_MIN) {
 		udp->counters.runt++;
@@ -137,8 +151,8 @@ static uint32_t segment_size(struct msghdr *msg, uint32_t len)
 	return len;
 }
 
-static int message_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_socket *socket,
-			   unsigned index)
+static int message_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now,
+			   const struct sr_socket *socket, unsigned index)
 {
 	struct mmsghdr *message = &udp->rx_messages[index];
 	const uint8_t *data = udp->rx_iov[index].iov_base;
@@ -152,7 +166,8 @@ static int message_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now,
 	if (!len)
 		udp->counters.runt++;
 	for (uint32_t at = 0; at < len; at += segment)
-		n += packet_receive(udp, nic, now, &path, data + at, len - at < segment ? len - at : segment, place++);
+		n += packet_receive(udp, nic, now, &path, data + at,
+				    len - at < segment ? len - at : segment, place++);
 	return n;
 }
 
@@ -161,7 +176,7 @@ static void messages_prepare(struct sr_udp *udp, unsigned n, uint32_t size)
 	for (unsigned i = 0; i < n; i++) {
 		struct msghdr *msg = &udp->rx_messages[i].msg_hdr;
 
-		udp->rx_iov[i] = (struct iovec){ udp->rx_pool + (size_t)i * size, size };
+		udp->rx_iov[i] = (struct iovec) { udp->rx_pool + (size_t)i * size, size };
 		memset(msg, 0, sizeof(*msg));
 		msg->msg_name = &udp->rx_names[i];
 		msg->msg_namelen = sizeof(udp->rx_names[i]);
@@ -172,7 +187,8 @@ static void messages_prepare(struct sr_udp *udp, unsigned n, uint32_t size)
 	}
 }
 
-static int socket_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now, const struct sr_socket *socket)
+static int socket_receive(struct sr_udp *udp, struct sr_nic *nic, uint64_t now,
+			  const struct sr_socket *socket)
 {
 	uint32_t size = udp->gso ? SR_RX_GRO_BUFFER : SR_RX_BUFFER;
 	unsigned batch = SR_RX_POOL / size;

@@ -2,16 +2,22 @@
 /*
  * udp_tx.c - sending: frames become runs of equal packets, runs become few system calls
  *
- * The kernel gathers each packet from [header][payload][pad, ICRC]. Headers and trailers lie in an arena, the ICRC of
- * one packet next to the header of the following one, so a large packet costs two pieces: payload, and trailer with the
- * next header. Small payloads, and those that may change before the kernel has read them, are copied into the arena
+ * The kernel gathers each packet from [header][payload][pad, ICRC]. Headers and trailers lie in an
+ * arena, the ICRC of
+ * one packet next to the header of the following one, so a large packet costs two pieces: payload,
+ * and trailer with the
+ * next header. Small payloads, and those that may change before the kernel has read them, are
+ * copied into the arena
  * too.
  *
- * A run is one message with UDP_SEGMENT: the kernel cuts it into packets of run->segment bytes. All are of that size
- * but the last, which may be shorter and ends the run. A run is handed over as soon as it is full: its payload, just
+ * A run is one message with UDP_SEGMENT: the kernel cuts it into packets of run->segment bytes. All
+ * are of that size
+ * but the last, which may be shorter and ends the run. A run is handed over as soon as it is full:
+ * its payload, just
  * read for the ICRC, is still in the cache, and the receiver can begin.
  *
- * The ICRC covers the IPv4 identification, which we do not choose: the kernel writes 0 for a packet that must not be
+ * The ICRC covers the IPv4 identification, which we do not choose: the kernel writes 0 for a packet
+ * that must not be
  * fragmented and is sent from an unconnected socket, and k for the k-th packet of a run.
  */
 #include "softroce/devices.h"
@@ -28,16 +34,17 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define COPY_MAX 512	  /* payloads up to this are cheaper to copy than to gather */
-#define TRAILER_MAX 7	  /* pad and ICRC */
+#define COPY_MAX 512  /* payloads up to this are cheaper to copy than to gather */
+#define TRAILER_MAX 7 /* pad and ICRC */
 #define UDP_HEADER 8
-#define HAND_OVER 56000	  /* bytes queued that are worth a system call */
+#define HAND_OVER 56000 /* bytes queued that are worth a system call */
 
 /* ---- handing over to the kernel ---- */
 
 static void control_add(struct msghdr *msg, int level, int type, const void *value, size_t len)
 {
-	struct cmsghdr *cmsg = (struct cmsghdr *)((uint8_t *)msg->msg_control + msg->msg_controllen);
+	struct cmsghdr *cmsg =
+		(struct cmsghdr *)((uint8_t *)msg->msg_control + msg->msg_controllen);
 
 	cmsg->cmsg_level = level;
 	cmsg->cmsg_type = type;
@@ -46,8 +53,8 @@ static void control_add(struct msghdr *msg, int level, int type, const void *val
 	msg->msg_controllen += CMSG_SPACE(len);
 }
 
-static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct msghdr *msg, union sr_address *name,
-			 void *control)
+static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct msghdr *msg,
+			 union sr_address *name, void *control)
 {
 	uint16_t segment = run->segment;
 
@@ -61,8 +68,8 @@ static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct ms
 		int tclass = run->tclass;
 		bool ipv4 = name->sa.sa_family == AF_INET;
 
-		control_add(msg, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS, &tclass,
-			    sizeof(tclass));
+		control_add(msg, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS,
+			    &tclass, sizeof(tclass));
 	}
 	if (!msg->msg_controllen)
 		msg->msg_control = NULL;
@@ -100,7 +107,8 @@ static void run_stick(struct sr_udp *udp, const struct sr_run *run)
 /* A packet of a run by itself. Its identification was its place in the run, and is 0 then. */
 static struct sr_stuck *stuck_packet(const struct sr_stuck *whole, uint32_t at, uint16_t place)
 {
-	uint32_t left = whole->run.bytes - at, bytes = left < whole->run.segment ? left : whole->run.segment, icrc;
+	uint32_t left = whole->run.bytes - at,
+		 bytes = left < whole->run.segment ? left : whole->run.segment, icrc;
 	struct sr_stuck *one = malloc(sizeof(*one) + bytes);
 	uint8_t *trailer;
 
@@ -113,7 +121,8 @@ static struct sr_stuck *stuck_packet(const struct sr_stuck *whole, uint32_t at, 
 	trailer = one->data + bytes - SR_ICRC_LEN;
 	if (sr_gid_ipv4(whole->run.dst)) {
 		memcpy(&icrc, trailer, sizeof(icrc));
-		icrc = htole32(sr_icrc_change_ipid(le32toh(icrc), (uint16_t)(UDP_HEADER + bytes), place));
+		icrc = htole32(
+			sr_icrc_change_ipid(le32toh(icrc), (uint16_t)(UDP_HEADER + bytes), place));
 		memcpy(trailer, &icrc, sizeof(icrc));
 	}
 	return one;
@@ -181,7 +190,8 @@ static void runs_send(struct sr_udp *udp, unsigned from, unsigned to)
 		udp->counters.syscalls_sent++;
 		if (n > 0) {
 			from += n;
-		} else if (errno == EAGAIN || errno == ENOBUFS || unsegmented(udp, &udp->runs[from], errno)) {
+		} else if (errno == EAGAIN || errno == ENOBUFS ||
+			   unsegmented(udp, &udp->runs[from], errno)) {
 			break;
 		} else if (errno != EINTR) {
 			udp->counters.send_errors++;
@@ -225,18 +235,21 @@ static int socket_of(const struct sr_udp *udp, const uint8_t gid[16])
 }
 
 /* The run that can take a packet of `bytes`: the last one, or a new one. */
-static struct sr_run *run_for(struct sr_udp *udp, int socket, const struct sr_path *path, uint32_t bytes)
+static struct sr_run *run_for(struct sr_udp *udp, int socket, const struct sr_path *path,
+			      uint32_t bytes)
 {
 	struct sr_run *run = udp->runs_n ? &udp->runs[udp->runs_n - 1] : NULL;
 
 	if (run && udp->gso && !run->closed && run->socket == socket && bytes <= run->segment &&
-	    run->segments < SR_TX_SEGMENTS && run->bytes + bytes <= SR_TX_BYTES && run->tclass == path->tclass &&
-	    !memcmp(run->dst, path->dst, 16))
+	    run->segments < SR_TX_SEGMENTS && run->bytes + bytes <= SR_TX_BYTES &&
+	    run->tclass == path->tclass && !memcmp(run->dst, path->dst, 16))
 		return run;
 	if (udp->queued >= HAND_OVER || udp->runs_n == SR_TX_MSGS)
 		hand_over(udp);
 	run = &udp->runs[udp->runs_n++];
-	*run = (struct sr_run){ .socket = socket, .tclass = path->tclass, .segment = bytes, .iov = udp->iov_n };
+	*run = (struct sr_run) {
+		.socket = socket, .tclass = path->tclass, .segment = bytes, .iov = udp->iov_n
+	};
 	memcpy(run->dst, path->dst, 16);
 	return run;
 }
@@ -250,7 +263,7 @@ static void piece_add(struct sr_udp *udp, struct sr_run *run, const void *base, 
 		last->iov_len += len;
 		return;
 	}
-	udp->iov[udp->iov_n++] = (struct iovec){ (void *)base, len };
+	udp->iov[udp->iov_n++] = (struct iovec) { (void *)base, len };
 	run->iov_n++;
 }
 
@@ -271,8 +284,8 @@ static void payload_copy(uint8_t *to, const struct sr_frame *frame)
 }
 
 /* Pad and ICRC at `at`; `place` is the IPv4 identification the kernel will write. */
-static void trailer_write(uint8_t *at, const struct sr_frame *frame, const struct iovec *payload, unsigned payload_n,
-			  unsigned place)
+static void trailer_write(uint8_t *at, const struct sr_frame *frame, const struct iovec *payload,
+			  unsigned payload_n, unsigned place)
 {
 	struct sr_path path = *frame->path;
 	uint32_t len = frame->hdr_len + frame->payload_len + frame->pad + SR_ICRC_LEN, icrc;
@@ -296,7 +309,8 @@ static void frame_queue(struct sr_udp *udp, int socket, const struct sr_frame *f
 	struct sr_run *run;
 	uint8_t *hdr;
 
-	if (udp->arena_n + frame->hdr_len + (copy ? frame->payload_len : 0) + TRAILER_MAX > SR_TX_ARENA ||
+	if (udp->arena_n + frame->hdr_len + (copy ? frame->payload_len : 0) + TRAILER_MAX >
+		    SR_TX_ARENA ||
 	    udp->iov_n + frame->iov_n + 2 > SR_TX_IOVS)
 		hand_over(udp);
 	run = run_for(udp, socket, frame->path, bytes);
@@ -323,7 +337,8 @@ static void frame_queue(struct sr_udp *udp, int socket, const struct sr_frame *f
 
 /* ---- faults ---- */
 
-static void frame_hold(struct sr_udp *udp, const struct sr_frame *frame, bool reordered, uint64_t due)
+static void frame_hold(struct sr_udp *udp, const struct sr_frame *frame, bool reordered,
+		       uint64_t due)
 {
 	uint32_t len = frame->hdr_len + frame->payload_len + frame->pad + SR_ICRC_LEN;
 	struct sr_held *held = sr_held_add(&udp->held, frame->path, false, reordered, due, len);
@@ -333,7 +348,7 @@ static void frame_hold(struct sr_udp *udp, const struct sr_frame *frame, bool re
 		return;
 	memcpy(held->data, frame->hdr, frame->hdr_len);
 	payload_copy(held->data + frame->hdr_len, frame);
-	payload = (struct iovec){ held->data + frame->hdr_len, frame->payload_len };
+	payload = (struct iovec) { held->data + frame->hdr_len, frame->payload_len };
 	trailer_write(held->data + frame->hdr_len + frame->payload_len, frame, &payload, 1, 0);
 	udp->counters.delayed_by_fault++;
 }
@@ -375,7 +390,8 @@ static bool limit_take(struct sr_udp *udp, const struct sr_frame *frame)
 	uint32_t bytes = frame->hdr_len + frame->payload_len + frame->pad + SR_ICRC_LEN;
 	uint64_t now = sr_now(), when, shared = udp->upstream ? sr_limit_when(udp->upstream) : 0;
 
-	atomic_store_explicit(&udp->own.rate, udp->faults->rate ? udp->faults->rate : udp->rate, memory_order_relaxed);
+	atomic_store_explicit(&udp->own.rate, udp->faults->rate ? udp->faults->rate : udp->rate,
+			      memory_order_relaxed);
 	when = sr_limit_room(&udp->own, udp->upstream ? SR_LIMIT_QUEUE : 0);
 	when = when > shared ? when : shared;
 	udp->limited_until = when > now ? when : 0;

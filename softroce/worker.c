@@ -2,20 +2,27 @@
 /*
  * worker.c - the thread that is the NIC when the application is not
  *
- * One worker per open adapter receives, transmits, runs the engine's timers and follows the link and the control page.
- * When nothing is due it sleeps. An application that polls a completion queue does the same work itself inside
- * ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke for each packet would only steal
+ * One worker per open adapter receives, transmits, runs the engine's timers and follows the link
+ * and the control page.
+ * When nothing is due it sleeps. An application that polls a completion queue does the same work
+ * itself inside
+ * ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke for each
+ * packet would only steal
  * time from it. So the worker is in one of two modes:
  *
  *   serving   it sleeps on the sockets and wakes for packets.
  *   away      it leaves the sockets to the application and looks in every AWAY_NS.
  *
- * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last ACTIVE_NS: a thread
- * that polls in a loop will find the packets sooner than we would. It serves again when, on looking in, the last poll
- * is older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a completion queue
+ * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last
+ * ACTIVE_NS: a thread
+ * that polls in a loop will find the packets sooner than we would. It serves again when, on looking
+ * in, the last poll
+ * is older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a
+ * completion queue
  * (ib_write_lat does).
  *
- * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would cost him a system call
+ * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would
+ * cost him a system call
  * and a wake-up for each look.
  */
 #include "softroce/adapter.h"
@@ -34,7 +41,7 @@
 #define FRESH_NS 50000
 #define ACTIVE_NS 4000
 #define CEDED_MAX 4
-#define LOOKS_MAX 64 /* looks in a row that found the lock taken; then it is waited for */
+#define LOOKS_MAX 64    /* looks in a row that found the lock taken; then it is waited for */
 #define SLICE_NS 100000 /* time slice asked of the scheduler: short slices are scheduled early */
 
 /* Where each descriptor lies in the worker's poll set. */
@@ -45,12 +52,15 @@ struct worker {
 	struct pollfd fds[FD_COUNT];
 	int udp_fds;
 	bool away;
-	bool packets;  /* the last sleep ended because a socket was readable */
-	int ceded;     /* wake-ups in a row left to an application that polls */
-	int looks;     /* of them, those that found it in the NIC */
+	bool packets; /* the last sleep ended because a socket was readable */
+	int ceded;    /* wake-ups in a row left to an application that polls */
+	int looks;    /* of them, those that found it in the NIC */
 };
 
-/* Kernel's struct sched_attr up to what we set (sched_setattr(2)); glibc of Debian 12 does not declare it. */
+/*
+ * Kernel's struct sched_attr up to what we set (sched_setattr(2)); glibc of Debian 12 does not
+ * declare it.
+ */
 struct slice_attr {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -76,7 +86,10 @@ static bool application_polls(const struct worker *worker, uint64_t now, uint64_
 	return atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed) + ns > now;
 }
 
-/* Whether the packets, if any, are left to an application that polls; chooses the mode. Under the lock. */
+/*
+ * Whether the packets, if any, are left to an application that polls; chooses the mode. Under the
+ * lock.
+ */
 static bool packets_cede(struct worker *worker, uint64_t now)
 {
 	if (worker->away) {
@@ -145,7 +158,8 @@ static void outside_follow(struct worker *worker)
 /* Application threads waiting for the lock go before us. */
 static void lock_take(struct sr_adapter *adapter)
 {
-	for (int i = 0; i < 100 && atomic_load_explicit(&adapter->wanted, memory_order_relaxed); i++)
+	for (int i = 0; i < 100 && atomic_load_explicit(&adapter->wanted, memory_order_relaxed);
+	     i++)
 		sched_yield();
 	pthread_mutex_lock(&adapter->lock);
 }
@@ -153,7 +167,8 @@ static void lock_take(struct sr_adapter *adapter)
 /* An application that polls holds the lock, and nothing but packets may want us. */
 static bool lock_ceded(struct worker *worker, uint64_t now)
 {
-	bool called = worker->fds[FD_KICK].revents || worker->fds[FD_BELL].revents || worker->fds[FD_WATCH].revents;
+	bool called = worker->fds[FD_KICK].revents || worker->fds[FD_BELL].revents ||
+		      worker->fds[FD_WATCH].revents;
 
 	if (!pthread_mutex_trylock(&worker->adapter->lock)) {
 		worker->looks = 0;
@@ -174,9 +189,9 @@ static void *worker_run(void *arg)
 	struct worker worker = { .adapter = arg };
 	struct sr_adapter *adapter = arg;
 
-	worker.fds[FD_KICK] = (struct pollfd){ adapter->kick, POLLIN, 0 };
-	worker.fds[FD_BELL] = (struct pollfd){ adapter->control.bell, POLLIN, 0 };
-	worker.fds[FD_WATCH] = (struct pollfd){ adapter->watch, POLLIN, 0 };
+	worker.fds[FD_KICK] = (struct pollfd) { adapter->kick, POLLIN, 0 };
+	worker.fds[FD_BELL] = (struct pollfd) { adapter->control.bell, POLLIN, 0 };
+	worker.fds[FD_WATCH] = (struct pollfd) { adapter->watch, POLLIN, 0 };
 	slice_ask();
 	pthread_mutex_lock(&adapter->lock);
 	while (!adapter->stop) {

@@ -36,14 +36,14 @@ static int answer_write(const struct body *body, uint64_t response, const void *
 	return 0;
 }
 
-#define READ(type, name)                                                                                               \
-	struct type name;                                                                                              \
+#define READ(type, name)  \
+	struct type name; \
 	body_read(body, &name, sizeof(name))
 
 /* The id of a command; only its own channel may name it. */
-#define FIND(id, number)                                                                                               \
-	struct sr_cm_id *id = sr_cm_id_of(number);                                                                     \
-	if (!id || id->channel != body->channel)                                                                       \
+#define FIND(id, number)                           \
+	struct sr_cm_id *id = sr_cm_id_of(number); \
+	if (!id || id->channel != body->channel)   \
 	return -ENOENT
 
 static int create_id(const struct body *body)
@@ -52,7 +52,8 @@ static int create_id(const struct body *body)
 	struct rdma_ucm_create_id_resp resp = { 0 };
 	struct sr_cm_id *id;
 
-	if (cmd.ps != RDMA_PS_TCP && cmd.ps != RDMA_PS_UDP && cmd.ps != RDMA_PS_IPOIB && cmd.ps != RDMA_PS_IB)
+	if (cmd.ps != RDMA_PS_TCP && cmd.ps != RDMA_PS_UDP && cmd.ps != RDMA_PS_IPOIB &&
+	    cmd.ps != RDMA_PS_IB)
 		return -EPROTONOSUPPORT;
 	id = sr_cm_id_new(body->channel, cmd.uid, cmd.ps, cmd.qp_type);
 	if (!id)
@@ -81,7 +82,8 @@ static bool known_family(const struct sockaddr_in6 *address)
 static bool port_taken(const struct sr_cm_id *id, uint16_t number)
 {
 	for (struct sr_cm_id *other = sr_cm_ids; other; other = other->next)
-		if (other != id && other->chosen && other->ps == id->ps && sr_cm_portnum(&other->src) == number &&
+		if (other != id && other->chosen && other->ps == id->ps &&
+		    sr_cm_portnum(&other->src) == number &&
 		    (!other->port || !id->port || other->port == id->port))
 			return true;
 	return false;
@@ -131,7 +133,8 @@ static int bind_to(struct sr_cm_id *id, const struct sockaddr_in6 *address)
 		return n;
 	id->src = *address;
 	sr_cm_gid_of(address, gid);
-	if (!sr_cm_any(address) && !loopback(gid)) { /* neither names a device; so it is in the kernel (cma_any_addr) */
+	/* neither names a device; so it is in the kernel (cma_any_addr) */
+	if (!sr_cm_any(address) && !loopback(gid)) {
 		id->port = sr_cm_port_of(ports, n, gid);
 		if (!id->port)
 			return -EADDRNOTAVAIL;
@@ -161,7 +164,8 @@ static int bind_any_family(const struct body *body)
 	return bind_to(id, (const struct sockaddr_in6 *)(const void *)&cmd.addr);
 }
 
-static int resolve(struct sr_cm_id *id, const struct sockaddr_in6 *src, const struct sockaddr_in6 *dst)
+static int resolve(struct sr_cm_id *id, const struct sockaddr_in6 *src,
+		   const struct sockaddr_in6 *dst)
 {
 	struct sr_cm_port *ports;
 	int n = sr_cm_ports(&ports), err;
@@ -232,7 +236,8 @@ static void route_fill(const struct sr_cm_id *id, struct ib_user_path_rec *path)
 	path->hop_limit = 64;
 	path->traffic_class = id->tos;
 	path->reversible = path->numb_path = 1;
-	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
+	/* exactly */
+	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2;
 	path->rate = IBV_RATE_100_GBPS;
 	path->packet_life_time = 14;
 }
@@ -368,7 +373,8 @@ static void to_rts(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->sq_psn = id->remote_psn;
 	if (sr_cm_is_datagram(id) || id->qp_type == IBV_QPT_UC)
 		return;
-	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	attr->qp_attr_mask |=
+		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	attr->timeout = id->ack_timeout;
 	attr->retry_cnt = id->retry_count;
 	attr->rnr_retry = id->rnr_retry;
@@ -412,7 +418,8 @@ static int set_option(const struct body *body)
 	else if (cmd.optname == RDMA_OPTION_ID_ACK_TIMEOUT)
 		id->ack_timeout = value & 31;
 	else if (cmd.optname != RDMA_OPTION_ID_REUSEADDR && cmd.optname != RDMA_OPTION_ID_AFONLY)
-		return -ENOSYS; /* those two change nothing where a port number belongs to one process */
+		/* those two change nothing where a port number belongs to one process */
+		return -ENOSYS;
 	return 0;
 }
 
@@ -475,7 +482,8 @@ static int (*const commands[])(const struct body *body) = {
 };
 
 /* incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
-static int command_run(int fd, uint64_t *incarnation, const struct rdma_ucm_cmd_hdr *hdr, const void *in)
+static int command_run(int fd, uint64_t *incarnation, const struct rdma_ucm_cmd_hdr *hdr,
+		       const void *in)
 {
 	struct body body = { .in = in, .in_len = hdr->in, .out_len = hdr->out };
 	int err = *incarnation ? -EIDRM : -EBADF;
@@ -507,12 +515,17 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 		return -1;
 	for (;;) {
 		err = command_run(fd, &incarnation, &hdr, (const char *)command + sizeof(hdr));
-		if (err != -EAGAIN || hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT || (fcntl(fd, F_GETFL) & O_NONBLOCK))
+		if (err != -EAGAIN || hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT ||
+		    (fcntl(fd, F_GETFL) & O_NONBLOCK))
 			break;
 		if (poll(&wait, 1, -1) < 0)
 			return -1; /* a signal, most likely */
 	}
-	if (err == -EIDRM) /* closed by another thread: the kernel's call holds the file, and waits on for what never comes */
+	/*
+	 * closed by another thread: the kernel's call holds the file, and waits on for what never
+	 * comes
+	 */
+	if (err == -EIDRM)
 		return pause();
 	if (!err)
 		return (ssize_t)len;

@@ -5,7 +5,8 @@
  *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP        or <- REJ at any time before RTU
  *   datagrams:  SIDR_REQ ->   <- SIDR_REP
  *
- * Whoever waits for an answer repeats what he sent. In front of a request's private data stands whom it is for, by IP
+ * Whoever waits for an answer repeats what he sent. In front of a request's private data stands
+ * whom it is for, by IP
  * address (annex A11).
  */
 #include "softroce/cm/manager.h"
@@ -18,11 +19,12 @@
 #include <string.h>
 
 #define REPEAT_NS 500000000ull
-#define TRIES 20	/* of REQ, REP and SIDR_REQ, or until the peer says that it needs longer (MRA) */
+/* of REQ, REP and SIDR_REQ, or until the peer says that it needs longer (MRA) */
+#define TRIES 20
 #define TRIES_LEAVING 6 /* of DREQ */
-#define ACK_TIMEOUT 14	/* of the connections: 67 ms; 4.096 us * 2^n */
-#define CM_TIMEOUT 20	/* of their managers: 4.3 s */
-#define IP_HEADER 36u	/* annex A11.6: version, IP version, port, both addresses */
+#define ACK_TIMEOUT 14  /* of the connections: 67 ms; 4.096 us * 2^n */
+#define CM_TIMEOUT 20   /* of their managers: 4.3 s */
+#define IP_HEADER 36u   /* annex A11.6: version, IP version, port, both addresses */
 #define RATE_100_GBPS 16
 #define EARLY_MAX 16
 #define EARLY_NS 50000000ull
@@ -48,7 +50,9 @@ static void send_and_repeat(struct sr_cm_id *id, const struct sr_mad *mad, unsig
 
 static struct sr_mad message(const struct sr_cm_id *id, enum sr_mad_type type)
 {
-	return (struct sr_mad){ .type = type, .tid = id->tid, .local_id = id->local_id, .remote_id = id->remote_id };
+	return (struct sr_mad) {
+		.type = type, .tid = id->tid, .local_id = id->local_id, .remote_id = id->remote_id
+	};
 }
 
 static void data_put(struct sr_mad *mad, unsigned at, const void *data, unsigned len)
@@ -274,8 +278,8 @@ static uint64_t repeats_due(uint64_t now)
 
 /* ---- requests ---- */
 
-static void answer_unauthenticated(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad,
-			    enum sr_mad_type type)
+static void answer_unauthenticated(struct sr_cm_port *port, const uint8_t gid[16],
+				   const struct sr_mad *mad, enum sr_mad_type type)
 {
 	struct sr_mad out = { .type = type, .tid = mad->tid, .remote_id = mad->local_id };
 	uint8_t bytes[SR_MAD_LEN];
@@ -291,7 +295,8 @@ static void answer_unauthenticated(struct sr_cm_port *port, const uint8_t gid[16
 static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t service)
 {
 	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
-		if (id->state == SR_CM_LISTENING && service == service_of(id, sr_cm_portnum(&id->src)) &&
+		if (id->state == SR_CM_LISTENING &&
+		    service == service_of(id, sr_cm_portnum(&id->src)) &&
 		    (!id->port || id->port == port))
 			return id;
 	return NULL;
@@ -301,8 +306,10 @@ static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t serv
 static struct sr_cm_id *known_request(const uint8_t gid[16], const struct sr_mad *mad)
 {
 	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
-		if (id->state >= SR_CM_ASKED && id->remote_id == mad->local_id && id->tid == mad->tid &&
-		    sr_cm_is_datagram(id) == (mad->type == SR_MAD_SIDR_REQ) && !memcmp(id->gid, gid, 16))
+		if (id->state >= SR_CM_ASKED && id->remote_id == mad->local_id &&
+		    id->tid == mad->tid &&
+		    sr_cm_is_datagram(id) == (mad->type == SR_MAD_SIDR_REQ) &&
+		    !memcmp(id->gid, gid, 16))
 			return id;
 	return NULL;
 }
@@ -316,7 +323,8 @@ static void request_repeated(struct sr_cm_id *id)
 		if (id->state != SR_CM_ASKED)
 			sr_cm_port_send(id->port, id->gid, id->sent);
 	} else if (id->state == SR_CM_ASKED) {
-		mad.local_timeout = CM_TIMEOUT; /* the program takes its time: the peer shall be patient */
+		/* the program takes its time: the peer shall be patient */
+		mad.local_timeout = CM_TIMEOUT;
 		sr_mad_encode(&mad, bytes);
 		sr_cm_port_send(id->port, id->gid, bytes);
 	}
@@ -339,7 +347,8 @@ static void request_read(struct sr_cm_id *id, const struct sr_mad *mad)
 		id->mtu = IBV_MTU_1024;
 }
 
-static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const struct sr_mad *mad, unsigned at)
+static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const struct sr_mad *mad,
+		       unsigned at)
 {
 	struct rdma_ucm_conn_param *conn = &note->event.param.conn;
 	struct rdma_ucm_ud_param *ud = &note->event.param.ud;
@@ -362,8 +371,10 @@ static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const
 }
 
 /*
- * A request that nobody listens for may be early: programs answer one connection and then begin to listen for the next,
- * and here nothing takes as long as the kernel's address resolution. So it is put aside for a moment before it is
+ * A request that nobody listens for may be early: programs answer one connection and then begin to
+ * listen for the next,
+ * and here nothing takes as long as the kernel's address resolution. So it is put aside for a
+ * moment before it is
  * refused.
  */
 static struct early {
@@ -379,14 +390,15 @@ static bool put_aside(struct sr_cm_port *port, const uint8_t gid[16], const stru
 	struct early *free_one = NULL;
 
 	for (unsigned i = 0; i < EARLY_MAX; i++) {
-		if (early[i].port == port && early[i].mad.tid == mad->tid && !memcmp(early[i].gid, gid, 16))
+		if (early[i].port == port && early[i].mad.tid == mad->tid &&
+		    !memcmp(early[i].gid, gid, 16))
 			return false;
 		if (!early[i].port)
 			free_one = &early[i];
 	}
 	if (!free_one)
 		return false;
-	*free_one = (struct early){ .port = port, .mad = *mad, .due = sr_now() + EARLY_NS };
+	*free_one = (struct early) { .port = port, .mad = *mad, .due = sr_now() + EARLY_NS };
 	memcpy(free_one->gid, gid, 16);
 	return true;
 }
@@ -405,7 +417,8 @@ static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct
 	if (!listener && put_aside(port, gid, mad))
 		return;
 	if (!listener || mad->data[0] || (mad->type == SR_MAD_REQ && mad->transport > 1)) {
-		answer_unauthenticated(port, gid, mad, mad->type == SR_MAD_REQ ? SR_MAD_REJ : SR_MAD_SIDR_REP);
+		answer_unauthenticated(port, gid, mad,
+				       mad->type == SR_MAD_REQ ? SR_MAD_REJ : SR_MAD_SIDR_REP);
 		return;
 	}
 	if (listener->waiting >= SR_CM_BACKLOG)
@@ -437,12 +450,14 @@ static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct
 static struct sr_cm_id *addressee(const uint8_t gid[16], uint64_t local_id)
 {
 	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
-		if (id->local_id == local_id && id->state >= SR_CM_ASKING && !memcmp(id->gid, gid, 16))
+		if (id->local_id == local_id && id->state >= SR_CM_ASKING &&
+		    !memcmp(id->gid, gid, 16))
 			return id;
 	return NULL;
 }
 
-static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status, const struct sr_mad *mad)
+static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status,
+			   const struct sr_mad *mad)
 {
 	struct sr_cm_note *note = sr_cm_note(id, event, status);
 
@@ -511,7 +526,8 @@ static void datagram_replied(struct sr_cm_id *id, const struct sr_mad *mad)
 		return;
 	id->due = 0;
 	id->state = mad->status ? SR_CM_ENDED : SR_CM_CONNECTED;
-	note = sr_cm_note(id, mad->status ? SR_CM_UNREACHABLE : SR_CM_ESTABLISHED, (int)mad->status);
+	note = sr_cm_note(id, mad->status ? SR_CM_UNREACHABLE : SR_CM_ESTABLISHED,
+			  (int)mad->status);
 	if (!note)
 		return;
 	event_data(note, id, mad, 0);
@@ -569,7 +585,8 @@ void sr_cm_message(struct sr_cm_port *port, const uint8_t gid[16], const struct 
 	if (id)
 		answer(id, mad);
 	else if (mad->type == SR_MAD_DREQ)
-		answer_unauthenticated(port, gid, mad, SR_MAD_DREP); /* it has been gone for a while */
+		/* it has been gone for a while */
+		answer_unauthenticated(port, gid, mad, SR_MAD_DREP);
 }
 
 /* ---- time, once more ---- */

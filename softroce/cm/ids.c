@@ -72,7 +72,6 @@ struct sr_cm_note *sr_cm_take(struct sr_cm_channel *channel)
 	return note;
 }
 
-
 /* ---- ids ---- */
 
 bool sr_cm_is_datagram(const struct sr_cm_id *id)
@@ -80,7 +79,8 @@ bool sr_cm_is_datagram(const struct sr_cm_id *id)
 	return id->qp_type == IBV_QPT_UD || id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IPOIB;
 }
 
-struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint16_t ps, uint8_t qp_type)
+struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint16_t ps,
+			      uint8_t qp_type)
 {
 	struct sr_cm_id *id = calloc(1, sizeof(*id));
 	uint32_t random[4];
@@ -150,7 +150,8 @@ void sr_cm_gid_of(const void *sockaddr, uint8_t gid[16])
 
 uint16_t sr_cm_portnum(const void *sockaddr)
 {
-	return ntohs(((const struct sockaddr_in *)sockaddr)->sin_port); /* at the same place in both */
+	/* at the same place in both */
+	return ntohs(((const struct sockaddr_in *)sockaddr)->sin_port);
 }
 
 void sr_cm_sockaddr(struct sockaddr_in6 *to, const uint8_t gid[16], uint16_t port)

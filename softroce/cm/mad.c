@@ -18,8 +18,10 @@ struct field {
 	uint16_t member;
 };
 
-#define FIELD(type, byte, shift, bits, name)                                                                           \
-	{ SR_MAD_##type, (byte) * 8 + (shift), bits, offsetof(struct sr_mad, name) }
+#define FIELD(type, byte, shift, bits, name)                                           \
+	{                                                                              \
+		SR_MAD_##type, (byte)*8 + (shift), bits, offsetof(struct sr_mad, name) \
+	}
 
 static const struct field fields[] = {
 	FIELD(REQ, 0, 0, 32, local_id),
@@ -111,7 +113,8 @@ static uint64_t bits_get(const uint8_t *data, unsigned bit, unsigned n)
 static void bits_put(uint8_t *data, unsigned bit, unsigned n, uint64_t value)
 {
 	for (unsigned i = bit + n; i-- > bit; value >>= 1)
-		data[i / 8] = (uint8_t)((data[i / 8] & ~(1u << (7 - i % 8))) | (value & 1) << (7 - i % 8));
+		data[i / 8] = (uint8_t)((data[i / 8] & ~(1u << (7 - i % 8))) |
+					(value & 1) << (7 - i % 8));
 }
 
 unsigned sr_mad_room(enum sr_mad_type type)
@@ -139,7 +142,8 @@ void sr_mad_encode(const struct sr_mad *mad, uint8_t out[SR_MAD_LEN])
 		memcpy(data + 56, mad->sgid, 16);
 		memcpy(data + 72, mad->dgid, 16);
 	}
-	memcpy(data + rooms[mad->type - SR_MAD_REQ].at, mad->data, rooms[mad->type - SR_MAD_REQ].len);
+	memcpy(data + rooms[mad->type - SR_MAD_REQ].at, mad->data,
+	       rooms[mad->type - SR_MAD_REQ].len);
 }
 
 int sr_mad_decode(struct sr_mad *mad, const uint8_t *in, uint32_t len)
@@ -147,7 +151,8 @@ int sr_mad_decode(struct sr_mad *mad, const uint8_t *in, uint32_t len)
 	const uint8_t *data = in + HEADER;
 
 	memset(mad, 0, sizeof(*mad));
-	if (len < SR_MAD_LEN || in[0] != 1 || in[1] != CLASS_CM || in[2] != CLASS_VERSION || in[3] != METHOD_SEND)
+	if (len < SR_MAD_LEN || in[0] != 1 || in[1] != CLASS_CM || in[2] != CLASS_VERSION ||
+	    in[3] != METHOD_SEND)
 		return -EBADMSG;
 	mad->tid = bits_get(in, 8 * 8, 64);
 	mad->type = (enum sr_mad_type)bits_get(in, 16 * 8, 16);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mad.h - the messages of the connection manager (IBTA vol. 1, 12.6 and 12.11): 256 bytes, sent to queue pair 1
+ * mad.h - the messages of the connection manager (IBTA vol. 1, 12.6 and 12.11): 256 bytes, sent to
+ * queue pair 1
  */
 #ifndef SOFTROCE_CM_MAD_H
 #define SOFTROCE_CM_MAD_H
@@ -9,7 +10,7 @@
 
 #define SR_MAD_LEN 256
 #define SR_MAD_QKEY 0x80010000u /* of queue pair 1 (IBTA vol. 1, 10.2.5) */
-#define SR_MAD_DATA_MAX 224	/* private data of the message that carries most */
+#define SR_MAD_DATA_MAX 224     /* private data of the message that carries most */
 #define SR_MAD_REQ_DATA 92
 
 /* Attribute identifiers; also which message an MRA or REJ is about. */
@@ -38,14 +39,17 @@ enum {
 struct sr_mad {
 	enum sr_mad_type type;
 	uint64_t tid;
-	uint64_t local_id, remote_id; /* the sender's and the receiver's name for the connection; of SIDR the request */
+	/* the sender's and the receiver's name for the connection; of SIDR the request */
+	uint64_t local_id, remote_id;
 	uint64_t service, guid, qkey, qpn, psn;
 	uint64_t responder_resources, initiator_depth;
-	uint64_t remote_timeout, local_timeout, max_retries; /* of the connection manager: 4.096 us * 2^n */
-	uint64_t transport;				     /* 0: RC */
-	uint64_t flow_control, retry_count, rnr_retry, pkey, mtu, srq, tclass, hops, ack_timeout, subnet_local, rate;
+	/* of the connection manager: 4.096 us * 2^n */
+	uint64_t remote_timeout, local_timeout, max_retries;
+	uint64_t transport; /* 0: RC */
+	uint64_t flow_control, retry_count, rnr_retry, pkey, mtu, srq, tclass, hops, ack_timeout,
+		subnet_local, rate;
 	uint64_t about, reason; /* MRA and REJ */
-	uint64_t status;	/* SIDR_REP */
+	uint64_t status;        /* SIDR_REP */
 	uint8_t sgid[16], dgid[16];
 	uint8_t data[SR_MAD_DATA_MAX];
 	unsigned data_len; /* what the type has room for */

@@ -7,7 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static pthread_mutex_t incarnation_lock = PTHREAD_MUTEX_INITIALIZER; /* opening and closing of channels; before sr_cm_lock */
+/* opening and closing of channels; before sr_cm_lock */
+static pthread_mutex_t incarnation_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sr_cm_channel *channels;
 
 /* ---- fork ---- */
@@ -39,7 +40,10 @@ static void follow_forks(void)
 }
 
 static const struct sr_cm_handlers handlers = {
-	.message = sr_cm_message, .timers = sr_cm_timers, .ports_gone = sr_cm_early_forget, .follow_forks = follow_forks,
+	.message = sr_cm_message,
+	.timers = sr_cm_timers,
+	.ports_gone = sr_cm_early_forget,
+	.follow_forks = follow_forks,
 };
 
 /* ---- ids ---- */

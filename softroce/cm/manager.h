@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * manager.h - the connection manager of this process, as the kernel's rdma_cm is one for the machine
+ * manager.h - the connection manager of this process, as the kernel's rdma_cm is one for the
+ * machine
  *
- * A channel is what librdmacm has open as /dev/infiniband/rdma_cm: commands go in, events come out. An id is a
- * listener, or one end of a connection (RC, UC), or of the question where a datagram service is (SIDR). Everything is under one
- * lock; messages of peers and time-outs are handled by one thread, which exists while a port is open.
+ * A channel is what librdmacm has open as /dev/infiniband/rdma_cm: commands go in, events come out.
+ * An id is a
+ * listener, or one end of a connection (RC, UC), or of the question where a datagram service is
+ * (SIDR). Everything is under one
+ * lock; messages of peers and time-outs are handled by one thread, which exists while a port is
+ * open.
  */
 #ifndef SOFTROCE_CM_MANAGER_H
 #define SOFTROCE_CM_MANAGER_H
@@ -38,17 +42,17 @@ enum sr_cm_state {
 	SR_CM_BOUND,
 	SR_CM_RESOLVED,
 	SR_CM_LISTENING,
-	SR_CM_ASKING,	 /* REQ or SIDR_REQ sent */
-	SR_CM_ASKED,	 /* one received, the program has not answered */
-	SR_CM_REPLIED,	 /* REP sent */
-	SR_CM_ANSWERED,	 /* REP received, the program has not confirmed */
+	SR_CM_ASKING,    /* REQ or SIDR_REQ sent */
+	SR_CM_ASKED,     /* one received, the program has not answered */
+	SR_CM_REPLIED,   /* REP sent */
+	SR_CM_ANSWERED,  /* REP received, the program has not confirmed */
 	SR_CM_CONNECTED, /* of datagrams: answered */
-	SR_CM_LEAVING,	 /* DREQ sent */
+	SR_CM_LEAVING,   /* DREQ sent */
 	SR_CM_ENDED,
 };
 
 struct sr_cm_channel {
-	int fd; /* readable while there is an event */
+	int fd;               /* readable while there is an event */
 	uint64_t incarnation; /* another channel with the same number is another channel */
 	struct sr_cm_note *first, **last;
 	struct sr_cm_channel *next;
@@ -61,16 +65,17 @@ struct sr_cm_id {
 	uint16_t ps;
 	uint8_t qp_type;
 	enum sr_cm_state state;
-	bool chosen;		      /* its port number was asked for, not given */
+	bool chosen;                  /* its port number was asked for, not given */
 	struct sockaddr_in6 src, dst; /* or sockaddr_in */
 	struct sr_cm_port *port;      /* NULL: any */
 	bool routed;
 	uint8_t gid[16]; /* the peer's */
 	uint32_t local_id, remote_id, qpn, remote_qpn;
-	uint32_t psn, remote_psn; /* the first that comes from the peer, and the first that goes to it */
+	/* the first that comes from the peer, and the first that goes to it */
+	uint32_t psn, remote_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry, mtu, tos, ack_timeout;
 	uint64_t tid;
-	uint32_t events; /* taken by the program */
+	uint32_t events;  /* taken by the program */
 	unsigned waiting; /* of a listener: requests not taken by the program */
 
 	/* What was sent last and is repeated until it is answered; due 0: not. */
@@ -83,7 +88,7 @@ struct sr_cm_id {
 /* An event on its way to the program. */
 struct sr_cm_note {
 	struct sr_cm_note *next;
-	struct sr_cm_id *id;	/* whose event it is */
+	struct sr_cm_id *id;    /* whose event it is */
 	struct sr_cm_id *fresh; /* of a connection request */
 	struct rdma_ucm_event_resp event;
 };
@@ -91,13 +96,14 @@ struct sr_cm_note {
 extern pthread_mutex_t sr_cm_lock;
 
 /* ---- channels; each takes the lock itself ---- */
-int sr_cm_open(void); /* a descriptor, or -errno */
+int sr_cm_open(void);     /* a descriptor, or -errno */
 bool sr_cm_close(int fd); /* false: not one of ours */
 /* Under the lock. */
 struct sr_cm_channel *sr_cm_channel_of(int fd);
 
 /* ---- under the lock ---- */
-struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint16_t ps, uint8_t qp_type);
+struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint16_t ps,
+			      uint8_t qp_type);
 struct sr_cm_id *sr_cm_id_of(uint32_t handle);
 /* Disconnects from the peer if there is one, forgets the id's events and frees it. */
 void sr_cm_id_free(struct sr_cm_id *id);

@@ -26,7 +26,8 @@ static int queue_pair_start(struct sr_cm_port *port)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = SR_MAD_QKEY };
 
-	if (ibv_modify_qp(port->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+	if (ibv_modify_qp(port->qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
 		return -errno;
 	for (unsigned i = 0; i < RECEIVES; i++)
 		if (receive_post(port, i))
@@ -40,14 +41,16 @@ static int queue_pair_start(struct sr_cm_port *port)
 
 static int objects_create(struct sr_cm_port *port)
 {
-	struct ibv_qp_init_attr init = { .cap = { SENDS, RECEIVES, 1, 1, SR_MAD_LEN }, .qp_type = IBV_QPT_UD };
+	struct ibv_qp_init_attr init = { .cap = { SENDS, RECEIVES, 1, 1, SR_MAD_LEN },
+					 .qp_type = IBV_QPT_UD };
 
 	port->ring = calloc(RECEIVES, SLOT);
 	port->pd = ibv_alloc_pd(port->context);
 	port->channel = ibv_create_comp_channel(port->context);
 	if (!port->ring || !port->pd || !port->channel)
 		return -ENOMEM;
-	port->mr = ibv_reg_mr(port->pd, port->ring, (size_t)RECEIVES * SLOT, IBV_ACCESS_LOCAL_WRITE);
+	port->mr =
+		ibv_reg_mr(port->pd, port->ring, (size_t)RECEIVES * SLOT, IBV_ACCESS_LOCAL_WRITE);
 	port->cq = ibv_create_cq(port->context, RECEIVES + SENDS, NULL, port->channel, 0);
 	if (!port->mr || !port->cq)
 		return -ENOMEM;
@@ -119,7 +122,8 @@ void sr_cm_port_send(struct sr_cm_port *port, const uint8_t gid[16], const uint8
 	struct ibv_sge list = { (uintptr_t)mad, SR_MAD_LEN, 0 };
 	struct ibv_send_wr wr = {
 		.wr_id = NOT_A_SLOT, .sg_list = &list, .num_sge = 1, .opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED, /* a place is free again when its completion was taken */
+		/* a place is free again when its completion was taken */
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
 		.wr.ud = { .remote_qpn = 1, .remote_qkey = SR_MAD_QKEY },
 	}, *bad;
 
@@ -142,7 +146,10 @@ void sr_cm_port_rearm(struct sr_cm_port *port)
 	ibv_req_notify_cq(port->cq, 0);
 }
 
-/* The 40 bytes in front of a datagram: an IPv6 header, or an IPv4 header in the last 20 (annex A17.4.5.1). */
+/*
+ * The 40 bytes in front of a datagram: an IPv6 header, or an IPv4 header in the last 20 (annex
+ * A17.4.5.1).
+ */
 static void sender_of(const uint8_t *grh, uint8_t gid[16])
 {
 	if (grh[0] >> 4 == 6) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* port.h - queue pair 1 of a device of this process: where messages of the connection manager leave and arrive */
+/*
+ * port.h - queue pair 1 of a device of this process: where messages of the connection manager leave
+ * and arrive
+ */
 #ifndef SOFTROCE_CM_PORT_H
 #define SOFTROCE_CM_PORT_H
 
@@ -18,13 +21,16 @@ struct sr_cm_port {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	uint8_t *ring; /* of receives */
-	int fd;	       /* readable when a message has come */
+	int fd;        /* readable when a message has come */
 	__be64 guid;
 	uint8_t gid[16];
 	enum ibv_mtu mtu;
 };
 
-/* Opens every device of this process that has no other owner of its queue pair 1. How many, or -errno. */
+/*
+ * Opens every device of this process that has no other owner of its queue pair 1. How many, or
+ * -errno.
+ */
 int sr_cm_ports_open(struct sr_cm_port ports[SR_CM_PORTS]);
 void sr_cm_port_close(struct sr_cm_port *port);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ports.c - the ports, opened when first asked for, and the thread that listens to them; see manager.h */
+/*
+ * ports.c - the ports, opened when first asked for, and the thread that listens to them; see
+ * manager.h
+ */
 #include "softroce/cm/manager.h"
 #include "softroce/udp.h"
 
@@ -46,10 +49,10 @@ static void *thread_run(void *arg)
 		now = sr_now();
 		due = handlers->timers(now);
 		due = due > now ? due - now : 0;
-		ts = (struct timespec){ due / 1000000000, due % 1000000000 };
+		ts = (struct timespec) { due / 1000000000, due % 1000000000 };
 		for (int i = 0; i < n; i++)
-			fds[i] = (struct pollfd){ ports[i].fd, POLLIN, 0 };
-		fds[n] = (struct pollfd){ kick, POLLIN, 0 };
+			fds[i] = (struct pollfd) { ports[i].fd, POLLIN, 0 };
+		fds[n] = (struct pollfd) { kick, POLLIN, 0 };
 		pthread_mutex_unlock(&sr_cm_lock);
 		ppoll(fds, n + 1, &ts, NULL);
 		pthread_mutex_lock(&sr_cm_lock);
@@ -97,7 +100,8 @@ int sr_cm_ports(struct sr_cm_port **out)
 			return err;
 		}
 		port_count = n;
-		if (!forks_followed) /* after the adapters' handlers: our locks are taken before theirs */
+		/* after the adapters' handlers: our locks are taken before theirs */
+		if (!forks_followed)
 			handlers->follow_forks();
 		forks_followed = true;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * completer.c - the requester's ear: acknowledgements, read responses, and the one timer of a reliable connection
+ * completer.c - the requester's ear: acknowledgements, read responses, and the one timer of a
+ * reliable connection
  *
  * The timer means one of two things (IBTA vol. 1, 9.7.6.1.3 and 9.7.5.2.8):
  *   rnr_wait clear  retransmission: nothing was acknowledged for 4.096 us * 2^timeout while packets were on the way;
@@ -12,8 +13,9 @@
 
 /* RNR NAK timer codes in units of 10 us, table 45. */
 static const uint32_t rnr_time[32] = {
-	65536, 1,   2,	 3,   4,   6,	8,   12,   16,	 24,   32,   48,   64,	 96,   128,  192,
-	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+	48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 #define RNR_UNIT_NS 10000ull
 #define RNR_FOREVER 7
@@ -31,10 +33,12 @@ static void progressed(struct sr_qp *qp)
 	       sr_psn_diff(req->rd_last[req->rd_tail % SR_MAX_RD_ATOMIC], req->una_psn) < 0)
 		req->rd_tail++;
 	if (sr_psn_diff(req->una_psn, req->next_psn) > 0) {
-		/* Answers to packets from before a rewind: what they cover need not be sent again. */
+		/*
+		 * Answers to packets from before a rewind: what they cover need not be sent again.
+		 */
 		req->next_psn = req->una_psn;
 		qp->sq.cur = qp->sq.tail;
-		req->send_pos = (struct sr_sge_pos){ 0 };
+		req->send_pos = (struct sr_sge_pos) { 0 };
 	}
 	if (!req->rnr_wait) {
 		if (req->una_psn == req->next_psn)
@@ -49,13 +53,14 @@ static void progressed(struct sr_qp *qp)
 /* The oldest send is done; one behind it that could not be sent is then reported. */
 static void complete_tail(struct sr_qp *qp)
 {
-	qp->req.place_pos = (struct sr_sge_pos){ 0 };
+	qp->req.place_pos = (struct sr_sge_pos) { 0 };
 	sr_complete_send(qp, IBV_WC_SUCCESS);
 	sr_requester_complete_locals(qp);
 }
 
 /*
- * Everything before `psn` has arrived. Stops at a read or atomic whose answer is missing: then una_psn stays before
+ * Everything before `psn` has arrived. Stops at a read or atomic whose answer is missing: then
+ * una_psn stays before
  * psn, and the caller knows that an answer was lost (an implied NAK, 9.7.5.1.2).
  */
 static void acknowledge_before(struct sr_qp *qp, uint32_t psn)
@@ -82,7 +87,10 @@ static void acknowledge_before(struct sr_qp *qp, uint32_t psn)
 		progressed(qp);
 }
 
-/* After acknowledgements: a local error that waited to be the oldest is due, and a send queue may have drained. */
+/*
+ * After acknowledgements: a local error that waited to be the oldest is due, and a send queue may
+ * have drained.
+ */
 static void settle(struct sr_qp *qp)
 {
 	if (qp->sq.tail != qp->sq.head) {
@@ -226,7 +234,8 @@ static void answered(struct sr_qp *qp, const struct sr_packet *packet)
 			place(qp, packet->psn, &packet->original, sizeof(packet->original));
 		else
 			sr_requester_fail(qp, IBV_WC_BAD_RESP_ERR);
-	} else if (sr_wr_is_read(wqe) && packet->payload_len == response_length(qp, wqe, packet->psn)) {
+	} else if (sr_wr_is_read(wqe) &&
+		   packet->payload_len == response_length(qp, wqe, packet->psn)) {
 		place(qp, packet->psn, packet->payload, packet->payload_len);
 	} else {
 		sr_requester_fail(qp, IBV_WC_BAD_RESP_ERR);
@@ -240,7 +249,8 @@ void sr_completer_receive(struct sr_qp *qp, const struct sr_packet *packet)
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
 	/* Old news, or news of what was never sent. */
-	if (sr_psn_diff(packet->psn, req->una_psn) < 0 || sr_psn_diff(packet->psn, req->max_psn) >= 0) {
+	if (sr_psn_diff(packet->psn, req->una_psn) < 0 ||
+	    sr_psn_diff(packet->psn, req->max_psn) >= 0) {
 		qp->nic->counters.dropped_answer++;
 		return;
 	}

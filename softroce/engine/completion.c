@@ -28,7 +28,7 @@ void sr_complete_send(struct sr_qp *qp, enum ibv_wc_status status)
 	cqe = sr_cq_reserve(qp->send_cq);
 	if (!cqe)
 		return;
-	cqe->wc = (struct ibv_wc){
+	cqe->wc = (struct ibv_wc) {
 		.wr_id = wqe->wr_id,
 		.status = status,
 		.opcode = wc_opcode[wqe->opcode],
@@ -56,7 +56,8 @@ bool sr_receive_take(struct sr_qp *qp)
 	return true;
 }
 
-void sr_complete_receive(struct sr_qp *qp, enum ibv_wc_status status, const struct sr_received *what)
+void sr_complete_receive(struct sr_qp *qp, enum ibv_wc_status status,
+			 const struct sr_received *what)
 {
 	const struct sr_rwqe *wqe = qp->resp.rwqe;
 	struct sr_cqe *cqe;
@@ -65,7 +66,7 @@ void sr_complete_receive(struct sr_qp *qp, enum ibv_wc_status status, const stru
 	cqe = sr_cq_reserve(qp->recv_cq);
 	if (!cqe)
 		return;
-	cqe->wc = (struct ibv_wc){
+	cqe->wc = (struct ibv_wc) {
 		.wr_id = wqe->wr_id,
 		.status = status,
 		.opcode = what->opcode,
@@ -83,7 +84,8 @@ void sr_complete_receive(struct sr_qp *qp, enum ibv_wc_status status, const stru
 }
 
 /*
- * What a datagram came in, where InfiniBand has a service level: annex A17.4.5.1 asks for a flag without saying where.
+ * What a datagram came in, where InfiniBand has a service level: annex A17.4.5.1 asks for a flag
+ * without saying where.
  * 1 IPv6, 2 IPv4 is how mlx5 reports it, and UCX reads it so.
  */
 static uint8_t ip_version(const struct sr_packet *packet)
@@ -91,13 +93,16 @@ static uint8_t ip_version(const struct sr_packet *packet)
 	return sr_gid_is_ipv4(packet->path->dst) ? 2 : 1;
 }
 
-void sr_complete_message(struct sr_qp *qp, const struct sr_packet *packet, enum ibv_wc_opcode opcode, uint32_t length)
+void sr_complete_message(struct sr_qp *qp, const struct sr_packet *packet,
+			 enum ibv_wc_opcode opcode, uint32_t length)
 {
-	bool imm = packet->kind & SR_PKT_IMM, inv = packet->kind & SR_PKT_INV, ud = packet->kind & SR_PKT_DETH;
+	bool imm = packet->kind & SR_PKT_IMM, inv = packet->kind & SR_PKT_INV,
+	     ud = packet->kind & SR_PKT_DETH;
 	const struct sr_received what = {
 		.opcode = opcode,
 		.byte_len = length,
-		.flags = (imm ? IBV_WC_WITH_IMM : 0) | (inv ? IBV_WC_WITH_INV : 0) | (ud ? IBV_WC_GRH : 0),
+		.flags = (imm ? IBV_WC_WITH_IMM : 0) | (inv ? IBV_WC_WITH_INV : 0) |
+			 (ud ? IBV_WC_GRH : 0),
 		.solicited = packet->solicited,
 		.imm = imm || inv ? packet->imm : 0,
 		.src_qp = ud ? packet->src_qp : 0,

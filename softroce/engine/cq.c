@@ -147,7 +147,10 @@ void sr_cq_forget(struct sr_cq *cq, uint32_t qpn)
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t to = head;
 
-	/* Backwards, so that the survivors keep their order and the head, which others wait for, stays. */
+	/*
+	 * Backwards, so that the survivors keep their order and the head, which others wait for,
+	 * stays.
+	 */
 	for (uint32_t i = head; i != tail;) {
 		struct sr_cqe *cqe = &cq->ring[--i & cq->mask];
 

@@ -5,8 +5,8 @@
 
 #define SR_MAX_WR 32768
 #define SR_MAX_CQE 4194304
-#define SR_MAX_RD_ATOMIC 16	      /* outstanding reads and atomics, either direction */
-#define SR_MAX_MESSAGE 0x80000000u    /* 2^31 bytes, IBTA vol. 1, 9.7.6 */
+#define SR_MAX_RD_ATOMIC 16        /* outstanding reads and atomics, either direction */
+#define SR_MAX_MESSAGE 0x80000000u /* 2^31 bytes, IBTA vol. 1, 9.7.6 */
 #define SR_MAX_CQ 65536
 #define SR_MAX_PD 65536
 #define SR_MAX_SRQ 65536

@@ -6,9 +6,10 @@
 
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define REMOTE_RIGHTS (REMOTE_CHANGES | IBV_ACCESS_REMOTE_READ)
-#define KNOWN_ACCESS                                                                                                   \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
-	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
 
 struct sr_pd *sr_pd_create(struct sr_nic *nic, int *err)
 {
@@ -48,7 +49,8 @@ static int check_region(void *addr, size_t length, uint64_t iova, int access)
 	return 0;
 }
 
-struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t iova, int access, int *err)
+struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+			   int *err)
 {
 	struct sr_mr *mr;
 	uint32_t id;
@@ -60,7 +62,7 @@ struct sr_mr *sr_mr_create(struct sr_pd *pd, void *addr, size_t length, uint64_t
 	mr = malloc(sizeof(*mr));
 	if (!mr)
 		return NULL;
-	*mr = (struct sr_mr){
+	*mr = (struct sr_mr) {
 		.pd = pd,
 		.addr = addr,
 		.length = length,
@@ -87,7 +89,8 @@ int sr_mr_destroy(struct sr_mr *mr)
 	return 0;
 }
 
-int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length, int access)
+int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_t length,
+		int access)
 {
 	struct sr_mr to = *mr;
 	uint32_t id;
@@ -150,7 +153,7 @@ struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err)
 	mw = malloc(sizeof(*mw));
 	if (!mw)
 		return NULL;
-	*mw = (struct sr_mr){ .pd = pd, .window = (uint8_t)type };
+	*mw = (struct sr_mr) { .pd = pd, .window = (uint8_t)type };
 	*err = sr_table_add(&pd->nic->mrs, mw, &pd->nic->rng, &id);
 	if (*err) {
 		free(mw);
@@ -194,8 +197,8 @@ static int check_bind(const struct sr_mr *mw, const struct sr_mr *mr, const stru
 	if (!mr || mr->window || mr->pd != mw->pd || !(mr->access & IBV_ACCESS_MW_BIND))
 		return -EACCES;
 	/* The local right says nothing about a window, but programs name it. */
-	if (bind->access &
-	    ~(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | (mw->window == IBV_MW_TYPE_2 ? IBV_ACCESS_ZERO_BASED : 0)))
+	if (bind->access & ~(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE |
+			     (mw->window == IBV_MW_TYPE_2 ? IBV_ACCESS_ZERO_BASED : 0)))
 		return -EACCES;
 	if ((bind->access & REMOTE_CHANGES) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return -EACCES;
@@ -205,7 +208,8 @@ static int check_bind(const struct sr_mr *mw, const struct sr_mr *mr, const stru
 	return 0;
 }
 
-int sr_mw_bind(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn, const struct sr_mw_bind *bind)
+int sr_mw_bind(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn,
+	       const struct sr_mw_bind *bind)
 {
 	struct sr_mr *mw = find_window(nic, pd, bind->rkey);
 	struct sr_mr *mr = sr_table_find(&nic->mrs, sr_id_of(bind->lkey));

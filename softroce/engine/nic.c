@@ -30,7 +30,8 @@ struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 	struct sr_nic *nic;
 
 	*err = -EINVAL;
-	if (!config->wire_ops || config->active_mtu < IBV_MTU_256 || config->active_mtu > IBV_MTU_4096)
+	if (!config->wire_ops || config->active_mtu < IBV_MTU_256 ||
+	    config->active_mtu > IBV_MTU_4096)
 		return NULL;
 	*err = -ENOMEM;
 	nic = calloc(1, sizeof(*nic));
@@ -39,9 +40,9 @@ struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 	nic->config = *config;
 	if (!nic->config.max_inflight || nic->config.max_inflight > 1u << 20)
 		nic->config.max_inflight = SR_DEFAULT_INFLIGHT;
-	nic->events = (struct sr_event_ops){
-		.completion = no_completion, .async = no_async, .placing = no_placing
-	};
+	nic->events = (struct sr_event_ops) { .completion = no_completion,
+					      .async = no_async,
+					      .placing = no_placing };
 	if (config->event_ops && config->event_ops->completion)
 		nic->events.completion = config->event_ops->completion;
 	if (config->event_ops && config->event_ops->async)
@@ -90,7 +91,8 @@ static bool from_peer(const struct sr_qp *qp, const struct sr_path *path)
 	return !memcmp(path->dst, qp->path.dst, 16) && !memcmp(path->src, qp->path.src, 16);
 }
 
-void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *data, uint32_t len)
+void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path, const void *data,
+		    uint32_t len)
 {
 	struct sr_packet packet;
 	struct sr_qp *qp;
@@ -109,7 +111,8 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 	}
 	nic->counters.rcvd_bytes += packet.payload_len;
 	qp = packet.qpn == SR_QPN_GSI ? nic->gsi : sr_table_find(&nic->qps, packet.qpn);
-	if (!qp || qp->state < IBV_QPS_RTR || qp->service->opcode_class != packet.opcode >> SR_OPCODE_CLASS_SHIFT) {
+	if (!qp || qp->state < IBV_QPS_RTR ||
+	    qp->service->opcode_class != packet.opcode >> SR_OPCODE_CLASS_SHIFT) {
 		nic->counters.dropped_no_qp++;
 		return;
 	}
@@ -123,8 +126,10 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 }
 
 /*
- * Lets the queue pair send a quantum, or as much as the wire takes at once: where a packet takes long, a turn must not take many times
- * as long, or what is small and urgent waits for it. A queue pair that could send nothing keeps its turn.
+ * Lets the queue pair send a quantum, or as much as the wire takes at once: where a packet takes
+ * long, a turn must not take many times
+ * as long, or what is small and urgent waits for it. A queue pair that could send nothing keeps its
+ * turn.
  */
 static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 {
@@ -146,7 +151,8 @@ static unsigned acknowledge(struct sr_nic *nic, unsigned most)
 	unsigned n = 0;
 
 	while (n < most && !nic->wire_full && !sr_list_empty(&nic->owing))
-		n += sr_responder_acknowledge(sr_container(nic->owing.next, struct sr_qp, owing_link));
+		n += sr_responder_acknowledge(
+			sr_container(nic->owing.next, struct sr_qp, owing_link));
 	return n;
 }
 
@@ -169,9 +175,13 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 		qp->service->expired(qp);
 	}
 	nic->wire_full = false;
-	/* Where acknowledgements alone fill the wire, each lets the peer send what asks for the next: a packet of data after each turn. */
+	/*
+	 * Where acknowledgements alone fill the wire, each lets the peer send what asks for the
+	 * next: a packet of data after each turn.
+	 */
 	if (nic->data_waits && !sr_list_empty(&nic->active))
-		left -= take_turn(nic, sr_container(nic->active.next, struct sr_qp, active_link), 1);
+		left -= take_turn(nic, sr_container(nic->active.next, struct sr_qp, active_link),
+				  1);
 	n = acknowledge(nic, left);
 	left -= n;
 	nic->data_waits = n && nic->wire_full;

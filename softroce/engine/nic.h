@@ -2,7 +2,8 @@
 /*
  * nic.h - the NIC's own state, and what its parts ask of it
  *
- * The NIC owns the number spaces (queue pairs, memory keys), the timers, the list of queue pairs that have something
+ * The NIC owns the number spaces (queue pairs, memory keys), the timers, the list of queue pairs
+ * that have something
  * to send, and the one way out to the wire. Everything is protected by the caller's serialisation.
  */
 #ifndef SOFTROCE_ENGINE_NIC_H
@@ -28,16 +29,17 @@ struct sr_nic {
 	struct sr_rng rng;
 	struct sr_table qps, mrs;
 	struct sr_timers timers;
-	bool data_waits;	/* the last turn went on acknowledgements alone */
-	struct sr_link owing;	/* queue pairs that owe an acknowledgement; before all that follow */
-	struct sr_link active;	/* queue pairs with something to send, next one first */
+	bool data_waits; /* the last turn went on acknowledgements alone */
+	/* queue pairs that owe an acknowledgement; before all that follow */
+	struct sr_link owing;
+	struct sr_link active;  /* queue pairs with something to send, next one first */
 	struct sr_link all_qps; /* every queue pair */
 	struct sr_link cqs, srqs, pds;
 	struct sr_qp *gsi; /* queue pair 1, or NULL */
-	uint64_t now; /* of the current call, ns */
+	uint64_t now;      /* of the current call, ns */
 	bool link_up, dead;
-	bool wire_full;	  /* the wire has refused a packet since sr_nic_progress() began */
-	bool cq_overrun;  /* some completion queue overran and its users are still to be stopped */
+	bool wire_full;  /* the wire has refused a packet since sr_nic_progress() began */
+	bool cq_overrun; /* some completion queue overran and its users are still to be stopped */
 	uint32_t n_pd, n_cq, n_srq;
 	struct sr_counters counters;
 };
@@ -47,7 +49,10 @@ struct sr_nic {
 bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
-/* The queue pairs on completion queues that overran go to the error state; called at the end of every entry point. */
+/*
+ * The queue pairs on completion queues that overran go to the error state; called at the end of
+ * every entry point.
+ */
 void sr_nic_stop_overrun(struct sr_nic *nic);
 
 /* Of the form ::ffff:a.b.c.d. */

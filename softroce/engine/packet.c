@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packet.c - the parser: nobody reads a header before it has checked that the packet is long enough for it */
+/*
+ * packet.c - the parser: nobody reads a header before it has checked that the packet is long enough
+ * for it
+ */
 #include "softroce/engine/packet.h"
 #include <errno.h>
 #include <stddef.h>
@@ -22,16 +25,24 @@ struct layout {
 #define RETH sizeof(struct sr_reth)
 #define DETH sizeof(struct sr_deth)
 #define IMM(bits) ((bits) & (SR_PKT_IMM | SR_PKT_INV) ? SR_IMM_LEN : 0)
-#define SEND(bits) { REQ | SR_PKT_SEND | DATA | (bits), BTH + IMM(bits) }
-#define DATAGRAM(bits) { REQ | SR_PKT_SEND | SR_PKT_DETH | DATA | (bits), BTH + DETH + IMM(bits) }
+#define SEND(bits)                                                 \
+	{                                                          \
+		REQ | SR_PKT_SEND | DATA | (bits), BTH + IMM(bits) \
+	}
+#define DATAGRAM(bits)                                                                  \
+	{                                                                               \
+		REQ | SR_PKT_SEND | SR_PKT_DETH | DATA | (bits), BTH + DETH + IMM(bits) \
+	}
 #define UC(op) SR_OP_OF(SR_CLASS_UC, op)
 #define UD(op) SR_OP_OF(SR_CLASS_UD, op)
-#define WRITE(bits)                                                                                                    \
-	{                                                                                                              \
-		REQ | SR_PKT_WRITE | DATA | (bits),                                                                    \
-			BTH + ((bits) & FIRST ? RETH : 0) + IMM(bits)                                                  \
+#define WRITE(bits)                                                                             \
+	{                                                                                       \
+		REQ | SR_PKT_WRITE | DATA | (bits), BTH + ((bits)&FIRST ? RETH : 0) + IMM(bits) \
 	}
-#define RESPONSE(bits, more) { RSP | SR_PKT_AETH | (bits), BTH + SR_AETH_LEN + (more) }
+#define RESPONSE(bits, more)                                           \
+	{                                                              \
+		RSP | SR_PKT_AETH | (bits), BTH + SR_AETH_LEN + (more) \
+	}
 
 static const struct layout layouts[256] = {
 	[SR_OP_SEND_FIRST] = SEND(FIRST),
@@ -134,8 +145,11 @@ int sr_packet_parse(struct sr_packet *packet, const void *data, uint32_t len)
 		return -EBADMSG;
 	memcpy(&bth, p, sizeof(bth));
 	packet->kind = layouts[bth.opcode].kind;
-	/* The full/limited membership bit of the partition key does not count for a match (10.9.3). */
-	if (!packet->kind || (bth.flags & SR_BTH_TVER) || (be16toh(bth.pkey) & 0x7fff) != (SR_PKEY & 0x7fff))
+	/*
+	 * The full/limited membership bit of the partition key does not count for a match (10.9.3).
+	 */
+	if (!packet->kind || (bth.flags & SR_BTH_TVER) ||
+	    (be16toh(bth.pkey) & 0x7fff) != (SR_PKEY & 0x7fff))
 		return -EBADMSG;
 	hdr = layouts[bth.opcode].headers;
 	pad = (bth.flags >> SR_BTH_PAD_SHIFT) & 3;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * packet.h - what a RoCEv2 packet looks like from the BTH on (IBTA vol. 1, chapter 9), and the one parser
+ * packet.h - what a RoCEv2 packet looks like from the BTH on (IBTA vol. 1, chapter 9), and the one
+ * parser
  */
 #ifndef SOFTROCE_ENGINE_PACKET_H
 #define SOFTROCE_ENGINE_PACKET_H
@@ -54,9 +55,9 @@ static_assert(sizeof(struct sr_deth) == 8, "IBTA 9.3.2");
 static_assert(sizeof(struct sr_reth) == 16, "IBTA 9.3.3");
 static_assert(sizeof(struct sr_atomiceth) == 28, "IBTA 9.3.4");
 
-#define SR_AETH_LEN 4u	     /* syndrome 8, message sequence number 24; 9.3.5 */
-#define SR_ATOMICACK_LEN 8u  /* 9.3.6 */
-#define SR_IMM_LEN 4u	     /* immediate data, 9.3.7; or the key to invalidate, 9.3.8 */
+#define SR_AETH_LEN 4u      /* syndrome 8, message sequence number 24; 9.3.5 */
+#define SR_ATOMICACK_LEN 8u /* 9.3.6 */
+#define SR_IMM_LEN 4u       /* immediate data, 9.3.7; or the key to invalidate, 9.3.8 */
 
 /* AETH syndromes, table 44 and 45. */
 #define SR_AETH_ACK 0x1fu /* acknowledged, no end-to-end credits */
@@ -118,7 +119,7 @@ enum sr_opcode {
 /* A parsed packet, numbers in host order. Fields of headers that are not there are undefined. */
 struct sr_packet {
 	const struct sr_path *path; /* of its arrival */
-	uint16_t kind; /* SR_PKT_* */
+	uint16_t kind;              /* SR_PKT_* */
 	uint8_t opcode;
 	uint8_t syndrome;
 	bool solicited, ack_request;
@@ -135,7 +136,8 @@ struct sr_packet {
 			uint32_t qkey, src_qp; /* DETH */
 		};
 	};
-	uint32_t imm; /* network order, as completions have it; with SR_PKT_INV a key in host order */
+	/* network order, as completions have it; with SR_PKT_INV a key in host order */
+	uint32_t imm;
 	const uint8_t *payload;
 	uint32_t payload_len;
 };

@@ -2,13 +2,18 @@
 /*
  * place.c - payload into memory in the order in which programs may poll it; see place.h
  *
- * Programs poll memory that a peer writes: a counter behind a record, or, in NCCL's LL128 protocol, the last word of
- * each line of 128 bytes. A NIC writes ascending addresses, so whoever sees the flag sees the data. memcpy promises
+ * Programs poll memory that a peer writes: a counter behind a record, or, in NCCL's LL128 protocol,
+ * the last word of
+ * each line of 128 bytes. A NIC writes ascending addresses, so whoever sees the flag sees the data.
+ * memcpy promises
  * nothing of the kind: glibc's stores the first 64 bytes of a packet last.
  *
- * Each store is therefore one aligned piece, and stores keep their order. x86-64 makes stores visible in program order
- * and needs a promise of the compiler only; there the pieces are 16 bytes where the processor stores them at once,
- * which is documented of all that have AVX. Elsewhere each 8 bytes are a store-release. Not used, because they are
+ * Each store is therefore one aligned piece, and stores keep their order. x86-64 makes stores
+ * visible in program order
+ * and needs a promise of the compiler only; there the pieces are 16 bytes where the processor
+ * stores them at once,
+ * which is documented of all that have AVX. Elsewhere each 8 bytes are a store-release. Not used,
+ * because they are
  * weakly ordered: string instructions (rep movs), non-temporal stores.
  */
 #include "softroce/engine/place.h"
@@ -16,11 +21,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define STORE(type, to, from)                                                                                          \
-	do {                                                                                                           \
-		type piece_;                                                                                           \
-		memcpy(&piece_, from, sizeof(piece_));                                                                 \
-		__atomic_store_n((type *)(void *)(to), piece_, __ATOMIC_RELEASE);                                      \
+#define STORE(type, to, from)                                                     \
+	do {                                                                      \
+		type piece_;                                                      \
+		memcpy(&piece_, from, sizeof(piece_));                            \
+		__atomic_store_n((type *)(void *)(to), piece_, __ATOMIC_RELEASE); \
 	} while (0)
 
 /* A piece of 1, 2, 4 or 8 bytes, aligned at its destination. */
@@ -72,7 +77,10 @@ static uint32_t place_vectors(char *to, const char *from, uint32_t len)
 }
 #endif
 
-/* Up to where `to` is aligned to 16 bytes, by ever larger pieces; less when the payload ends before. */
+/*
+ * Up to where `to` is aligned to 16 bytes, by ever larger pieces; less when the payload ends
+ * before.
+ */
 static uint32_t place_head(char *to, const char *from, uint32_t len)
 {
 	uint32_t at = 0;

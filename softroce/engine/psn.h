@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* psn.h - arithmetic on 24-bit packet sequence numbers (IBTA vol. 1, 9.7.1): a window of 2^23 counts as ahead */
+/*
+ * psn.h - arithmetic on 24-bit packet sequence numbers (IBTA vol. 1, 9.7.1): a window of 2^23
+ * counts as ahead
+ */
 #ifndef SOFTROCE_ENGINE_PSN_H
 #define SOFTROCE_ENGINE_PSN_H
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct sr_service *const services[] = { &sr_service_rc, &sr_service_uc, &sr_service_ud };
+static const struct sr_service *const services[] = { &sr_service_rc, &sr_service_uc,
+						     &sr_service_ud };
 
 const struct sr_service *sr_service_by_type(enum ibv_qp_type type)
 {
@@ -29,9 +30,11 @@ static int check_init(const struct sr_pd *pd, const struct sr_qp_init *init)
 		return -EOPNOTSUPP;
 	if (init->gsi && (init->type != IBV_QPT_UD || pd->nic->gsi))
 		return init->type != IBV_QPT_UD ? -EINVAL : -EBUSY;
-	if (!init->send_cq || !init->recv_cq || init->send_cq->nic != pd->nic || init->recv_cq->nic != pd->nic)
+	if (!init->send_cq || !init->recv_cq || init->send_cq->nic != pd->nic ||
+	    init->recv_cq->nic != pd->nic)
 		return -EINVAL;
-	if (cap->max_send_wr > SR_MAX_WR || cap->max_send_sge > SR_MAX_SGE || cap->max_inline_data > SR_MAX_INLINE)
+	if (cap->max_send_wr > SR_MAX_WR || cap->max_send_sge > SR_MAX_SGE ||
+	    cap->max_inline_data > SR_MAX_INLINE)
 		return -EINVAL;
 	if (init->srq)
 		return init->srq->pd->nic == pd->nic ? 0 : -EINVAL;
@@ -46,7 +49,8 @@ static int init_sq(struct sr_sq *sq, struct ibv_qp_cap *cap, enum ibv_qp_type ty
 	if (payload < cap->max_inline_data)
 		payload = cap->max_inline_data;
 	else if (payload <= SR_MAX_INLINE)
-		cap->max_inline_data = (uint32_t)payload; /* a slot has the room, and there are programs that count on it */
+		/* a slot has the room, and there are programs that count on it */
+		cap->max_inline_data = (uint32_t)payload;
 	if (type == IBV_QPT_UD)
 		payload = ((payload + 7) & ~(size_t)7) + sizeof(struct sr_ud_dest);
 	while (size < cap->max_send_wr)
@@ -77,7 +81,10 @@ static void free_qp(struct sr_qp *qp)
 	free(qp);
 }
 
-/* How many packets may be on the way; a long read is cut into requests of half of that, so that two overlap. */
+/*
+ * How many packets may be on the way; a long read is cut into requests of half of that, so that two
+ * overlap.
+ */
 static void init_window(struct sr_qp *qp)
 {
 	qp->max_inflight = qp->nic->config.max_inflight;
@@ -193,7 +200,7 @@ void sr_qp_query(const struct sr_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp
 	attr->sq_draining = qp->state == IBV_QPS_SQD && !qp->req.drained_reported;
 	attr->rq_psn = qp->resp.epsn;
 	attr->sq_psn = qp->req.next_psn;
-	*init = (struct ibv_qp_init_attr){
+	*init = (struct ibv_qp_init_attr) {
 		.qp_context = qp->user,
 		.cap = qp->cap,
 		.qp_type = qp->type,
@@ -216,7 +223,8 @@ static int copy_payload(const struct sr_qp *qp, const struct ibv_send_wr *wr, st
 			return -EINVAL;
 		for (int i = 0; i < wr->num_sge; i++) {
 			if (wr->sg_list[i].length)
-				memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+				memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr,
+				       wr->sg_list[i].length);
 			to += wr->sg_list[i].length;
 		}
 	} else {
@@ -253,7 +261,8 @@ static int post_one(struct sr_qp *qp, const struct ibv_send_wr *wr)
 	return err;
 }
 
-int sr_qp_post_send(struct sr_qp *qp, uint64_t now, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int sr_qp_post_send(struct sr_qp *qp, uint64_t now, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad)
 {
 	int err = 0;
 

@@ -13,7 +13,8 @@
 
 struct sr_service;
 
-#define SR_SEND_DONE 0x80u /* work without a packet (a window) that was done and waits for its turn to complete */
+/* work without a packet (a window) that was done and waits for its turn to complete */
+#define SR_SEND_DONE 0x80u
 
 /* A posted send. Its packets' sequence numbers are given out when it is posted. */
 struct sr_swqe {
@@ -26,9 +27,10 @@ struct sr_swqe {
 	uint32_t length;
 	uint32_t first_psn, last_psn;
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags;	/* enum ibv_send_flags, SIGNALED also by sq_sig_all; SR_SEND_DONE */
+	uint8_t flags;  /* enum ibv_send_flags, SIGNALED also by sq_sig_all; SR_SEND_DONE */
 	uint8_t num_sge;
-	uint8_t status; /* enum ibv_wc_status: a local error found while sending; reported when it is the oldest */
+	/* enum ibv_wc_status: a local error found while sending; reported when it is the oldest */
+	uint8_t status;
 	struct ibv_sge sge[]; /* or the inline bytes */
 };
 
@@ -36,9 +38,9 @@ struct sr_swqe {
 struct sr_sq {
 	char *ring;
 	uint32_t stride, mask;
-	uint32_t head;	     /* next to be posted */
-	uint32_t cur;	     /* being sent */
-	uint32_t tail;	     /* oldest not completed */
+	uint32_t head;       /* next to be posted */
+	uint32_t cur;        /* being sent */
+	uint32_t tail;       /* oldest not completed */
 	uint32_t retired;    /* places given back by polling */
 	uint32_t unreported; /* completed without a completion since the last one */
 };
@@ -55,26 +57,30 @@ struct sr_requester {
 	uint32_t rd_last[SR_MAX_RD_ATOMIC];
 	uint32_t rd_head, rd_tail;
 	uint32_t implied_psn;  /* una_psn of the last implied NAK, so that a gap is answered once */
-	bool implied;	       /* implied_psn counts */
-	bool rnr_wait;	       /* the peer asked to wait; the timer ends it */
+	bool implied;          /* implied_psn counts */
+	bool rnr_wait;         /* the peer asked to wait; the timer ends it */
 	bool drained_reported; /* SQ_DRAINED was raised for this SQD */
 	uint8_t retry_left, rnr_left;
 };
 
 enum sr_reply { SR_REPLY_NONE, SR_REPLY_ACK, SR_REPLY_DUP_ACK, SR_REPLY_NAK, SR_REPLY_FATAL_NAK };
 
-/* A read or atomic that was executed or is being answered; kept for duplicates until max_dest_rd_atomic more came. */
+/*
+ * A read or atomic that was executed or is being answered; kept for duplicates until
+ * max_dest_rd_atomic more came.
+ */
 struct sr_resource {
 	uint32_t index; /* as the responder counts them */
 	uint32_t first_psn, last_psn;
-	uint32_t start_psn; /* first response of this answer: a duplicate request may begin in the middle */
-	uint32_t next_psn;  /* next response to be sent; behind last_psn = all sent */
+	/* first response of this answer: a duplicate request may begin in the middle */
+	uint32_t start_psn;
+	uint32_t next_psn; /* next response to be sent; behind last_psn = all sent */
 	uint32_t msn;
 	bool atomic, pending;
 	bool again; /* was answered before */
 	uint32_t rkey;
 	uint32_t length;
-	uint64_t va;	 /* read: address of the first byte */
+	uint64_t va;     /* read: address of the first byte */
 	uint64_t result; /* atomic: what was there before */
 };
 
@@ -82,9 +88,9 @@ enum sr_incoming { SR_IN_NONE, SR_IN_SEND, SR_IN_WRITE };
 
 /* The receiving half. */
 struct sr_responder {
-	uint32_t epsn; /* expected */
-	uint32_t msn;  /* messages completed, 24 bits */
-	bool nak_sent; /* what follows is out of sequence until epsn arrives: silence */
+	uint32_t epsn;    /* expected */
+	uint32_t msn;     /* messages completed, 24 bits */
+	bool nak_sent;    /* what follows is out of sequence until epsn arrives: silence */
 	bool established; /* COMM_EST was raised */
 	enum sr_reply reply;
 	uint8_t syndrome;
@@ -97,7 +103,8 @@ struct sr_responder {
 	uint32_t rkey;
 	uint64_t va;
 	uint32_t expected; /* RETH length */
-	uint32_t res_head;    /* resources taken ever; the newest max_dest_rd_atomic of them are kept */
+	/* resources taken ever; the newest max_dest_rd_atomic of them are kept */
+	uint32_t res_head;
 	uint32_t res_pending; /* those with responses to be sent */
 	uint32_t res_oldest;  /* no older one than this index is pending */
 	struct sr_resource res[SR_MAX_RD_ATOMIC];
@@ -115,12 +122,13 @@ struct sr_qp {
 	enum ibv_qp_type type;
 	enum ibv_qp_state state;
 	bool sig_all;
-	bool active;  /* on the NIC's active list */
+	bool active; /* on the NIC's active list */
 	uint8_t mtu_shift;
 	uint32_t mtu;
 	uint32_t max_inflight;
 	uint32_t read_packets; /* longest read request, in response packets */
-	uint32_t ack_mask;     /* an acknowledgement is asked for where the PSN + 1 is zero under this mask */
+	/* an acknowledgement is asked for where the PSN + 1 is zero under this mask */
+	uint32_t ack_mask;
 	struct sr_link active_link, owing_link, all_link;
 	struct sr_path path;
 	struct ibv_qp_cap cap;
@@ -141,7 +149,8 @@ struct sr_ud_dest {
 
 static inline struct sr_ud_dest *sr_ud_dest(const struct sr_sq *sq, const struct sr_swqe *wqe)
 {
-	return (struct sr_ud_dest *)(void *)((char *)(uintptr_t)wqe + sq->stride - sizeof(struct sr_ud_dest));
+	return (struct sr_ud_dest *)(void *)((char *)(uintptr_t)wqe + sq->stride -
+					     sizeof(struct sr_ud_dest));
 }
 
 static inline struct sr_swqe *sr_sq_at(const struct sr_sq *sq, uint32_t index)

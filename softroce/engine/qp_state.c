@@ -9,7 +9,8 @@
 #include <string.h>
 
 /*
- * IBTA vol. 1, table 91 (11.2.5.3): which attributes a transition must and may carry, by service. The state itself is
+ * IBTA vol. 1, table 91 (11.2.5.3): which attributes a transition must and may carry, by service.
+ * The state itself is
  * always allowed.
  */
 struct transition {
@@ -57,7 +58,10 @@ static const table rc_table = {
 					  IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | PATHS },
 	},
 	[IBV_QPS_SQE] = {
-		/* A reliable connection never gets here: a failed send is an error of the whole queue pair. */
+		/*
+		 * A reliable connection never gets here: a failed send is an error of the whole
+		 * queue pair.
+		 */
 		BACK,
 	},
 	[IBV_QPS_ERR] = {
@@ -121,10 +125,13 @@ static const table ud_table = {
 	[IBV_QPS_ERR] = { BACK },
 };
 
-bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+			 int mask)
 {
 	const struct transition *t;
-	const table *of = type == IBV_QPT_RC ? &rc_table : type == IBV_QPT_UC ? &uc_table : &ud_table;
+	const table *of = type == IBV_QPT_RC   ? &rc_table
+			  : type == IBV_QPT_UC ? &uc_table
+					       : &ud_table;
 
 	if ((unsigned)from >= IBV_QPS_UNKNOWN || (unsigned)to >= IBV_QPS_UNKNOWN)
 		return false;
@@ -148,8 +155,10 @@ void sr_qp_enter_error(struct sr_qp *qp)
 }
 
 /*
- * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that reports to it is of
- * no use any more. This is done when the call that caused it is through, so that no work queue changes under its
+ * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that
+ * reports to it is of
+ * no use any more. This is done when the call that caused it is through, so that no work queue
+ * changes under its
  * walker.
  */
 void sr_nic_stop_overrun(struct sr_nic *nic)
@@ -209,8 +218,8 @@ static int check_address(const struct sr_nic *nic, const struct ibv_ah_attr *ah)
 
 static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			  IBV_ACCESS_REMOTE_ATOMIC;
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	const struct {
 		int bit;
 		bool bad;
@@ -219,7 +228,8 @@ static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int
 		{ IBV_QP_PKEY_INDEX, a->pkey_index != 0 },
 		{ IBV_QP_PORT, a->port_num != 1 },
 		{ IBV_QP_ACCESS_FLAGS, (a->qp_access_flags & ~(unsigned)known) != 0 },
-		{ IBV_QP_PATH_MTU, a->path_mtu < IBV_MTU_256 || a->path_mtu > qp->nic->config.active_mtu },
+		{ IBV_QP_PATH_MTU,
+		  a->path_mtu < IBV_MTU_256 || a->path_mtu > qp->nic->config.active_mtu },
 		{ IBV_QP_DEST_QPN, a->dest_qp_num > 0xffffff },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic > SR_MAX_RD_ATOMIC },
 		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic > SR_MAX_RD_ATOMIC },
@@ -239,7 +249,8 @@ static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int
 }
 
 /*
- * UDP source port, which spreads connections over paths: from the flow label when the program chose one, otherwise from
+ * UDP source port, which spreads connections over paths: from the flow label when the program chose
+ * one, otherwise from
  * the two queue pair numbers; folded into 0xc000-0xffff (IBTA annex A17.9.2 asks for that range).
  */
 static uint16_t source_port(uint32_t label, uint32_t qpn, uint32_t dest_qpn)
@@ -255,7 +266,8 @@ static uint16_t source_port(uint32_t label, uint32_t qpn, uint32_t dest_qpn)
 	return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
-static void fill_path(const struct sr_nic *nic, const struct ibv_global_route *grh, struct sr_path *path)
+static void fill_path(const struct sr_nic *nic, const struct ibv_global_route *grh,
+		      struct sr_path *path)
 {
 	memcpy(path->src, &nic->config.gid[grh->sgid_index], 16);
 	memcpy(path->dst, &grh->dgid, 16);
@@ -286,10 +298,10 @@ static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
 {
 	struct ibv_qp_attr *a = &qp->attr;
 
-#define TAKE(bit, field)                                                                                               \
-	do {                                                                                                           \
-		if (mask & (bit))                                                                                      \
-			a->field = from->field;                                                                        \
+#define TAKE(bit, field)                        \
+	do {                                    \
+		if (mask & (bit))               \
+			a->field = from->field; \
 	} while (0)
 	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
 	TAKE(IBV_QP_PORT, port_num);
@@ -334,7 +346,10 @@ static void enter(struct sr_qp *qp, enum ibv_qp_state to)
 		return;
 	case IBV_QPS_ERR:
 		sr_qp_enter_error(qp);
-		/* The program wants this incarnation to end: nothing more goes out of it, not even answers. */
+		/*
+		 * The program wants this incarnation to end: nothing more goes out of it, not even
+		 * answers.
+		 */
 		qp->service->silence(qp);
 		return;
 	case IBV_QPS_SQD:

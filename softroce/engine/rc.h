@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rc.h - the reliable connection: requester (sends requests), completer (their answers), responder (the peer's
+ * rc.h - the reliable connection: requester (sends requests), completer (their answers), responder
+ * (the peer's
  * requests)
  */
 #ifndef SOFTROCE_ENGINE_RC_H
@@ -32,7 +33,9 @@ static inline bool sr_wr_is_read(const struct sr_swqe *wqe)
 	return wqe->opcode == IBV_WR_RDMA_READ;
 }
 
-/* Reads and atomics need an answer of their own; an acknowledgement of what follows them is none. */
+/*
+ * Reads and atomics need an answer of their own; an acknowledgement of what follows them is none.
+ */
 static inline bool sr_wr_needs_response(const struct sr_swqe *wqe)
 {
 	return wqe->opcode >= IBV_WR_RDMA_READ && wqe->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -46,7 +49,7 @@ static inline bool sr_wr_is_local(const struct sr_swqe *wqe)
 
 static inline struct sr_sge_list sr_swqe_list(const struct sr_swqe *wqe)
 {
-	return (struct sr_sge_list){ wqe->sge, wqe->num_sge };
+	return (struct sr_sge_list) { wqe->sge, wqe->num_sge };
 }
 
 /* ---- completer.c ---- */

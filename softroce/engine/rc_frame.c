@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rc_frame.c - the headers of a packet of a queue pair, for both halves of a connection and for datagrams */
+/*
+ * rc_frame.c - the headers of a packet of a queue pair, for both halves of a connection and for
+ * datagrams
+ */
 #include "softroce/engine/rc.h"
 #include "softroce/engine/service.h"
 #include <string.h>

@@ -2,9 +2,12 @@
 /*
  * requester.c - the sending half of a reliable connection: work requests become packets
  *
- * Sequence numbers are given out when a request is posted, so a packet's place in its message follows from its number
- * alone, and going back (sr_requester_rewind) is nothing but setting next_psn to una_psn. A long read is sent as
- * several read requests of read_packets responses each, cut at fixed places of the message: the peer's answers never
+ * Sequence numbers are given out when a request is posted, so a packet's place in its message
+ * follows from its number
+ * alone, and going back (sr_requester_rewind) is nothing but setting next_psn to una_psn. A long
+ * read is sent as
+ * several read requests of read_packets responses each, cut at fixed places of the message: the
+ * peer's answers never
  * exceed the window, and a repeated request never reaches beyond what the peer has already seen.
  */
 #include "softroce/engine/completion.h"
@@ -14,7 +17,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Work on a window has no packet, so it takes no sequence number: its last one lies before its first one. */
+/*
+ * Work on a window has no packet, so it takes no sequence number: its last one lies before its
+ * first one.
+ */
 static int post_local(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
@@ -27,7 +33,8 @@ static int post_local(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_
 		wqe->rkey = wr->bind_mw.rkey;
 		wqe->remote_addr = info->addr;
 		wqe->swap_add = info->length;
-		wqe->compare = (uint64_t)info->mw_access_flags << 32 | (info->mr ? info->mr->lkey : 0);
+		wqe->compare =
+			(uint64_t)info->mw_access_flags << 32 | (info->mr ? info->mr->lkey : 0);
 	} else {
 		wqe->rkey = wr->invalidate_rkey;
 	}
@@ -54,7 +61,8 @@ int sr_requester_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		if ((wr->send_flags & IBV_SEND_INLINE) || (!qp->attr.max_rd_atomic && qp->state != IBV_QPS_ERR))
+		if ((wr->send_flags & IBV_SEND_INLINE) ||
+		    (!qp->attr.max_rd_atomic && qp->state != IBV_QPS_ERR))
 			return -EINVAL;
 		if (wr->opcode != IBV_WR_RDMA_READ && wqe->length != sizeof(uint64_t))
 			return -EINVAL;
@@ -93,14 +101,15 @@ void sr_requester_complete_locals(struct sr_qp *qp)
 void sr_requester_start_timer(struct sr_qp *qp)
 {
 	if (qp->attr.timeout)
-		sr_timer_arm(&qp->nic->timers, &qp->timer, qp->nic->now + (4096ull << qp->attr.timeout));
+		sr_timer_arm(&qp->nic->timers, &qp->timer,
+			     qp->nic->now + (4096ull << qp->attr.timeout));
 }
 
 void sr_requester_rewind(struct sr_qp *qp)
 {
 	qp->sq.cur = qp->sq.tail;
 	qp->req.next_psn = qp->req.una_psn;
-	qp->req.send_pos = (struct sr_sge_pos){ 0 };
+	qp->req.send_pos = (struct sr_sge_pos) { 0 };
 	qp->req.rd_tail = qp->req.rd_head; /* asked again, so nothing is on the way */
 	sr_qp_activate(qp);
 }
@@ -136,7 +145,10 @@ void sr_requester_check_drained(struct sr_qp *qp)
 		sr_nic_async(qp->nic, IBV_EVENT_SQ_DRAINED, qp->user);
 }
 
-/* How many sequence numbers the next packet takes: one, or for a read one per response up to the next cut. */
+/*
+ * How many sequence numbers the next packet takes: one, or for a read one per response up to the
+ * next cut.
+ */
 static uint32_t next_span(const struct sr_qp *qp, const struct sr_swqe *wqe)
 {
 	uint32_t done, left;
@@ -155,7 +167,8 @@ static struct sr_swqe *next_wqe(const struct sr_qp *qp)
 	struct sr_swqe *wqe;
 	uint32_t inflight;
 
-	if (qp->sq.cur == qp->sq.head || req->rnr_wait || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD))
+	if (qp->sq.cur == qp->sq.head || req->rnr_wait ||
+	    (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD))
 		return NULL;
 	wqe = sr_sq_at(&qp->sq, qp->sq.cur);
 	if (wqe->status != IBV_WC_SUCCESS)
@@ -189,7 +202,8 @@ static void *put_reth(void *at, uint64_t va, uint32_t rkey, uint32_t length)
 
 static void build_atomic(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame)
 {
-	uint8_t opcode = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SR_OP_CMP_SWAP : SR_OP_FETCH_ADD;
+	uint8_t opcode =
+		wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SR_OP_CMP_SWAP : SR_OP_FETCH_ADD;
 	void *at = sr_rc_frame(qp, frame, opcode, wqe->first_psn | SR_BTH_ACKREQ);
 	struct sr_atomiceth eth = {
 		htobe64(wqe->remote_addr),
@@ -202,7 +216,8 @@ static void build_atomic(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_
 	sr_rc_finish(frame, (char *)at + sizeof(eth), 0);
 }
 
-static void build_read(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame, uint32_t span)
+static void build_read(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame,
+		       uint32_t span)
 {
 	uint32_t psn = qp->req.next_psn;
 	uint64_t offset = (uint64_t)sr_psn_add(psn, -wqe->first_psn) << qp->mtu_shift;
@@ -211,11 +226,13 @@ static void build_read(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_fr
 
 	if (length > wqe->length - offset)
 		length = wqe->length - offset;
-	sr_rc_finish(frame, put_reth(at, wqe->remote_addr + offset, wqe->rkey, (uint32_t)length), 0);
+	sr_rc_finish(frame, put_reth(at, wqe->remote_addr + offset, wqe->rkey, (uint32_t)length),
+		     0);
 }
 
 /*
- * Asks for an acknowledgement where somebody waits for it: at the end of a message whose completion is wanted or behind
+ * Asks for an acknowledgement where somebody waits for it: at the end of a message whose completion
+ * is wanted or behind
  * which nothing is posted, and four times per window so that it keeps moving.
  */
 static bool wants_ack(const struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t psn)
@@ -224,7 +241,8 @@ static bool wants_ack(const struct sr_qp *qp, const struct sr_swqe *wqe, uint32_
 		return true;
 	if (psn != wqe->last_psn)
 		return false;
-	if ((wqe->flags & IBV_SEND_SIGNALED) || qp->sq.cur + 1 == qp->sq.head || qp->state == IBV_QPS_SQD)
+	if ((wqe->flags & IBV_SEND_SIGNALED) || qp->sq.cur + 1 == qp->sq.head ||
+	    qp->state == IBV_QPS_SQD)
 		return true;
 	wqe = sr_sq_at(&qp->sq, qp->sq.cur + 1);
 	return wqe->status != IBV_WC_SUCCESS || sr_wr_is_local(wqe);
@@ -252,9 +270,10 @@ int sr_requester_build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct 
 	bool first = psn == wqe->first_psn, last = psn == wqe->last_psn;
 	uint32_t length = last ? wqe->length - (uint32_t)offset : qp->mtu;
 	uint8_t opcode = data_opcode(wqe, first, last);
-	void *at = sr_rc_frame(qp, frame, opcode, psn | (wants_ack(qp, wqe, psn) ? SR_BTH_ACKREQ : 0));
-	bool imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
-		   wqe->opcode == IBV_WR_SEND_WITH_INV;
+	void *at =
+		sr_rc_frame(qp, frame, opcode, psn | (wants_ack(qp, wqe, psn) ? SR_BTH_ACKREQ : 0));
+	bool imm = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+		   wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_INV;
 	int n;
 
 	if (first && wqe->opcode <= IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -267,7 +286,7 @@ int sr_requester_build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct 
 		frame->hdr[1] |= SR_BTH_SE;
 	sr_rc_finish(frame, at, length);
 	if (wqe->flags & IBV_SEND_INLINE) {
-		frame->iov[0] = (struct iovec){ (char *)wqe->sge + offset, length };
+		frame->iov[0] = (struct iovec) { (char *)wqe->sge + offset, length };
 		frame->iov_n = length ? 1 : 0;
 		return 0;
 	}
@@ -291,8 +310,10 @@ static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *f
 }
 
 /*
- * A buffer of the work request at `cur` is not ours to use. What was sent before it completes first; the error is
- * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement that tells, so what
+ * A buffer of the work request at `cur` is not ours to use. What was sent before it completes
+ * first; the error is
+ * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement
+ * that tells, so what
  * is on the way is sent once more, up to here.
  */
 static void local_error(struct sr_qp *qp, struct sr_swqe *wqe, enum ibv_wc_status status)
@@ -341,7 +362,7 @@ static void sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
 		req->rd_last[req->rd_head++ % SR_MAX_RD_ATOMIC] = last;
 	if (last == wqe->last_psn) {
 		qp->sq.cur++;
-		req->send_pos = (struct sr_sge_pos){ 0 };
+		req->send_pos = (struct sr_sge_pos) { 0 };
 	}
 	req->next_psn = sr_psn_add(last, 1);
 	if (sr_psn_diff(req->next_psn, req->max_psn) > 0)

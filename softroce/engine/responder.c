@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * responder.c - the receiving half of a reliable connection: the peer's requests are checked in the order of IBTA
+ * responder.c - the receiving half of a reliable connection: the peer's requests are checked in the
+ * order of IBTA
  * vol. 1, 9.7.4.1 (sequence, opcode order, resources, rights, length), executed, and answered
  *
- * Answers are not sent here but owed: the next sr_nic_progress() sends read and atomic responses in order and behind
- * them at most one acknowledgement, which covers everything received until then. So a batch of packets costs one
+ * Answers are not sent here but owed: the next sr_nic_progress() sends read and atomic responses in
+ * order and behind
+ * them at most one acknowledgement, which covers everything received until then. So a batch of
+ * packets costs one
  * answer.
  */
 #include "softroce/engine/completion.h"
@@ -22,7 +25,10 @@ static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_
 	sr_qp_owe(qp);
 }
 
-/* A request that can not be: the peer learns why, and this queue pair is of no use any more (9.9.3.1, class C). */
+/*
+ * A request that can not be: the peer learns why, and this queue pair is of no use any more
+ * (9.9.3.1, class C).
+ */
 static void refuse(struct sr_qp *qp, uint8_t syndrome, enum ibv_event_type event)
 {
 	qp->nic->counters.refused_request++;
@@ -96,18 +102,19 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 		}
 		resp->incoming = SR_IN_SEND;
 		resp->received = 0;
-		resp->pos = (struct sr_sge_pos){ 0 };
+		resp->pos = (struct sr_sge_pos) { 0 };
 	}
 	if (packet->payload_len > resp->rwqe->length - resp->received) {
 		receive_failed(qp, IBV_WC_LOC_LEN_ERR, SR_NAK_INVALID);
 		return;
 	}
-	list = (struct sr_sge_list){ resp->rwqe->sge, resp->rwqe->num_sge };
+	list = (struct sr_sge_list) { resp->rwqe->sge, resp->rwqe->num_sge };
 	if (sr_sge_scatter(qp->pd_recv, list, &resp->pos, packet->payload, packet->payload_len)) {
 		receive_failed(qp, IBV_WC_LOC_PROT_ERR, SR_NAK_OPERATION);
 		return;
 	}
-	if ((packet->kind & SR_PKT_INV) && sr_mw_invalidate(qp->nic, qp->pd, qp->qpn, packet->imm)) {
+	if ((packet->kind & SR_PKT_INV) &&
+	    sr_mw_invalidate(qp->nic, qp->pd, qp->qpn, packet->imm)) {
 		qp->nic->counters.dropped_bad_key++;
 		refuse_access(qp);
 		return;
@@ -125,7 +132,8 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet, char *
 {
 	struct sr_responder *resp = &qp->resp;
 
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || packet->length > SR_MAX_MESSAGE) {
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) ||
+	    packet->length > SR_MAX_MESSAGE) {
 		refuse_invalid(qp);
 		return false;
 	}
@@ -157,8 +165,12 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 		return;
 	}
 	if (len && !to) {
-		/* Looked up for every packet: the region may have been deregistered since the first. */
-		to = remote(qp, resp->rkey, resp->va + resp->received, len, IBV_ACCESS_REMOTE_WRITE);
+		/*
+		 * Looked up for every packet: the region may have been deregistered since the
+		 * first.
+		 */
+		to = remote(qp, resp->rkey, resp->va + resp->received, len,
+			    IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
 			refuse_access(qp);
 			return;
@@ -185,8 +197,10 @@ static struct sr_resource *resource_at(struct sr_responder *resp, uint32_t index
 }
 
 /*
- * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed (9.7.4.1.3). One that
- * waits to be answered a second time makes room: the peer would not ask for this one if it still needed that answer.
+ * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed
+ * (9.7.4.1.3). One that
+ * waits to be answered a second time makes room: the peer would not ask for this one if it still
+ * needed that answer.
  */
 static struct sr_resource *new_resource(struct sr_qp *qp)
 {
@@ -224,17 +238,19 @@ static void receive_read(struct sr_qp *qp, const struct sr_packet *packet)
 	struct sr_resource *res = new_resource(qp);
 	uint32_t psns;
 
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || packet->length > SR_MAX_MESSAGE || !res) {
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) ||
+	    packet->length > SR_MAX_MESSAGE || !res) {
 		refuse_invalid(qp);
 		return;
 	}
-	if (packet->length && !remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_READ)) {
+	if (packet->length &&
+	    !remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_READ)) {
 		refuse_access(qp);
 		return;
 	}
 	psns = (packet->length + qp->mtu - 1) >> qp->mtu_shift;
 	psns += !psns;
-	*res = (struct sr_resource){
+	*res = (struct sr_resource) {
 		.index = qp->resp.res_head++,
 		.first_psn = packet->psn,
 		.last_psn = sr_psn_add(packet->psn, psns - 1),
@@ -258,7 +274,8 @@ static uint64_t execute_atomic(uint64_t *at, const struct sr_packet *packet)
 		return __atomic_fetch_add(at, packet->swap_add, __ATOMIC_SEQ_CST);
 	/* Writes what it found into `old` when it differs, and leaves it when it was equal: the old value either
 	 * way. */
-	__atomic_compare_exchange_n(at, &old, packet->swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(at, &old, packet->swap_add, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
 	return old;
 }
 
@@ -276,7 +293,7 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_access(qp);
 		return;
 	}
-	*res = (struct sr_resource){
+	*res = (struct sr_resource) {
 		.index = qp->resp.res_head++,
 		.first_psn = packet->psn,
 		.last_psn = packet->psn,
@@ -301,7 +318,8 @@ bool sr_responder_in_order(const struct sr_qp *qp, const struct sr_packet *packe
 	}
 	if (!(packet->kind & SR_PKT_LAST))
 		return packet->payload_len == qp->mtu;
-	return packet->payload_len <= qp->mtu && (packet->payload_len || (packet->kind & SR_PKT_FIRST));
+	return packet->payload_len <= qp->mtu &&
+	       (packet->payload_len || (packet->kind & SR_PKT_FIRST));
 }
 
 /* The answer to an earlier read or atomic, if it is still kept. */
@@ -319,8 +337,10 @@ static struct sr_resource *find_resource(struct sr_qp *qp, uint32_t psn)
 }
 
 /*
- * Up to where a repeated request may be acknowledged: everything so far, but not past a read or atomic behind it. An
- * acknowledgement that passes one would tell the requester that its answer is lost, when it may only be on the way.
+ * Up to where a repeated request may be acknowledged: everything so far, but not past a read or
+ * atomic behind it. An
+ * acknowledgement that passes one would tell the requester that its answer is lost, when it may
+ * only be on the way.
  */
 static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 {
@@ -339,7 +359,10 @@ static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 	return ack;
 }
 
-/* Executed before (9.7.5.1.4): reads are read again, atomics answered from what was stored, the rest acknowledged. */
+/*
+ * Executed before (9.7.5.1.4): reads are read again, atomics answered from what was stored, the
+ * rest acknowledged.
+ */
 static void duplicate(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	struct sr_responder *resp = &qp->resp;
@@ -423,7 +446,8 @@ static uint8_t read_opcode(bool first, bool last)
 }
 
 /* One read response. 0, or -EFAULT when the region is gone since the request was checked. */
-static int build_read_response(struct sr_qp *qp, const struct sr_resource *res, struct sr_frame *frame)
+static int build_read_response(struct sr_qp *qp, const struct sr_resource *res,
+			       struct sr_frame *frame)
 {
 	uint32_t offset = sr_psn_add(res->next_psn, -res->first_psn) << qp->mtu_shift;
 	uint32_t length = res->length - offset < qp->mtu ? res->length - offset : qp->mtu;
@@ -435,16 +459,18 @@ static int build_read_response(struct sr_qp *qp, const struct sr_resource *res, 
 	sr_rc_finish(frame, at, length);
 	frame->stable = false;
 	if (length) {
-		char *from = remote(qp, res->rkey, res->va + offset, length, IBV_ACCESS_REMOTE_READ);
+		char *from =
+			remote(qp, res->rkey, res->va + offset, length, IBV_ACCESS_REMOTE_READ);
 
 		if (!from)
 			return -1;
-		frame->iov[frame->iov_n++] = (struct iovec){ from, length };
+		frame->iov[frame->iov_n++] = (struct iovec) { from, length };
 	}
 	return 0;
 }
 
-static void build_atomic_response(struct sr_qp *qp, const struct sr_resource *res, struct sr_frame *frame)
+static void build_atomic_response(struct sr_qp *qp, const struct sr_resource *res,
+				  struct sr_frame *frame)
 {
 	char *at = sr_rc_frame(qp, frame, SR_OP_ATOMIC_ACK, res->first_psn);
 	uint64_t original = htobe64(res->result);
@@ -492,7 +518,8 @@ static bool send_response(struct sr_qp *qp)
 static bool send_reply(struct sr_qp *qp)
 {
 	struct sr_responder *resp = &qp->resp;
-	uint32_t psn = resp->reply == SR_REPLY_ACK ? sr_psn_add(resp->epsn, SR_PSN_MASK) : resp->reply_psn;
+	uint32_t psn =
+		resp->reply == SR_REPLY_ACK ? sr_psn_add(resp->epsn, SR_PSN_MASK) : resp->reply_psn;
 	struct sr_frame frame;
 	void *at = sr_rc_frame(qp, &frame, SR_OP_ACK, psn);
 

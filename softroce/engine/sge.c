@@ -10,7 +10,7 @@ void sr_sge_seek(struct sr_sge_list list, struct sr_sge_pos *pos, uint64_t bytes
 {
 	if (pos->bytes == bytes)
 		return;
-	*pos = (struct sr_sge_pos){ 0 };
+	*pos = (struct sr_sge_pos) { 0 };
 	while (pos->index < list.n && bytes - pos->bytes >= list.sge[pos->index].length) {
 		pos->bytes += list.sge[pos->index].length;
 		pos->index++;
@@ -19,9 +19,11 @@ void sr_sge_seek(struct sr_sge_list list, struct sr_sge_pos *pos, uint64_t bytes
 	pos->bytes = bytes;
 }
 
-/* The next run of bytes within one entry, at most `length`; NULL when its key or bounds are wrong. */
-static char *next_run(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos, uint32_t *length,
-		      int access)
+/*
+ * The next run of bytes within one entry, at most `length`; NULL when its key or bounds are wrong.
+ */
+static char *next_run(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos,
+		      uint32_t *length, int access)
 {
 	const struct ibv_sge *sge;
 	uint32_t left;
@@ -36,25 +38,27 @@ static char *next_run(const struct sr_pd *pd, struct sr_sge_list list, struct sr
 	left = sge->length - pos->offset;
 	if (*length > left)
 		*length = left;
-	p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, *length, SR_ACCESS_LOCAL | access, 0);
+	p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, *length,
+			    SR_ACCESS_LOCAL | access, 0);
 	pos->offset += *length;
 	pos->bytes += *length;
 	return p;
 }
 
-int sr_sge_gather(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos, uint32_t length,
-		  struct iovec iov[SR_MAX_SGE])
+int sr_sge_gather(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos,
+		  uint32_t length, struct iovec iov[SR_MAX_SGE])
 {
 	int n = 0;
 
 	/* Nearly always the packet lies within one entry. */
 	if (pos->index < list.n && length && length <= list.sge[pos->index].length - pos->offset) {
 		const struct ibv_sge *sge = &list.sge[pos->index];
-		char *p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, length, SR_ACCESS_LOCAL, 0);
+		char *p = sr_mr_translate(pd->nic, pd, sge->lkey, sge->addr + pos->offset, length,
+					  SR_ACCESS_LOCAL, 0);
 
 		if (!p)
 			return -EFAULT;
-		iov[0] = (struct iovec){ p, length };
+		iov[0] = (struct iovec) { p, length };
 		pos->offset += length;
 		pos->bytes += length;
 		return 1;
@@ -72,8 +76,8 @@ int sr_sge_gather(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge
 	return n;
 }
 
-int sr_sge_scatter(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos, const void *from,
-		   uint32_t length)
+int sr_sge_scatter(const struct sr_pd *pd, struct sr_sge_list list, struct sr_sge_pos *pos,
+		   const void *from, uint32_t length)
 {
 	struct iovec iov[SR_MAX_SGE];
 	int n = 0;

@@ -10,7 +10,7 @@ int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
 	uint32_t size = 1;
 
-	*rq = (struct sr_rq){ .max_wr = max_wr, .max_sge = max_sge };
+	*rq = (struct sr_rq) { .max_wr = max_wr, .max_sge = max_sge };
 	if (!max_wr)
 		return 0;
 	while (size < max_wr)
@@ -47,7 +47,8 @@ int sr_rq_push(struct sr_rq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-struct sr_srq *sr_srq_create(struct sr_pd *pd, const struct ibv_srq_init_attr *attr, void *user, int *err)
+struct sr_srq *sr_srq_create(struct sr_pd *pd, const struct ibv_srq_init_attr *attr, void *user,
+			     int *err)
 {
 	struct sr_srq *srq;
 
@@ -112,7 +113,8 @@ int sr_srq_modify(struct sr_srq *srq, const struct ibv_srq_attr *attr, int mask)
 		return -EIO;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return -EINVAL;
-	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr))
+	if ((mask & IBV_SRQ_LIMIT) &&
+	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr))
 		return -EINVAL;
 	if (mask & IBV_SRQ_MAX_WR) {
 		int err = resize(srq, attr->max_wr);
@@ -127,7 +129,7 @@ int sr_srq_modify(struct sr_srq *srq, const struct ibv_srq_attr *attr, int mask)
 
 void sr_srq_query(const struct sr_srq *srq, struct ibv_srq_attr *attr)
 {
-	*attr = (struct ibv_srq_attr){
+	*attr = (struct ibv_srq_attr) {
 		.max_wr = srq->rq.max_wr,
 		.max_sge = srq->rq.max_sge,
 		.srq_limit = srq->limit,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * srq.h - receive work requests: the ring of a receive queue, private to a queue pair or shared by many
+ * srq.h - receive work requests: the ring of a receive queue, private to a queue pair or shared by
+ * many
  */
 #ifndef SOFTROCE_ENGINE_SRQ_H
 #define SOFTROCE_ENGINE_SRQ_H
@@ -19,8 +20,8 @@ struct sr_rq {
 	char *ring;
 	uint32_t stride, mask;
 	uint32_t max_wr, max_sge;
-	uint32_t head;	  /* next to be posted */
-	uint32_t tail;	  /* next to be used */
+	uint32_t head;    /* next to be posted */
+	uint32_t tail;    /* next to be used */
 	uint32_t retired; /* places given back by polling */
 };
 
@@ -36,7 +37,9 @@ struct sr_srq {
 
 int sr_rq_init(struct sr_rq *rq, uint32_t max_wr, uint32_t max_sge);
 void sr_rq_fini(struct sr_rq *rq);
-/* Copies one work request into the ring: -ENOMEM when full, -EINVAL when it has too many entries. */
+/*
+ * Copies one work request into the ring: -ENOMEM when full, -EINVAL when it has too many entries.
+ */
 int sr_rq_push(struct sr_rq *rq, const struct ibv_recv_wr *wr);
 
 static inline bool sr_rq_empty(const struct sr_rq *rq)
@@ -49,7 +52,10 @@ static inline struct sr_rwqe *sr_rq_at(const struct sr_rq *rq, uint32_t index)
 	return (struct sr_rwqe *)(rq->ring + (size_t)(index & rq->mask) * rq->stride);
 }
 
-/* Copies the oldest receive out and removes it; may raise the limit event. False when there is none. */
+/*
+ * Copies the oldest receive out and removes it; may raise the limit event. False when there is
+ * none.
+ */
 bool sr_srq_take(struct sr_srq *srq, struct sr_rwqe *to);
 
 #endif

@@ -9,7 +9,7 @@
 
 void sr_table_init(struct sr_table *table, unsigned index_bits, unsigned id_bits)
 {
-	*table = (struct sr_table){
+	*table = (struct sr_table) {
 		.free_first = NONE,
 		.free_last = NONE,
 		.index_bits = (uint8_t)index_bits,
@@ -46,7 +46,7 @@ static int grow(struct sr_table *table)
 		return -ENOMEM;
 	table->slot = slot;
 	for (uint32_t i = table->n; i < n; i++) {
-		slot[i] = (struct sr_slot){ 0 };
+		slot[i] = (struct sr_slot) { 0 };
 		push_free(table, i);
 	}
 	table->n = n;

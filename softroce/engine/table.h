@@ -2,8 +2,10 @@
 /*
  * table.h - numbers for objects: queue-pair numbers and memory keys
  *
- * A number is a slot index in its low bits and random bits above. Looking up is one load and one comparison; a number
- * from an object's earlier incarnation, or a guessed one, misses. Freed slots are reused oldest first, each time under
+ * A number is a slot index in its low bits and random bits above. Looking up is one load and one
+ * comparison; a number
+ * from an object's earlier incarnation, or a guessed one, misses. Freed slots are reused oldest
+ * first, each time under
  * other random bits.
  */
 #ifndef SOFTROCE_ENGINE_TABLE_H
@@ -25,7 +27,10 @@ struct sr_table {
 	uint8_t index_bits, id_bits;
 };
 
-/* id_bits - index_bits random bits, which are never all zero or all one (QPN 0, 1 and 0xffffff are reserved). */
+/*
+ * id_bits - index_bits random bits, which are never all zero or all one (QPN 0, 1 and 0xffffff are
+ * reserved).
+ */
 void sr_table_init(struct sr_table *table, unsigned index_bits, unsigned id_bits);
 void sr_table_fini(struct sr_table *table);
 /* Gives object a number. -ENOMEM when the table is full. */

@@ -7,7 +7,7 @@
 void sr_timers_fini(struct sr_timers *timers)
 {
 	free(timers->heap);
-	*timers = (struct sr_timers){ 0 };
+	*timers = (struct sr_timers) { 0 };
 }
 
 int sr_timers_reserve(struct sr_timers *timers)
@@ -51,7 +51,8 @@ static void sift_down(struct sr_timers *timers, uint32_t i)
 
 		if (child >= timers->n)
 			break;
-		if (child + 1 < timers->n && timers->heap[child + 1]->queued < timers->heap[child]->queued)
+		if (child + 1 < timers->n &&
+		    timers->heap[child + 1]->queued < timers->heap[child]->queued)
 			child++;
 		if (timers->heap[child]->queued >= timer->queued)
 			break;

@@ -2,8 +2,10 @@
 /*
  * timer.h - a NIC's timers: a binary heap of deadlines
  *
- * Arming is lazy. A retransmission timer is pushed back by every acknowledgement, so moving it to later only stores
- * the new deadline; the heap keeps the old one and finds out when that comes up. Only an earlier deadline moves the
+ * Arming is lazy. A retransmission timer is pushed back by every acknowledgement, so moving it to
+ * later only stores
+ * the new deadline; the heap keeps the old one and finds out when that comes up. Only an earlier
+ * deadline moves the
  * heap.
  */
 #ifndef SOFTROCE_ENGINE_TIMER_H
@@ -14,9 +16,9 @@
 #define SR_NEVER UINT64_MAX
 
 struct sr_timer {
-	uint64_t due;	 /* when it really fires, ns; SR_NEVER = off */
+	uint64_t due;    /* when it really fires, ns; SR_NEVER = off */
 	uint64_t queued; /* the deadline under which the heap has it, at most `due` */
-	uint32_t pos;	 /* place in the heap + 1; 0 = not in it */
+	uint32_t pos;    /* place in the heap + 1; 0 = not in it */
 };
 
 struct sr_timers {

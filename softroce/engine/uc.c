@@ -2,8 +2,10 @@
 /*
  * uc.c - the unreliable connection (IBTA vol. 1, 9.8.2): SEND and WRITE without answers
  *
- * A message with a packet missing, or one that may not be, is dropped in silence and counted; receiving goes on with
- * the next message's first packet. A receive that was taken for a broken message serves the next one.
+ * A message with a packet missing, or one that may not be, is dropped in silence and counted;
+ * receiving goes on with
+ * the next message's first packet. A receive that was taken for a broken message serves the next
+ * one.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/place.h"
@@ -15,7 +17,10 @@
 
 static int uc_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swqe *wqe)
 {
-	/* Nothing that wants an answer, and no key can be invalidated without one. Windows are for those who do both. */
+	/*
+	 * Nothing that wants an answer, and no key can be invalidated without one. Windows are for
+	 * those who do both.
+	 */
 	if (wr->opcode > IBV_WR_SEND_WITH_IMM)
 		return -EINVAL;
 	return sr_requester_post(qp, wr, wqe);
@@ -50,13 +55,13 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 		}
 		resp->incoming = SR_IN_SEND;
 		resp->received = 0;
-		resp->pos = (struct sr_sge_pos){ 0 };
+		resp->pos = (struct sr_sge_pos) { 0 };
 	}
 	if (packet->payload_len > resp->rwqe->length - resp->received) {
 		sr_unreliable_receive_failed(qp, IBV_WC_LOC_LEN_ERR);
 		return;
 	}
-	list = (struct sr_sge_list){ resp->rwqe->sge, resp->rwqe->num_sge };
+	list = (struct sr_sge_list) { resp->rwqe->sge, resp->rwqe->num_sge };
 	if (sr_sge_scatter(qp->pd_recv, list, &resp->pos, packet->payload, packet->payload_len)) {
 		sr_unreliable_receive_failed(qp, IBV_WC_LOC_PROT_ERR);
 		return;
@@ -73,14 +78,15 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	struct sr_responder *resp = &qp->resp;
 
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || packet->length > SR_MAX_MESSAGE)
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) ||
+	    packet->length > SR_MAX_MESSAGE)
 		return false;
 	resp->received = 0;
 	resp->va = packet->va;
 	resp->rkey = packet->rkey;
 	resp->expected = packet->length;
-	return !packet->length || sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va, packet->length,
-						  IBV_ACCESS_REMOTE_WRITE, qp->qpn);
+	return !packet->length || sr_mr_translate(qp->nic, qp->pd, packet->rkey, packet->va,
+						  packet->length, IBV_ACCESS_REMOTE_WRITE, qp->qpn);
 }
 
 static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)

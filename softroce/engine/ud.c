@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ud.c - unreliable datagrams (IBTA vol. 1, 9.8.3): each work request is one packet to whoever its address handle names
+ * ud.c - unreliable datagrams (IBTA vol. 1, 9.8.3): each work request is one packet to whoever its
+ * address handle names
  *
- * Before the payload, a receive gets 40 bytes that say where it came from: the packet's IPv6 header or, in the last 20
- * of them, its IPv4 header (annex A17.4.5.1). A program behind a UDP socket sees neither, so they are made from what
+ * Before the payload, a receive gets 40 bytes that say where it came from: the packet's IPv6 header
+ * or, in the last 20
+ * of them, its IPv4 header (annex A17.4.5.1). A program behind a UDP socket sees neither, so they
+ * are made from what
  * is known: addresses, length and traffic class; the identification counts as 0.
  */
 #include "softroce/engine/completion.h"
@@ -30,7 +33,8 @@ static int ud_post(struct sr_qp *qp, const struct ibv_send_wr *wr, struct sr_swq
 		return -EINVAL;
 	dest->path = ((const struct sr_ah *)wr->wr.ud.ah)->path;
 	dest->qpn = wr->wr.ud.remote_qpn;
-	dest->qkey = wr->wr.ud.remote_qkey & QKEY_PRIVILEGED ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+	dest->qkey =
+		wr->wr.ud.remote_qkey & QKEY_PRIVILEGED ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 	wqe->imm = wr->imm_data;
 	wqe->first_psn = wqe->last_psn = qp->req.post_psn;
 	qp->req.post_psn = sr_psn_add(qp->req.post_psn, 1);
@@ -42,7 +46,8 @@ static int ud_build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame
 	const struct sr_ud_dest *dest = sr_ud_dest(&qp->sq, wqe);
 	struct sr_deth deth = { htobe32(dest->qkey), htobe32(qp->qpn) };
 	bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
-	char *at = sr_rc_frame(qp, frame, imm ? SR_OP_SEND_ONLY_IMM : SR_OP_SEND_ONLY, qp->req.next_psn);
+	char *at = sr_rc_frame(qp, frame, imm ? SR_OP_SEND_ONLY_IMM : SR_OP_SEND_ONLY,
+			       qp->req.next_psn);
 	struct sr_bth *bth = (struct sr_bth *)frame->hdr;
 	int n;
 
@@ -58,11 +63,11 @@ static int ud_build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame
 	frame->path = &dest->path;
 	sr_rc_finish(frame, at, wqe->length);
 	if (wqe->flags & IBV_SEND_INLINE) {
-		frame->iov[0] = (struct iovec){ (char *)(uintptr_t)wqe->sge, wqe->length };
+		frame->iov[0] = (struct iovec) { (char *)(uintptr_t)wqe->sge, wqe->length };
 		frame->iov_n = wqe->length ? 1 : 0;
 		return 0;
 	}
-	qp->req.send_pos = (struct sr_sge_pos){ 0 };
+	qp->req.send_pos = (struct sr_sge_pos) { 0 };
 	n = sr_sge_gather(qp->pd, sr_swqe_list(wqe), &qp->req.send_pos, wqe->length, frame->iov);
 	frame->iov_n = (uint8_t)(n < 0 ? 0 : n);
 	return n < 0 ? n : 0;
@@ -119,7 +124,8 @@ static void put_grh(uint8_t grh[GRH_LEN], const struct sr_packet *packet, uint32
 
 static void ud_receive(struct sr_qp *qp, const struct sr_packet *packet)
 {
-	uint32_t headers = sizeof(struct sr_bth) + sizeof(struct sr_deth) + (packet->kind & SR_PKT_IMM ? SR_IMM_LEN : 0);
+	uint32_t headers = sizeof(struct sr_bth) + sizeof(struct sr_deth) +
+			   (packet->kind & SR_PKT_IMM ? SR_IMM_LEN : 0);
 	uint8_t grh[GRH_LEN];
 	struct sr_sge_pos pos = { 0 };
 	struct sr_sge_list list;
@@ -143,7 +149,7 @@ static void ud_receive(struct sr_qp *qp, const struct sr_packet *packet)
 		return;
 	}
 	put_grh(grh, packet, headers);
-	list = (struct sr_sge_list){ qp->resp.rwqe->sge, qp->resp.rwqe->num_sge };
+	list = (struct sr_sge_list) { qp->resp.rwqe->sge, qp->resp.rwqe->num_sge };
 	if (sr_sge_scatter(qp->pd_recv, list, &pos, grh, GRH_LEN) ||
 	    sr_sge_scatter(qp->pd_recv, list, &pos, packet->payload, packet->payload_len))
 		sr_unreliable_receive_failed(qp, IBV_WC_LOC_PROT_ERR);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 /*
- * A buffer of the work request is not ours to use. Only the send queue stops (IBTA vol. 1, 10.3.1.6): what is behind it
+ * A buffer of the work request is not ours to use. Only the send queue stops (IBTA vol. 1,
+ * 10.3.1.6): what is behind it
  * is flushed, receiving goes on, and the program brings the queue pair back from SQE to RTS.
  */
 static void fail(struct sr_qp *qp)
@@ -22,7 +23,8 @@ bool sr_unreliable_pending(const struct sr_qp *qp)
 {
 	/* A message that was begun is finished also when the queue drains. */
 	if (qp->state == IBV_QPS_SQD)
-		return qp->sq.cur != qp->sq.head && qp->req.next_psn != sr_sq_at(&qp->sq, qp->sq.cur)->first_psn;
+		return qp->sq.cur != qp->sq.head &&
+		       qp->req.next_psn != sr_sq_at(&qp->sq, qp->sq.cur)->first_psn;
 	return qp->state == IBV_QPS_RTS && qp->sq.cur != qp->sq.head;
 }
 
@@ -54,7 +56,7 @@ unsigned sr_unreliable_transmit(struct sr_qp *qp, unsigned burst, sr_unreliable_
 			break;
 		req->next_psn = req->una_psn = req->max_psn = sr_psn_add(req->next_psn, 1);
 		if (last) {
-			req->send_pos = (struct sr_sge_pos){ 0 };
+			req->send_pos = (struct sr_sge_pos) { 0 };
 			qp->sq.cur++;
 			sr_complete_send(qp, IBV_WC_SUCCESS);
 		}

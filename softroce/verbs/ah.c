@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IPV4_AT 20	  /* of an IPv4 header in the 40 bytes before a datagram (annex A17.4.5.1) */
-#define IPV4_SOURCE 12	  /* in it */
+/* of an IPv4 header in the 40 bytes before a datagram (annex A17.4.5.1) */
+#define IPV4_AT 20
+#define IPV4_SOURCE 12 /* in it */
 #define IPV4_DESTINATION 16
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -54,8 +55,8 @@ static void addresses(const struct ibv_grh *grh, union ibv_gid *ours, union ibv_
 	memcpy(theirs->raw + 12, ip + IPV4_SOURCE, 4);
 }
 
-int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
-			struct ibv_ah_attr *attr)
+int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port, struct ibv_wc *wc,
+			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	struct sr_context *context = sr_context_of(ibv);
 	union ibv_gid ours, theirs;
@@ -76,7 +77,7 @@ int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port, struct ibv_wc *wc
 		errno = ENOENT; /* the address it came to is not ours any more */
 		return -1;
 	}
-	*attr = (struct ibv_ah_attr){
+	*attr = (struct ibv_ah_attr) {
 		.is_global = 1,
 		.port_num = port,
 		.sl = wc->sl,
@@ -85,9 +86,11 @@ int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port, struct ibv_wc *wc
 	return 0;
 }
 
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+				     uint8_t port)
 {
 	struct ibv_ah_attr attr;
 
-	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL : ibv_create_ah(pd, &attr);
+	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL
+								      : ibv_create_ah(pd, &attr);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cq.c - completion queues: creation, and the poll that lets the application drive the NIC */
-#include "softroce/verbs/objects.h"
 #include "softroce/idle.h"
+#include "softroce/verbs/objects.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,8 @@ static __thread char self; /* its address is the thread's name */
 /* The worker takes the pause for attention, until it has lasted PAUSE_NS. */
 static void pause_attending(struct sr_vcq *cq)
 {
-	atomic_store_explicit(&cq->context->adapter->polled_at, sr_now() + PAUSE_NS, memory_order_relaxed);
+	atomic_store_explicit(&cq->context->adapter->polled_at, sr_now() + PAUSE_NS,
+			      memory_order_relaxed);
 	sr_idle_pause();
 }
 
@@ -44,7 +45,8 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	int found;
 
 	if (sr_cq_empty(cq->engine)) {
-		if (cq->poller != &self) { /* another thread looks in now and then: it does not wait for anything */
+		/* another thread looks in now and then: it does not wait for anything */
+		if (cq->poller != &self) {
 			cq->poller = &self;
 			cq->idle = 0;
 		}
@@ -70,7 +72,10 @@ int sr_cq_notify_verb(struct ibv_cq *ibv, int solicited_only)
 		return EIO;
 	sr_cq_arm(cq->engine, solicited_only);
 	sr_context_leave(cq->context);
-	/* Whoever arms is about to sleep: the worker must not take the polls before for a sign of attention. */
+	/*
+	 * Whoever arms is about to sleep: the worker must not take the polls before for a sign of
+	 * attention.
+	 */
 	atomic_store_explicit(&cq->context->adapter->polled_at, 0, memory_order_relaxed);
 	return 0;
 }
@@ -178,8 +183,8 @@ static void channel_count(struct sr_vcq *cq, int by)
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 
-static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-				int vector)
+static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_context,
+				struct ibv_comp_channel *channel, int vector)
 {
 	struct sr_vcq *cq;
 	int err = EIO;
@@ -210,8 +215,8 @@ static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_conte
 	return cq;
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-			     int comp_vector)
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct sr_vcq *cq = cq_create(context, cqe, cq_context, channel, comp_vector);
 
@@ -223,8 +228,10 @@ struct ibv_cq_ex *sr_cq_create_ex(struct ibv_context *context, struct ibv_cq_ini
 	struct sr_vcq *cq;
 
 	/* Being used by one thread only promises us less trouble, and is allowed. */
-	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) || (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)))
+	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) ||
+	    (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	     (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)))
 		return sr_fail(EOPNOTSUPP);
 	cq = cq_create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)

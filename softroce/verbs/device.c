@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device.c - the list of devices, opening and closing */
-#include "softroce/verbs/objects.h"
 #include "softroce/pci.h"
 #include "softroce/settings.h"
+#include "softroce/verbs/objects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	if (sr_pci_folder(&adapter->spec, device->dev.ibdev_path, sizeof(device->dev.ibdev_path)))
 		snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path),
 			 "/sys/class/infiniband/%s", adapter->spec.name);
-	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path), "/sys/class/infiniband_verbs/%s",
-		 adapter->spec.name);
+	snprintf(device->dev.dev_path, sizeof(device->dev.dev_path),
+		 "/sys/class/infiniband_verbs/%s", adapter->spec.name);
 	return device;
 }
 
@@ -65,7 +65,8 @@ static struct sr_vdevice *device_of(struct sr_adapter *adapter)
 
 	pthread_mutex_lock(&adapter->lock);
 	device = adapter->listed;
-	known = device && device->incarnation == adapter->incarnation && !memcmp(device->gid, adapter->link.gid[0], 16);
+	known = device && device->incarnation == adapter->incarnation &&
+		!memcmp(device->gid, adapter->link.gid[0], 16);
 	if (known)
 		device->refs++;
 	else

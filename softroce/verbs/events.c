@@ -46,7 +46,8 @@ static void async_happened(void *user, enum ibv_event_type type, void *object)
 		break;
 	}
 	default: /* of the port or the device: for everybody who has it open */
-		for (struct sr_context *context = adapter->contexts; context; context = context->next)
+		for (struct sr_context *context = adapter->contexts; context;
+		     context = context->next)
 			sr_notices_push(&context->async, type, NULL, NULL);
 	}
 }
@@ -129,7 +130,8 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	}
 	event->event_type = notice.type;
 	if (notice.object)
-		event->element.qp = notice.object; /* each element of the union is a pointer to the object's start */
+		/* each element of the union is a pointer to the object's start */
+		event->element.qp = notice.object;
 	else
 		event->element.port_num = 1;
 	return 0;

@@ -2,7 +2,8 @@
 /*
  * legacy.c - the symbols of version IBVERBS_1.0 (2006), whose structs were others
  *
- * They exist so that a program linked against them starts. Its device list is empty, which it must be able to handle;
+ * They exist so that a program linked against them starts. Its device list is empty, which it must
+ * be able to handle;
  * the other functions cannot be reached without a device and answer ENOSYS.
  */
 #include "softroce/settings.h"
@@ -17,7 +18,8 @@ long sr_legacy_refuse(void);
 
 __attribute__((used)) void *sr_legacy_list(int *n)
 {
-	sr_say("this program was built for libibverbs 1.0 of 2006; softroce has devices for version 1.1 and later "
+	sr_say("this program was built for libibverbs 1.0 of 2006; softroce has devices for "
+	       "version 1.1 and later "
 	       "only");
 	if (n)
 		*n = 0;

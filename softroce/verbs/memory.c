@@ -77,15 +77,18 @@ static int page_probe(uintptr_t page, size_t size, bool write)
 }
 
 /*
- * A hardware NIC pins the memory, and registering what is not there fails with EFAULT. Here the CPU will touch it
- * later, in the worker: memory the CPU cannot reach (GPU memory, a hole) must be refused now. The whole range must be
+ * A hardware NIC pins the memory, and registering what is not there fails with EFAULT. Here the CPU
+ * will touch it
+ * later, in the worker: memory the CPU cannot reach (GPU memory, a hole) must be refused now. The
+ * whole range must be
  * mapped; its first and last page must allow the access.
  */
 static int memory_check(void *addr, size_t length, int access)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)addr & ~(page - 1), end = (uintptr_t)addr + length;
-	bool write = access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+	bool write = access &
+		     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
 	uintptr_t last;
 	int err;
 
@@ -100,7 +103,8 @@ static int memory_check(void *addr, size_t length, int access)
 	return err ? err : page_probe(last, page, write);
 }
 
-static struct sr_vmr *region_create(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova, int access)
+static struct sr_vmr *region_create(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+				    int access)
 {
 	struct sr_context *context = sr_context_of(ibv->context);
 	struct sr_vmr *mr = calloc(1, sizeof(*mr));
@@ -109,7 +113,8 @@ static struct sr_vmr *region_create(struct ibv_pd *ibv, void *addr, size_t lengt
 	if (!mr)
 		return sr_fail(ENOMEM);
 	if (sr_context_enter(context)) {
-		mr->engine = sr_mr_create(((struct sr_vpd *)ibv)->engine, addr, length, iova, access, &err);
+		mr->engine = sr_mr_create(((struct sr_vpd *)ibv)->engine, addr, length, iova,
+					  access, &err);
 		if (mr->engine) {
 			mr->mr.lkey = sr_mr_lkey(mr->engine);
 			mr->mr.rkey = sr_mr_rkey(mr->engine);
@@ -127,14 +132,18 @@ static struct sr_vmr *region_create(struct ibv_pd *ibv, void *addr, size_t lengt
 	return mr;
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
 {
 	struct sr_vmr *mr;
 	int err;
 
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return sr_fail(EOPNOTSUPP);
-	/* Optional flags ask for speed, not for behaviour (relaxed ordering): whoever cannot do them ignores them. */
+	/*
+	 * Optional flags ask for speed, not for behaviour (relaxed ordering): whoever cannot do
+	 * them ignores them.
+	 */
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE;
 	err = memory_check(addr, length, access);
 	if (err)
@@ -145,16 +154,19 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return ibv_reg_mr_iova2(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr, access);
+	return ibv_reg_mr_iova2(pd, addr, length,
+				access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr, access);
 }
 
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
 
 /*
- * GPU memory, as far as this NIC can reach it: softcuda's, which is host memory. Its runtime is found by name among the
+ * GPU memory, as far as this NIC can reach it: softcuda's, which is host memory. Its runtime is
+ * found by name among the
  * libraries of the process, however they were loaded.
  */
 static bool has_soft_gpu(void)
@@ -170,8 +182,10 @@ static bool has_soft_gpu(void)
 }
 
 /*
- * Where in the file the buffer begins. A DMA-BUF begins at 0 and has no position (SEEK_CUR fails). What softcuda exports
- * in the place of one is an anonymous file that holds other allocations, too: its position is the buffer's first byte
+ * Where in the file the buffer begins. A DMA-BUF begins at 0 and has no position (SEEK_CUR fails).
+ * What softcuda exports
+ * in the place of one is an anonymous file that holds other allocations, too: its position is the
+ * buffer's first byte
  * (softcuda/runtime/dmabuf.h).
  */
 static int find_buffer(int fd, uint64_t offset, size_t length, uint64_t *start)
@@ -189,11 +203,14 @@ static int find_buffer(int fd, uint64_t offset, size_t length, uint64_t *start)
 }
 
 /*
- * Works where the exporter lets the CPU map the buffer (host memory, udmabuf, softcuda). Memory of real GPUs cannot be
- * mapped: EOPNOTSUPP. NCCL and other programs ask with an impossible descriptor whether GPU memory can be registered;
+ * Works where the exporter lets the CPU map the buffer (host memory, udmabuf, softcuda). Memory of
+ * real GPUs cannot be
+ * mapped: EOPNOTSUPP. NCCL and other programs ask with an impossible descriptor whether GPU memory
+ * can be registered;
  * EBADF means yes.
  */
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
 {
 	size_t page = sysconf(_SC_PAGESIZE), lead;
 	struct sr_vmr *mr;
@@ -210,7 +227,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	map = mmap(NULL, length + lead, PROT_READ | PROT_WRITE, MAP_SHARED, fd, start - lead);
 	if (map == MAP_FAILED)
 		return sr_fail(errno == EBADF || errno == ENOMEM ? errno : EOPNOTSUPP);
-	mr = region_create(pd, (char *)map + lead, length, iova, access & ~(int)IBV_ACCESS_OPTIONAL_RANGE);
+	mr = region_create(pd, (char *)map + lead, length, iova,
+			   access & ~(int)IBV_ACCESS_OPTIONAL_RANGE);
 	if (!mr) {
 		int err = errno;
 
@@ -223,22 +241,25 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	return &mr->mr;
 }
 
-int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
 {
 	struct sr_vmr *mr = (struct sr_vmr *)ibv;
 	struct sr_context *context = sr_context_of(ibv->context);
 	int err = -EIO;
 
 	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || mr->map ||
-	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length || memory_check(addr, length, access)))) {
+	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
+	     (!addr || !length || memory_check(addr, length, access)))) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	access &= ~(int)IBV_ACCESS_OPTIONAL_RANGE;
 	if (sr_context_enter(context)) {
 		err = sr_mr_rereg(mr->engine, flags,
-				  flags & IBV_REREG_MR_CHANGE_PD ? ((struct sr_vpd *)pd)->engine : NULL, addr, length,
-				  access);
+				  flags & IBV_REREG_MR_CHANGE_PD ? ((struct sr_vpd *)pd)->engine
+								 : NULL,
+				  addr, length, access);
 		ibv->lkey = sr_mr_lkey(mr->engine);
 		ibv->rkey = sr_mr_rkey(mr->engine);
 		sr_context_leave(context);

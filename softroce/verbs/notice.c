@@ -41,7 +41,7 @@ void sr_notices_push(struct sr_notices *queue, int type, void *object, uint32_t 
 	pthread_mutex_lock(&queue->lock);
 	notice = queue->n < NOTICES_MAX ? malloc(sizeof(*notice)) : NULL;
 	if (notice) {
-		*notice = (struct sr_notice){ .type = type, .object = object, .taken = taken };
+		*notice = (struct sr_notice) { .type = type, .object = object, .taken = taken };
 		*queue->last = notice;
 		queue->last = &notice->next;
 		if (!queue->n++)
@@ -50,7 +50,9 @@ void sr_notices_push(struct sr_notices *queue, int type, void *object, uint32_t 
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* The queue has become empty: the descriptor must say so. Its count is 1, so this does not block. */
+/*
+ * The queue has become empty: the descriptor must say so. Its count is 1, so this does not block.
+ */
 static void fd_clear(struct sr_notices *queue)
 {
 	eventfd_t value;

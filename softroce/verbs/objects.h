@@ -2,8 +2,10 @@
 /*
  * objects.h - the objects behind the public structs of libibverbs
  *
- * Each begins with the public struct that applications see, so that a pointer to one is a pointer to the other. The
- * public functions translate negative errno of the engine into what verbs return: a positive errno, or NULL and errno.
+ * Each begins with the public struct that applications see, so that a pointer to one is a pointer
+ * to the other. The
+ * public functions translate negative errno of the engine into what verbs return: a positive errno,
+ * or NULL and errno.
  */
 #ifndef SOFTROCE_VERBS_OBJECTS_H
 #define SOFTROCE_VERBS_OBJECTS_H
@@ -16,9 +18,9 @@
 struct sr_vdevice {
 	struct ibv_device dev; /* first */
 	struct sr_adapter *adapter;
-	unsigned incarnation;	 /* of the adapter, when it was listed */
-	int refs;	 /* lists, and open contexts; under the adapter's lock */
-	uint8_t gid[16]; /* the address when it was listed: the node GUID comes from it */
+	unsigned incarnation; /* of the adapter, when it was listed */
+	int refs;             /* lists, and open contexts; under the adapter's lock */
+	uint8_t gid[16];      /* the address when it was listed: the node GUID comes from it */
 };
 
 struct sr_context {
@@ -56,9 +58,10 @@ struct sr_vcq {
 	struct sr_context *context;
 	struct sr_channel *channel;
 	uint32_t comp_events, async_events; /* taken by the application; under the queue's lock */
-	unsigned idle;			    /* polls in a row that found nothing; a hint, races are harmless */
-	const void *poller;		    /* the thread that made them; a hint too */
-	struct ibv_wc wc;		    /* the current one of start_poll() */
+	/* polls in a row that found nothing; a hint, races are harmless */
+	unsigned idle;
+	const void *poller; /* the thread that made them; a hint too */
+	struct ibv_wc wc;   /* the current one of start_poll() */
 };
 
 struct sr_channel {
@@ -120,10 +123,14 @@ struct ibv_mw *sr_mw_alloc_verb(struct ibv_pd *pd, enum ibv_mw_type type);
 int sr_mw_dealloc_verb(struct ibv_mw *mw);
 int sr_mw_bind_verb(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 struct ibv_srq *sr_srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
-int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t len);
+int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		       size_t len);
 int sr_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t len);
-/* A datagram queue pair with the number 1, where messages of the connection manager go; a device has one. */
+/*
+ * A datagram queue pair with the number 1, where messages of the connection manager go; a device
+ * has one.
+ */
 struct ibv_qp *sr_qp_create_gsi(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 /* ibv_wr_*(): give the queue pair its functions, and take them away. */
 int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops);

@@ -5,16 +5,21 @@
 #include <errno.h>
 
 /*
- * A send leaves with the call that posts it. But a program that keeps many small ones under way, one call each, would
- * pay a system call for each, when the kernel takes a run of equal packets for hardly more than one. So a small send
- * is left for the next turn when that is near: the program has just polled, and others of the queue pair are on their
- * way. The last of those asks for an acknowledgement (requester.c: nothing was behind it), whose arrival brings a turn,
- * of the program or of the worker; when it is lost, the timer does. Also the DEFERRED_MAX-th that is posted sends all.
+ * A send leaves with the call that posts it. But a program that keeps many small ones under way,
+ * one call each, would
+ * pay a system call for each, when the kernel takes a run of equal packets for hardly more than
+ * one. So a small send
+ * is left for the next turn when that is near: the program has just polled, and others of the queue
+ * pair are on their
+ * way. The last of those asks for an acknowledgement (requester.c: nothing was behind it), whose
+ * arrival brings a turn,
+ * of the program or of the worker; when it is lost, the timer does. Also the DEFERRED_MAX-th that
+ * is posted sends all.
  */
 #define DEFERRED_MAX 16
 #define DEFERRED_BYTES 1024
 #define DEFERRED_BEHIND 4 /* packets that must be on their way */
-#define POLLED_NS 20000	  /* "just" */
+#define POLLED_NS 20000   /* "just" */
 #define PRESENT_NS 50000
 
 static bool defer(const struct sr_vqp *qp, const struct ibv_send_wr *wr, uint64_t now)
@@ -31,7 +36,10 @@ static bool defer(const struct sr_vqp *qp, const struct ibv_send_wr *wr, uint64_
 	return bytes <= DEFERRED_BYTES;
 }
 
-/* Who posts between polls has not gone away: a burst of posts takes longer than the worker waits for the next poll. */
+/*
+ * Who posts between polls has not gone away: a burst of posts takes longer than the worker waits
+ * for the next poll.
+ */
 static void keep_present(struct sr_adapter *adapter, uint64_t now)
 {
 	if (atomic_load_explicit(&adapter->polled_at, memory_order_relaxed) + PRESENT_NS > now)

@@ -34,7 +34,8 @@ static void qp_fill(struct sr_vqp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->qp.qp_num = sr_qp_num(qp->engine);
 }
 
-static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool gsi)
+static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr,
+			 bool gsi)
 {
 	struct sr_qp_init init = {
 		.type = attr->qp_type,
@@ -104,13 +105,15 @@ struct ibv_qp *sr_qp_create_gsi(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 
 struct ibv_qp *sr_qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct sr_vqp *qp;
 	int err;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
 		return sr_fail(EINVAL);
-	if ((attr->comp_mask & ~known) || ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return sr_fail(EOPNOTSUPP);
 	qp = qp_create(attr->pd, attr, false);
 	if (!qp)
@@ -148,7 +151,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return -err;
 }
 
-int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
 {
 	struct sr_vqp *qp = (struct sr_vqp *)ibv;
 
@@ -169,7 +173,10 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct 
 
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	return 0; /* retransmitted packets write the same bytes again: no promise about order within a message */
+	/*
+	 * retransmitted packets write the same bytes again: no promise about order within a message
+	 */
+	return 0;
 }
 
 int ibv_destroy_qp(struct ibv_qp *ibv)

@@ -25,7 +25,8 @@ __be64 sr_guid_of(const uint8_t gid[16])
 #define PHYS_STATE_DISABLED 3 /* PortInfo.PortPhysicalState, IBTA vol. 1 14.2.5.6 */
 #define PHYS_STATE_LINK_UP 5
 #define PKEY_DEFAULT 0xffff /* full member of the default partition, IBTA vol. 1 10.9.1.2 */
-#define COMPAT_PORT_ATTR_LEN offsetof(struct ibv_port_attr, port_cap_flags2) /* struct _compat_ibv_port_attr */
+/* struct _compat_ibv_port_attr */
+#define COMPAT_PORT_ATTR_LEN offsetof(struct ibv_port_attr, port_cap_flags2)
 
 static int device_fill(struct sr_context *context, struct ibv_device_attr *attr)
 {
@@ -35,7 +36,10 @@ static int device_fill(struct sr_context *context, struct ibv_device_attr *attr)
 	sr_nic_query_device(context->adapter->nic, attr);
 	sr_context_leave(context);
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", HAWSER_VERSION);
-	/* Of no vendor, as the kernel's software NIC says too; 0 would read as a device that does not know. */
+	/*
+	 * Of no vendor, as the kernel's software NIC says too; 0 would read as a device that does
+	 * not know.
+	 */
 	attr->vendor_id = 0xffffff;
 	attr->vendor_part_id = 0;
 	attr->node_guid = sr_guid_of(context->device->gid);
@@ -79,7 +83,8 @@ static int port_fill(struct sr_context *context, uint8_t port, struct ibv_port_a
 	if (!sr_context_enter(context))
 		return EIO;
 	sr_nic_query_port(context->adapter->nic, attr);
-	sr_netif_ib_speed(context->adapter->speed_told ? context->adapter->speed_told : context->adapter->link.speed,
+	sr_netif_ib_speed(context->adapter->speed_told ? context->adapter->speed_told
+						       : context->adapter->link.speed,
 			  &attr->active_width, &attr->active_speed);
 	sr_context_leave(context);
 	attr->gid_tbl_len = SR_GIDS;
@@ -87,11 +92,13 @@ static int port_fill(struct sr_context *context, uint8_t port, struct ibv_port_a
 	attr->max_vl_num = 1;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
-	attr->phys_state = attr->state == IBV_PORT_ACTIVE ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+	attr->phys_state =
+		attr->state == IBV_PORT_ACTIVE ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
 	return 0;
 }
 
-int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t len)
+int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		       size_t len)
 {
 	struct ibv_port_attr full;
 	int err = port_fill(sr_context_of(context), port, &full);
@@ -106,11 +113,13 @@ int sr_query_port_verb(struct ibv_context *context, uint8_t port, struct ibv_por
 /* Called by programs built before the struct grew; NCCL too takes it by dlvsym(). */
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	return sr_query_port_verb(context, port, (struct ibv_port_attr *)attr, COMPAT_PORT_ATTR_LEN);
+	return sr_query_port_verb(context, port, (struct ibv_port_attr *)attr,
+				  COMPAT_PORT_ATTR_LEN);
 }
 
 /* 0, or ENODATA for an unused entry. */
-static int gid_read(struct sr_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
+static int gid_read(struct sr_context *context, uint32_t port, uint32_t index,
+		    struct ibv_gid_entry *entry)
 {
 	static const uint8_t zero[16];
 
@@ -142,8 +151,8 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 	return 0;
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *out,
-		      uint32_t flags, size_t len)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *out, uint32_t flags, size_t len)
 {
 	struct ibv_gid_entry entry;
 	int err;
@@ -158,8 +167,8 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 	return 0;
 }
 
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
-			     size_t len)
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			     uint32_t flags, size_t len)
 {
 	ssize_t n = 0;
 
@@ -183,7 +192,10 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return n;
 }
 
-/* Private to rdma-core, but its own ibv_devinfo calls it. Types as sysfs counts them: 0 v1 or InfiniBand, 1 v2. */
+/*
+ * Private to rdma-core, but its own ibv_devinfo calls it. Types as sysfs counts them: 0 v1 or
+ * InfiniBand, 1 v2.
+ */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {

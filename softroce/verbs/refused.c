@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * refused.c - calls a program may make of a NIC that this one does not serve, answered as a driver without the
+ * refused.c - calls a program may make of a NIC that this one does not serve, answered as a driver
+ * without the
  * feature answers them, and the few that need no NIC at all
  */
 #include "softroce/verbs/objects.h"
@@ -10,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- fork: nothing is pinned and nothing is written by hardware, so copy-on-write does no harm ---- */
+/*
+ * ---- fork: nothing is pinned and nothing is written by hardware, so copy-on-write does no harm
+ * ----
+ */
 
 int ibv_fork_init(void)
 {

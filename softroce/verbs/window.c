@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* window.c - memory windows; binding is a work request (engine/requester.c), here is what surrounds it */
+/*
+ * window.c - memory windows; binding is a work request (engine/requester.c), here is what surrounds
+ * it
+ */
 #include "softroce/verbs/objects.h"
 
 #include <stdlib.h>

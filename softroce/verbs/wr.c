@@ -2,7 +2,8 @@
 /*
  * wr.c - ibv_wr_start() ... ibv_wr_complete(): work requests built by calls
  *
- * The calls between start and complete fill an array; complete links it and posts it in one go, so that a batch is
+ * The calls between start and complete fill an array; complete links it and posts it in one go, so
+ * that a batch is
  * taken as a whole or refused as a whole up to the first bad one, as with ibv_post_send().
  */
 #include "softroce/verbs/objects.h"
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPS_KNOWN                                                                                                      \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |                        \
-	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                 \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                     \
-	 IBV_QP_EX_WITH_SEND_WITH_INV)
-#define OPS_UC                                                                                                         \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |                        \
+#define OPS_KNOWN                                                                               \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                              \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |              \
+	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_UC                                                                                  \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
 	 IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
@@ -30,7 +31,7 @@ struct sr_wr_builder {
 	pthread_mutex_t lock; /* held from start to complete or abort: one batch at a time */
 	struct built *list;
 	unsigned n, room;
-	int err;	    /* the first thing that went wrong since start */
+	int err; /* the first thing that went wrong since start */
 };
 
 static struct sr_wr_builder *builder_of(struct ibv_qp_ex *ex)
@@ -71,7 +72,8 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode
 	return &built->wr;
 }
 
-static void rdma_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr)
+static void rdma_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+		       uint64_t addr)
 {
 	struct ibv_send_wr *wr = begin(ex, opcode);
 
@@ -118,7 +120,8 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
 }
 
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
 {
 	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
 
@@ -138,7 +141,8 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, u
 	built->wr.wr.ud.remote_qkey = qkey;
 }
 
-static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
+static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+		       uint64_t swap)
 {
 	struct ibv_send_wr *wr = begin(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
 
@@ -189,13 +193,15 @@ static void set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_dat
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].length > SR_MAX_INLINE - len) {
-			builder->err = ENOMEM; /* what hardware drivers answer to too much inline data */
+			/* what hardware drivers answer to too much inline data */
+			builder->err = ENOMEM;
 			return;
 		}
 		memcpy(built->data + len, list[i].addr, list[i].length);
 		len += list[i].length;
 	}
-	built->sge[0] = (struct ibv_sge){ .length = len }; /* the address is set when the array no longer moves */
+	/* the address is set when the array no longer moves */
+	built->sge[0] = (struct ibv_sge) { .length = len };
 	built->wr.num_sge = 1;
 	built->wr.send_flags |= IBV_SEND_INLINE;
 }
@@ -247,7 +253,9 @@ int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops)
 
 	enum ibv_qp_type type = qp->qp.qp_type;
 
-	if (ops & ~(uint64_t)(type == IBV_QPT_UD ? OPS_UD : type == IBV_QPT_UC ? OPS_UC : OPS_KNOWN))
+	if (ops & ~(uint64_t)(type == IBV_QPT_UD   ? OPS_UD
+			      : type == IBV_QPT_UC ? OPS_UC
+						   : OPS_KNOWN))
 		return EOPNOTSUPP;
 	qp->builder = calloc(1, sizeof(*qp->builder));
 	if (!qp->builder)
