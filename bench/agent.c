@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the agent costs: registrations per second of a living ha-agent, by one process that waits for each answer, by one
- * that keeps 32 questions on their way, by eight processes; and nanoseconds per hint that is read, with a writer at rest
+ * What the agent costs: registrations per second of a living ha-agent, by one process that waits
+ * for each answer, by one
+ * that keeps 32 questions on their way, by eight processes; and nanoseconds per hint that is read,
+ * with a writer at rest
  * and with
  * one that writes without pause. Argument: the ha-agent program. Prints, never fails on time.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "plugin/balance/hints.h"
 #include "tests/agent/rig.h"
-#include "base/check.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +31,8 @@ static double seconds_since(uint64_t start)
 static void one_by_one(int fd, int pairs)
 {
 	for (int i = 0; i < pairs; i++) {
-		CHECK_INT(rig_register(fd, (uint32_t)i, 1 + (unsigned)i % 200, NULL), MPIB_STATUS_OK);
+		CHECK_INT(rig_register(fd, (uint32_t)i, 1 + (unsigned)i % 200, NULL),
+			  MPIB_STATUS_OK);
 		CHECK_INT(rig_deregister(fd, (uint32_t)i), MPIB_STATUS_OK);
 	}
 }
@@ -46,10 +49,14 @@ static void in_windows(int fd, int pairs)
 	} answer[WINDOW];
 
 	for (int i = 0; i < WINDOW; i++) {
-		question[i].hello = (struct mpib_register){ { MPIB_REG_MAGIC, 28, MPIB_MSG_REGISTER, 0 }, (uint32_t)i,
-							    rig_flow_src(1u + (unsigned)i), rig_flow_dst(1u + (unsigned)i) };
+		question[i].hello =
+			(struct mpib_register) { { MPIB_REG_MAGIC, 28, MPIB_MSG_REGISTER, 0 },
+						 (uint32_t)i,
+						 rig_flow_src(1u + (unsigned)i),
+						 rig_flow_dst(1u + (unsigned)i) };
 		question[i].bye =
-			(struct mpib_deregister){ { MPIB_REG_MAGIC, 12, MPIB_MSG_DEREGISTER, 0 }, (uint32_t)i };
+			(struct mpib_deregister) { { MPIB_REG_MAGIC, 12, MPIB_MSG_DEREGISTER, 0 },
+						   (uint32_t)i };
 	}
 	for (int n = 0; n < pairs; n += WINDOW) {
 		rig_say(fd, question, sizeof(question));
@@ -83,8 +90,8 @@ static void registrations(const struct rig *r)
 
 		CHECK(wait(&status) > 0 && !status);
 	}
-	printf("registrations, %d processes:      %9.0f per second, and as many deregistrations\n", PROCESSES,
-	       PAIRS / seconds_since(start));
+	printf("registrations, %d processes:      %9.0f per second, and as many deregistrations\n",
+	       PROCESSES, PAIRS / seconds_since(start));
 }
 
 static struct mpib_hint_shm shm;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-backend [WORKERS [RANKS [SEGMENTS]]]: one client, a backend without a network, segments of 2 MiB; where the time goes, beside memcpy in the same run
+ * bench-backend [WORKERS [RANKS [SEGMENTS]]]: one client, a backend without a network, segments of
+ * 2 MiB; where the time goes, beside memcpy in the same run
  *
  *   balancer  NETCCL_LB_LOOPBACK: shared memory, the balancer, ranks times each element
  *   worker    NETCCL_WORKER_LOOPBACK: and the rings to a worker
  *   packet    NETCCL_PACKET_LOOPBACK: and quantised, encoded, added RANKS times by the slot core, decoded, back
  */
-#include "ina/frame/option.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "ina/frame/option.h"
 #include "tests/ina/host/backend/rig.h"
 
 #include "base/check.h"
@@ -36,7 +37,8 @@ static double copy_speed(void)
 		double speed;
 
 		for (unsigned i = 0; i < segments; i++) {
-			memcpy(b + i % IN_FLIGHT * HA_INA_SEGMENT, a + i % IN_FLIGHT * HA_INA_SEGMENT, HA_INA_SEGMENT);
+			memcpy(b + i % IN_FLIGHT * HA_INA_SEGMENT,
+			       a + i % IN_FLIGHT * HA_INA_SEGMENT, HA_INA_SEGMENT);
 			__asm__ volatile("" ::: "memory");
 		}
 		speed = segments * (double)HA_INA_SEGMENT / 4 / seconds(from) / 1e6;
@@ -49,10 +51,13 @@ static double copy_speed(void)
 
 static double run(struct rig_client *c, uint32_t handle, uint8_t type)
 {
-	struct rig_request q = { .handle = handle, .bytes = HA_INA_SEGMENT, .coll = HA_INA_ALL_REDUCE, .type = type };
+	struct rig_request q = {
+		.handle = handle, .bytes = HA_INA_SEGMENT, .coll = HA_INA_ALL_REDUCE, .type = type
+	};
 	uint64_t from;
 
-	memset(c->shm.memory.buffer, 0, IN_FLIGHT * HA_INA_SEGMENT); /* stays 0, however often it is added up */
+	/* stays 0, however often it is added up */
+	memset(c->shm.memory.buffer, 0, IN_FLIGHT * HA_INA_SEGMENT);
 	from = ha_clock_now(&ha_clock_live);
 	for (unsigned posted = 0, done = 0; done < segments; done++) {
 		for (; posted < segments && posted < done + IN_FLIGHT; posted++) {
@@ -87,7 +92,8 @@ static void measure(const char *name, struct rig_options o, unsigned ranks, doub
 
 			best = speed > best ? speed : best;
 		}
-		printf("%-9s %-8s %8.0f Melem/s   %.2f of memcpy\n", name, type[t], best, best / copy);
+		printf("%-9s %-8s %8.0f Melem/s   %.2f of memcpy\n", name, type[t], best,
+		       best / copy);
 	}
 	rig_detach(&c);
 	rig_close(&r);
@@ -100,7 +106,8 @@ struct options {
 #define HA_TARGET struct options
 
 static const struct ha_option operands[] = {
-	{ "WORKERS", 0, NULL, "threads of the backend, a power of two (1)", INA_POWER_OF_TWO(workers, 1, INA_WORKERS_MAX) },
+	{ "WORKERS", 0, NULL, "threads of the backend, a power of two (1)",
+	  INA_POWER_OF_TWO(workers, 1, INA_WORKERS_MAX) },
 	{ "RANKS", 0, NULL, "of the group (2)", HA_NUMBER(ranks, 2, INA_RANKS_MAX) },
 	{ "SEGMENTS", 0, NULL, "of 2 MiB", HA_NUMBER(segments, 1, 1024) },
 	{ 0 },
@@ -124,9 +131,12 @@ int main(int argc, char **argv)
 	segments = o.segments;
 	copy = copy_speed();
 	ha_log_configure(NULL, NULL, 1);
-	printf("%u worker%s, %u ranks, segments of 2 MiB, best of %d\n%-18s %8.0f Melem/s\n", workers, workers > 1 ? "s" : "", ranks, ROUNDS, "memcpy", copy);
-	measure("balancer", (struct rig_options){ .workers = workers, .loop_balancer = true }, ranks, copy);
-	measure("worker", (struct rig_options){ .workers = workers, .loop_worker = true }, ranks, copy);
-	measure("packet", (struct rig_options){ .workers = workers }, ranks, copy);
+	printf("%u worker%s, %u ranks, segments of 2 MiB, best of %d\n%-18s %8.0f Melem/s\n",
+	       workers, workers > 1 ? "s" : "", ranks, ROUNDS, "memcpy", copy);
+	measure("balancer", (struct rig_options) { .workers = workers, .loop_balancer = true },
+		ranks, copy);
+	measure("worker", (struct rig_options) { .workers = workers, .loop_worker = true }, ranks,
+		copy);
+	measure("packet", (struct rig_options) { .workers = workers }, ranks, copy);
 	return 0;
 }

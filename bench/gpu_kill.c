@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_kill.c - bench-gpu-kill: from the moment a NIC fails under a kernel's traffic to the first thing that lands over the other path
+ * gpu_kill.c - bench-gpu-kill: from the moment a NIC fails under a kernel's traffic to the first
+ * thing that lands over the other path
  *
- * Two processes of a job (threads of one), each with the host library over two software NICs, its agents' threads as they always run, and
- * the words between the agents over TCP. A "kernel" of one thread puts and signals to the peer without pause, in a window, and waits with
- * time limits. One thread runs all four NICs. Once in a while the sender's first NIC fails, in one of three ways:
+ * Two processes of a job (threads of one), each with the host library over two software NICs, its
+ * agents' threads as they always run, and
+ * the words between the agents over TCP. A "kernel" of one thread puts and signals to the peer
+ * without pause, in a window, and waits with
+ * time limits. One thread runs all four NICs. Once in a while the sender's first NIC fails, in one
+ * of three ways:
  *
  *   error    the link is cut and nobody says so: the NIC repeats for its window of 1 ms, then writes an error completion
  *   port     the NIC is gone and the driver says so
  *   limit    the NIC falls silent and nobody says so: time limits pass in the kernel (suspicion), until silent_checks looks saw nothing
  *
- * Then it is healed, the path comes back, and the next cut follows. Prints a line of JSON per cut, nanoseconds from the cut:
+ * Then it is healed, the path comes back, and the next cut follows. Prints a line of JSON per cut,
+ * nanoseconds from the cut:
  *
  *   said       (error) the error completion is written; (limit) the first time limit has passed in the kernel
  *   detected   the sender's agent has begun to fence
@@ -18,13 +23,14 @@
  *   replayed   the log is posted again on the other path
  *   traffic    the peer has a signal that came over the other path
  *
- * Every word of what was put is looked at in the end. Arguments: error, port or limit; how many cuts (200).
+ * Every word of what was put is looked at in the end. Arguments: error, port or limit; how many
+ * cuts (200).
  */
+#include "base/check.h"
 #include "base/options.h"
 #include "gpu/host/host.h"
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
-#include "base/check.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -50,7 +56,8 @@ static struct ha_gpu_host *host[PES];
 static struct ha_gpu_conn *conn[PES]; /* to the other */
 static uint8_t *heap[PES];
 static uint64_t at[STAMPS]; /* 0: not yet */
-static uint64_t made, watching, stop, nics_stop, done, limits; /* made: conn[] is there; limits: results TIMEOUT of the kernel */
+/* made: conn[] is there; limits: results TIMEOUT of the kernel */
+static uint64_t made, watching, stop, nics_stop, done, limits;
 static char root[80];
 
 static void stamp(enum stamp which)
@@ -68,10 +75,14 @@ static unsigned end_of(const struct soft_qp *q)
 {
 	unsigned e = q->nic->number / NICS;
 
-	return ha_gpu_load(&watching) && q->nic->number % NICS == 0 && q->qpn == conn[e]->path[0].qpn ? e : PES;
+	return ha_gpu_load(&watching) && q->nic->number % NICS == 0 &&
+			       q->qpn == conn[e]->path[0].qpn
+		       ? e
+		       : PES;
 }
 
-static int noted_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
+static int noted_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
+			const struct ha_gpu_rc_link *link)
 {
 	unsigned e = to == HA_GPU_QP_ERR ? end_of(qp->own) : PES;
 	int r;
@@ -98,7 +109,10 @@ static struct ha_gpu_hw_ops noted_ops;
 
 /* ---- threads ---- */
 
-/* Also notes what the agent and the kernel cannot: when the error is written, when the log is posted again, when something lands over path 1. */
+/*
+ * Also notes what the agent and the kernel cannot: when the error is written, when the log is
+ * posted again, when something lands over path 1.
+ */
 static void look(uint64_t errors, uint64_t came)
 {
 	if (!ha_gpu_load(&watching))
@@ -149,7 +163,8 @@ static void *kernel(void *arg)
 
 		memset(from, (int)(m / WINDOW + m), PIECE);
 		do
-			insist(r = ha_gpu_put_nbi(c, c->remote + m % WINDOW * PIECE, from, PIECE, HA_GPU_LATER, LIMIT));
+			insist(r = ha_gpu_put_nbi(c, c->remote + m % WINDOW * PIECE, from, PIECE,
+						  HA_GPU_LATER, LIMIT));
 		while (r != HA_GPU_DONE);
 		do
 			insist(r = ha_gpu_signal(c, 0, 1, 0, LIMIT));
@@ -179,7 +194,8 @@ static bool both_good(void)
 {
 	for (unsigned e = 0; e < PES; e++)
 		for (unsigned p = 0; p < HA_GPU_PATHS; p++)
-			if (ha_gpu_load(&conn[e]->active) || ha_gpu_load(&conn[e]->health[p]) != HA_GPU_GOOD)
+			if (ha_gpu_load(&conn[e]->active) ||
+			    ha_gpu_load(&conn[e]->health[p]) != HA_GPU_GOOD)
 				return false;
 	return true;
 }
@@ -233,10 +249,12 @@ static void one(enum trigger by, unsigned number)
 		CHECK(ha_gpu_load(&at[i]) || i == SAID || i == LIMIT_PASSED);
 		ns[i] = ha_gpu_load(&at[i]) ? ha_gpu_load(&at[i]) - ha_gpu_load(&at[CUT]) : 0;
 	}
-	printf("{\"trigger\": \"%s\", \"cut\": %u, \"said\": %llu, \"detected\": %llu, \"fenced\": %llu, \"replayed\": %llu, \"traffic\": %llu}\n",
-	       names[by], number, (unsigned long long)ns[by == BY_LIMIT ? LIMIT_PASSED : SAID], (unsigned long long)ns[DETECTED],
-	       (unsigned long long)(ns[FENCED] > ns[PEER_FENCED] ? ns[FENCED] : ns[PEER_FENCED]), (unsigned long long)ns[REPLAYED],
-	       (unsigned long long)ns[TRAFFIC]);
+	printf("{\"trigger\": \"%s\", \"cut\": %u, \"said\": %llu, \"detected\": %llu, \"fenced\": "
+	       "%llu, \"replayed\": %llu, \"traffic\": %llu}\n",
+	       names[by], number, (unsigned long long)ns[by == BY_LIMIT ? LIMIT_PASSED : SAID],
+	       (unsigned long long)ns[DETECTED],
+	       (unsigned long long)(ns[FENCED] > ns[PEER_FENCED] ? ns[FENCED] : ns[PEER_FENCED]),
+	       (unsigned long long)ns[REPLAYED], (unsigned long long)ns[TRAFFIC]);
 	fflush(stdout);
 	soft_nic_heal(&fabric->nic[0]);
 }
@@ -255,7 +273,9 @@ static void *set_up(void *arg)
 	struct pe *p = arg;
 	struct ha_gpu_settings *s = &p->config.settings;
 
-	p->soft = (struct ha_gpu_soft){ .fabric = fabric, .first = (unsigned)(p->pe * NICS), .n = NICS };
+	p->soft = (struct ha_gpu_soft) { .fabric = fabric,
+					 .first = (unsigned)(p->pe * NICS),
+					 .n = NICS };
 	ha_gpu_settings_defaults(s);
 	s->check_ms = 1;
 	s->silent_checks = 20;
@@ -313,7 +333,8 @@ struct options {
 #define HA_TARGET struct options
 
 static const struct ha_option operands[] = {
-	{ "TRIGGER", 0, NULL, "error, port or limit: what tells that a NIC is away", HA_CHOICE(by, names) },
+	{ "TRIGGER", 0, NULL, "error, port or limit: what tells that a NIC is away",
+	  HA_CHOICE(by, names) },
 	{ "CUTS", 0, NULL, "so many (200)", HA_NUMBER(cuts, 1, 1000000) },
 	{ 0 },
 };

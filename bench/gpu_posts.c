@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_posts.c - bench-gpu-posts: posts per second of the GPU device library beside the same ring without protection
+ * gpu_posts.c - bench-gpu-posts: posts per second of the GPU device library beside the same ring
+ * without protection
  *
- * One thread posts puts on one connection. "alone": nothing but posting and polling is in the time; what was rung counts as
- * acknowledged when half the ring is full; time of the thread's own. "NIC": a software NIC takes the entries on another thread and moves the bytes; the protected
- * side has its agents beside it, which nap as the host library's do and step the standby's NICs; the time ends with the last acknowledgement.
+ * One thread posts puts on one connection. "alone": nothing but posting and polling is in the time;
+ * what was rung counts as
+ * acknowledged when half the ring is full; time of the thread's own. "NIC": a software NIC takes
+ * the entries on another thread and moves the bytes; the protected
+ * side has its agents beside it, which nap as the host library's do and step the standby's NICs;
+ * the time ends with the last acknowledgement.
  *
- * Each round runs the variants one after the other, in turns of order; a ratio is of one round. Printed is the median over the rounds with
- * the quartiles. "without, again" is the unprotected source once more at other addresses: what the ratio of equals is here.
+ * Each round runs the variants one after the other, in turns of order; a ratio is of one round.
+ * Printed is the median over the rounds with
+ * the quartiles. "without, again" is the unprotected source once more at other addresses: what the
+ * ratio of equals is here.
  *
- * Arguments: rounds (201), puts of a round alone (20000), puts of a round with the NIC (20000), HA_GPU_PROOF_EVERY (its default).
+ * Arguments: rounds (201), puts of a round alone (20000), puts of a round with the NIC (20000),
+ * HA_GPU_PROOF_EVERY (its default).
  */
-#include "base/options.h"
 #include "bench/gpu_posts.h"
+#include "base/options.h"
 
 #include "gpu/host/settings.h"
 #include "sim/gpu/pair.h"
@@ -26,7 +33,8 @@
 enum { PLAIN, PROTECTED, AGAIN, VARIANTS };
 #define ROUNDS_MAX 1001
 
-static uint64_t (*const loop[VARIANTS])(const struct posts *p) = { posts_plain, posts_protected, posts_plain_again };
+static uint64_t (*const loop[VARIANTS])(const struct posts *p) = { posts_plain, posts_protected,
+								   posts_plain_again };
 
 static uint32_t proof_every;
 
@@ -100,7 +108,13 @@ static void close_rig(struct rig *r)
 /* ns per put. */
 static double measure(struct rig *r, unsigned variant, unsigned bytes, unsigned batch, uint64_t n)
 {
-	struct posts p = { r->pair.end[0].conn, r->pair.end[0].heap, pair_remote(&r->pair, 0, 1 << 16), n, bytes, batch, r->runs };
+	struct posts p = { r->pair.end[0].conn,
+			   r->pair.end[0].heap,
+			   pair_remote(&r->pair, 0, 1 << 16),
+			   n,
+			   bytes,
+			   batch,
+			   r->runs };
 
 	return (double)loop[variant](&p) / (double)n;
 }
@@ -118,16 +132,21 @@ static double at(double *v, unsigned n, double part)
 	return v[(unsigned)((n - 1) * part + 0.5)];
 }
 
-static void print(const char *name, unsigned bytes, unsigned batch, unsigned rounds, double ns[][ROUNDS_MAX], double ratio[][ROUNDS_MAX])
+static void print(const char *name, unsigned bytes, unsigned batch, unsigned rounds,
+		  double ns[][ROUNDS_MAX], double ratio[][ROUNDS_MAX])
 {
-	printf("%-5s %5u B, %2u per doorbell: %6.1f ns per put without, %6.1f with: ratio of posts per second %.3f (quartiles %.3f, %.3f); "
-	       "without, again %.3f (%.3f, %.3f)\n", name, bytes, batch, at(ns[PLAIN], rounds, 0.5), at(ns[PROTECTED], rounds, 0.5),
-	       at(ratio[PROTECTED], rounds, 0.5), at(ratio[PROTECTED], rounds, 0.25), at(ratio[PROTECTED], rounds, 0.75),
-	       at(ratio[AGAIN], rounds, 0.5), at(ratio[AGAIN], rounds, 0.25), at(ratio[AGAIN], rounds, 0.75));
+	printf("%-5s %5u B, %2u per doorbell: %6.1f ns per put without, %6.1f with: ratio of posts "
+	       "per second %.3f (quartiles %.3f, %.3f); "
+	       "without, again %.3f (%.3f, %.3f)\n",
+	       name, bytes, batch, at(ns[PLAIN], rounds, 0.5), at(ns[PROTECTED], rounds, 0.5),
+	       at(ratio[PROTECTED], rounds, 0.5), at(ratio[PROTECTED], rounds, 0.25),
+	       at(ratio[PROTECTED], rounds, 0.75), at(ratio[AGAIN], rounds, 0.5),
+	       at(ratio[AGAIN], rounds, 0.25), at(ratio[AGAIN], rounds, 0.75));
 	fflush(stdout);
 }
 
-static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsigned rounds, uint64_t n)
+static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsigned rounds,
+		uint64_t n)
 {
 	static double ns[VARIANTS][ROUNDS_MAX], ratio[VARIANTS][ROUNDS_MAX];
 	struct rig r[VARIANTS];
@@ -162,15 +181,18 @@ struct options {
 
 static const struct ha_option operands[] = {
 	{ "ROUNDS", 0, NULL, "of each row (201)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
-	{ "PUTS_ALONE", 0, NULL, "of a round without a NIC at work (20000)", HA_NUMBER(alone, 1, UINT64_C(1) << 40) },
-	{ "PUTS_WITH_NIC", 0, NULL, "of a round with one (20000)", HA_NUMBER(with_nic, 1, UINT64_C(1) << 40) },
+	{ "PUTS_ALONE", 0, NULL, "of a round without a NIC at work (20000)",
+	  HA_NUMBER(alone, 1, UINT64_C(1) << 40) },
+	{ "PUTS_WITH_NIC", 0, NULL, "of a round with one (20000)",
+	  HA_NUMBER(with_nic, 1, UINT64_C(1) << 40) },
 	{ "PROOF_EVERY", 0, NULL, "as HA_GPU_PROOF_EVERY", HA_NUMBER(proof_every, 0, UINT32_MAX) },
 	{ 0 },
 };
 
 static const struct ha_program program = {
 	.name = "bench-gpu-posts",
-	.about = "Posts per second of the GPU device library beside the same source without protection.",
+	.about = "Posts per second of the GPU device library beside the same source without "
+		 "protection.",
 	.operands = operands,
 };
 

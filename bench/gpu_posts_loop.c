@@ -22,7 +22,8 @@ static void acknowledge(struct ha_gpu_conn *c)
 	struct ha_gpu_path *p = &c->path[0];
 	uint16_t last = (uint16_t)(ha_gpu_be32(p->dbrec[HA_GPU_DBR_SEND]) - 1);
 
-	ha_gpu_store((uint64_t *)(p->cqe + HA_GPU_CQE_QPN), (uint64_t)(last >> 8) << 32 | (uint64_t)(last & 0xff) << 40);
+	ha_gpu_store((uint64_t *)(p->cqe + HA_GPU_CQE_QPN),
+		     (uint64_t)(last >> 8) << 32 | (uint64_t)(last & 0xff) << 40);
 	ha_gpu_poll(c);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_put.c - what one put costs the thread that posts it, by the host compiler: bench-gpu-put, and bench-gpu-put-plain without protection
+ * gpu_put.c - what one put costs the thread that posts it, by the host compiler: bench-gpu-put, and
+ * bench-gpu-put-plain without protection
  *
- * Arguments: how many puts; how many share a doorbell. post() is what is measured: bench/gpu-instructions counts its instructions by
+ * Arguments: how many puts; how many share a doorbell. post() is what is measured:
+ * bench/gpu-instructions counts its instructions by
  * callgrind; without it the program prints nanoseconds per put. The NIC is stepped outside of it.
  */
 #include "gpu/device/hawser_gpu.h"
@@ -13,7 +15,8 @@
 
 void post(struct ha_gpu_conn *c, uint64_t remote, const void *local, unsigned how);
 
-__attribute__((noinline)) void post(struct ha_gpu_conn *c, uint64_t remote, const void *local, unsigned how)
+__attribute__((noinline)) void post(struct ha_gpu_conn *c, uint64_t remote, const void *local,
+				    unsigned how)
 {
 	if (ha_gpu_put_nbi(c, remote, local, 64, how, HA_GPU_FOREVER) != HA_GPU_DONE)
 		abort();
@@ -21,7 +24,9 @@ __attribute__((noinline)) void post(struct ha_gpu_conn *c, uint64_t remote, cons
 
 static void connect_qp(struct soft_qp *q, const struct soft_qp *peer)
 {
-	struct soft_path path = { .qp = q, .peer_qpn = peer->qpn, .peer_address = peer->nic->number };
+	struct soft_path path = { .qp = q,
+				  .peer_qpn = peer->qpn,
+				  .peer_address = peer->nic->number };
 
 	if (soft_path_ops.connect(&path, 0))
 		abort();
@@ -29,11 +34,13 @@ static void connect_qp(struct soft_qp *q, const struct soft_qp *peer)
 
 int main(int argc, char **argv)
 {
-	unsigned long puts = argc > 1 ? strtoul(argv[1], NULL, 0) : 10000, batch = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+	unsigned long puts = argc > 1 ? strtoul(argv[1], NULL, 0) : 10000,
+		      batch = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
 	struct soft_fabric *f = soft_fabric_open(2, 1 << 20);
 	struct soft_qp_attr attr = { .nwqes = 1024 };
 	struct ha_gpu_conn *c = soft_alloc(f, sizeof(*c));
-	struct soft_qp *qp[2] = { soft_qp_create(&f->nic[0], &attr), soft_qp_create(&f->nic[1], &attr) };
+	struct soft_qp *qp[2] = { soft_qp_create(&f->nic[0], &attr),
+				  soft_qp_create(&f->nic[1], &attr) };
 	uint8_t *memory = soft_alloc(f, 8192);
 	uint32_t keys[2] = { ha_gpu_be32(soft_mr_register(&f->nic[0], memory, 8192, true)),
 			     ha_gpu_be32(soft_mr_register(&f->nic[1], memory, 8192, true)) };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ina_sim.c - reduction in the network under virtual time, as figures: what is sent again at which loss, and how windows find their size
+ * ina_sim.c - reduction in the network under virtual time, as figures: what is sent again at which
+ * loss, and how windows find their size
  *
  * Prints one JSON object; bench/ina-sim draws it. The same on every machine.
  */
@@ -17,19 +18,29 @@
 /* So many ranks all-reduce 8 times 300 packets over cables of 40 Gbit/s and 2 us. */
 static void steady(struct ina_sim_scenario *sc, uint64_t seed, unsigned ranks, bool extended)
 {
-	*sc = (struct ina_sim_scenario){
-		.seed = seed, .extended = extended, .ranks = ranks, .len = 256, .nops = INA_SIM_OPS_MAX, .latency_ns = 2000,
-		.bytes_per_us = 5000, .slow_bytes_per_us = 5000, .queue_ns = 200000, .mark_ns = 10000,
+	*sc = (struct ina_sim_scenario) {
+		.seed = seed,
+		.extended = extended,
+		.ranks = ranks,
+		.len = 256,
+		.nops = INA_SIM_OPS_MAX,
+		.latency_ns = 2000,
+		.bytes_per_us = 5000,
+		.slow_bytes_per_us = 5000,
+		.queue_ns = 200000,
+		.mark_ns = 10000,
 	};
 	for (unsigned i = 0; i < sc->nops; i++)
-		sc->op[i] = (struct ina_sim_op){ INA_ALL_REDUCE, 0, INA_SIM_SMALL, INA_SIM_PACKETS_MAX };
+		sc->op[i] = (struct ina_sim_op) { INA_ALL_REDUCE, 0, INA_SIM_SMALL,
+						  INA_SIM_PACKETS_MAX };
 }
 
 static void must_be_right(const struct ina_sim_scenario *sc, const struct ina_sim_result *r)
 {
 	if (r->finding == INA_SIM_NOTHING && !r->errors)
 		return;
-	fprintf(stderr, "bench-ina-sim: seed %" PRIu64 " found %s: %s\n", sc->seed, ina_sim_finding_name(r->finding), r->text);
+	fprintf(stderr, "bench-ina-sim: seed %" PRIu64 " found %s: %s\n", sc->seed,
+		ina_sim_finding_name(r->finding), r->text);
 	exit(1);
 }
 
@@ -53,10 +64,12 @@ static void at_loss(uint32_t ppm, unsigned ranks, bool extended, bool first)
 		timeouts += r.count.full_retrans_trigger;
 		ns += r.ns;
 	}
-	printf("%s\n  {\"frames\": \"%s\", \"ranks\": %u, \"loss\": %g, \"sent\": %" PRIu64 ", \"words_again\": %.6f, \"probes\": %.6f, "
+	printf("%s\n  {\"frames\": \"%s\", \"ranks\": %u, \"loss\": %g, \"sent\": %" PRIu64
+	       ", \"words_again\": %.6f, \"probes\": %.6f, "
 	       "\"time_outs\": %" PRIu64 ", \"melem_per_s\": %.1f}",
-	       first ? "" : ",", extended ? "extended" : "old", ranks, (double)ppm / PPM, sent, (double)words / (double)sent,
-	       (double)probes / (double)sent, timeouts, 64e3 * (double)sent / ranks / (double)ns);
+	       first ? "" : ",", extended ? "extended" : "old", ranks, (double)ppm / PPM, sent,
+	       (double)words / (double)sent, (double)probes / (double)sent, timeouts,
+	       64e3 * (double)sent / ranks / (double)ns);
 }
 
 static void losses(void)
@@ -84,7 +97,8 @@ static void window(void *arg, unsigned rank, uint64_t ns, const struct ina_worke
 	if (w->cwnd.cwnd == all->last[rank])
 		return;
 	all->last[rank] = w->cwnd.cwnd;
-	printf("%s\n  [%u, %.3f, %.2f]", all->first ? "" : ",", rank, (double)ns / 1e3, w->cwnd.cwnd);
+	printf("%s\n  [%u, %.3f, %.2f]", all->first ? "" : ",", rank, (double)ns / 1e3,
+	       w->cwnd.cwnd);
 	all->first = false;
 }
 
@@ -104,8 +118,10 @@ static void windows(void)
 	ina_sim_run_watched(&sc, &watch, &r);
 	must_be_right(&sc, &r);
 	packets = (double)(INA_SIM_OPS_MAX * INA_SIM_PACKETS_MAX);
-	printf("],\n\"slow_cable\": {\"used\": %.3f, \"lost\": %" PRIu64 ", \"marked\": %.4f, \"again\": %.5f}}\n",
-	       packets * (INA_FRAME_MAX + 24) * 1e3 / 500 / (double)r.ns, r.lost, (double)r.count.marked / (packets * sc.ranks),
+	printf("],\n\"slow_cable\": {\"used\": %.3f, \"lost\": %" PRIu64
+	       ", \"marked\": %.4f, \"again\": %.5f}}\n",
+	       packets * (INA_FRAME_MAX + 24) * 1e3 / 500 / (double)r.ns, r.lost,
+	       (double)r.count.marked / (packets * sc.ranks),
 	       (double)(r.count.again_words + r.count.probes) / (packets * sc.ranks));
 }
 

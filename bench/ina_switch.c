@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-ina-switch: what one core of ha-switch adds, beside what the same program does with packets of the same size without adding
+ * bench-ina-switch: what one core of ha-switch adds, beside what the same program does with packets
+ * of the same size without adding
  *
- * Usage: bench-ina-switch HA-SWITCH [ROUNDS [MS [CASE]]]   CASE: 2, 4, 8, 16, 32, forward or reflect, and nothing else, for a profiler
+ * Usage: bench-ina-switch HA-SWITCH [ROUNDS [MS [CASE]]]   CASE: 2, 4, 8, 16, 32, forward or
+ * reflect, and nothing else, for a profiler
  *
- * Two memifs, and in every case 1024 packets of 308 bytes in flight (ina_traffic.h): contributions of N ranks; the same packets forwarded by the bridge; the
+ * Two memifs, and in every case 1024 packets of 308 bytes in flight (ina_traffic.h): contributions
+ * of N ranks; the same packets forwarded by the bridge; the
  * same contributions decoded and sent back as they are (reflect).
- * A switch's rate is packets per second of the time that its core's rounds with packets took, without rounds of more than 100 us, in which somebody else had the
- * processor: so neither a slow sender nor other programs count. Each round does all of them; printed are the medians, and the medians of the ratios within a round.
+ * A switch's rate is packets per second of the time that its core's rounds with packets took,
+ * without rounds of more than 100 us, in which somebody else had the
+ * processor: so neither a slow sender nor other programs count. Each round does all of them;
+ * printed are the medians, and the medians of the ratios within a round.
  */
-#include "base/options.h"
-#include "base/clock.h"
-#include "bench/ina_traffic.h"
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "bench/ina_traffic.h"
 #include "tests/ina/switch/switchd/rig.h"
 
 #include <assert.h>
@@ -22,7 +27,12 @@
 
 #define ROUNDS_MAX 64
 
-enum { SIZES = INA_TRAFFIC_SIZES, FORWARD = INA_TRAFFIC_FORWARD, REFLECT = INA_TRAFFIC_REFLECT, CASES = INA_TRAFFIC_CASES };
+enum {
+	SIZES = INA_TRAFFIC_SIZES,
+	FORWARD = INA_TRAFFIC_FORWARD,
+	REFLECT = INA_TRAFFIC_REFLECT,
+	CASES = INA_TRAFFIC_CASES
+};
 static_assert(INA_TRAFFIC_ADDR == RIG_ADDR, "what is sent is for the rig's switch");
 static struct switch_rig r;
 static struct ina_traffic t;
@@ -50,7 +60,8 @@ static uint64_t drive(uint64_t until, bool go_on)
 
 static struct figure measure(unsigned which, unsigned ms)
 {
-	uint64_t cycles, packets, from, came, hz = switch_rig_metric(&r, "hawser_switch_cycles_per_second");
+	uint64_t cycles, packets, from, came,
+		hz = switch_rig_metric(&r, "hawser_switch_cycles_per_second");
 	double busy, wall;
 
 	ina_traffic_make(&t, which, r.port, r.tx);
@@ -66,11 +77,15 @@ static struct figure measure(unsigned which, unsigned ms)
 	came = drive(from + ms * HA_NS_PER_MS, true);
 	wall = (double)(ha_clock_now(&ha_clock_live) - from) / 1e9;
 	packets = switch_rig_metric(&r, "hawser_switch_short_packets_total") - packets;
-	busy = (double)(switch_rig_metric(&r, "hawser_switch_short_cycles_total") - cycles) / (double)hz;
+	busy = (double)(switch_rig_metric(&r, "hawser_switch_short_cycles_total") - cycles) /
+	       (double)hz;
 	CHECK(came > 1000);
 	drive(ha_clock_now(&ha_clock_live) + 50 * HA_NS_PER_MS, false);
-	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"early\"}") + switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"wrong-slot\"}"), 0);
-	return (struct figure){ .rate = (double)packets / busy, .wall = (double)came / wall };
+	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"early\"}") +
+			  switch_rig_metric(&r,
+					    "hawser_switch_frames_total{reason=\"wrong-slot\"}"),
+		  0);
+	return (struct figure) { .rate = (double)packets / busy, .wall = (double)came / wall };
 }
 
 static void write_groups(void)
@@ -81,7 +96,9 @@ static void write_groups(void)
 	for (unsigned i = 0; i < SIZES; i++) {
 		struct ina_group_config c = ina_traffic_group(i);
 
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "group %u epoch %u slots %u %u members", c.id, c.epoch, c.base, c.len);
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "group %u epoch %u slots %u %u members", c.id, c.epoch,
+				       c.base, c.len);
 		for (unsigned k = 0; k < c.ranks; k++)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, " 10.0.0.%u", k + 1);
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "\n");
@@ -89,7 +106,10 @@ static void write_groups(void)
 	switch_rig_groups(&r, text);
 }
 
-/* The sender has the first processor that this process may use (ina/frame/port/eal.h), the switch the last one: on one they would wait for each other. */
+/*
+ * The sender has the first processor that this process may use (ina/frame/port/eal.h), the switch
+ * the last one: on one they would wait for each other.
+ */
 static void choose_processor(void)
 {
 	cpu_set_t may;
@@ -106,7 +126,10 @@ static void choose_processor(void)
 /* With or without --reflect; psns begin at 0 with every incarnation of the switch. */
 static void live(unsigned round, bool reflect, unsigned ms)
 {
-	const char *options[] = { "--idle-us=0", "--queue=1024", "--memory=128", cpus, reflect ? "--reflect" : NULL, NULL };
+	const char *options[] = {
+		"--idle-us=0", "--queue=1024", "--memory=128", cpus, reflect ? "--reflect" : NULL,
+		NULL
+	};
 
 	if (only < CASES && reflect != (only == REFLECT))
 		return;
@@ -153,7 +176,8 @@ static double rate(unsigned which, unsigned against, unsigned rounds, bool wall)
 
 static void print(unsigned rounds)
 {
-	printf("%-9s %12s %12s %12s %9s %9s %12s\n", "", "Mpackets/s", "Melem/s", "ns/packet", "/forward", "/reflect", "wall Mpkt/s");
+	printf("%-9s %12s %12s %12s %9s %9s %12s\n", "", "Mpackets/s", "Melem/s", "ns/packet",
+	       "/forward", "/reflect", "wall Mpkt/s");
 	for (unsigned i = 0; i < CASES; i++) {
 		double pps = rate(i, CASES, rounds, false);
 
@@ -166,7 +190,8 @@ static void print(unsigned rounds)
 			printf("%12s ", "");
 		printf("%12.0f ", 1e9 / pps);
 		if (only == CASES)
-			printf("%9.2f %9.2f ", rate(i, FORWARD, rounds, false), rate(i, REFLECT, rounds, false));
+			printf("%9.2f %9.2f ", rate(i, FORWARD, rounds, false),
+			       rate(i, REFLECT, rounds, false));
 		else
 			printf("%9s %9s ", "", "");
 		printf("%12.2f\n", rate(i, CASES, rounds, true) / 1e6);
@@ -192,13 +217,15 @@ static const struct ha_option operands[] = {
 	{ "HA-SWITCH", 0, NULL, "its path", HA_TEXT(program) },
 	{ "ROUNDS", 0, NULL, "of each case (5)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
 	{ "MS", 0, NULL, "of a measurement (400)", HA_NUMBER(ms, 1, 3600000) },
-	{ "CASE", 0, NULL, "alone (all)", HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
+	{ "CASE", 0, NULL, "alone (all)",
+	  HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
 	{ 0 },
 };
 
 static const struct ha_program program = {
 	.name = "bench-ina-switch",
-	.about = "What a core of a running ha-switch adds for 2 to 32 ranks over memif, beside what it forwards and reflects.",
+	.about = "What a core of a running ha-switch adds for 2 to 32 ranks over memif, beside "
+		 "what it forwards and reflects.",
 	.operands = operands,
 	.needed = 1,
 };

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-ina-switch-path: where the time of a packet goes in one core of ha-switch, in ns per packet: the driver receives, the driver sends, the rest
+ * bench-ina-switch-path: where the time of a packet goes in one core of ha-switch, in ns per
+ * packet: the driver receives, the driver sends, the rest
  *
- * Usage: bench-ina-switch-path [BLOCKS [ROUNDS [CASE]]]   CASE: 2, 4, 8, 16, 32, forward or reflect, and nothing else, for a profiler
+ * Usage: bench-ina-switch-path [BLOCKS [ROUNDS [CASE]]]   CASE: 2, 4, 8, 16, 32, forward or
+ * reflect, and nothing else, for a profiler
  *
- * One thread is sender and switch by turns, in one process with both ends of two memifs, so no line comes from another processor; what is sent is in ina_traffic.h.
- * The switch is ina_core_run() as it is: the sender's turn is a command to its core, which the core carries out between two rounds and which gives it the next
- * one, so a round is what lies between two of them. The driver's two functions are replaced by ones with time stamps around them in rte_eth_fp_ops, which is
- * where the inline functions of DPDK look for them; the stamps themselves are about 1 ns of a packet.
+ * One thread is sender and switch by turns, in one process with both ends of two memifs, so no line
+ * comes from another processor; what is sent is in ina_traffic.h.
+ * The switch is ina_core_run() as it is: the sender's turn is a command to its core, which the core
+ * carries out between two rounds and which gives it the next
+ * one, so a round is what lies between two of them. The driver's two functions are replaced by ones
+ * with time stamps around them in rte_eth_fp_ops, which is
+ * where the inline functions of DPDK look for them; the stamps themselves are about 1 ns of a
+ * packet.
  *
- * Only rounds with two whole bursts count (64 packets). Of those among ROUNDS rounds the third decile is taken, since a round in which another program had the
- * processor is a long one; of BLOCKS such figures, of all cases in turns, the median. The rest is the difference.
+ * Only rounds with two whole bursts count (64 packets). Of those among ROUNDS rounds the third
+ * decile is taken, since a round in which another program had the
+ * processor is a long one; of BLOCKS such figures, of all cases in turns, the median. The rest is
+ * the difference.
  */
-#include "base/options.h"
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "bench/ina_traffic.h"
 #include "ina/switch/switchd/core.h"
-#include "base/check.h"
 
 #include <rte_cycles.h>
 #include <unistd.h>
@@ -96,7 +104,7 @@ static void time_driver(const struct ina_port *p)
 
 /* ---- the two ends ---- */
 
-static struct ina_cores all; /* the switch: one core */
+static struct ina_cores all;    /* the switch: one core */
 static struct ina_port port[2]; /* the sender's ends */
 static struct ina_tx tx[2];
 static struct rte_mempool *pool;
@@ -104,16 +112,24 @@ static char server[2][128], client[2][128];
 
 static void start_dpdk(void)
 {
-	struct ina_eal_options o = { .program = "bench-ina-switch-path", .nports = 4, .threads = 1, .memory_mb = 192 };
+	struct ina_eal_options o = {
+		.program = "bench-ina-switch-path", .nports = 4, .threads = 1, .memory_mb = 192
+	};
 	char why[256] = "";
 
 	made = mkdtemp(top);
 	if (!made || atexit(remove_folder))
 		fail("no folder for the sockets can be made in /tmp");
 	for (unsigned p = 0; p < 2; p++) {
-		snprintf(server[p], sizeof(server[p]), "net_memif%u,role=server,socket=%s/m%u,socket-abstract=no", p, top, p);
-		/* The driver keeps sockets of a process by name, and one name has one role: so this end spells it in another way. */
-		snprintf(client[p], sizeof(client[p]), "net_memif%u,role=client,socket=%s//m%u,socket-abstract=no", p + 2, top, p);
+		snprintf(server[p], sizeof(server[p]),
+			 "net_memif%u,role=server,socket=%s/m%u,socket-abstract=no", p, top, p);
+		/*
+		 * The driver keeps sockets of a process by name, and one name has one role: so this
+		 * end spells it in another way.
+		 */
+		snprintf(client[p], sizeof(client[p]),
+			 "net_memif%u,role=client,socket=%s//m%u,socket-abstract=no", p + 2, top,
+			 p);
 		o.port[p] = server[p];
 		o.port[p + 2] = client[p];
 	}
@@ -127,11 +143,13 @@ static void start_dpdk(void)
 
 static void open_ports(void)
 {
-	struct ina_port_config ours = { .pool = pool }, theirs = { .pool = all.pool, .promiscuous = true };
+	struct ina_port_config ours = { .pool = pool },
+			       theirs = { .pool = all.pool, .promiscuous = true };
 	char why[256] = "";
 
 	for (unsigned p = 0; p < 2; p++) {
-		if (ina_port_open(&all.port[p], server[p], &theirs, why, sizeof(why)) || ina_port_open(&port[p], client[p], &ours, why, sizeof(why)))
+		if (ina_port_open(&all.port[p], server[p], &theirs, why, sizeof(why)) ||
+		    ina_port_open(&port[p], client[p], &ours, why, sizeof(why)))
 			fail(why);
 		if (ina_tx_open(&tx[p], &port[p], 0, 1, INA_TRAFFIC_IN_FLIGHT))
 			fail("out of memory");
@@ -165,7 +183,7 @@ static void open_core(void)
 	all.nports = 2;
 	all.ncores = 1;
 	all.nslots = 65536;
-	all.mark = (struct ina_mark_config){ .min = 64, .max = 256, .probability = 0.1 };
+	all.mark = (struct ina_mark_config) { .min = 64, .max = 256, .probability = 0.1 };
 	all.queue = INA_TRAFFIC_IN_FLIGHT;
 	if (ina_cores_open(&all, why, sizeof(why)))
 		fail(why);
@@ -181,10 +199,10 @@ static void open_core(void)
 
 static struct {
 	struct ina_traffic *traffic;
-	unsigned wanted, seen;	  /* rounds with packets */
-	unsigned n;		  /* of them with two whole bursts, after WARM */
-	uint32_t *cycles[PARTS];  /* of each of these */
-	uint64_t from, received;  /* when this round began; packets before it */
+	unsigned wanted, seen;   /* rounds with packets */
+	unsigned n;              /* of them with two whole bursts, after WARM */
+	uint32_t *cycles[PARTS]; /* of each of these */
+	uint64_t from, received; /* when this round began; packets before it */
 } block;
 
 static void account(uint64_t cycles, uint64_t came)
@@ -212,7 +230,10 @@ static unsigned take_turn(bool go_on)
 	return came;
 }
 
-/* The command: a round is over, the sender has its turn, and the next round begins. Ends when enough were seen and nothing is under way. */
+/*
+ * The command: a round is over, the sender has its turn, and the next round begins. Ends when
+ * enough were seen and nothing is under way.
+ */
 static void between_rounds(void *arg, struct ina_switch *sw, unsigned core)
 {
 	uint64_t now = rte_rdtsc(), came = all.core[0]->count.received - block.received;
@@ -253,7 +274,8 @@ static void run_block(struct ina_traffic *t, bool reflect, unsigned rounds, doub
 		fail("packets were lost: fewer than half of the rounds had two whole bursts");
 	for (unsigned part = 0; part < PARTS; part++) {
 		qsort(block.cycles[part], block.n, sizeof(uint32_t), compare);
-		ns[part] = block.cycles[part][block.n * 3 / 10] * 1e9 / (double)rte_get_tsc_hz() / FULL;
+		ns[part] = block.cycles[part][block.n * 3 / 10] * 1e9 / (double)rte_get_tsc_hz() /
+			   FULL;
 	}
 }
 
@@ -263,8 +285,10 @@ static void check_verdicts(void)
 	struct ina_core_counts c;
 
 	ina_cores_count(&all, &c);
-	if (c.reason[INA_REASON_EARLY] || c.reason[INA_REASON_WRONG_SLOT] || c.answers_nowhere || c.no_packet || c.not_spoken)
-		fail("packets were refused by the slot core, or had no answer: what was measured is not a sum's way");
+	if (c.reason[INA_REASON_EARLY] || c.reason[INA_REASON_WRONG_SLOT] || c.answers_nowhere ||
+	    c.no_packet || c.not_spoken)
+		fail("packets were refused by the slot core, or had no answer: what was measured "
+		     "is not a sum's way");
 }
 
 /* ---- the table ---- */
@@ -289,8 +313,10 @@ static double median(unsigned which, enum part part, unsigned blocks)
 
 static double of_row(unsigned which, unsigned row, unsigned blocks)
 {
-	double all_of_it = median(which, ALL, blocks), receives = median(which, RECEIVES, blocks), sends = median(which, SENDS, blocks);
-	double rows[] = { receives, sends, all_of_it - receives - sends, all_of_it, median(INA_TRAFFIC_FORWARD, ALL, blocks) / all_of_it };
+	double all_of_it = median(which, ALL, blocks), receives = median(which, RECEIVES, blocks),
+	       sends = median(which, SENDS, blocks);
+	double rows[] = { receives, sends, all_of_it - receives - sends, all_of_it,
+			  median(INA_TRAFFIC_FORWARD, ALL, blocks) / all_of_it };
 
 	return rows[row];
 }
@@ -298,8 +324,11 @@ static double of_row(unsigned which, unsigned row, unsigned blocks)
 /* forward and reflect first, as everything else is held against them. */
 static void print(unsigned only, unsigned blocks)
 {
-	static const unsigned order[INA_TRAFFIC_CASES] = { INA_TRAFFIC_FORWARD, INA_TRAFFIC_REFLECT, 0, 1, 2, 3, 4 };
-	static const char *const rows[] = { "the driver receives", "the driver sends", "the rest, ha-switch's", "all", "ratio to forward" };
+	static const unsigned order[INA_TRAFFIC_CASES] = {
+		INA_TRAFFIC_FORWARD, INA_TRAFFIC_REFLECT, 0, 1, 2, 3, 4
+	};
+	static const char *const rows[] = { "the driver receives", "the driver sends",
+					    "the rest, ha-switch's", "all", "ratio to forward" };
 
 	printf("%-22s", "ns/packet");
 	for (unsigned i = 0; i < INA_TRAFFIC_CASES; i++)
@@ -310,7 +339,8 @@ static void print(unsigned only, unsigned blocks)
 		printf("%-22s", rows[row]);
 		for (unsigned i = 0; i < INA_TRAFFIC_CASES; i++)
 			if (only == INA_TRAFFIC_CASES || only == order[i])
-				printf(row == 4 ? " %9.2f" : " %9.1f", of_row(order[i], row, blocks));
+				printf(row == 4 ? " %9.2f" : " %9.1f",
+				       of_row(order[i], row, blocks));
 		printf("\n");
 	}
 }
@@ -357,7 +387,8 @@ static bool take_case(void *target, const struct ha_option_text *given)
 static const struct ha_option operands[] = {
 	{ "BLOCKS", 0, NULL, "of rounds (5)", HA_NUMBER(blocks, 1, BLOCKS_MAX) },
 	{ "ROUNDS", 0, NULL, "of a block (4000)", HA_NUMBER(rounds, 1, ROUNDS_MAX) },
-	{ "CASE", 0, NULL, "alone (all)", HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
+	{ "CASE", 0, NULL, "alone (all)",
+	  HA_CALL(take_case, "2, 4, 8, 16, 32, forward or reflect") },
 	{ 0 },
 };
 

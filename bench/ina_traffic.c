@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/ina_traffic.h"
 
-#include "ina/frame/bytes.h"
 #include "base/check.h"
+#include "ina/frame/bytes.h"
 
 #define GROUP_AT 43
 #define RANK_AT 44
@@ -19,7 +19,9 @@ unsigned ina_traffic_case(const char *name)
 		i++;
 	if (i < INA_TRAFFIC_SIZES)
 		return i;
-	return !strcmp(name, "forward") ? INA_TRAFFIC_FORWARD : !strcmp(name, "reflect") ? INA_TRAFFIC_REFLECT : INA_TRAFFIC_CASES;
+	return !strcmp(name, "forward")   ? INA_TRAFFIC_FORWARD
+	       : !strcmp(name, "reflect") ? INA_TRAFFIC_REFLECT
+					  : INA_TRAFFIC_CASES;
 }
 
 const char *ina_traffic_name(unsigned which)
@@ -34,8 +36,14 @@ const char *ina_traffic_name(unsigned which)
 
 struct ina_group_config ina_traffic_group(unsigned which)
 {
-	struct ina_group_config c = { .id = (uint8_t)(which + 1), .ranks = sizes[which], .workers = 1, .extended = true, .base = which * 2 * INA_TRAFFIC_IN_FLIGHT,
-				      .len = 2 * INA_TRAFFIC_IN_FLIGHT / sizes[which], .epoch = 1, .lease_until = UINT64_MAX };
+	struct ina_group_config c = { .id = (uint8_t)(which + 1),
+				      .ranks = sizes[which],
+				      .workers = 1,
+				      .extended = true,
+				      .base = which * 2 * INA_TRAFFIC_IN_FLIGHT,
+				      .len = 2 * INA_TRAFFIC_IN_FLIGHT / sizes[which],
+				      .epoch = 1,
+				      .lease_until = UINT64_MAX };
 
 	for (unsigned k = 0; k < c.ranks; k++)
 		c.member[k].addr = 0x0a000001u + k;
@@ -45,21 +53,40 @@ struct ina_group_config ina_traffic_group(unsigned which)
 static void make_sample(struct ina_traffic *t, unsigned k)
 {
 	uint8_t words[INA_PAYLOAD_BYTES];
-	struct ina_frame f = { .dst_mac = INA_TRAFFIC_MAC, .src_mac = { 2, 1, 1, 1, 1, (uint8_t)k }, .dst = INA_TRAFFIC_ADDR + t->forward, .src = 0x0a000001u + k,
-			       .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = (uint8_t)t->group, .rank = (uint8_t)k, .epoch = 1, .words = words };
+	struct ina_frame f = { .dst_mac = INA_TRAFFIC_MAC,
+			       .src_mac = { 2, 1, 1, 1, 1, (uint8_t)k },
+			       .dst = INA_TRAFFIC_ADDR + t->forward,
+			       .src = 0x0a000001u + k,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = (uint8_t)t->group,
+			       .rank = (uint8_t)k,
+			       .epoch = 1,
+			       .words = words };
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, k * 1000 + i);
 	if (t->forward)
-		memcpy(f.dst_mac, (const uint8_t[6]){ 2, 1, 1, 1, 1, (uint8_t)(k ^ 1) }, 6);
+		memcpy(f.dst_mac, (const uint8_t[6]) { 2, 1, 1, 1, 1, (uint8_t)(k ^ 1) }, 6);
 	CHECK(ina_frame_encode(&f, t->sample[k]) == INA_TRAFFIC_BYTES);
 }
 
-void ina_traffic_make(struct ina_traffic *t, unsigned which, struct ina_port port[2], struct ina_tx tx[2])
+void ina_traffic_make(struct ina_traffic *t, unsigned which, struct ina_port port[2],
+		      struct ina_tx tx[2])
 {
-	struct ina_group_config g = ina_traffic_group(which == INA_TRAFFIC_FORWARD ? 0 : which == INA_TRAFFIC_REFLECT ? INA_TRAFFIC_SIZES - 1 : which);
+	struct ina_group_config g =
+		ina_traffic_group(which == INA_TRAFFIC_FORWARD   ? 0
+				  : which == INA_TRAFFIC_REFLECT ? INA_TRAFFIC_SIZES - 1
+								 : which);
 
-	*t = (struct ina_traffic){ .port = port, .tx = tx, .ranks = g.ranks, .window = g.len / 2, .base = g.base, .group = g.id, .forward = which == INA_TRAFFIC_FORWARD };
+	*t = (struct ina_traffic) { .port = port,
+				    .tx = tx,
+				    .ranks = g.ranks,
+				    .window = g.len / 2,
+				    .base = g.base,
+				    .group = g.id,
+				    .forward = which == INA_TRAFFIC_FORWARD };
 	for (unsigned k = 0; k < t->ranks; k++)
 		make_sample(t, k);
 }
@@ -86,7 +113,10 @@ void ina_traffic_send(struct ina_traffic *t, struct rte_mempool *pool, unsigned 
 	fill(t, m, rank);
 }
 
-/* Who sends for what came at this port: an answer's rank; of a forwarded packet the one that it came to. */
+/*
+ * Who sends for what came at this port: an answer's rank; of a forwarded packet the one that it
+ * came to.
+ */
 static unsigned next_rank(const struct ina_traffic *t, unsigned port, const struct rte_mbuf *m)
 {
 	return t->forward ? port : rte_pktmbuf_mtod(m, const uint8_t *)[RANK_AT];

@@ -2,7 +2,8 @@
 /*
  * bench-quant: what turning floats into words costs beside copying them
  *
- * Each way in turn with memcpy of the same bytes, the best of many rounds of each; the ratio is time over memcpy's time, so 1 is the speed of
+ * Each way in turn with memcpy of the same bytes, the best of many rounds of each; the ratio is
+ * time over memcpy's time, so 1 is the speed of
  * a copy. Usage: bench-quant [MEGABYTES]...
  */
 #include "ina/frame/quant.h"
@@ -82,8 +83,9 @@ static void measure(const char *name, void (*run)(const struct work *), const st
 		mine = m < mine ? m : mine;
 		memcpys = c < memcpys ? c : memcpys;
 	}
-	printf("%-8s %-9s %8.2f MB %8.2f GB/s   memcpy %8.2f GB/s   ratio %5.2f\n", w->q->name, name, 4e-6 * (double)w->n,
-	       4e-9 * (double)w->n * times / mine, 4e-9 * (double)w->n * times / memcpys, mine / memcpys);
+	printf("%-8s %-9s %8.2f MB %8.2f GB/s   memcpy %8.2f GB/s   ratio %5.2f\n", w->q->name,
+	       name, 4e-6 * (double)w->n, 4e-9 * (double)w->n * times / mine,
+	       4e-9 * (double)w->n * times / memcpys, mine / memcpys);
 }
 
 static void measure_all(double megabytes)
@@ -92,8 +94,8 @@ static void measure_all(double megabytes)
 		const char *name;
 		void (*run)(const struct work *);
 	} ways[] = {
-		{ "largest", largest },	 { "scale", scale },   { "unscale", unscale },
-		{ "blocks", blocks },	 { "unblocks", unblocks }, { "swap", swap },
+		{ "largest", largest }, { "scale", scale },       { "unscale", unscale },
+		{ "blocks", blocks },   { "unblocks", unblocks }, { "swap", swap },
 	};
 	struct work w = { .n = (size_t)(megabytes * 1e6 / 256) * 64 };
 
@@ -119,7 +121,10 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (!(atof(argv[i]) >= 0.001 && atof(argv[i]) <= 1000)) {
-			fprintf(stderr, "bench-quant: '%s' is no size; give megabytes, from 0.001 to 1000\n", argv[i]);
+			fprintf(stderr,
+				"bench-quant: '%s' is no size; give megabytes, from 0.001 to "
+				"1000\n",
+				argv[i]);
 			return 2;
 		}
 		measure_all(atof(argv[i]));

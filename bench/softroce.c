@@ -2,7 +2,8 @@
 /*
  * softroce - what the software NIC costs: rate, latency, queue pairs, devices, idleness
  *
- * Usage: bench-softroce rate [SIZE [COUNT]]      WRITEs between two devices of this process, a window of 64
+ * Usage: bench-softroce rate [SIZE [COUNT]]      WRITEs between two devices of this process, a
+ * window of 64
  *        bench-softroce latency [COUNT]          8-byte WRITEs there and back between two processes, beside a UDP
  *                                                socket that is polled in the same way
  *        bench-softroce queue-pairs [N]          N queue pairs: memory and time of each, and what the others cost the
@@ -10,7 +11,8 @@
  *        bench-softroce devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each
  *        bench-softroce idle [SECONDS]           processor time of two connected devices with nothing to do
  *
- * Times are of this machine at this moment; compare within one run. A rate is the best of ROUNDS, because what else runs
+ * Times are of this machine at this moment; compare within one run. A rate is the best of ROUNDS,
+ * because what else runs
  * here only ever makes it worse.
  */
 #include <arpa/inet.h>
@@ -35,13 +37,13 @@
 #define BUFFER (4u << 20)
 #define MAX_DEVICES 16
 
-#define MUST(condition)                                                                                                \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "bench-softroce: %s:%d: %s (%s)\n", __FILE__, __LINE__, #condition,            \
-				strerror(errno));                                                                      \
-			exit(1);                                                                                       \
-		}                                                                                                      \
+#define MUST(condition)                                                                         \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "bench-softroce: %s:%d: %s (%s)\n", __FILE__, __LINE__, \
+				#condition, strerror(errno));                                   \
+			exit(1);                                                                \
+		}                                                                               \
 	} while (0)
 
 struct node {
@@ -73,7 +75,8 @@ static double cpu(void)
 	struct rusage use;
 
 	getrusage(RUSAGE_SELF, &use);
-	return use.ru_utime.tv_sec + use.ru_stime.tv_sec + (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+	return use.ru_utime.tv_sec + use.ru_stime.tv_sec +
+	       (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
 static void node_open(struct node *node, struct ibv_device *device, int cqe)
@@ -84,15 +87,17 @@ static void node_open(struct node *node, struct ibv_device *device, int cqe)
 	node->cq = ibv_create_cq(node->context, cqe, NULL, NULL, 0);
 	MUST(!posix_memalign((void **)&node->buf, 4096, BUFFER));
 	memset(node->buf, 1, BUFFER);
-	node->mr = ibv_reg_mr(node->pd, node->buf, BUFFER, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	node->mr = ibv_reg_mr(node->pd, node->buf, BUFFER,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	MUST(node->pd && node->cq && node->mr && !ibv_query_gid(node->context, 1, 0, &node->gid));
 }
 
 static struct ibv_qp *qp_create(struct node *node, uint32_t depth)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = node->cq, .recv_cq = node->cq, .cap = { depth, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr init = { .send_cq = node->cq,
+					 .recv_cq = node->cq,
+					 .cap = { depth, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
 	struct ibv_qp *qp = ibv_create_qp(node->pd, &init);
 
 	MUST(qp);
@@ -101,7 +106,7 @@ static struct ibv_qp *qp_create(struct node *node, uint32_t depth)
 
 static struct card card_of(const struct node *node, const struct ibv_qp *qp)
 {
-	return (struct card){ node->gid, qp->qp_num, node->mr->rkey, (uintptr_t)node->buf };
+	return (struct card) { node->gid, qp->qp_num, node->mr->rkey, (uintptr_t)node->buf };
 }
 
 static void qp_connect(struct ibv_qp *qp, const struct card *to)
@@ -110,7 +115,9 @@ static void qp_connect(struct ibv_qp *qp, const struct card *to)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = to->gid, .hop_limit = 64 } },
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = to->gid, .hop_limit = 64 } },
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = to->qpn,
 		.max_dest_rd_atomic = 1,
@@ -119,16 +126,21 @@ static void qp_connect(struct ibv_qp *qp, const struct card *to)
 		.retry_cnt = 7,
 	};
 
-	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	MUST(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_RTR;
-	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	MUST(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER));
 	attr.qp_state = IBV_QPS_RTS;
-	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	MUST(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-static void write_post(struct ibv_qp *qp, const struct node *node, const struct card *to, uint32_t size, bool signaled)
+static void write_post(struct ibv_qp *qp, const struct node *node, const struct card *to,
+		       uint32_t size, bool signaled)
 {
 	struct ibv_sge list = { (uintptr_t)node->buf, size, node->mr->lkey };
 	struct ibv_send_wr wr = {
@@ -141,8 +153,8 @@ static void write_post(struct ibv_qp *qp, const struct node *node, const struct 
 }
 
 /* Keeps WINDOW writes under way; polls `other` too, whose NIC is in this thread's hands. */
-static void writes_run(struct ibv_qp *qp, struct node *node, struct node *other, const struct card *to, uint32_t size,
-		       unsigned count)
+static void writes_run(struct ibv_qp *qp, struct node *node, struct node *other,
+		       const struct card *to, uint32_t size, unsigned count)
 {
 	struct ibv_wc wc[WINDOW];
 	unsigned posted = 0, done = 0;
@@ -167,8 +179,8 @@ static void writes_run(struct ibv_qp *qp, struct node *node, struct node *other,
 }
 
 /* Seconds per write in the best round, and the processor time of one in it. */
-static double writes_best(struct ibv_qp *qp, struct node *node, struct node *other, const struct card *to,
-			  uint32_t size, unsigned count, double *used)
+static double writes_best(struct ibv_qp *qp, struct node *node, struct node *other,
+			  const struct card *to, uint32_t size, unsigned count, double *used)
 {
 	double best = 1e9;
 
@@ -213,8 +225,9 @@ static int cmd_rate(uint32_t size, unsigned count)
 	qp_connect(qa, &cb);
 	qp_connect(qb, &ca);
 	each = writes_best(qa, &a, &b, &cb, size, count / ROUNDS + 16, &used);
-	printf("rate %u B: %.0f messages/s, %.0f MB/s; %.2f us of processor per message, both ends\n", size, 1 / each,
-	       size / each / (1 << 20), used * 1e6);
+	printf("rate %u B: %.0f messages/s, %.0f MB/s; %.2f us of processor per message, both "
+	       "ends\n",
+	       size, 1 / each, size / each / (1 << 20), used * 1e6);
 	return 0;
 }
 
@@ -230,8 +243,8 @@ static int compare(const void *a, const void *b)
 static void report(const char *what, double *rtt, unsigned n)
 {
 	qsort(rtt, n, sizeof(*rtt), compare);
-	printf("latency, %-24s %.2f us median, %.2f us at 99 %% (half a round trip)\n", what, rtt[n / 2] / 2 * 1e6,
-	       rtt[n - n / 100 - 1] / 2 * 1e6);
+	printf("latency, %-24s %.2f us median, %.2f us at 99 %% (half a round trip)\n", what,
+	       rtt[n / 2] / 2 * 1e6, rtt[n - n / 100 - 1] / 2 * 1e6);
 }
 
 static void ping_udp(int fd, bool first, unsigned count, double *rtt)
@@ -274,11 +287,12 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 	node_open(&node, list[0], 256);
 	qp = qp_create(&node, 2 * WINDOW);
 	mine = card_of(&node, qp);
-	MUST(write(fd, &mine, sizeof(mine)) == sizeof(mine) && read(fd, &theirs, sizeof(theirs)) == sizeof(theirs));
+	MUST(write(fd, &mine, sizeof(mine)) == sizeof(mine) &&
+	     read(fd, &theirs, sizeof(theirs)) == sizeof(theirs));
 	qp_connect(qp, &theirs);
 	theirs.addr += 64; /* what I get lies at 64, what I send at 0 */
 	in = (volatile uint64_t *)(node.buf + 64);
-	MUST(write(fd, "", 1) == 1 && read(fd, &(char){ 0 }, 1) == 1);
+	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 	for (uint64_t i = 0; i < count; i++) {
 		struct ibv_wc wc[16];
 		double start = now();
@@ -299,14 +313,15 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 		}
 		rtt[i] = now() - start;
 	}
-	MUST(write(fd, "", 1) == 1 && read(fd, &(char){ 0 }, 1) == 1);
+	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 }
 
 static int cmd_latency(unsigned count)
 {
 	double *rtt = calloc(count, sizeof(*rtt));
 	uint16_t port = (uint16_t)(30000 + getpid() % 10000);
-	int pair[2], udp[2] = { udp_socket(port, (uint16_t)(port + 1)), udp_socket((uint16_t)(port + 1), port) };
+	int pair[2], udp[2] = { udp_socket(port, (uint16_t)(port + 1)),
+				udp_socket((uint16_t)(port + 1), port) };
 	pid_t child;
 
 	MUST(rtt && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
@@ -365,14 +380,16 @@ static int cmd_queue_pairs(unsigned n)
 	for (unsigned i = 2; i < n; i++)
 		qp_connect(qp[i], &card[i ^ 1]);
 	start = now() - start;
-	printf("queue pairs: %u in this process, each %.0f bytes and %.1f us to create and connect\n", n,
-	       (resident() - before) / (n - 2), start / (n - 2) * 1e6);
+	printf("queue pairs: %u in this process, each %.0f bytes and %.1f us to create and "
+	       "connect\n",
+	       n, (resident() - before) / (n - 2), start / (n - 2) * 1e6);
 	among = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
 	start = now();
 	for (unsigned i = 0; i < n; i += 2)
 		writes_run(qp[i], &node[0], &node[1], &card[i + 1], 8, 1);
 	all = now() - start;
-	printf("queue pairs: 8-byte WRITEs take %.2f us alone, %.2f us among %u idle ones (%.2f times); "
+	printf("queue pairs: 8-byte WRITEs take %.2f us alone, %.2f us among %u idle ones (%.2f "
+	       "times); "
 	       "one on each in turn, waited for: %.1f us\n",
 	       alone * 1e6, among * 1e6, n - 2, among / alone, all / (n / 2) * 1e6);
 	return 0;
@@ -413,7 +430,8 @@ static void devices_name(void)
 	size_t n = 0;
 
 	for (int i = 0; i < MAX_DEVICES; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s127.%d.0.0/24", i ? "," : "", 200 + i);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s127.%d.0.0/24", i ? "," : "",
+				      200 + i);
 	setenv("SOFTROCE_DEVICES", text, 0);
 }
 
@@ -440,8 +458,10 @@ static int cmd_devices(double seconds)
 		}
 		moved /= now() - start;
 		one = pairs == 1 ? moved : one;
-		printf("devices: %d pair%s of NICs: %.0f MB/s, %.2f times one pair's; %.1f processors busy\n", pairs,
-		       pairs > 1 ? "s" : "", moved, moved / one, (cpu() - used) / (now() - start));
+		printf("devices: %d pair%s of NICs: %.0f MB/s, %.2f times one pair's; %.1f "
+		       "processors busy\n",
+		       pairs, pairs > 1 ? "s" : "", moved, moved / one,
+		       (cpu() - used) / (now() - start));
 	}
 	return 0;
 }
@@ -468,7 +488,8 @@ static int cmd_idle(double seconds)
 	usleep(100000);
 	used = cpu();
 	usleep((useconds_t)(seconds * 1e6));
-	printf("idle: %.4f %% of a processor for two connected devices\n", (cpu() - used) / seconds * 100);
+	printf("idle: %.4f %% of a processor for two connected devices\n",
+	       (cpu() - used) / seconds * 100);
 	return 0;
 }
 
@@ -487,6 +508,7 @@ int main(int argc, char **argv)
 		return cmd_devices(a ? a : 2);
 	if (!strcmp(what, "idle"))
 		return cmd_idle(a ? a : 5);
-	fprintf(stderr, "usage: bench-softroce rate|latency|queue-pairs|devices|idle [NUMBER...]\n");
+	fprintf(stderr,
+		"usage: bench-softroce rate|latency|queue-pairs|devices|idle [NUMBER...]\n");
 	return 2;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * udp_plain - what plain UDP moves between two processes of this machine with the offloads and buffers that softroce
+ * udp_plain - what plain UDP moves between two processes of this machine with the offloads and
+ * buffers that softroce
  * uses
  *
- * The yardstick for softroce: packets of 4,112 bytes (4,096 of payload), runs of 15 by UDP_SEGMENT, received with
- * UDP_GRO into 64 KiB buffers, both sockets with 32 MiB of buffer. Nothing is checked, nothing is acknowledged but a
- * window that keeps the receiver's buffer from overflowing: after each 512 KiB received the receiver says how far it
+ * The yardstick for softroce: packets of 4,112 bytes (4,096 of payload), runs of 15 by UDP_SEGMENT,
+ * received with
+ * UDP_GRO into 64 KiB buffers, both sockets with 32 MiB of buffer. Nothing is checked, nothing is
+ * acknowledged but a
+ * window that keeps the receiver's buffer from overflowing: after each 512 KiB received the
+ * receiver says how far it
  * is. Usage: udp_plain [SECONDS]; prints MB/s (2^20, as perftest does).
  */
 #include <arpa/inet.h>
@@ -32,7 +36,8 @@
 #define RUN 15
 #define WINDOW (2u << 20)
 #define REPORT (512u << 10)
-#define MESSAGE (1u << 20) /* the sender walks through a buffer of this size, as with 1 MiB messages */
+/* the sender walks through a buffer of this size, as with 1 MiB messages */
+#define MESSAGE (1u << 20)
 
 static void die(const char *what)
 {
@@ -57,7 +62,8 @@ static int socket_make(struct sockaddr_in *own)
 		die("socket");
 	own->sin_family = AF_INET;
 	own->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (bind(fd, (struct sockaddr *)own, sizeof(*own)) || getsockname(fd, (struct sockaddr *)own, &len))
+	if (bind(fd, (struct sockaddr *)own, sizeof(*own)) ||
+	    getsockname(fd, (struct sockaddr *)own, &len))
 		die("bind");
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
@@ -84,8 +90,12 @@ static void run_send(int fd, const struct sockaddr_in *to, const char *buf, size
 	static const char header[PACKET - PAYLOAD];
 	struct iovec iov[2 * RUN];
 	struct msghdr msg = {
-		.msg_name = (void *)to, .msg_namelen = sizeof(*to), .msg_iov = iov, .msg_iovlen = 2 * RUN,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_name = (void *)to,
+		.msg_namelen = sizeof(*to),
+		.msg_iov = iov,
+		.msg_iovlen = 2 * RUN,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 	uint16_t segment = PACKET;
@@ -95,8 +105,10 @@ static void run_send(int fd, const struct sockaddr_in *to, const char *buf, size
 	cmsg->cmsg_len = CMSG_LEN(sizeof(segment));
 	memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
 	for (int i = 0; i < RUN; i++) {
-		iov[2 * i] = (struct iovec){ (void *)header, sizeof(header) };
-		iov[2 * i + 1] = (struct iovec){ (void *)(buf + (at + (size_t)i * PAYLOAD) % MESSAGE), PAYLOAD };
+		iov[2 * i] = (struct iovec) { (void *)header, sizeof(header) };
+		iov[2 * i + 1] =
+			(struct iovec) { (void *)(buf + (at + (size_t)i * PAYLOAD) % MESSAGE),
+					 PAYLOAD };
 	}
 	if (sendmsg(fd, &msg, 0) < 0)
 		die("sendmsg");

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-xdp: ns a packet of the XDP switch, beside a program that only decodes and drops, in the same run (BPF_PROG_TEST_RUN with repeat; root)
+ * bench-xdp: ns a packet of the XDP switch, beside a program that only decodes and drops, in the
+ * same run (BPF_PROG_TEST_RUN with repeat; root)
  *
- * Both programs make the next rank's contribution out of the frame first (addresses, checksum, rank, slot, psn), so every packet is a new one: of n
- * contributions n - 1 are added and dropped, and the last becomes the answer. What the driver does is not in it, nor the copies to the other ranks.
+ * Both programs make the next rank's contribution out of the frame first (addresses, checksum,
+ * rank, slot, psn), so every packet is a new one: of n
+ * contributions n - 1 are added and dropped, and the last becomes the answer. What the driver does
+ * is not in it, nor the copies to the other ranks.
  * Usage: bench-xdp [REPEAT]
  */
 #include "base/options.h"
@@ -19,7 +22,8 @@
 
 static uint32_t run(int program, const uint8_t *bytes, size_t len, int repeat)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)len, .repeat = repeat);
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)len,
+		    .repeat = repeat);
 
 	if (bpf_prog_test_run_opts(program, &o)) {
 		perror("bench-xdp: BPF_PROG_TEST_RUN");
@@ -40,9 +44,22 @@ static uint64_t counted(struct ina_xdp *x, unsigned which)
 static int measure(uint8_t ranks, int repeat)
 {
 	static const uint8_t words[INA_PAYLOAD_BYTES] = { 0, 1 };
-	struct ina_group_config group = { .id = 1, .ranks = ranks, .workers = 1, .extended = true, .len = 64, .epoch = 1, .lease_until = UINT64_MAX };
-	struct ina_xdp_settings s = { .addr = ADDR, .nslots = 64, .mac = { 2 }, .mac_set = 1, .bench_ranks = ranks };
-	struct ina_frame f = { .dst = ADDR, .extended = true, .coll = INA_ALL_REDUCE, .group = 1, .epoch = 1, .words = words };
+	struct ina_group_config group = { .id = 1,
+					  .ranks = ranks,
+					  .workers = 1,
+					  .extended = true,
+					  .len = 64,
+					  .epoch = 1,
+					  .lease_until = UINT64_MAX };
+	struct ina_xdp_settings s = {
+		.addr = ADDR, .nslots = 64, .mac = { 2 }, .mac_set = 1, .bench_ranks = ranks
+	};
+	struct ina_frame f = { .dst = ADDR,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = 1,
+			       .epoch = 1,
+			       .words = words };
 	uint32_t drop = UINT32_MAX, whole = UINT32_MAX, ns;
 	int port[INA_RANKS_MAX] = { 0 };
 	uint8_t bytes[INA_FRAME_MAX];
@@ -67,8 +84,8 @@ static int measure(uint8_t ranks, int repeat)
 		ns = run(ina_xdp_program(x, "bench_drop"), bytes, len, repeat);
 		drop = ns < drop ? ns : drop;
 	}
-	printf("%2u ranks: decode and drop %4u ns, switch %4u ns a packet, %.2f times; %llu sums\n", ranks, drop, whole, (double)whole / drop,
-	       (unsigned long long)sums);
+	printf("%2u ranks: decode and drop %4u ns, switch %4u ns a packet, %.2f times; %llu sums\n",
+	       ranks, drop, whole, (double)whole / drop, (unsigned long long)sums);
 	ina_xdp_close(x);
 	return sums != (uint64_t)ROUNDS * (uint64_t)(repeat / ranks);
 }
@@ -86,7 +103,8 @@ static const struct ha_option operands[] = {
 
 static const struct ha_program program = {
 	.name = "bench-xdp",
-	.about = "Nanoseconds a packet of the XDP switch, beside a program that only decodes and drops.",
+	.about = "Nanoseconds a packet of the XDP switch, beside a program that only decodes and "
+		 "drops.",
 	.operands = operands,
 };
 
