@@ -22,7 +22,8 @@ static int one(struct ha_gpu_check *k, const struct ha_gpu_check_item *item)
 	if (item->unconnected || k->conn)
 		mine.verdict = item->run(k);
 	else
-		mine.verdict = ha_gpu_check_say(k, HA_GPU_CHECK_NOT_HERE, "there is no connection to try it on");
+		mine.verdict = ha_gpu_check_say(k, HA_GPU_CHECK_NOT_HERE,
+						"there is no connection to try it on");
 	memcpy(mine.text, k->text, sizeof(mine.text));
 	r = ha_gpu_bootstrap_allgather(k->config.bootstrap, &mine, all, sizeof(mine));
 	if (r)
@@ -30,7 +31,8 @@ static int one(struct ha_gpu_check *k, const struct ha_gpu_check_item *item)
 	worse = all[1].verdict > all[0].verdict;
 	k->count[all[worse].verdict]++;
 	if (k->out && !k->rank) {
-		fprintf(k->out, "%-9s %-12s %s: %s%s\n", words[all[worse].verdict], item->name, item->what, worse ? "rank 1: " : "", all[worse].text);
+		fprintf(k->out, "%-9s %-12s %s: %s%s\n", words[all[worse].verdict], item->name,
+			item->what, worse ? "rank 1: " : "", all[worse].text);
 		fflush(k->out);
 	}
 	return 0;
@@ -44,7 +46,8 @@ int ha_gpu_check_run(struct ha_gpu_check *k)
 	k->heap = k->config.heap;
 	memset(k->count, 0, sizeof(k->count));
 	for (unsigned i = 0; i < ha_gpu_check_nitems && !r; i++)
-		if (!k->only || ha_gpu_check_items[i].unconnected || !strcmp(k->only, ha_gpu_check_items[i].name))
+		if (!k->only || ha_gpu_check_items[i].unconnected ||
+		    !strcmp(k->only, ha_gpu_check_items[i].name))
 			r = one(k, &ha_gpu_check_items[i]);
 	if (k->host && ha_gpu_host_finalize(k->host, 2000) && !r)
 		k->count[HA_GPU_CHECK_FAILED]++;

@@ -2,7 +2,8 @@
 /*
  * items.c - what is tried, in the order in which hardware is likely to say no
  *
- * Both ranks run every item. meet() is a barrier; whoever is about to fail still goes to all of them, so that nobody waits in vain.
+ * Both ranks run every item. meet() is a barrier; whoever is about to fail still goes to all of
+ * them, so that nobody waits in vain.
  * The heap of each rank: a megabyte to send from, one that the other writes, one that is read into.
  */
 #include "gpu/check/check.h"
@@ -19,7 +20,8 @@
 
 #define say ha_gpu_check_say
 
-enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v, const char *format, ...)
+enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v,
+				     const char *format, ...)
 {
 	va_list a;
 
@@ -101,14 +103,20 @@ static enum ha_gpu_verdict ports(struct ha_gpu_check *k)
 	r = ha_gpu_host_open(&k->config, &k->host); /* fails at both or at neither */
 	if (r) {
 		k->host = NULL;
-		return say(k, HA_GPU_CHECK_FAILED, "%d ports listed, %d up; a device does not open: %s", n < 0 ? 0 : n, up, strerror(-r));
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "%d ports listed, %d up; a device does not open: %s", n < 0 ? 0 : n, up,
+			   strerror(-r));
 	}
 	if (!k->config.settings.backup)
-		return say(k, HA_GPU_CHECK_NOT_HERE, "%d up; HA_GPU_ENABLE_BACKUP=0, so none is backed up", up);
+		return say(k, HA_GPU_CHECK_NOT_HERE,
+			   "%d up; HA_GPU_ENABLE_BACKUP=0, so none is backed up", up);
 	map = ha_gpu_host_backups(k->host);
 	if (map->of[first] < 0)
-		return say(k, HA_GPU_CHECK_FAILED, "%d ports up, and nothing backs up %s: two are needed", up, list[first].name);
-	return say(k, HA_GPU_CHECK_OK, "%d up; %s is backed up by %s", up, list[first].name, list[map->of[first]].name);
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "%d ports up, and nothing backs up %s: two are needed", up,
+			   list[first].name);
+	return say(k, HA_GPU_CHECK_OK, "%d up; %s is backed up by %s", up, list[first].name,
+		   list[map->of[first]].name);
 }
 
 static enum ha_gpu_verdict queues(struct ha_gpu_check *k)
@@ -116,14 +124,20 @@ static enum ha_gpu_verdict queues(struct ha_gpu_check *k)
 	int r = k->host ? ha_gpu_host_connect(k->host, 2, 2) : -ENODEV;
 
 	if (r)
-		return say(k, HA_GPU_CHECK_FAILED, "no queue pairs, or they do not connect: %s; the lines before say which command was refused",
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "no queue pairs, or they do not connect: %s; the lines before say which "
+			   "command was refused",
 			   strerror(-r));
 	k->conn = ha_gpu_world_conn(ha_gpu_host_world(k->host), 0, (uint32_t)!k->rank);
 	if (!k->conn->path[1].wqe)
-		return say(k, HA_GPU_CHECK_OK, "completion queues %s, queue pair 0x%x ready to send, without a backup",
-			   k->config.settings.cq_collapsed ? "collapsed" : "as rings", k->conn->path[0].qpn);
-	return say(k, HA_GPU_CHECK_OK, "completion queues %s, queue pair 0x%x and its backup 0x%x ready to send",
-		   k->config.settings.cq_collapsed ? "collapsed" : "as rings", k->conn->path[0].qpn, k->conn->path[1].qpn);
+		return say(k, HA_GPU_CHECK_OK,
+			   "completion queues %s, queue pair 0x%x ready to send, without a backup",
+			   k->config.settings.cq_collapsed ? "collapsed" : "as rings",
+			   k->conn->path[0].qpn);
+	return say(k, HA_GPU_CHECK_OK,
+		   "completion queues %s, queue pair 0x%x and its backup 0x%x ready to send",
+		   k->config.settings.cq_collapsed ? "collapsed" : "as rings", k->conn->path[0].qpn,
+		   k->conn->path[1].qpn);
 }
 
 /* ---- one thing at a time ---- */
@@ -136,19 +150,24 @@ static enum ha_gpu_verdict put(struct ha_gpu_check *k)
 
 	fill(sent(k), 4096, 1 + (unsigned)k->rank);
 	meet(k, true);
-	good = done(ha_gpu_put_nbi(c, there(k, 0), sent(k), 4096, 0, LIMIT)) && done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+	good = done(ha_gpu_put_nbi(c, there(k, 0), sent(k), 4096, 0, LIMIT)) &&
+	       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
 	       done(ha_gpu_wait(c, SIGNAL, before + 1, LIMIT));
 	same = holds(came(k), 4096, 1 + (unsigned)!k->rank);
 	meet(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "a put and a signal, and nothing came (error word 0x%llx)", (unsigned long long)ha_gpu_load(&c->error));
-	return same ? say(k, HA_GPU_CHECK_OK, "4096 bytes and a signal each way") : say(k, HA_GPU_CHECK_FAILED, "other bytes came than were sent");
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "a put and a signal, and nothing came (error word 0x%llx)",
+			   (unsigned long long)ha_gpu_load(&c->error));
+	return same ? say(k, HA_GPU_CHECK_OK, "4096 bytes and a signal each way")
+		    : say(k, HA_GPU_CHECK_FAILED, "other bytes came than were sent");
 }
 
 /* Rows 0 and 1 have a queue pair each; their registers may lie on one page. */
 static enum ha_gpu_verdict doorbells(struct ha_gpu_check *k)
 {
-	struct ha_gpu_conn *c[2] = { k->conn, ha_gpu_world_conn(ha_gpu_host_world(k->host), 1, (uint32_t)!k->rank) };
+	struct ha_gpu_conn *c[2] = { k->conn, ha_gpu_world_conn(ha_gpu_host_world(k->host), 1,
+								(uint32_t)!k->rank) };
 	uint64_t page[2];
 	bool good = true;
 
@@ -160,8 +179,8 @@ static enum ha_gpu_verdict doorbells(struct ha_gpu_check *k)
 		good = done(ha_gpu_quiet(c[i], LIMIT));
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "two queue pairs in turns: one stood still");
-	return say(k, HA_GPU_CHECK_OK, "%u in turns on two queue pairs, whose registers lie on %s", 20 * k->rounds,
-		   page[0] == page[1] ? "one page" : "two pages");
+	return say(k, HA_GPU_CHECK_OK, "%u in turns on two queue pairs, whose registers lie on %s",
+		   20 * k->rounds, page[0] == page[1] ? "one page" : "two pages");
 }
 
 static enum ha_gpu_verdict order(struct ha_gpu_check *k)
@@ -174,16 +193,21 @@ static enum ha_gpu_verdict order(struct ha_gpu_check *k)
 	meet(k, true);
 	for (unsigned i = 1; i <= n && good; i++) {
 		fill(sent(k), 65536, i);
-		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 65536), sent(k), 65536, HA_GPU_LATER, LIMIT)) &&
-		       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) && done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
+		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 65536), sent(k), 65536,
+					   HA_GPU_LATER, LIMIT)) &&
+		       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+		       done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
 		torn += good && !holds(came(k) + (i & 1) * 65536, 65536, i);
 		good = good && done(ha_gpu_quiet(c, LIMIT));
 	}
 	meet(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
-	return torn ? say(k, HA_GPU_CHECK_FAILED, "%u of %u signals came before their data: relaxed ordering must be off", torn, n) :
-		      say(k, HA_GPU_CHECK_OK, "%u times 64 KiB were whole when their signal came", n);
+	return torn ? say(k, HA_GPU_CHECK_FAILED,
+			  "%u of %u signals came before their data: relaxed ordering must be off",
+			  torn, n)
+		    : say(k, HA_GPU_CHECK_OK, "%u times 64 KiB were whole when their signal came",
+			  n);
 }
 
 /* What quiet() says is placed, the other rank finds in memory, without a signal. */
@@ -194,15 +218,21 @@ static enum ha_gpu_verdict proof(struct ha_gpu_check *k)
 
 	for (unsigned i = 1; i <= n; i++) {
 		fill(sent(k), 32768, i + 100);
-		good = good && done(ha_gpu_put_nbi(k->conn, there(k, 0), sent(k), 32768, 0, LIMIT)) && done(ha_gpu_quiet(k->conn, LIMIT));
+		good = good &&
+		       done(ha_gpu_put_nbi(k->conn, there(k, 0), sent(k), 32768, 0, LIMIT)) &&
+		       done(ha_gpu_quiet(k->conn, LIMIT));
 		meet(k, true);
 		missing += !holds(came(k), 32768, i + 100);
 		meet(k, true);
 	}
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "the read behind a put does not come back");
-	return missing ? say(k, HA_GPU_CHECK_FAILED, "%u of %u puts were not in memory when the read behind them was back", missing, n) :
-			 say(k, HA_GPU_CHECK_OK, "%u puts of 32 KiB were in memory when the read behind them was back", n);
+	return missing ? say(k, HA_GPU_CHECK_FAILED,
+			     "%u of %u puts were not in memory when the read behind them was back",
+			     missing, n)
+		       : say(k, HA_GPU_CHECK_OK,
+			     "%u puts of 32 KiB were in memory when the read behind them was back",
+			     n);
 }
 
 static enum ha_gpu_verdict inlined(struct ha_gpu_check *k)
@@ -216,7 +246,8 @@ static enum ha_gpu_verdict inlined(struct ha_gpu_check *k)
 	if (!k->rank)
 		for (uint64_t i = 1; i <= n && good; i++) {
 			value = i << 32 | i;
-			good = done(ha_gpu_put_inline(k->conn, there(k, 0), &value, 8, i % 4 ? HA_GPU_LATER : 0, LIMIT));
+			good = done(ha_gpu_put_inline(k->conn, there(k, 0), &value, 8,
+						      i % 4 ? HA_GPU_LATER : 0, LIMIT));
 		}
 	for (value = 0; k->rank && (uint32_t)value != n && ha_gpu_now() < end;) {
 		value = ha_gpu_load(at);
@@ -227,11 +258,15 @@ static enum ha_gpu_verdict inlined(struct ha_gpu_check *k)
 	meet(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "the last of %u did not come", n);
-	return torn ? say(k, HA_GPU_CHECK_FAILED, "%llu torn values of 8 bytes were seen", (unsigned long long)torn) :
-		      say(k, HA_GPU_CHECK_OK, "%u values of 8 bytes, none seen torn", n);
+	return torn ? say(k, HA_GPU_CHECK_FAILED, "%llu torn values of 8 bytes were seen",
+			  (unsigned long long)torn)
+		    : say(k, HA_GPU_CHECK_OK, "%u values of 8 bytes, none seen torn", n);
 }
 
-/* A read of much, a fence, a signal: when the other rank has the signal it overwrites what was read. */
+/*
+ * A read of much, a fence, a signal: when the other rank has the signal it overwrites what was
+ * read.
+ */
 static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
@@ -243,8 +278,12 @@ static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
 		fill(came(k), 262144, i + 7);
 		meet(k, true);
 		if (!k->rank) {
-			good = good && done(ha_gpu_get_nbi(c, k->heap + 2 * PART, there(k, 0), 262144, HA_GPU_LATER, LIMIT)) &&
-			       done(ha_gpu_fence(c, LIMIT)) && done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) && done(ha_gpu_quiet(c, LIMIT));
+			good = good &&
+			       done(ha_gpu_get_nbi(c, k->heap + 2 * PART, there(k, 0), 262144,
+						   HA_GPU_LATER, LIMIT)) &&
+			       done(ha_gpu_fence(c, LIMIT)) &&
+			       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+			       done(ha_gpu_quiet(c, LIMIT));
 			early += good && !holds(k->heap + 2 * PART, 262144, i + 7);
 		} else {
 			good = good && done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
@@ -253,9 +292,13 @@ static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
 		meet(k, true);
 	}
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "a read, a fence and a signal do not come through");
-	return early ? say(k, HA_GPU_CHECK_FAILED, "%u of %u signals overtook the read before the fence", early, n) :
-		       say(k, HA_GPU_CHECK_OK, "%u reads of 256 KiB were whole before what was posted after the fence", n);
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "a read, a fence and a signal do not come through");
+	return early ? say(k, HA_GPU_CHECK_FAILED,
+			   "%u of %u signals overtook the read before the fence", early, n)
+		     : say(k, HA_GPU_CHECK_OK,
+			   "%u reads of 256 KiB were whole before what was posted after the fence",
+			   n);
 }
 
 static enum ha_gpu_verdict completions(struct ha_gpu_check *k)
@@ -264,15 +307,18 @@ static enum ha_gpu_verdict completions(struct ha_gpu_check *k)
 	bool good = true;
 
 	for (unsigned i = 0; i < n && good; i++) {
-		good = done(ha_gpu_signal(k->conn, SIGNAL + 2, 1, i % 16 ? HA_GPU_LATER : 0, LIMIT));
+		good = done(
+			ha_gpu_signal(k->conn, SIGNAL + 2, 1, i % 16 ? HA_GPU_LATER : 0, LIMIT));
 		if (good && i % 997 == 0)
 			good = done(ha_gpu_quiet(k->conn, LIMIT));
 	}
 	good = good && done(ha_gpu_quiet(k->conn, LIMIT));
 	good = meet(k, good);
 	if (!good || ha_gpu_signal_value(k->conn, SIGNAL + 2) != n)
-		return say(k, HA_GPU_CHECK_FAILED, "%llu of %u entries are counted as done", (unsigned long long)ha_gpu_signal_value(k->conn, SIGNAL + 2), n);
-	return say(k, HA_GPU_CHECK_OK, "%u entries, their 16-bit index going round %u times", n, n >> 16);
+		return say(k, HA_GPU_CHECK_FAILED, "%llu of %u entries are counted as done",
+			   (unsigned long long)ha_gpu_signal_value(k->conn, SIGNAL + 2), n);
+	return say(k, HA_GPU_CHECK_OK, "%u entries, their 16-bit index going round %u times", n,
+		   n >> 16);
 }
 
 /* ---- paths ---- */
@@ -295,7 +341,8 @@ static bool switched(struct ha_gpu_check *k, uint64_t before)
 }
 
 /* *from: what the signal was before either rank began; it goes on from there. */
-static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t *from, uint64_t *slowest)
+static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t *from,
+		    uint64_t *slowest)
 {
 	struct ha_gpu_conn *c = k->conn;
 	uint64_t start;
@@ -304,8 +351,10 @@ static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t 
 	for (unsigned i = 1; i <= n && good; i++) {
 		start = ha_gpu_now();
 		fill(sent(k), 4096, i + seed);
-		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 4096), sent(k), 4096, 0, LIMIT)) && done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
-		       done(ha_gpu_wait(c, SIGNAL, *from + i, LIMIT)) && holds(came(k) + (i & 1) * 4096, 4096, i + seed) &&
+		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 4096), sent(k), 4096, 0, LIMIT)) &&
+		       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+		       done(ha_gpu_wait(c, SIGNAL, *from + i, LIMIT)) &&
+		       holds(came(k) + (i & 1) * 4096, 4096, i + seed) &&
 		       done(ha_gpu_quiet(c, LIMIT));
 		start = ha_gpu_now() - start;
 		*slowest = start > *slowest ? start : *slowest;
@@ -328,14 +377,20 @@ static bool untouched(struct ha_gpu_check *k)
 /* At both ranks alike. */
 static enum ha_gpu_verdict no_failback(struct ha_gpu_check *k)
 {
-	return say(k, HA_GPU_CHECK_NOT_HERE, "it needs connections that return to their first path: HA_GPU_FAILBACK=1 at both ranks");
+	return say(k, HA_GPU_CHECK_NOT_HERE,
+		   "it needs connections that return to their first path: HA_GPU_FAILBACK=1 at "
+		   "both ranks");
 }
 
-/* As an error completion would, from outside: both ends stop their queue pairs under traffic, and go on over the backup. */
+/*
+ * As an error completion would, from outside: both ends stop their queue pairs under traffic, and
+ * go on over the backup.
+ */
 static enum ha_gpu_verdict stop(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
-	uint64_t slowest = 0, start = ha_gpu_now(), none = 0, before = switches(k), from = ha_gpu_signal_value(c, SIGNAL), back;
+	uint64_t slowest = 0, start = ha_gpu_now(), none = 0, before = switches(k),
+		 from = ha_gpu_signal_value(c, SIGNAL), back;
 	bool good, clean;
 
 	if (!meet(k, k->config.settings.failback))
@@ -354,11 +409,17 @@ static enum ha_gpu_verdict stop(struct ha_gpu_check *k)
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "traffic did not go on over the backup");
 	if (!clean)
-		return say(k, HA_GPU_CHECK_FAILED, "something landed after both queue pairs had been stopped");
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "something landed after both queue pairs had been stopped");
 	if (!back)
-		return say(k, HA_GPU_CHECK_FAILED, "the path that was stopped does not come back: does the firmware take it from RESET to RTS again?");
-	return say(k, HA_GPU_CHECK_OK, "slowest round %llu us, nothing landed late, back on the first path after %llu ms",
-		   (unsigned long long)slowest / 1000, (unsigned long long)(ha_gpu_now() - start) / 1000000);
+		return say(k, HA_GPU_CHECK_FAILED,
+			   "the path that was stopped does not come back: does the firmware take "
+			   "it from RESET to RTS again?");
+	return say(
+		k, HA_GPU_CHECK_OK,
+		"slowest round %llu us, nothing landed late, back on the first path after %llu ms",
+		(unsigned long long)slowest / 1000,
+		(unsigned long long)(ha_gpu_now() - start) / 1000000);
 }
 
 static bool for_a_while(struct ha_gpu_check *k, uint64_t before, uint64_t *from, uint64_t *slowest)
@@ -379,26 +440,33 @@ static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
 	bool good;
 
 	if (!k->cut && !k->cut_s)
-		return say(k, HA_GPU_CHECK_NOT_HERE, "somebody has to pull a cable: --cut SECONDS says for how long it waits for that");
+		return say(k, HA_GPU_CHECK_NOT_HERE,
+			   "somebody has to pull a cable: --cut SECONDS says for how long it waits "
+			   "for that");
 	if (!meet(k, !k->cut || k->config.settings.failback))
 		return no_failback(k);
 	if (!k->conn->path[1].wqe)
 		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
-	if (k->cut_s && k->out && !k->rank) { /* both have counted: who pulls it at once has not pulled it too early */
-		fprintf(k->out, "          pull the cable of the first port within %u s\n", k->cut_s);
+	/* both have counted: who pulls it at once has not pulled it too early */
+	if (k->cut_s && k->out && !k->rank) {
+		fprintf(k->out, "          pull the cable of the first port within %u s\n",
+			k->cut_s);
 		fflush(k->out);
 	}
 	if (k->cut && k->rank)
 		k->cut(k->cut_self, true);
-	good = k->cut ? traffic(k, k->rounds, 9, &from, &slowest) && switched(k, before) : for_a_while(k, before, &from, &slowest);
+	good = k->cut ? traffic(k, k->rounds, 9, &from, &slowest) && switched(k, before)
+		      : for_a_while(k, before, &from, &slowest);
 	good = meet(k, good);
 	if (k->cut && k->rank)
 		k->cut(k->cut_self, false);
 	if (k->cut)
 		good = becomes(&k->conn->active, 0, LIMIT) && good;
 	meet(k, true);
-	return good ? say(k, HA_GPU_CHECK_OK, "traffic went on; slowest round %llu us", (unsigned long long)slowest / 1000) :
-		      say(k, HA_GPU_CHECK_FAILED, "traffic did not go on over the backup, or no path failed");
+	return good ? say(k, HA_GPU_CHECK_OK, "traffic went on; slowest round %llu us",
+			  (unsigned long long)slowest / 1000)
+		    : say(k, HA_GPU_CHECK_FAILED,
+			  "traffic did not go on over the backup, or no path failed");
 }
 
 static enum ha_gpu_verdict cost(struct ha_gpu_check *k)
@@ -410,14 +478,18 @@ static enum ha_gpu_verdict cost(struct ha_gpu_check *k)
 	meet(k, true);
 	start = ha_gpu_now();
 	for (unsigned i = 0; i < n && good; i++)
-		good = done(ha_gpu_put_nbi(k->conn, there(k, 64 * (i % 64)), sent(k), 64, i % 4 < 3 ? HA_GPU_LATER : 0, LIMIT));
+		good = done(ha_gpu_put_nbi(k->conn, there(k, 64 * (i % 64)), sent(k), 64,
+					   i % 4 < 3 ? HA_GPU_LATER : 0, LIMIT));
 	good = good && done(ha_gpu_quiet(k->conn, LIMIT));
 	ns = ha_gpu_now() - start;
 	meet(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
-	return say(k, HA_GPU_CHECK_OK, "%u puts of 64 bytes by a thread of the host, four to a doorbell: %llu ns each, %llu a second", n,
-		   (unsigned long long)(ns / n), (unsigned long long)(n * SECOND / (ns ? ns : 1)));
+	return say(k, HA_GPU_CHECK_OK,
+		   "%u puts of 64 bytes by a thread of the host, four to a doorbell: %llu ns each, "
+		   "%llu a second",
+		   n, (unsigned long long)(ns / n),
+		   (unsigned long long)(n * SECOND / (ns ? ns : 1)));
 }
 
 static enum ha_gpu_verdict gpu(struct ha_gpu_check *k)
@@ -438,8 +510,14 @@ const struct ha_gpu_check_item ha_gpu_check_items[] = {
 	{ "stop", "queue pairs in error take nothing more", stop, false },
 	{ "cut", "a NIC that goes away", cut, false },
 	{ "cost", "posts", cost, false },
-	{ "gpu-doorbell", "the register in the GPU's address space: 64-bit store, the fence before it", gpu, false },
-	{ "gpu-order", "entries in pinned memory are visible to the NIC before the doorbell record, that before the register", gpu, false },
-	{ "gpu-memory", "a signal after its data, and a read as proof, in the GPU's own memory", gpu, false },
+	{ "gpu-doorbell",
+	  "the register in the GPU's address space: 64-bit store, the fence before it", gpu,
+	  false },
+	{ "gpu-order",
+	  "entries in pinned memory are visible to the NIC before the doorbell record, that before "
+	  "the register",
+	  gpu, false },
+	{ "gpu-memory", "a signal after its data, and a read as proof, in the GPU's own memory",
+	  gpu, false },
 };
 const unsigned ha_gpu_check_nitems = sizeof(ha_gpu_check_items) / sizeof(ha_gpu_check_items[0]);

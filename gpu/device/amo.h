@@ -2,11 +2,15 @@
 /*
  * amo.h - fetch-add at the peer, exactly once
  *
- * A NIC's own fetch-add that was executed and not acknowledged would be executed again. So the asker writes what it wants
- * (address, operand) and a signal that counts its requests; the peer serves each count once and answers the same way. Both entries of a request
- * are one reservation: a request is posted whole or not at all. One request of a connection is under way at a time.
+ * A NIC's own fetch-add that was executed and not acknowledged would be executed again. So the
+ * asker writes what it wants
+ * (address, operand) and a signal that counts its requests; the peer serves each count once and
+ * answers the same way. Both entries of a request
+ * are one reservation: a request is posted whole or not at all. One request of a connection is
+ * under way at a time.
  *
- * Somebody at the peer has to call ha_gpu_serve(): the host agent where the memory is the host's, or a warp of a kernel.
+ * Somebody at the peer has to call ha_gpu_serve(): the host agent where the memory is the host's,
+ * or a warp of a kernel.
  */
 #ifndef HA_GPU_AMO_H
 #define HA_GPU_AMO_H
@@ -14,9 +18,12 @@
 #include "gpu/device/signal.h"
 
 /* Two words at `to` in the peer's mailbox, and the signal that says so. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset, uint64_t a, uint64_t b, unsigned slot, uint64_t deadline)
+HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset, uint64_t a,
+					 uint64_t b, unsigned slot, uint64_t deadline)
 {
-	uint32_t word[7] = { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32), 0, 0, 0 };
+	uint32_t word[7] = {
+		(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32), 0, 0, 0
+	};
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
 	enum ha_gpu_result r = ha_gpu_reserve(c, 2, deadline, &s);
@@ -31,7 +38,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset,
 }
 
 /* Waits for the answer of the fetch-add that this thread has under way, and takes it. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64_t *old, uint64_t limit)
+HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64_t *old,
+						   uint64_t limit)
 {
 	enum ha_gpu_result r = ha_gpu_wait(c, HA_GPU_SIGNAL_ANSWER, ha_gpu_load(&c->asked), limit);
 
@@ -45,8 +53,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64
 
 /* Adds to the 64-bit word at `remote`, which only served fetch-adds may change meanwhile; *old is what was there before. TIMEOUT
  * with *posted: it will be done once, ha_gpu_fetch_add_wait() goes on waiting; without: nothing was posted. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t remote, uint64_t add, uint64_t *old, bool *posted,
-					      uint64_t limit)
+HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t remote, uint64_t add,
+					      uint64_t *old, bool *posted, uint64_t limit)
 {
 	uint64_t deadline = ha_gpu_deadline(limit), now, idle = 0;
 	enum ha_gpu_result r;
@@ -61,11 +69,16 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 		if (ha_gpu_now() > deadline)
 			return ha_gpu_alarm(c);
 	}
-	/* One whose asker died (ha_gpu_host_repair) may be under way still, and lies at the peer where ours would. */
+	/*
+	 * One whose asker died (ha_gpu_host_repair) may be under way still, and lies at the peer
+	 * where ours would.
+	 */
 	now = ha_gpu_now();
-	r = ha_gpu_wait(c, HA_GPU_SIGNAL_ANSWER, ha_gpu_load(&c->asked), now < deadline ? deadline - now : 0);
+	r = ha_gpu_wait(c, HA_GPU_SIGNAL_ANSWER, ha_gpu_load(&c->asked),
+			now < deadline ? deadline - now : 0);
 	if (r == HA_GPU_DONE)
-		r = ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, ask), remote, add, HA_GPU_SIGNAL_ASK, deadline);
+		r = ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, ask), remote, add,
+				HA_GPU_SIGNAL_ASK, deadline);
 	if (r != HA_GPU_DONE) {
 		ha_gpu_store(&c->asking, 0);
 		return r;
@@ -73,10 +86,16 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 	*posted = true;
 	ha_gpu_store(&c->asked, ha_gpu_load(&c->asked) + 1);
 	now = ha_gpu_now();
-	return ha_gpu_fetch_add_wait(c, old, deadline == HA_GPU_FOREVER ? HA_GPU_FOREVER : deadline > now ? deadline - now : 0);
+	return ha_gpu_fetch_add_wait(c, old,
+				     deadline == HA_GPU_FOREVER ? HA_GPU_FOREVER
+				     : deadline > now           ? deadline - now
+								: 0);
 }
 
-/* One step for the peer's request, if there is one: executes it, then answers. By one thread at a time. True: something was done. */
+/*
+ * One step for the peer's request, if there is one: executes it, then answers. By one thread at a
+ * time. True: something was done.
+ */
 HA_GPU_FN bool ha_gpu_serve(struct ha_gpu_conn *c)
 {
 	uint64_t address;
@@ -95,7 +114,8 @@ HA_GPU_FN bool ha_gpu_serve(struct ha_gpu_conn *c)
 		c->served++;
 		done = true;
 	}
-	if (ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, answer), c->answer[0], c->answer[1], HA_GPU_SIGNAL_ANSWER, 0) != HA_GPU_DONE)
+	if (ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, answer), c->answer[0],
+			c->answer[1], HA_GPU_SIGNAL_ANSWER, 0) != HA_GPU_DONE)
 		return done; /* not now: the ring is full or closed; the answer is kept */
 	c->answered++;
 	return true;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * env.h - all that differs between a GPU thread under nvcc and one that the host compiler makes of a pthread or a fiber
+ * env.h - all that differs between a GPU thread under nvcc and one that the host compiler makes of
+ * a pthread or a fiber
  *
- * The device library is one source in the common part of C11 and C++; every access to a word that somebody else may write goes through
- * the calls named here, so that a sanitizer, a random scheduler (HA_GPU_SIM) and a reader see the same few places:
+ * The device library is one source in the common part of C11 and C++; every access to a word that
+ * somebody else may write goes through
+ * the calls named here, so that a sanitizer, a random scheduler (HA_GPU_SIM) and a reader see the
+ * same few places:
  *
  *   ha_gpu_load(p)          64 bit, acquire, system scope        ha_gpu_load_sc(p)      the same, and not before an earlier ha_gpu_store_sc()
  *   ha_gpu_own(p)           64 bit, plain: a word that nobody else writes while the caller holds what lets it read it
@@ -20,7 +23,9 @@
  *                           the calling thread's warp, of which all lanes take part; ballot gives one bit per lane.
  *                           What one lane has seen of memory the others see after syncwarp, not after shfl or ballot
  *
- * HA_GPU_FN starts every function; HA_GPU_SLOW one that is entered to wait or to report: the host compiler keeps it out of its callers. Addresses are the same 64 bits for the device, the host and the NIC,
+ * HA_GPU_FN starts every function; HA_GPU_SLOW one that is entered to wait or to report: the host
+ * compiler keeps it out of its callers. Addresses are the same 64 bits for the device, the host and
+ * the NIC,
  * but for doorbell registers (ha_gpu_register() in conn.h).
  */
 #ifndef HA_GPU_ENV_H
@@ -33,7 +38,6 @@
 #else
 #include "gpu/device/env_host.h"
 #endif
-
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "queue entries are put together for little-endian machines"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * env_cuda.h - env.h for nvcc, sm_80 and later: PTX of system scope, for the NIC and the host are partners of every word
+ * env_cuda.h - env.h for nvcc, sm_80 and later: PTX of system scope, for the NIC and the host are
+ * partners of every word
  */
 #ifndef HA_GPU_ENV_CUDA_H
 #define HA_GPU_ENV_CUDA_H
@@ -28,7 +29,8 @@ HA_GPU_FN uint64_t ha_gpu_load_sc(const uint64_t *p)
 
 HA_GPU_FN void ha_gpu_store(uint64_t *p, uint64_t v)
 {
-	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"((unsigned long long)v) : "memory");
+	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"((unsigned long long)v)
+		     : "memory");
 }
 
 HA_GPU_FN void ha_gpu_store_sc(uint64_t *p, uint64_t v)
@@ -76,10 +78,15 @@ HA_GPU_FN uint64_t ha_gpu_add(uint64_t *p, uint64_t v)
 	return found;
 }
 
-/* The fence orders the doorbell record and the entries before the register, which may lie behind another bridge than memory. */
+/*
+ * The fence orders the doorbell record and the entries before the register, which may lie behind
+ * another bridge than memory.
+ */
 HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 {
-	asm volatile("fence.sc.sys;\n\tst.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"((unsigned long long)v) : "memory");
+	asm volatile("fence.sc.sys;\n\tst.relaxed.sys.u64 [%0], %1;" ::"l"(p),
+		     "l"((unsigned long long)v)
+		     : "memory");
 }
 
 HA_GPU_FN void ha_gpu_pause(void)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * env_host.h - env.h for the host compiler: C11 atomics, no fences of their own (sanitizers do not see those)
+ * env_host.h - env.h for the host compiler: C11 atomics, no fences of their own (sanitizers do not
+ * see those)
  *
- * A GPU thread is whatever runs the code. Without more it is a thread with the system's clock and a warp of one lane. gpu/emu/ gives it
- * a warp (threads that meet at a barrier) and, in HA_GPU_SIM builds, a random scheduler that may switch at every access below and a
+ * A GPU thread is whatever runs the code. Without more it is a thread with the system's clock and a
+ * warp of one lane. gpu/emu/ gives it
+ * a warp (threads that meet at a barrier) and, in HA_GPU_SIM builds, a random scheduler that may
+ * switch at every access below and a
  * clock of its own. Host agents and the software NIC use the same calls.
  */
 #ifndef HA_GPU_ENV_HOST_H
@@ -84,7 +87,8 @@ HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 
 HA_GPU_FN void ha_gpu_block(void *p, const uint64_t w[8])
 {
-	volatile uint64_t *to = (volatile uint64_t *)p; /* word by word out of registers: wide copies wait for the narrow stores before them */
+	/* word by word out of registers: wide copies wait for the narrow stores before them */
+	volatile uint64_t *to = (volatile uint64_t *)p;
 
 	HA_GPU_STEP();
 	to[0] = w[0];

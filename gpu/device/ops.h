@@ -2,13 +2,18 @@
 /*
  * ops.h - what a GPU thread does with a connection
  *
- * Addresses are the device's own (local) and the peer's own (remote), both within the registered memory of the connection. `limit` is in
- * nanoseconds; HA_GPU_FOREVER waits. A result other than HA_GPU_DONE from a put, get or signal means that it, or the rest of it,
- * was not posted; doing it again is right (writing the same bytes twice to memory that is not yet signalled does no harm; a signal counts
+ * Addresses are the device's own (local) and the peer's own (remote), both within the registered
+ * memory of the connection. `limit` is in
+ * nanoseconds; HA_GPU_FOREVER waits. A result other than HA_GPU_DONE from a put, get or signal
+ * means that it, or the rest of it,
+ * was not posted; doing it again is right (writing the same bytes twice to memory that is not yet
+ * signalled does no harm; a signal counts
  * only if it was posted).
  *
- * Whose memory when: the destination of a put belongs to the sender until the receiver has seen a signal that was posted after
- * it on the same connection; the source until quiet() is done, or the receiver has answered such a signal. Nothing else tells that data
+ * Whose memory when: the destination of a put belongs to the sender until the receiver has seen a
+ * signal that was posted after
+ * it on the same connection; the source until quiet() is done, or the receiver has answered such a
+ * signal. Nothing else tells that data
  * has come: not the data itself.
  */
 #ifndef HA_GPU_OPS_H
@@ -16,39 +21,47 @@
 
 #include "gpu/device/ring.h"
 
-enum { HA_GPU_LATER = 1 }; /* how: publish, and let a later call ring (any call that rings or waits does) */
+/* how: publish, and let a later call ring (any call that rings or waits does) */
+enum { HA_GPU_LATER = 1 };
 
 /* ---- pieces: no entry crosses the end of what one key covers, at either end ---- */
 
-HA_GPU_FN bool ha_gpu_inside(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote, uint64_t bytes)
+HA_GPU_FN bool ha_gpu_inside(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
+			     uint64_t bytes)
 {
-	return local >= c->local && bytes <= c->local_bytes && local - c->local <= c->local_bytes - bytes &&
-	       remote >= c->remote && bytes <= c->remote_bytes && remote - c->remote <= c->remote_bytes - bytes;
+	return local >= c->local && bytes <= c->local_bytes &&
+	       local - c->local <= c->local_bytes - bytes && remote >= c->remote &&
+	       bytes <= c->remote_bytes && remote - c->remote <= c->remote_bytes - bytes;
 }
 
-HA_GPU_FN uint32_t ha_gpu_piece(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote, uint64_t bytes)
+HA_GPU_FN uint32_t ha_gpu_piece(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
+				uint64_t bytes)
 {
 	uint64_t chunk = UINT64_C(1) << c->chunk;
-	uint64_t here = chunk - ((local - c->local) & (chunk - 1)), there = chunk - ((remote - c->remote) & (chunk - 1));
+	uint64_t here = chunk - ((local - c->local) & (chunk - 1)),
+		 there = chunk - ((remote - c->remote) & (chunk - 1));
 
 	bytes = bytes < here ? bytes : here;
 	bytes = bytes < there ? bytes : there;
 	return (uint32_t)(bytes < HA_GPU_LENGTH_MAX ? bytes : HA_GPU_LENGTH_MAX);
 }
 
-HA_GPU_FN uint32_t ha_gpu_lkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t local)
+HA_GPU_FN uint32_t ha_gpu_lkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+			       uint64_t local)
 {
 	return p->lkey[(local - c->local) >> c->chunk];
 }
 
-HA_GPU_FN uint32_t ha_gpu_rkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t remote)
+HA_GPU_FN uint32_t ha_gpu_rkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+			       uint64_t remote)
 {
 	return p->rkey[(remote - c->remote) >> c->chunk];
 }
 
 /* One write or read of a piece into the reserved entry `index`. */
-HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index, enum ha_gpu_opcode op,
-				 uint64_t local, uint64_t remote, uint32_t bytes, unsigned flags)
+HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index,
+				 enum ha_gpu_opcode op, uint64_t local, uint64_t remote,
+				 uint32_t bytes, unsigned flags)
 {
 	struct ha_gpu_wqe e;
 
@@ -60,8 +73,9 @@ HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path
 
 /* Every piece asks for its completion: a put of more pieces than the ring has slots frees them as it goes, and one that its limit cuts
  * short leaves nothing that is never reported. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op, uint64_t local, uint64_t remote,
-					 uint64_t bytes, unsigned how, uint64_t limit, uint64_t *last)
+HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op,
+					 uint64_t local, uint64_t remote, uint64_t bytes,
+					 unsigned how, uint64_t limit, uint64_t *last)
 {
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
@@ -87,44 +101,56 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opco
 }
 
 /* Writes `bytes` from local to remote; returns when posted. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi(struct ha_gpu_conn *c, uint64_t remote, const void *local, uint64_t bytes, unsigned how,
+HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi(struct ha_gpu_conn *c, uint64_t remote,
+					    const void *local, uint64_t bytes, unsigned how,
 					    uint64_t limit)
 {
 	uint64_t last;
 
-	return ha_gpu_move(c, HA_GPU_OP_WRITE, (uint64_t)(uintptr_t)local, remote, bytes, how, limit, &last);
+	return ha_gpu_move(c, HA_GPU_OP_WRITE, (uint64_t)(uintptr_t)local, remote, bytes, how,
+			   limit, &last);
 }
 
 /* Reads from remote into local; returns when posted: what came is there after quiet(). */
-HA_GPU_FN enum ha_gpu_result ha_gpu_get_nbi(struct ha_gpu_conn *c, void *local, uint64_t remote, uint64_t bytes, unsigned how,
-					    uint64_t limit)
+HA_GPU_FN enum ha_gpu_result ha_gpu_get_nbi(struct ha_gpu_conn *c, void *local, uint64_t remote,
+					    uint64_t bytes, unsigned how, uint64_t limit)
 {
 	uint64_t last;
 
-	return ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, how, limit, &last);
+	return ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, how, limit,
+			   &last);
 }
 
-/* Reads, and waits until it is there. TIMEOUT: it may still come; local is the connection's until quiet() is done. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_get(struct ha_gpu_conn *c, void *local, uint64_t remote, uint64_t bytes, uint64_t limit)
+/*
+ * Reads, and waits until it is there. TIMEOUT: it may still come; local is the connection's until
+ * quiet() is done.
+ */
+HA_GPU_FN enum ha_gpu_result ha_gpu_get(struct ha_gpu_conn *c, void *local, uint64_t remote,
+					uint64_t bytes, uint64_t limit)
 {
 	uint64_t deadline = ha_gpu_deadline(limit), last = 0;
 	enum ha_gpu_result r;
 
 	if (!bytes)
 		return HA_GPU_DONE;
-	r = ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, 0, limit, &last);
+	r = ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, 0, limit,
+			&last);
 	return r == HA_GPU_DONE ? ha_gpu_wait_read(c, last, deadline) : r;
 }
 
-/* ---- the same by a whole warp: an entry per lane, one reservation, one doorbell. All lanes call with the same arguments. ---- */
+/*
+ * ---- the same by a whole warp: an entry per lane, one reservation, one doorbell. All lanes call
+ * with the same arguments. ----
+ */
 
 struct ha_gpu_cut {
 	uint64_t local, remote;
 	uint32_t bytes; /* 0: nothing for this lane */
-	uint64_t all;	/* bytes of all lanes */
+	uint64_t all;   /* bytes of all lanes */
 };
 
-HA_GPU_FN void ha_gpu_cut_for_lane(const struct ha_gpu_conn *c, struct ha_gpu_cut *cut, uint64_t local, uint64_t remote, uint64_t bytes)
+HA_GPU_FN void ha_gpu_cut_for_lane(const struct ha_gpu_conn *c, struct ha_gpu_cut *cut,
+				   uint64_t local, uint64_t remote, uint64_t bytes)
 {
 	uint64_t done = 0;
 	uint32_t n;
@@ -142,7 +168,8 @@ HA_GPU_FN void ha_gpu_cut_for_lane(const struct ha_gpu_conn *c, struct ha_gpu_cu
 	cut->all = done;
 }
 
-HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t remote, const void *from, uint64_t bytes, unsigned how,
+HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t remote,
+						 const void *from, uint64_t bytes, unsigned how,
 						 uint64_t limit)
 {
 	uint64_t deadline = 0, local = (uint64_t)(uintptr_t)from, said = 0;
@@ -159,14 +186,16 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 		n = (unsigned)__builtin_popcount(ha_gpu_ballot(cut.bytes != 0));
 		if (!lane)
 			said = ha_gpu_reserve_within(c, n, limit, &deadline, &s);
-		ha_gpu_syncwarp(); /* the reservation is every lane's: what was before it is seen by all */
+		/* the reservation is every lane's: what was before it is seen by all */
+		ha_gpu_syncwarp();
 		said = ha_gpu_shfl(said, 0);
 		if (said != HA_GPU_DONE)
 			return (enum ha_gpu_result)said;
 		ha_gpu_slots_at(c, &s, ha_gpu_shfl(s.first, 0), n);
 		p = ha_gpu_active(c);
 		if (cut.bytes)
-			ha_gpu_write_move(c, p, ha_gpu_slot(&s, lane), HA_GPU_OP_WRITE, cut.local, cut.remote, cut.bytes,
+			ha_gpu_write_move(c, p, ha_gpu_slot(&s, lane), HA_GPU_OP_WRITE, cut.local,
+					  cut.remote, cut.bytes,
 					  lane == n - 1 ? HA_GPU_WQE_SIGNALED : 0);
 		ha_gpu_syncwarp();
 		if (!lane)
@@ -181,7 +210,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 /* ---- small things ---- */
 
 /* The first `bytes` of what the words hold, for remote memory under this key. */
-HA_GPU_FN void ha_gpu_write_inline(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index, uint64_t remote, uint32_t rkey,
+HA_GPU_FN void ha_gpu_write_inline(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				   uint64_t index, uint64_t remote, uint32_t rkey,
 				   const uint32_t word[7], unsigned bytes)
 {
 	struct ha_gpu_wqe e;
@@ -191,8 +221,12 @@ HA_GPU_FN void ha_gpu_write_inline(struct ha_gpu_conn *c, const struct ha_gpu_pa
 	ha_gpu_write_entry(c, p, index, &e);
 }
 
-/* Writes up to 28 bytes that travel in the entry: from[] may be used again at once. The remote end must lie in one chunk. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t remote, const void *from, unsigned bytes, unsigned how,
+/*
+ * Writes up to 28 bytes that travel in the entry: from[] may be used again at once. The remote end
+ * must lie in one chunk.
+ */
+HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t remote,
+					       const void *from, unsigned bytes, unsigned how,
 					       uint64_t limit)
 {
 	uint32_t word[7] = { 0, 0, 0, 0, 0, 0, 0 };
@@ -212,7 +246,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t r
 	if (r != HA_GPU_DONE)
 		return r;
 	p = ha_gpu_active(c);
-	ha_gpu_write_inline(c, p, ha_gpu_slot(&s, 0), remote, ha_gpu_rkey(c, p, remote), word, bytes);
+	ha_gpu_write_inline(c, p, ha_gpu_slot(&s, 0), remote, ha_gpu_rkey(c, p, remote), word,
+			    bytes);
 	ha_gpu_publish(c, &s);
 	if (!(how & HA_GPU_LATER))
 		ha_gpu_ring(c);
@@ -232,7 +267,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
 	if (r != HA_GPU_DONE)
 		return r;
 	p = ha_gpu_active(c);
-	ha_gpu_wqe_nop(&e, p->qpn, ha_gpu_hw_index(p, ha_gpu_slot(&s, 0)), HA_GPU_WQE_FENCE | HA_GPU_WQE_SIGNALED);
+	ha_gpu_wqe_nop(&e, p->qpn, ha_gpu_hw_index(p, ha_gpu_slot(&s, 0)),
+		       HA_GPU_WQE_FENCE | HA_GPU_WQE_SIGNALED);
 	ha_gpu_write_entry(c, p, ha_gpu_slot(&s, 0), &e);
 	ha_gpu_publish(c, &s);
 	ha_gpu_ring(c);

@@ -2,11 +2,16 @@
 /*
  * ring.h - the log: reserve, write, publish, ring, poll
  *
- * Order of a post: (1) compare-and-swap on resv reserves; (2) the entries are written; (3) when ready has come to the first of them it is
- * moved past the last: release; (4) whoever takes the bell writes the doorbell record up to ready, then the register. Between (1) and
- * (3) a thread waits for nobody but threads in the same stretch, so a ring that is closed becomes quiet in bounded time. (4) happens
- * under the bell with the path read again, so that no thread writes the doorbell of a path that is given up. Whoever finds the bell
- * taken leaves: the holder looks at ready once more after it has let go, and one of the two sees the other.
+ * Order of a post: (1) compare-and-swap on resv reserves; (2) the entries are written; (3) when
+ * ready has come to the first of them it is
+ * moved past the last: release; (4) whoever takes the bell writes the doorbell record up to ready,
+ * then the register. Between (1) and
+ * (3) a thread waits for nobody but threads in the same stretch, so a ring that is closed becomes
+ * quiet in bounded time. (4) happens
+ * under the bell with the path read again, so that no thread writes the doorbell of a path that is
+ * given up. Whoever finds the bell
+ * taken leaves: the holder looks at ready once more after it has let go, and one of the two sees
+ * the other.
  */
 #ifndef HA_GPU_RING_H
 #define HA_GPU_RING_H
@@ -32,17 +37,24 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_alarm(struct ha_gpu_conn *c)
 
 /* ---- poll ---- */
 
-/* tail follows what is proved: `upto` is the end of a read that has come back, seen in cons's epoch. (cons is never FROZEN.) */
+/*
+ * tail follows what is proved: `upto` is the end of a read that has come back, seen in cons's
+ * epoch. (cons is never FROZEN.)
+ */
 HA_GPU_FN void ha_gpu_prove(struct ha_gpu_conn *c, uint64_t cons, uint64_t upto)
 {
 	uint64_t t = ha_gpu_load(&c->tail);
 
-	while ((!HA_GPU_PROTECTED || !((t ^ cons) & (HA_GPU_FROZEN | HA_GPU_EPOCH))) && ha_gpu_index_of(t) < upto)
+	while ((!HA_GPU_PROTECTED || !((t ^ cons) & (HA_GPU_FROZEN | HA_GPU_EPOCH))) &&
+	       ha_gpu_index_of(t) < upto)
 		if (ha_gpu_cas(&c->tail, &t, HA_GPU_PROTECTED ? (t & HA_GPU_EPOCH) | upto : upto))
 			return;
 }
 
-/* What cons proves by itself: up to the last fixed proof below it, or all of it where acknowledgements are believed. */
+/*
+ * What cons proves by itself: up to the last fixed proof below it, or all of it where
+ * acknowledgements are believed.
+ */
 HA_GPU_FN uint64_t ha_gpu_proved(const struct ha_gpu_conn *c, uint64_t cons)
 {
 	uint64_t i = ha_gpu_index_of(cons);
@@ -53,16 +65,19 @@ HA_GPU_FN uint64_t ha_gpu_proved(const struct ha_gpu_conn *c, uint64_t cons)
 }
 
 /* An error completion, in the epoch of `cons`. */
-HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p, const uint8_t *cqe, uint64_t cons)
+HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p, const uint8_t *cqe,
+			     uint64_t cons)
 {
-	uint64_t syndrome = ha_gpu_load((const uint64_t *)(cqe + HA_GPU_CQE_SYNDROME - 7)) >> 56, none = 0;
+	uint64_t syndrome = ha_gpu_load((const uint64_t *)(cqe + HA_GPU_CQE_SYNDROME - 7)) >> 56,
+		 none = 0;
 	uint64_t *health = &c->health[p - c->path];
 	uint64_t was = ha_gpu_load(health);
 
 	if (ha_gpu_load(&c->cons) != cons)
 		return; /* of an incarnation that is over, perhaps */
 	ha_gpu_cas(&c->error, &none, (cons & HA_GPU_EPOCH) | 1 << 8 | syndrome);
-	while ((was == HA_GPU_GOOD || was == HA_GPU_SUSPECTED) && !ha_gpu_cas(health, &was, HA_GPU_FAILED))
+	while ((was == HA_GPU_GOOD || was == HA_GPU_SUSPECTED) &&
+	       !ha_gpu_cas(health, &was, HA_GPU_FAILED))
 		;
 }
 
@@ -79,23 +94,29 @@ HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
 }
 
 /*
- * The completion that says most: its last eight bytes, or INVALID. A queue of several is emptied, in the incarnation of *incarnation; an error stays in it.
- * Until an incarnation carries the log, what completes in it are the agent's probes, and nobody else's: probes says that we are the agent.
+ * The completion that says most: its last eight bytes, or INVALID. A queue of several is emptied,
+ * in the incarnation of *incarnation; an error stays in it.
+ * Until an incarnation carries the log, what completes in it are the agent's probes, and nobody
+ * else's: probes says that we are the agent.
  */
-HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes, uint64_t *incarnation)
+HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes,
+				     uint64_t *incarnation)
 {
 	uint64_t last = (uint64_t)HA_GPU_CQE_INVALID << 60, ci, w;
 
 	*cqe = p->cqe;
 	if (!p->cq_log) {
-		w = ha_gpu_load((const uint64_t *)(p->cqe + HA_GPU_CQE_QPN)); /* before the look whose it is */
+		/* before the look whose it is */
+		w = ha_gpu_load((const uint64_t *)(p->cqe + HA_GPU_CQE_QPN));
 		return !probes && ha_gpu_load(&p->cq_ci) & HA_GPU_CQ_PROBES ? last : w;
 	}
 	ci = ha_gpu_load(&p->cq_ci);
-	for (*incarnation = ci >> 47; ci >> 47 == *incarnation && (probes || !(ci & HA_GPU_CQ_PROBES));) {
+	for (*incarnation = ci >> 47;
+	     ci >> 47 == *incarnation && (probes || !(ci & HA_GPU_CQ_PROBES));) {
 		*cqe = p->cqe + HA_GPU_CQE_BYTES * (ci & ((1u << p->cq_log) - 1));
 		w = ha_gpu_load((const uint64_t *)(*cqe + HA_GPU_CQE_QPN));
-		if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID || ha_gpu_cqe_owner(w) != (ci >> p->cq_log & 1))
+		if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID ||
+		    ha_gpu_cqe_owner(w) != (ci >> p->cq_log & 1))
 			return last;
 		if (ha_gpu_cqe_opcode(w) != HA_GPU_CQE_REQ)
 			return ha_gpu_cqe_opcode(last) == HA_GPU_CQE_REQ ? last : w;
@@ -109,12 +130,17 @@ HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe,
 }
 
 /* The incarnation of this queue carries the log, as whoever has read cons since sees it. */
-HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t incarnation)
+HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+			      uint64_t incarnation)
 {
-	return p == &c->path[ha_gpu_load(&c->active)] && ha_gpu_load(&p->cq_ci) >> 47 == incarnation;
+	return p == &c->path[ha_gpu_load(&c->active)] &&
+	       ha_gpu_load(&p->cq_ci) >> 47 == incarnation;
 }
 
-/* Moves cons and what it proves; returns cons. cons is read before the completion, so that the completion is never the older. */
+/*
+ * Moves cons and what it proves; returns cons. cons is read before the completion, so that the
+ * completion is never the older.
+ */
 HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 {
 	uint64_t w, next, incarnation = 0;
@@ -132,10 +158,12 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 	}
 	for (;;) {
 		ahead = (uint16_t)((ha_gpu_cqe_counter(w) & ~(step - 1)) + step -
-				   (uint16_t)((ha_gpu_index_of(cons) - (HA_GPU_PROTECTED ? ha_gpu_load(&p->base) : 0)) << wide));
+				   (uint16_t)((ha_gpu_index_of(cons) -
+					       (HA_GPU_PROTECTED ? ha_gpu_load(&p->base) : 0))
+					      << wide));
 		ahead >>= wide;
 		if (!ahead || ahead > c->nwqes)
-			break; /* not news: what another thread has reported */
+			break;       /* not news: what another thread has reported */
 		next = cons + ahead; /* 48 bits do not overflow */
 		if (ha_gpu_cas(&c->cons, &cons, next)) {
 			cons = next;
@@ -158,7 +186,8 @@ HA_GPU_FN uint64_t ha_gpu_poll(struct ha_gpu_conn *c)
 /* ---- doorbell ---- */
 
 /* Where the n-th entry of an incarnation lies. */
-HA_GPU_FN uint8_t *ha_gpu_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t n)
+HA_GPU_FN uint8_t *ha_gpu_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				uint64_t n)
 {
 	return p->wqe + (n & (c->nwqes - 1)) * (HA_GPU_WQE_BYTES << ha_gpu_wide(p));
 }
@@ -172,7 +201,10 @@ HA_GPU_FN void ha_gpu_doorbell(struct ha_gpu_conn *c, const struct ha_gpu_path *
 	ha_gpu_mmio(ha_gpu_register(p), *last);
 }
 
-/* Everything published is rung when this returns, or will be by the thread that has the bell. Host proxies call it, too. */
+/*
+ * Everything published is rung when this returns, or will be by the thread that has the bell. Host
+ * proxies call it, too.
+ */
 HA_GPU_FN void ha_gpu_ring_now(struct ha_gpu_conn *c)
 {
 	uint64_t ready, idle;
@@ -219,8 +251,9 @@ HA_GPU_FN bool ha_gpu_proxy(struct ha_gpu_conn *c)
 /* What a thread has reserved: its entries, and among them a proof where one is due. */
 struct ha_gpu_slots {
 	uint64_t first, end; /* all of it */
-	uint64_t at;	     /* our first entry: first, or behind the proof */
-	uint32_t skip;	     /* so many of ours lie before the proof, at least 1; more than there are: none does */
+	uint64_t at;         /* our first entry: first, or behind the proof */
+	/* so many of ours lie before the proof, at least 1; more than there are: none does */
+	uint32_t skip;
 };
 
 HA_GPU_FN uint64_t ha_gpu_slot(const struct ha_gpu_slots *s, unsigned i)
@@ -229,9 +262,11 @@ HA_GPU_FN uint64_t ha_gpu_slot(const struct ha_gpu_slots *s, unsigned i)
 }
 
 /* n entries from `first` on, and one more where a proof is due among them. */
-HA_GPU_FN void ha_gpu_slots_at(const struct ha_gpu_conn *c, struct ha_gpu_slots *s, uint64_t first, unsigned n)
+HA_GPU_FN void ha_gpu_slots_at(const struct ha_gpu_conn *c, struct ha_gpu_slots *s, uint64_t first,
+			       unsigned n)
 {
-	uint32_t before = ~(uint32_t)first & (c->proof_every - 1); /* entries before the next one that is a proof */
+	/* entries before the next one that is a proof */
+	uint32_t before = ~(uint32_t)first & (c->proof_every - 1);
 	bool due = HA_GPU_PROTECTED && c->proof_every && before < n;
 
 	s->first = first;
@@ -253,7 +288,8 @@ HA_GPU_FN uint16_t ha_gpu_hw_index(const struct ha_gpu_path *p, uint64_t index)
 	return (uint16_t)((index - ha_gpu_base(p)) << ha_gpu_wide(p));
 }
 
-HA_GPU_FN void ha_gpu_write_nth(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t n, const struct ha_gpu_wqe *e)
+HA_GPU_FN void ha_gpu_write_nth(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				uint64_t n, const struct ha_gpu_wqe *e)
 {
 	uint8_t *at = ha_gpu_entry(c, p, n);
 	struct ha_gpu_wqe first, second;
@@ -268,9 +304,11 @@ HA_GPU_FN void ha_gpu_write_nth(const struct ha_gpu_conn *c, const struct ha_gpu
 }
 
 /* As it was written. */
-HA_GPU_FN void ha_gpu_read_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index, struct ha_gpu_wqe *e)
+HA_GPU_FN void ha_gpu_read_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				 uint64_t index, struct ha_gpu_wqe *e)
 {
-	const struct ha_gpu_wqe *at = (const struct ha_gpu_wqe *)(const void *)ha_gpu_entry(c, p, index - ha_gpu_base(p));
+	const struct ha_gpu_wqe *at =
+		(const struct ha_gpu_wqe *)(const void *)ha_gpu_entry(c, p, index - ha_gpu_base(p));
 
 	if (ha_gpu_wide(p))
 		ha_gpu_wqe_narrow(e, at, at + 1);
@@ -278,14 +316,18 @@ HA_GPU_FN void ha_gpu_read_entry(const struct ha_gpu_conn *c, const struct ha_gp
 		*e = *at;
 }
 
-HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index,
-				  const struct ha_gpu_wqe *e)
+HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				  uint64_t index, const struct ha_gpu_wqe *e)
 {
 	ha_gpu_write_nth(c, p, index - ha_gpu_base(p), e);
 }
 
-/* A read of eight bytes of the peer's mailbox: what comes back proves that all before it is in memory. */
-HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
+/*
+ * A read of eight bytes of the peer's mailbox: what comes back proves that all before it is in
+ * memory.
+ */
+HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				    uint64_t index)
 {
 	struct ha_gpu_wqe e;
 
@@ -296,7 +338,8 @@ HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha
 }
 
 /* The proof that is due among them, by who reserved them. */
-HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, const struct ha_gpu_slots *s, unsigned n)
+HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				const struct ha_gpu_slots *s, unsigned n)
 {
 	if (s->end - s->first > n)
 		ha_gpu_write_proof(c, p, s->at > s->first ? s->first : s->first + s->skip);
@@ -329,7 +372,10 @@ HA_GPU_SLOW bool ha_gpu_reserve_slow(struct ha_gpu_conn *c, unsigned n, struct h
 	return true;
 }
 
-/* n entries (at most 32), and one more where a proof is due, which is written; at once or not at all. CLOSED and DOWN lie above every gate. */
+/*
+ * n entries (at most 32), and one more where a proof is due, which is written; at once or not at
+ * all. CLOSED and DOWN lie above every gate.
+ */
 HA_GPU_FN bool ha_gpu_reserve_now(struct ha_gpu_conn *c, unsigned n, struct ha_gpu_slots *s)
 {
 	uint64_t r = ha_gpu_load(&c->resv);
@@ -349,8 +395,12 @@ HA_GPU_FN bool ha_gpu_reserve_now(struct ha_gpu_conn *c, unsigned n, struct ha_g
 	return true;
 }
 
-/* The same with a time limit. Nothing is held when the result is not DONE. Deadline 0: now or never, and no alarm. */
-HA_GPU_SLOW enum ha_gpu_result ha_gpu_reserve(struct ha_gpu_conn *c, unsigned n, uint64_t deadline, struct ha_gpu_slots *s)
+/*
+ * The same with a time limit. Nothing is held when the result is not DONE. Deadline 0: now or
+ * never, and no alarm.
+ */
+HA_GPU_SLOW enum ha_gpu_result ha_gpu_reserve(struct ha_gpu_conn *c, unsigned n, uint64_t deadline,
+					      struct ha_gpu_slots *s)
 {
 	while (!ha_gpu_reserve_now(c, n, s)) {
 		if (HA_GPU_PROTECTED && ha_gpu_load(&c->resv) & HA_GPU_DOWN)
@@ -364,8 +414,12 @@ HA_GPU_SLOW enum ha_gpu_result ha_gpu_reserve(struct ha_gpu_conn *c, unsigned n,
 	return HA_GPU_DONE;
 }
 
-/* The same: the limit counts from when it is first waited; *deadline is 0 until then. Who need not wait does not ask what time it is. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_reserve_within(struct ha_gpu_conn *c, unsigned n, uint64_t limit, uint64_t *deadline,
+/*
+ * The same: the limit counts from when it is first waited; *deadline is 0 until then. Who need not
+ * wait does not ask what time it is.
+ */
+HA_GPU_FN enum ha_gpu_result ha_gpu_reserve_within(struct ha_gpu_conn *c, unsigned n,
+						   uint64_t limit, uint64_t *deadline,
 						   struct ha_gpu_slots *s)
 {
 	struct ha_gpu_slots late;
@@ -380,7 +434,10 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_reserve_within(struct ha_gpu_conn *c, unsign
 	return r;
 }
 
-/* It is this thread's turn when everything before its entries is published; until it publishes, nobody else's. */
+/*
+ * It is this thread's turn when everything before its entries is published; until it publishes,
+ * nobody else's.
+ */
 HA_GPU_FN void ha_gpu_turn(struct ha_gpu_conn *c, const struct ha_gpu_slots *s)
 {
 	while (HA_GPU_RARE(ha_gpu_load(&c->ready) != s->first))
@@ -394,14 +451,16 @@ HA_GPU_FN void ha_gpu_publish(struct ha_gpu_conn *c, const struct ha_gpu_slots *
 }
 
 /* Until the entry `index`, a read, is done and everything before it. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t index, uint64_t deadline)
+HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t index,
+					      uint64_t deadline)
 {
 	uint64_t cons;
 
 	for (;;) {
 		cons = ha_gpu_poll(c);
 		if ((cons & HA_GPU_INDEX) > index)
-			ha_gpu_prove(c, cons, index + 1); /* in vain while the agent switches: the limit goes on */
+			/* in vain while the agent switches: the limit goes on */
+			ha_gpu_prove(c, cons, index + 1);
 		if ((ha_gpu_load(&c->tail) & HA_GPU_INDEX) > index)
 			return HA_GPU_DONE;
 		if (ha_gpu_load(&c->resv) & HA_GPU_DOWN)

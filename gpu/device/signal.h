@@ -2,19 +2,25 @@
 /*
  * signal.h - counters at the peer that survive a change of path
  *
- * The sender adds; what travels is the sum so far, written into the slot of the path that carries it. The receiver takes the greatest of the
- * slots. Written twice, a sum does no harm; written late by a path that was given up, it is smaller than what the other path brought;
- * and no path overwrites the other's. Sums are formed by whoever publishes, in the order of the log, so a slot never runs backwards.
+ * The sender adds; what travels is the sum so far, written into the slot of the path that carries
+ * it. The receiver takes the greatest of the
+ * slots. Written twice, a sum does no harm; written late by a path that was given up, it is smaller
+ * than what the other path brought;
+ * and no path overwrites the other's. Sums are formed by whoever publishes, in the order of the
+ * log, so a slot never runs backwards.
  *
- * A signal comes after the data that was posted before it on the same connection. (Not because two NICs kept an order: while
- * one carries data no other carries the signal; before a path takes over, the old one is fenced at both ends.)
+ * A signal comes after the data that was posted before it on the same connection. (Not because two
+ * NICs kept an order: while
+ * one carries data no other carries the signal; before a path takes over, the old one is fenced at
+ * both ends.)
  */
 #ifndef HA_GPU_SIGNAL_H
 #define HA_GPU_SIGNAL_H
 
 #include "gpu/device/ops.h"
 
-HA_GPU_FN uint64_t ha_gpu_slot_address(const struct ha_gpu_conn *c, const struct ha_gpu_path *p, unsigned slot)
+HA_GPU_FN uint64_t ha_gpu_slot_address(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				       unsigned slot)
 {
 	uint64_t path = ha_gpu_path_number(c, p);
 
@@ -22,7 +28,8 @@ HA_GPU_FN uint64_t ha_gpu_slot_address(const struct ha_gpu_conn *c, const struct
 }
 
 /* In this thread's turn: the sum is formed, and written into the reserved entry. */
-HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index, unsigned slot, uint64_t add)
+HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				   uint64_t index, unsigned slot, uint64_t add)
 {
 	uint64_t sum = c->sent[slot] + add;
 	uint32_t word[7] = { (uint32_t)sum, (uint32_t)(sum >> 32), 0, 0, 0, 0, 0 };
@@ -31,16 +38,21 @@ HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_pa
 	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8);
 }
 
-HA_GPU_FN void ha_gpu_publish_signal(struct ha_gpu_conn *c, const struct ha_gpu_path *p, const struct ha_gpu_slots *s, unsigned which,
-				     unsigned slot, uint64_t add)
+HA_GPU_FN void ha_gpu_publish_signal(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				     const struct ha_gpu_slots *s, unsigned which, unsigned slot,
+				     uint64_t add)
 {
 	ha_gpu_turn(c, s);
 	ha_gpu_write_signal(c, p, ha_gpu_slot(s, which), slot, add);
 	ha_gpu_publish(c, s);
 }
 
-/* Adds to the peer's signal `slot`, after everything this thread has posted on the connection. DONE: posted, and will count once. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_signal(struct ha_gpu_conn *c, unsigned slot, uint64_t add, unsigned how, uint64_t limit)
+/*
+ * Adds to the peer's signal `slot`, after everything this thread has posted on the connection.
+ * DONE: posted, and will count once.
+ */
+HA_GPU_FN enum ha_gpu_result ha_gpu_signal(struct ha_gpu_conn *c, unsigned slot, uint64_t add,
+					   unsigned how, uint64_t limit)
 {
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
@@ -67,8 +79,12 @@ HA_GPU_FN uint64_t ha_gpu_signal_value(const struct ha_gpu_conn *c, unsigned slo
 	return a > b ? a : b;
 }
 
-/* Until signal `slot` at our end has come to `value`: all that the peer posted before that signal is in memory. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_wait(struct ha_gpu_conn *c, unsigned slot, uint64_t value, uint64_t limit)
+/*
+ * Until signal `slot` at our end has come to `value`: all that the peer posted before that signal
+ * is in memory.
+ */
+HA_GPU_FN enum ha_gpu_result ha_gpu_wait(struct ha_gpu_conn *c, unsigned slot, uint64_t value,
+					 uint64_t limit)
 {
 	uint64_t deadline = ha_gpu_deadline(limit);
 

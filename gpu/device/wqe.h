@@ -2,8 +2,10 @@
 /*
  * wqe.h - mlx5 send queue entries, one basic block of 64 bytes each, and what a CQE64 says
  *
- * Layouts, opcodes and syndromes as the public infiniband/mlx5dv.h has them (tests/gpu/test_layout.c compares every one). An entry is
- * put together in registers, as eight little-endian words of the big-endian bytes, and stored at once.
+ * Layouts, opcodes and syndromes as the public infiniband/mlx5dv.h has them
+ * (tests/gpu/test_layout.c compares every one). An entry is
+ * put together in registers, as eight little-endian words of the big-endian bytes, and stored at
+ * once.
  *
  *   bytes  0-15  control: opmod<<24 | index<<8 | opcode; qpn<<8 | ds; signature, stream (2), flags; immediate
  *         16-31  remote address: va, rkey, reserved            (not in a NOP)
@@ -16,8 +18,13 @@
 #include "gpu/device/env.h"
 
 #define HA_GPU_WQE_BYTES 64u
-#define HA_GPU_INLINE_MAX 28u /* what one basic block holds beside control, remote address and the length */
-#define HA_GPU_LENGTH_MAX (1u << 30) /* of one entry: the longest message that a queue pair is set up for (prm.c), and that ConnectX takes */
+/* what one basic block holds beside control, remote address and the length */
+#define HA_GPU_INLINE_MAX 28u
+/*
+ * of one entry: the longest message that a queue pair is set up for (prm.c), and that ConnectX
+ * takes
+ */
+#define HA_GPU_LENGTH_MAX (1u << 30)
 
 enum ha_gpu_opcode {
 	HA_GPU_OP_NOP = 0x00,
@@ -76,8 +83,8 @@ HA_GPU_FN uint64_t ha_gpu_pair(uint32_t first, uint32_t second)
 }
 
 /* ds: sixteen-byte units in use. Clears the rest of the block. */
-HA_GPU_FN void ha_gpu_wqe_control(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index, enum ha_gpu_opcode op, unsigned ds,
-				  unsigned flags)
+HA_GPU_FN void ha_gpu_wqe_control(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index,
+				  enum ha_gpu_opcode op, unsigned ds, unsigned flags)
 {
 	e->w[0] = ha_gpu_pair((uint32_t)index << 8 | (uint32_t)op, qpn << 8 | ds);
 	e->w[1] = (uint64_t)flags << 24;
@@ -92,7 +99,8 @@ HA_GPU_FN void ha_gpu_wqe_remote(struct ha_gpu_wqe *e, uint64_t address, uint32_
 	e->w[3] = rkey;
 }
 
-HA_GPU_FN void ha_gpu_wqe_data(struct ha_gpu_wqe *e, unsigned word, uint64_t address, uint32_t lkey, uint32_t length)
+HA_GPU_FN void ha_gpu_wqe_data(struct ha_gpu_wqe *e, unsigned word, uint64_t address, uint32_t lkey,
+			       uint32_t length)
 {
 	e->w[word] = (uint64_t)lkey << 32 | ha_gpu_be32(length);
 	e->w[word + 1] = ha_gpu_be64(address);
@@ -114,8 +122,8 @@ HA_GPU_FN void ha_gpu_wqe_nop(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index
 }
 
 /* Up to 28 bytes in the entry itself; what the words hold beyond `length` is not sent. */
-HA_GPU_FN void ha_gpu_wqe_inline(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index, unsigned flags, const uint32_t word[7],
-				 unsigned length)
+HA_GPU_FN void ha_gpu_wqe_inline(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index, unsigned flags,
+				 const uint32_t word[7], unsigned length)
 {
 	ha_gpu_wqe_control(e, qpn, index, HA_GPU_OP_WRITE, 2 + (4 + length + 15) / 16, flags);
 	e->w[4] = (uint64_t)word[0] << 32 | ha_gpu_be32(length | HA_GPU_INLINE);
@@ -124,7 +132,8 @@ HA_GPU_FN void ha_gpu_wqe_inline(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t in
 	e->w[7] = (uint64_t)word[6] << 32 | word[5];
 }
 
-HA_GPU_FN void ha_gpu_wqe_fetch_add(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index, unsigned flags, uint64_t add)
+HA_GPU_FN void ha_gpu_wqe_fetch_add(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index,
+				    unsigned flags, uint64_t add)
 {
 	ha_gpu_wqe_control(e, qpn, index, HA_GPU_OP_FETCH_ADD, 4, flags);
 	e->w[4] = ha_gpu_be64(add);
@@ -139,9 +148,11 @@ HA_GPU_FN void ha_gpu_wqe_fetch_add(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t
 enum { HA_GPU_AV_WORDS = 6, HA_GPU_AV_UNITS = 3 };
 #define HA_GPU_AV_EXTENDED (1u << 31) /* in dqp_dct: all 48 bytes are there */
 
-HA_GPU_FN void ha_gpu_wqe_widen(const struct ha_gpu_wqe *e, const uint64_t av[6], struct ha_gpu_wqe *first, struct ha_gpu_wqe *second)
+HA_GPU_FN void ha_gpu_wqe_widen(const struct ha_gpu_wqe *e, const uint64_t av[6],
+				struct ha_gpu_wqe *first, struct ha_gpu_wqe *second)
 {
-	uint32_t control = ha_gpu_be32((uint32_t)e->w[0]), qpn_ds = ha_gpu_be32((uint32_t)(e->w[0] >> 32));
+	uint32_t control = ha_gpu_be32((uint32_t)e->w[0]),
+		 qpn_ds = ha_gpu_be32((uint32_t)(e->w[0] >> 32));
 
 	*first = *e;
 	if ((control & 0xff) == HA_GPU_OP_NOP) {
@@ -158,9 +169,11 @@ HA_GPU_FN void ha_gpu_wqe_widen(const struct ha_gpu_wqe *e, const uint64_t av[6]
 	}
 }
 
-HA_GPU_FN void ha_gpu_wqe_narrow(struct ha_gpu_wqe *e, const struct ha_gpu_wqe *first, const struct ha_gpu_wqe *second)
+HA_GPU_FN void ha_gpu_wqe_narrow(struct ha_gpu_wqe *e, const struct ha_gpu_wqe *first,
+				 const struct ha_gpu_wqe *second)
 {
-	uint32_t control = ha_gpu_be32((uint32_t)first->w[0]), qpn_ds = ha_gpu_be32((uint32_t)(first->w[0] >> 32));
+	uint32_t control = ha_gpu_be32((uint32_t)first->w[0]),
+		 qpn_ds = ha_gpu_be32((uint32_t)(first->w[0] >> 32));
 
 	*e = *first;
 	if ((control & 0xff) == HA_GPU_OP_NOP) {
@@ -205,7 +218,8 @@ HA_GPU_FN uint64_t ha_gpu_wqe_raddr(const struct ha_gpu_wqe *e)
 
 HA_GPU_FN bool ha_gpu_wqe_is_inline(const struct ha_gpu_wqe *e)
 {
-	return ha_gpu_wqe_opcode(e) == HA_GPU_OP_WRITE && ha_gpu_be32((uint32_t)e->w[4]) & HA_GPU_INLINE;
+	return ha_gpu_wqe_opcode(e) == HA_GPU_OP_WRITE &&
+	       ha_gpu_be32((uint32_t)e->w[4]) & HA_GPU_INLINE;
 }
 
 /* The first eight inline bytes. */

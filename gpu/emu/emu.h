@@ -2,8 +2,10 @@
 /*
  * emu.h - GPU threads on the host: warps, a clock, and a scheduler that may switch at every access
  *
- * Two kinds of build use it. Without HA_GPU_SIM a GPU thread is a pthread: ha_gpu_pause() yields the processor, the clock is the
- * system's, and thread sanitizer sees every access. With HA_GPU_SIM it is a fiber (fiber.h): one thread, a seed, and virtual time.
+ * Two kinds of build use it. Without HA_GPU_SIM a GPU thread is a pthread: ha_gpu_pause() yields
+ * the processor, the clock is the
+ * system's, and thread sanitizer sees every access. With HA_GPU_SIM it is a fiber (fiber.h): one
+ * thread, a seed, and virtual time.
  */
 #ifndef HA_GPU_EMU_H
 #define HA_GPU_EMU_H
@@ -13,7 +15,9 @@
 
 #define HA_GPU_LANES_MAX 32
 
-/* Lanes that meet: the emulation's only shared state of a warp. All zero but `lanes` at the start. */
+/*
+ * Lanes that meet: the emulation's only shared state of a warp. All zero but `lanes` at the start.
+ */
 struct ha_gpu_warp {
 	unsigned lanes;
 	uint64_t arrived, round;
@@ -25,7 +29,10 @@ struct ha_gpu_self {
 	unsigned lane;
 };
 
-/* Who the calling thread is; the caller keeps the memory. NULL: a warp of one, as it is without this call. */
+/*
+ * Who the calling thread is; the caller keeps the memory. NULL: a warp of one, as it is without
+ * this call.
+ */
 void ha_gpu_emu_become(struct ha_gpu_self *self);
 
 unsigned ha_gpu_lane(void);

@@ -59,11 +59,14 @@ bool ha_gpu_fiber_add(void (*run)(void *arg), void *arg, struct ha_gpu_self *sel
 	if (nfibers == HA_GPU_FIBERS_MAX)
 		return false;
 	if (!stack)
-		stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
 	if (stack == MAP_FAILED)
 		return false;
 	memset(f, 0, sizeof(*f));
-	*f = (struct fiber){ .run = run, .arg = arg, .self = self, .helper = helper, .stack = stack };
+	*f = (struct fiber) {
+		.run = run, .arg = arg, .self = self, .helper = helper, .stack = stack
+	};
 #ifdef __SANITIZE_ADDRESS__
 	__asan_unpoison_memory_region(stack, STACK_BYTES);
 #endif
@@ -73,7 +76,8 @@ bool ha_gpu_fiber_add(void (*run)(void *arg), void *arg, struct ha_gpu_self *sel
 }
 
 #ifdef __SANITIZE_ADDRESS__
-static const void *home_bottom; /* the stack that the fibers were begun from; NULL: to be learnt by the first of them */
+/* the stack that the fibers were begun from; NULL: to be learnt by the first of them */
+static const void *home_bottom;
 static size_t home_size;
 #endif
 
@@ -82,7 +86,8 @@ static void arrive(void)
 #ifdef __SANITIZE_ADDRESS__
 	bool first = !home_bottom;
 
-	__sanitizer_finish_switch_fiber(fibers[current].fake, first ? &home_bottom : NULL, first ? &home_size : NULL);
+	__sanitizer_finish_switch_fiber(fibers[current].fake, first ? &home_bottom : NULL,
+					first ? &home_size : NULL);
 #endif
 	ha_gpu_emu_become(fibers[current].self);
 }
@@ -90,7 +95,8 @@ static void arrive(void)
 static void leave_to(struct fiber *from, struct fiber *to, bool for_good)
 {
 #ifdef __SANITIZE_ADDRESS__
-	__sanitizer_start_switch_fiber(for_good ? NULL : &from->fake, to == &outside ? home_bottom : to->stack,
+	__sanitizer_start_switch_fiber(for_good ? NULL : &from->fake,
+				       to == &outside ? home_bottom : to->stack,
 				       to == &outside ? home_size : STACK_BYTES);
 #else
 	(void)from;

@@ -2,8 +2,10 @@
 /*
  * fiber.h - many GPU threads, NICs and agents in one thread, in an order that a seed decides
  *
- * Every access of env.h may be followed by another fiber's, and every pause is. What one seed does it does again. Orders are sequentially
- * consistent: what weaker memory would do is for thread sanitizer and the model to find. Time passes with each switch only.
+ * Every access of env.h may be followed by another fiber's, and every pause is. What one seed does
+ * it does again. Orders are sequentially
+ * consistent: what weaker memory would do is for thread sanitizer and the model to find. Time
+ * passes with each switch only.
  */
 #ifndef HA_GPU_FIBER_H
 #define HA_GPU_FIBER_H
@@ -16,7 +18,10 @@
 void ha_gpu_fibers_begin(uint64_t seed, unsigned eager);
 /* `self` may be NULL. A helper does not keep ha_gpu_fibers_run() going. False: too many. */
 bool ha_gpu_fiber_add(void (*run)(void *arg), void *arg, struct ha_gpu_self *self, bool helper);
-/* Until all but helpers have returned, or virtual time has come to `until_ns`. True: they have returned. */
+/*
+ * Until all but helpers have returned, or virtual time has come to `until_ns`. True: they have
+ * returned.
+ */
 bool ha_gpu_fibers_run(uint64_t until_ns);
 /* The scheduler's dice, for tests. */
 uint64_t ha_gpu_fibers_random(void);

@@ -2,11 +2,14 @@
 /*
  * combine.h - the experts' rows back to the tokens' ranks, and their weighted sums
  *
- * Sending: a warp per row puts it into `returned` at the token's rank, in the place of the expert and the token. The last of those that go
+ * Sending: a warp per row puts it into `returned` at the token's rank, in the place of the expert
+ * and the token. The last of those that go
  * to a rank is followed by "all returned"; where there are none it goes alone.
  *
- * Receiving: a warp per token waits for the experts that it went to and adds their rows up, in the order of its top-k, in float. The launch is
- * done when every expert has said "all returned", also those that had none of ours: that is what makes the area free again.
+ * Receiving: a warp per token waits for the experts that it went to and adds their rows up, in the
+ * order of its top-k, in float. The launch is
+ * done when every expert has said "all returned", also those that had none of ours: that is what
+ * makes the area free again.
  */
 #ifndef HA_GPU_EXAMPLE_COMBINE_H
 #define HA_GPU_EXAMPLE_COMBINE_H
@@ -28,7 +31,9 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_returned(struct ha_moe_run *r, uint32_t
 	if (to == m->rank)
 		ha_moe_set(r, &r->w->own_returned[local], 1);
 	else
-		result = ha_gpu_signal(ha_moe_conn(m, to, local), ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number), 1, 0, ha_moe_left(r));
+		result = ha_gpu_signal(ha_moe_conn(m, to, local),
+				       ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number), 1,
+				       0, ha_moe_left(r));
 	if (result != HA_GPU_DONE)
 		ha_moe_set(r, told, 0);
 	return result;
@@ -43,7 +48,8 @@ HA_GPU_FN uint32_t ha_moe_rows_for(const struct ha_moe_run *r, uint32_t pair)
 HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t local, uint64_t i)
 {
 	const struct ha_moe_layout *l = &r->m->layout;
-	uint64_t at = (uint64_t)local * r->m->shape.ranks * r->m->shape.tokens_max + i, token = r->w->origin[at] & HA_MOE_LOW, place;
+	uint64_t at = (uint64_t)local * r->m->shape.ranks * r->m->shape.tokens_max + i,
+		 token = r->w->origin[at] & HA_MOE_LOW, place;
 	uint32_t to = (uint32_t)(r->w->origin[at] >> 32), pair = local * r->m->shape.ranks + to;
 	enum ha_gpu_result result;
 
@@ -52,11 +58,14 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t lo
 	if (token >= r->m->shape.tokens_max)
 		return HA_GPU_REFUSED;
 	place = (uint64_t)(r->m->rank * l->local + local) * r->m->shape.tokens_max + token;
-	result = ha_moe_put(r, to, local, l->returned + place * l->row, l->outputs + at * l->row, l->row, (uint32_t)(i - r->w->begin[pair]));
+	result = ha_moe_put(r, to, local, l->returned + place * l->row, l->outputs + at * l->row,
+			    l->row, (uint32_t)(i - r->w->begin[pair]));
 	if (result != HA_GPU_DONE || ha_gpu_lane())
 		return result;
 	ha_moe_set(r, &r->w->posted[at], 1);
-	return ha_moe_add(r, &r->w->returned[pair], 1) == ha_moe_rows_for(r, pair) ? ha_moe_tell_returned(r, local, to) : HA_GPU_DONE;
+	return ha_moe_add(r, &r->w->returned[pair], 1) == ha_moe_rows_for(r, pair)
+		       ? ha_moe_tell_returned(r, local, to)
+		       : HA_GPU_DONE;
 }
 
 /* A rank that sent none; or all were posted by a call before, which could not tell any more. */
@@ -65,7 +74,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_rest(struct ha_moe_run *r, uint32_t pai
 	uint64_t result = HA_GPU_DONE;
 
 	if (!ha_gpu_lane() && ha_moe_word(r, &r->w->returned[pair]) == ha_moe_rows_for(r, pair))
-		result = ha_moe_tell_returned(r, pair / r->m->shape.ranks, pair % r->m->shape.ranks);
+		result =
+			ha_moe_tell_returned(r, pair / r->m->shape.ranks, pair % r->m->shape.ranks);
 	return (enum ha_gpu_result)ha_gpu_shfl(result, 0);
 }
 
@@ -76,17 +86,24 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_rows(struct ha_moe_run *r)
 	for (uint32_t local = 0; local < r->m->layout.local; local++) {
 		uint32_t rows = (uint32_t)ha_gpu_shfl(ha_moe_word(r, &r->w->packed[local]), 0);
 
-		for (uint64_t i = (r->warp + local) % r->warps; i < rows && result == HA_GPU_DONE; i += r->warps)
-			result = (enum ha_gpu_result)ha_gpu_shfl((uint64_t)ha_moe_return_row(r, local, i), 0);
+		for (uint64_t i = (r->warp + local) % r->warps; i < rows && result == HA_GPU_DONE;
+		     i += r->warps)
+			result = (enum ha_gpu_result)ha_gpu_shfl(
+				(uint64_t)ha_moe_return_row(r, local, i), 0);
 	}
-	for (uint32_t pair = r->warp; pair < r->m->layout.local * r->m->shape.ranks && result == HA_GPU_DONE; pair += r->warps)
+	for (uint32_t pair = r->warp;
+	     pair < r->m->layout.local * r->m->shape.ranks && result == HA_GPU_DONE;
+	     pair += r->warps)
 		result = ha_moe_tell_rest(r, pair);
 	return result;
 }
 
 /* ---- receiving ---- */
 
-/* Every launch of an area adds 1 to the expert's signal there: how much it has come to after this one. All lanes. */
+/*
+ * Every launch of an area adds 1 to the expert's signal there: how much it has come to after this
+ * one. All lanes.
+ */
 HA_GPU_FN enum ha_gpu_result ha_moe_wait_returned(struct ha_moe_run *r, uint32_t e)
 {
 	struct ha_moe *m = r->m;
@@ -96,10 +113,12 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_returned(struct ha_moe_run *r, uint32_t
 	if (!ha_gpu_lane() && rank == m->rank)
 		result = ha_moe_wait_own(r, &r->w->own_returned[local], &one);
 	else if (!ha_gpu_lane())
-		result = ha_moe_wait(r, ha_moe_conn(m, rank, local), ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number),
+		result = ha_moe_wait(r, ha_moe_conn(m, rank, local),
+				     ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number),
 				     (r->call->number >> 1) + 1);
 	result = ha_gpu_shfl(result, 0);
-	ha_gpu_syncwarp(); /* lane 0 has seen the signal, all lanes read the rows that came before it */
+	/* lane 0 has seen the signal, all lanes read the rows that came before it */
+	ha_gpu_syncwarp();
 	return (enum ha_gpu_result)result;
 }
 
@@ -117,7 +136,9 @@ HA_GPU_FN void ha_moe_sum_up(const struct ha_moe_run *r, uint32_t t)
 		for (uint32_t k = 0; k < s->topk; k++) {
 			if (topk[k] < 0)
 				continue;
-			row = (const uint16_t *)(const void *)(r->area + l->returned + ((uint64_t)topk[k] * s->tokens_max + t) * l->row);
+			row = (const uint16_t *)(const void *)(r->area + l->returned +
+							       ((uint64_t)topk[k] * s->tokens_max +
+								t) * l->row);
 			sum = ha_moe_plus(sum, ha_moe_times(weight[k], ha_moe_from_bf16(row[j])));
 		}
 		r->call->combined[(uint64_t)t * s->hidden + j] = ha_moe_to_bf16(sum);
@@ -132,7 +153,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_take_rows(struct ha_moe_run *r)
 	for (uint32_t t = r->warp; t < r->call->tokens && result == HA_GPU_DONE; t += r->warps) {
 		for (uint32_t k = 0; k < topk && result == HA_GPU_DONE; k++)
 			if (r->call->topk[(uint64_t)t * topk + k] >= 0)
-				result = ha_moe_wait_returned(r, (uint32_t)r->call->topk[(uint64_t)t * topk + k]);
+				result = ha_moe_wait_returned(
+					r, (uint32_t)r->call->topk[(uint64_t)t * topk + k]);
 		if (result == HA_GPU_DONE)
 			ha_moe_sum_up(r, t);
 	}
@@ -142,7 +164,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_take_rows(struct ha_moe_run *r)
 }
 
 /* The kernel, by each of its warps. */
-HA_GPU_FN void ha_moe_combine(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp, uint32_t warps)
+HA_GPU_FN void ha_moe_combine(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp,
+			      uint32_t warps)
 {
 	enum ha_gpu_result result = ha_moe_may_combine(m, call) ? HA_GPU_DONE : HA_GPU_REFUSED;
 	struct ha_moe_run r;

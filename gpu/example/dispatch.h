@@ -2,12 +2,16 @@
 /*
  * dispatch.h - tokens to the ranks of their experts
  *
- * Sending: a warp per token puts it into the `arrived` of each of its experts, on the expert's connection, in the next slot that this rank has
- * there. When all of an expert's are posted, its count follows on the same connection, also where it is 0: the receiver waits for nothing else. Who
- * posts the last one sends the count: `ended` takes 1 for each message and COUNTED less their number from the warp that counts, so one addition
+ * Sending: a warp per token puts it into the `arrived` of each of its experts, on the expert's
+ * connection, in the next slot that this rank has
+ * there. When all of an expert's are posted, its count follows on the same connection, also where
+ * it is 0: the receiver waits for nothing else. Who
+ * posts the last one sends the count: `ended` takes 1 for each message and COUNTED less their
+ * number from the warp that counts, so one addition
  * makes it COUNTED, and no warp waits for another.
  *
- * Receiving: a warp per expert and rank waits for the count and packs the tokens of an expert one behind the other.
+ * Receiving: a warp per expert and rank waits for the count and packs the tokens of an expert one
+ * behind the other.
  */
 #ifndef HA_GPU_EXAMPLE_DISPATCH_H
 #define HA_GPU_EXAMPLE_DISPATCH_H
@@ -24,7 +28,8 @@
 HA_GPU_FN enum ha_gpu_result ha_moe_tell_count(struct ha_moe_run *r, uint32_t e)
 {
 	struct ha_moe *m = r->m;
-	uint32_t rank = e / m->layout.local, local = e % m->layout.local, count = ha_moe_word(r, &r->w->taken[e]);
+	uint32_t rank = e / m->layout.local, local = e % m->layout.local,
+		 count = ha_moe_word(r, &r->w->taken[e]);
 	enum ha_gpu_result result = HA_GPU_DONE;
 
 	if (!ha_moe_claim(r, &r->w->told[e]))
@@ -32,8 +37,9 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_count(struct ha_moe_run *r, uint32_t e)
 	if (rank == m->rank)
 		ha_moe_set(r, &r->w->own_count[local], count + 1);
 	else
-		result = ha_gpu_signal(ha_moe_conn(m, rank, local), ha_moe_signal(m, local, HA_MOE_COUNT, r->call->number), (uint64_t)count + 1, 0,
-				       ha_moe_left(r));
+		result = ha_gpu_signal(ha_moe_conn(m, rank, local),
+				       ha_moe_signal(m, local, HA_MOE_COUNT, r->call->number),
+				       (uint64_t)count + 1, 0, ha_moe_left(r));
 	if (result != HA_GPU_DONE)
 		ha_moe_set(r, &r->w->told[e], 0);
 	return result;
@@ -51,7 +57,8 @@ HA_GPU_FN void ha_moe_stage(struct ha_moe_run *r, uint32_t t)
 		header->a = t;
 		header->b = 0;
 	}
-	ha_moe_copy(message + HA_MOE_HEADER, r->call->x + t * r->m->layout.token, r->m->layout.token);
+	ha_moe_copy(message + HA_MOE_HEADER, r->call->x + t * r->m->layout.token,
+		    r->m->layout.token);
 	ha_gpu_syncwarp();
 	if (!ha_gpu_lane())
 		ha_moe_set(r, &r->w->staged[t], 1);
@@ -71,7 +78,8 @@ HA_GPU_FN uint64_t ha_moe_slot(struct ha_moe_run *r, uint64_t i, uint32_t e)
 	return was - 1;
 }
 
-HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, uint64_t i, uint32_t e)
+HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, uint64_t i,
+					    uint32_t e)
 {
 	const struct ha_moe_layout *l = &r->m->layout;
 	uint64_t slot = ha_gpu_shfl(ha_gpu_lane() ? 0 : ha_moe_slot(r, i, e), 0), place;
@@ -81,13 +89,16 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, ui
 		return HA_GPU_DONE;
 	if (slot >= r->m->shape.tokens_max)
 		return HA_GPU_REFUSED; /* a token names an expert twice */
-	place = ((uint64_t)(e % l->local) * r->m->shape.ranks + r->m->rank) * r->m->shape.tokens_max + slot;
-	result = ha_moe_put(r, e / l->local, e % l->local, l->arrived + place * l->message, l->stage + t * l->message, HA_MOE_HEADER + l->token,
-			    (uint32_t)slot);
+	place = ((uint64_t)(e % l->local) * r->m->shape.ranks + r->m->rank) *
+			r->m->shape.tokens_max +
+		slot;
+	result = ha_moe_put(r, e / l->local, e % l->local, l->arrived + place * l->message,
+			    l->stage + t * l->message, HA_MOE_HEADER + l->token, (uint32_t)slot);
 	if (result != HA_GPU_DONE || ha_gpu_lane())
 		return result;
 	ha_moe_set(r, &r->w->placed[i], (uint32_t)(slot + 1) | HA_MOE_POSTED);
-	return ha_moe_add(r, &r->w->ended[e], 1) == HA_MOE_COUNTED ? ha_moe_tell_count(r, e) : HA_GPU_DONE;
+	return ha_moe_add(r, &r->w->ended[e], 1) == HA_MOE_COUNTED ? ha_moe_tell_count(r, e)
+								   : HA_GPU_DONE;
 }
 
 HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
@@ -103,7 +114,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
 		if (e >= (int32_t)r->m->shape.experts)
 			return HA_GPU_REFUSED;
 		if (e >= 0)
-			result = (enum ha_gpu_result)ha_gpu_shfl((uint64_t)ha_moe_send_to(r, t, i, (uint32_t)e), 0);
+			result = (enum ha_gpu_result)ha_gpu_shfl(
+				(uint64_t)ha_moe_send_to(r, t, i, (uint32_t)e), 0);
 	}
 	return result;
 }
@@ -117,7 +129,8 @@ HA_GPU_FN uint32_t ha_moe_count(const struct ha_moe_run *r, uint32_t e)
 	for (uint64_t i = 0; i < n; i += ha_gpu_lanes()) {
 		uint64_t mine = i + ha_gpu_lane();
 
-		count += (uint32_t)__builtin_popcount(ha_gpu_ballot(mine < n && r->call->topk[mine] == (int32_t)e));
+		count += (uint32_t)__builtin_popcount(
+			ha_gpu_ballot(mine < n && r->call->topk[mine] == (int32_t)e));
 	}
 	return count;
 }
@@ -129,7 +142,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_count_and_tell(struct ha_moe_run *r, uint32_
 
 	if (!ha_gpu_lane()) {
 		ended = ha_moe_word(r, &r->w->ended[e]);
-		if (ended < HA_MOE_COUNTED / 2) /* not yet counted by a call before that had a TIMEOUT */
+		/* not yet counted by a call before that had a TIMEOUT */
+		if (ended < HA_MOE_COUNTED / 2)
 			ended = ha_moe_add(r, &r->w->ended[e], HA_MOE_COUNTED - count);
 		if (ended == HA_MOE_COUNTED)
 			result = ha_moe_tell_count(r, e);
@@ -151,7 +165,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_tokens(struct ha_moe_run *r)
 /* ---- receiving ---- */
 
 /* Lane 0. Waits until rank `from` has told how many tokens it has for our expert `local`. */
-HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t local, uint32_t from, uint32_t *count)
+HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t local, uint32_t from,
+					       uint32_t *count)
 {
 	struct ha_moe *m = r->m;
 	uint64_t *base = &r->w->base[local * m->shape.ranks + from], sum;
@@ -176,15 +191,20 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t lo
 	return HA_GPU_DONE;
 }
 
-HA_GPU_FN void ha_moe_pack(struct ha_moe_run *r, uint32_t local, uint32_t from, uint32_t begin, uint32_t count)
+HA_GPU_FN void ha_moe_pack(struct ha_moe_run *r, uint32_t local, uint32_t from, uint32_t begin,
+			   uint32_t count)
 {
 	const struct ha_moe_layout *l = &r->m->layout;
-	uint64_t all = (uint64_t)r->m->shape.ranks * r->m->shape.tokens_max, to = local * all + begin;
-	const uint8_t *message = r->area + l->arrived + ((uint64_t)local * r->m->shape.ranks + from) * r->m->shape.tokens_max * l->message;
+	uint64_t all = (uint64_t)r->m->shape.ranks * r->m->shape.tokens_max,
+		 to = local * all + begin;
+	const uint8_t *message =
+		r->area + l->arrived +
+		((uint64_t)local * r->m->shape.ranks + from) * r->m->shape.tokens_max * l->message;
 
 	for (uint32_t i = 0; i < count; i++, to++, message += l->message) {
 		if (!ha_gpu_lane())
-			r->w->origin[to] = (uint64_t)from << 32 | ((const struct ha_moe_vector *)(const void *)message)->a;
+			r->w->origin[to] = (uint64_t)from << 32 |
+					   ((const struct ha_moe_vector *)(const void *)message)->a;
 		ha_moe_copy(r->call->packed + to * l->token, message + HA_MOE_HEADER, l->token);
 	}
 	ha_gpu_syncwarp();
@@ -192,7 +212,8 @@ HA_GPU_FN void ha_moe_pack(struct ha_moe_run *r, uint32_t local, uint32_t from, 
 
 HA_GPU_FN enum ha_gpu_result ha_moe_take_from(struct ha_moe_run *r, uint32_t pair)
 {
-	uint32_t local = pair / r->m->shape.ranks, from = pair % r->m->shape.ranks, count = 0, begin = 0;
+	uint32_t local = pair / r->m->shape.ranks, from = pair % r->m->shape.ranks, count = 0,
+		 begin = 0;
 	uint64_t result = HA_GPU_DONE;
 
 	if (ha_gpu_shfl(ha_moe_word(r, &r->w->arrivals[pair]), 0))
@@ -226,8 +247,12 @@ HA_GPU_FN enum ha_gpu_result ha_moe_take_tokens(struct ha_moe_run *r)
 	return result;
 }
 
-/* The kernel, by each of its warps. All of a launch that both sends and receives must be resident at once. */
-HA_GPU_FN void ha_moe_dispatch(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp, uint32_t warps)
+/*
+ * The kernel, by each of its warps. All of a launch that both sends and receives must be resident
+ * at once.
+ */
+HA_GPU_FN void ha_moe_dispatch(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp,
+			       uint32_t warps)
 {
 	enum ha_gpu_result result = ha_moe_may_dispatch(m, call) ? HA_GPU_DONE : HA_GPU_REFUSED;
 	struct ha_moe_run r;

@@ -7,7 +7,8 @@ const char *ha_moe_shape_wrong(const struct ha_moe_shape *s, uint32_t rows)
 {
 	uint32_t step = s->format == HA_MOE_FP8 ? 512 : 8;
 
-	if (s->ranks < 1 || s->ranks > 1024 || !s->experts || s->experts % s->ranks || s->experts > 4096)
+	if (s->ranks < 1 || s->ranks > 1024 || !s->experts || s->experts % s->ranks ||
+	    s->experts > 4096)
 		return "experts must be a multiple of the ranks, at most 4096";
 	if (!s->topk || s->topk > HA_MOE_TOPK_MAX || s->topk > s->experts)
 		return "top-k must be 1 to 16, and not more than there are experts";
@@ -16,7 +17,8 @@ const char *ha_moe_shape_wrong(const struct ha_moe_shape *s, uint32_t rows)
 	if (!s->hidden || s->hidden % step || s->hidden > 65536)
 		return "the hidden size must be a multiple of 8 (of 512 for FP8), at most 65536";
 	if (!rows || (s->experts / s->ranks + rows - 1) / rows > HA_MOE_LOCAL_PER_ROW)
-		return "at most 15 experts of a rank share a connection: use more connections (HA_GPU_RC_PER_PE) or ranks";
+		return "at most 15 experts of a rank share a connection: use more connections "
+		       "(HA_GPU_RC_PER_PE) or ranks";
 	return NULL;
 }
 
@@ -25,7 +27,9 @@ void ha_moe_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l)
 	uint64_t pairs, all;
 
 	l->local = s->experts / s->ranks;
-	l->token = s->format == HA_MOE_FP8 ? (uint64_t)s->hidden + s->hidden / HA_MOE_SCALED * sizeof(float) : (uint64_t)s->hidden * 2;
+	l->token = s->format == HA_MOE_FP8
+			   ? (uint64_t)s->hidden + s->hidden / HA_MOE_SCALED * sizeof(float)
+			   : (uint64_t)s->hidden * 2;
 	l->message = ha_moe_round(HA_MOE_HEADER + l->token);
 	l->row = ha_moe_round((uint64_t)s->hidden * 2);
 	pairs = (uint64_t)l->local * s->ranks;
@@ -52,9 +56,24 @@ static void count_words(const struct ha_moe_shape *s, size_t n[ARRAYS])
 {
 	size_t local = s->experts / s->ranks, pairs = local * s->ranks, all = pairs * s->tokens_max;
 	const size_t counts[ARRAYS] = {
-		s->tokens_max, s->experts, (size_t)s->tokens_max * s->topk, s->experts, s->experts, local, /* dispatch, sender */
-		pairs, pairs, pairs, local, all,						       /* dispatch, receiver */
-		all, pairs, pairs, local,							       /* combine, sender */
+		/* dispatch, sender */
+		s->tokens_max,
+		s->experts,
+		(size_t)s->tokens_max * s->topk,
+		s->experts,
+		s->experts,
+		local,
+		/* dispatch, receiver */
+		pairs,
+		pairs,
+		pairs,
+		local,
+		all,
+		/* combine, sender */
+		all,
+		pairs,
+		pairs,
+		local,
 	};
 
 	memcpy(n, counts, sizeof(counts));
@@ -83,7 +102,8 @@ size_t ha_moe_combined_bytes(const struct ha_moe_shape *s)
 	return (size_t)s->tokens_max * s->hidden * sizeof(uint16_t);
 }
 
-void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_world *world, uint32_t rows, void *heap, void *words)
+void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_world *world,
+		 uint32_t rows, void *heap, void *words)
 {
 	uint64_t *at = words;
 	size_t n[ARRAYS];

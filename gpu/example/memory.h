@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memory.h - the host's part of moe.h: what a shape needs of memory, and the words a launch begins with */
+/*
+ * memory.h - the host's part of moe.h: what a shape needs of memory, and the words a launch begins
+ * with
+ */
 #ifndef HA_GPU_EXAMPLE_MEMORY_H
 #define HA_GPU_EXAMPLE_MEMORY_H
 
@@ -18,8 +21,12 @@ size_t ha_moe_words_bytes(const struct ha_moe_shape *s);
 size_t ha_moe_packed_bytes(const struct ha_moe_shape *s);
 size_t ha_moe_combined_bytes(const struct ha_moe_shape *s);
 
-/* `words`: zeroed, as many bytes as above, where device threads reach it; heap: the registered memory's first byte. */
-void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_world *world, uint32_t rows, void *heap, void *words);
+/*
+ * `words`: zeroed, as many bytes as above, where device threads reach it; heap: the registered
+ * memory's first byte.
+ */
+void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_world *world,
+		 uint32_t rows, void *heap, void *words);
 
 /* After a launch that was DONE: the next may come. */
 void ha_moe_dispatched(struct ha_moe *m, uint32_t phases);

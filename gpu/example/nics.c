@@ -9,17 +9,32 @@
 #define HOLD_NS 300000 /* what lands late, lands so much later */
 
 const struct ha_moe_cut_kind ha_moe_cut_kinds[] = {
-	{ "die", "the NIC is gone, and the driver says so", { .then = SOFT_THEN_DIE, .announced = true } },
+	{ "die",
+	  "the NIC is gone, and the driver says so",
+	  { .then = SOFT_THEN_DIE, .announced = true } },
 	{ "die-quiet", "the NIC is gone, and nobody says so", { .then = SOFT_THEN_DIE } },
-	{ "port", "the cable is pulled, and the port says so", { .then = SOFT_THEN_CUT, .announced = true } },
+	{ "port",
+	  "the cable is pulled, and the port says so",
+	  { .then = SOFT_THEN_CUT, .announced = true } },
 	{ "port-quiet", "packets are lost until the NIC gives up", { .then = SOFT_THEN_CUT } },
 	{ "silent", "the NIC does nothing more and says nothing", { .then = SOFT_THEN_SILENT } },
-	{ "unacked", "three entries are executed and not acknowledged, then it dies",
+	{ "unacked",
+	  "three entries are executed and not acknowledged, then it dies",
 	  { .n = 3, .act = SOFT_ACT_EXECUTE, .then = SOFT_THEN_DIE, .announced = true } },
-	{ "unplaced", "three are acknowledged and never written, then it dies",
-	  { .n = 3, .act = SOFT_ACT_UNPLACED, .complete = true, .then = SOFT_THEN_DIE, .announced = true } },
-	{ "late", "three are under way when it dies and land later",
-	  { .n = 3, .act = SOFT_ACT_HOLD, .then = SOFT_THEN_DIE, .hold_ns = HOLD_NS, .announced = true } },
+	{ "unplaced",
+	  "three are acknowledged and never written, then it dies",
+	  { .n = 3,
+	    .act = SOFT_ACT_UNPLACED,
+	    .complete = true,
+	    .then = SOFT_THEN_DIE,
+	    .announced = true } },
+	{ "late",
+	  "three are under way when it dies and land later",
+	  { .n = 3,
+	    .act = SOFT_ACT_HOLD,
+	    .then = SOFT_THEN_DIE,
+	    .hold_ns = HOLD_NS,
+	    .announced = true } },
 };
 const int ha_moe_ncut_kinds = sizeof(ha_moe_cut_kinds) / sizeof(ha_moe_cut_kinds[0]);
 
@@ -79,7 +94,11 @@ static void look(struct ha_moe_nic *n)
 		if (n->nic->struck != n->before)
 			struck(n);
 		if (n->nic->struck != n->before || n->nic->begun_ns)
-			return; /* too late, or in its middle: what it has done is not undone, and it comes to its end by itself */
+			/*
+			 * too late, or in its middle: what it has done is not undone, and it comes
+			 * to its end by itself
+			 */
+			return;
 		n->nic->fault.armed = false;
 		break;
 	}

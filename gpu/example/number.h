@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * number.h - bf16 and FP8 (E4M3, as in the OCP 8-bit floating point specification) to float and back; sums that come out alike everywhere
+ * number.h - bf16 and FP8 (E4M3, as in the OCP 8-bit floating point specification) to float and
+ * back; sums that come out alike everywhere
  *
- * A product and a sum are rounded each for itself: nvcc would make one operation of them, with another last bit than the host's.
+ * A product and a sum are rounded each for itself: nvcc would make one operation of them, with
+ * another last bit than the host's.
  */
 #ifndef HA_GPU_EXAMPLE_NUMBER_H
 #define HA_GPU_EXAMPLE_NUMBER_H

@@ -24,8 +24,9 @@ static struct ha_gpu_conn *conn(const struct ha_moe_rank *r, unsigned i)
 static bool traffic(void *self, bool struck)
 {
 	const struct ha_moe_nic *n = self;
-	struct ha_moe_rank *r = (struct ha_moe_rank *)((char *)(uintptr_t)n - offsetof(struct ha_moe_rank, nic) -
-						       sizeof(*n) * (n->nic->number % HA_MOE_NICS));
+	struct ha_moe_rank *r =
+		(struct ha_moe_rank *)((char *)(uintptr_t)n - offsetof(struct ha_moe_rank, nic) -
+				       sizeof(*n) * (n->nic->number % HA_MOE_NICS));
 	unsigned conns = r->moe->rows * r->moe->shape.ranks, which = n->nic->number % HA_MOE_NICS;
 
 	for (unsigned i = 0; i < conns && i < HA_MOE_CONNS_MAX; i++) {
@@ -39,7 +40,8 @@ static bool traffic(void *self, bool struck)
 			if (!r->seen[which][i].switched)
 				r->seen[which][i].first = cons & HA_GPU_INDEX;
 			r->seen[which][i].switched = true;
-			if ((cons & HA_GPU_INDEX) > r->seen[which][i].first || (cons & HA_GPU_INDEX) == ha_gpu_load(&c->ready))
+			if ((cons & HA_GPU_INDEX) > r->seen[which][i].first ||
+			    (cons & HA_GPU_INDEX) == ha_gpu_load(&c->ready))
 				return true;
 		}
 	}
@@ -51,7 +53,8 @@ static bool traffic(void *self, bool struck)
 size_t ha_moe_fabric_bytes(const struct ha_moe_rank_config *c)
 {
 	const struct ha_moe_shape *s = &c->values.shape;
-	size_t queues = c->settings.qp_depth * 128 * 2 * c->settings.rc_per_pe * HA_MOE_NICS * s->ranks;
+	size_t queues =
+		c->settings.qp_depth * 128 * 2 * c->settings.rc_per_pe * HA_MOE_NICS * s->ranks;
 
 	return s->ranks * (ha_moe_heap_bytes(s) + ha_moe_words_bytes(s) + queues + (1 << 20));
 }
@@ -65,7 +68,9 @@ static int start_nics(struct ha_moe_rank *r)
 
 		n->traffic = traffic;
 		n->self = n;
-		result = ha_moe_nic_start(n, &r->config.fabric->nic[(unsigned)r->config.rank * HA_MOE_NICS + r->running]);
+		result = ha_moe_nic_start(
+			n, &r->config.fabric
+				    ->nic[(unsigned)r->config.rank * HA_MOE_NICS + r->running]);
 	}
 	return result;
 }
@@ -74,11 +79,15 @@ static int start_nics(struct ha_moe_rank *r)
 static int agree_on_shape(struct ha_moe_rank *r)
 {
 	struct ha_moe_values all[HA_MOE_RANKS_MAX];
-	int result = ha_gpu_bootstrap_allgather(&r->bootstrap, &r->config.values, all, sizeof(all[0]));
+	int result =
+		ha_gpu_bootstrap_allgather(&r->bootstrap, &r->config.values, all, sizeof(all[0]));
 
 	for (unsigned i = 0; i < r->config.values.shape.ranks && !result; i++)
 		if (memcmp(&all[i].shape, &r->config.values.shape, sizeof(all[i].shape))) {
-			HA_WARN("gpu-moe", "rank %u was started with another shape: give all ranks the same options", i);
+			HA_WARN("gpu-moe",
+				"rank %u was started with another shape: give all ranks the same "
+				"options",
+				i);
 			result = -EINVAL;
 		}
 	return ha_gpu_bootstrap_agree(&r->bootstrap, result);
@@ -86,7 +95,10 @@ static int agree_on_shape(struct ha_moe_rank *r)
 
 static int open_host(struct ha_moe_rank *r, void *heap)
 {
-	struct ha_gpu_host_config c = { .ops = &ha_gpu_soft_ops, .hw = &r->soft, .bootstrap = &r->bootstrap, .settings = r->config.settings };
+	struct ha_gpu_host_config c = { .ops = &ha_gpu_soft_ops,
+					.hw = &r->soft,
+					.bootstrap = &r->bootstrap,
+					.settings = r->config.settings };
 	int result;
 
 	c.heap = heap;
@@ -108,7 +120,10 @@ static int make_call(struct ha_moe_rank *r)
 	r->call.result = calloc(1, sizeof(uint64_t));
 	packed = aligned_alloc(64, ha_moe_round(ha_moe_packed_bytes(s)));
 	r->call.packed = packed;
-	return r->call.x && r->call.topk && r->call.weights && r->call.combined && r->call.result && packed ? 0 : -ENOMEM;
+	return r->call.x && r->call.topk && r->call.weights && r->call.combined && r->call.result &&
+			       packed
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void free_call(struct ha_moe_call *c)
@@ -124,7 +139,8 @@ static void free_call(struct ha_moe_call *c)
 static int prepare(struct ha_moe_rank *r)
 {
 	const struct ha_moe_shape *s = &r->config.values.shape;
-	void *heap = soft_alloc(r->config.fabric, ha_moe_heap_bytes(s)), *words = soft_alloc(r->config.fabric, ha_moe_words_bytes(s));
+	void *heap = soft_alloc(r->config.fabric, ha_moe_heap_bytes(s)),
+	     *words = soft_alloc(r->config.fabric, ha_moe_words_bytes(s));
 	int result = heap && words && r->moe ? make_call(r) : -ENOMEM;
 	const char *wrong;
 
@@ -135,7 +151,8 @@ static int prepare(struct ha_moe_rank *r)
 		result = open_host(r, heap);
 	if (result)
 		return result;
-	ha_moe_init(r->moe, s, ha_gpu_host_world(r->host), (uint32_t)ha_gpu_load(&ha_gpu_host_world(r->host)->nrows), heap, words);
+	ha_moe_init(r->moe, s, ha_gpu_host_world(r->host),
+		    (uint32_t)ha_gpu_load(&ha_gpu_host_world(r->host)->nrows), heap, words);
 	wrong = ha_moe_shape_wrong(s, r->moe->rows);
 	if (wrong)
 		HA_WARN("gpu-moe", "%s", wrong);
@@ -161,11 +178,14 @@ int ha_moe_rank_open(const struct ha_moe_rank_config *c, struct ha_moe_rank **ou
 	if (!r)
 		return -ENOMEM;
 	r->config = *c;
-	r->soft = (struct ha_gpu_soft){ .fabric = c->fabric, .first = (unsigned)c->rank * HA_MOE_NICS, .n = HA_MOE_NICS };
+	r->soft = (struct ha_gpu_soft) { .fabric = c->fabric,
+					 .first = (unsigned)c->rank * HA_MOE_NICS,
+					 .n = HA_MOE_NICS };
 	r->moe = aligned_alloc(64, ha_moe_round(sizeof(*r->moe)));
 	result = start_nics(r);
 	if (!result)
-		result = ha_gpu_bootstrap_tcp(&r->bootstrap, c->root, c->rank, (int)c->values.shape.ranks, JOB,
+		result = ha_gpu_bootstrap_tcp(&r->bootstrap, c->root, c->rank,
+					      (int)c->values.shape.ranks, JOB,
 					      (unsigned)c->settings.connect_timeout_ms);
 	if (!result)
 		result = prepare(r);
@@ -185,7 +205,8 @@ int ha_moe_rank_close(struct ha_moe_rank *r, unsigned limit_ms)
 
 	if (result == -EBUSY)
 		return result;
-	ha_gpu_bootstrap_agree(&r->bootstrap, 0); /* nobody's NICs go while another's still talk to them */
+	/* nobody's NICs go while another's still talk to them */
+	ha_gpu_bootstrap_agree(&r->bootstrap, 0);
 	release(r);
 	return result;
 }
@@ -209,7 +230,8 @@ static void *run_lane(void *arg)
 	return NULL;
 }
 
-static enum ha_gpu_result launch(struct ha_moe_rank *r, ha_moe_kernel kernel, uint32_t phases, uint64_t limit)
+static enum ha_gpu_result launch(struct ha_moe_rank *r, ha_moe_kernel kernel, uint32_t phases,
+				 uint64_t limit)
 {
 	struct ha_gpu_warp warp[HA_MOE_SLOTS_MAX] = { 0 };
 	struct lane lane[HA_MOE_SLOTS_MAX];
@@ -222,11 +244,17 @@ static enum ha_gpu_result launch(struct ha_moe_rank *r, ha_moe_kernel kernel, ui
 	ha_gpu_store(r->call.result, HA_GPU_DONE);
 	for (unsigned i = 0; i < all; i++) {
 		warp[i / lanes].lanes = lanes;
-		lane[i] = (struct lane){ .rank = r, .kernel = kernel, .self = { &warp[i / lanes], i % lanes }, .warp = i / lanes };
+		lane[i] = (struct lane) { .rank = r,
+					  .kernel = kernel,
+					  .self = { &warp[i / lanes], i % lanes },
+					  .warp = i / lanes };
 	}
 	for (unsigned i = 0; i < all; i++)
 		if (pthread_create(&lane[i].thread, NULL, run_lane, &lane[i])) {
-			HA_WARN("gpu-moe", "cannot start thread %u of %u of a kernel: ask for fewer warps or lanes", i, all);
+			HA_WARN("gpu-moe",
+				"cannot start thread %u of %u of a kernel: ask for fewer warps or "
+				"lanes",
+				i, all);
 			abort(); /* lanes that run wait for those that do not */
 		}
 	for (unsigned i = 0; i < all; i++)
@@ -242,8 +270,10 @@ void ha_moe_rank_input(struct ha_moe_rank *r, uint64_t n)
 	r->call.number = n;
 	r->call.tokens = ha_moe_tokens(v, r->moe->rank, n);
 	for (uint32_t t = 0; t < r->call.tokens; t++) {
-		ha_moe_token(v, r->moe->rank, n, t, (uint8_t *)(uintptr_t)r->call.x + t * v->layout.token);
-		ha_moe_route(v, r->moe->rank, n, t, (int32_t *)(uintptr_t)r->call.topk + (size_t)t * k,
+		ha_moe_token(v, r->moe->rank, n, t,
+			     (uint8_t *)(uintptr_t)r->call.x + t * v->layout.token);
+		ha_moe_route(v, r->moe->rank, n, t,
+			     (int32_t *)(uintptr_t)r->call.topk + (size_t)t * k,
 			     (float *)(uintptr_t)r->call.weights + (size_t)t * k);
 	}
 }
@@ -281,7 +311,8 @@ static bool on_first_paths(struct ha_moe_rank *r)
 		struct ha_gpu_conn *c = conn(r, i);
 
 		if (c)
-			all &= !ha_gpu_load(&c->active) && ha_gpu_load(&c->health[1]) == HA_GPU_GOOD;
+			all &= !ha_gpu_load(&c->active) &&
+			       ha_gpu_load(&c->health[1]) == HA_GPU_GOOD;
 	}
 	return all;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank.h - a rank on the host: its NICs, connections, memory, and kernels whose GPU threads are pthreads
+ * rank.h - a rank on the host: its NICs, connections, memory, and kernels whose GPU threads are
+ * pthreads
  *
- * What a rank on a GPU would do otherwise: memory by the table of its hardware, cudaLaunchCooperativeKernel for ha_moe_rank_launch().
+ * What a rank on a GPU would do otherwise: memory by the table of its hardware,
+ * cudaLaunchCooperativeKernel for ha_moe_rank_launch().
  */
 #ifndef HA_GPU_EXAMPLE_RANK_H
 #define HA_GPU_EXAMPLE_RANK_H
@@ -12,21 +14,22 @@
 #include "gpu/host/host.h"
 #include "gpu/host/soft.h"
 
-#define HA_MOE_NICS 2	   /* of a rank */
+#define HA_MOE_NICS 2 /* of a rank */
 #define HA_MOE_RANKS_MAX (SOFT_NICS_MAX / HA_MOE_NICS)
 #define HA_MOE_CONNS_MAX 64
 #define HA_MOE_SLOTS_MAX 64 /* warps x lanes */
 
 struct ha_moe_rank_config {
 	struct soft_fabric *fabric; /* rank r has NICs 2r and 2r + 1 */
-	const char *root;	    /* rank 0 listens there */
+	const char *root;           /* rank 0 listens there */
 	int rank;
 	struct ha_moe_values values;
 	struct ha_gpu_settings settings;
 	unsigned warps, lanes;
 };
 
-typedef void (*ha_moe_kernel)(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp, uint32_t warps);
+typedef void (*ha_moe_kernel)(struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp,
+			      uint32_t warps);
 
 struct ha_moe_rank {
 	struct ha_moe_rank_config config;
@@ -37,7 +40,9 @@ struct ha_moe_rank {
 	struct ha_gpu_host *host;
 	struct ha_moe *moe;
 	struct ha_moe_call call;
-	/* For the NIC that was cut: its connections' epochs and cons, as of then and of the switch. */
+	/*
+	 * For the NIC that was cut: its connections' epochs and cons, as of then and of the switch.
+	 */
 	struct {
 		uint64_t epoch, first;
 		bool switched;

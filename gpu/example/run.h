@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * run.h - what a warp carries through a kernel: its launch, its deadline, words that say of which launch they are, waiting, the result
+ * run.h - what a warp carries through a kernel: its launch, its deadline, words that say of which
+ * launch they are, waiting, the result
  *
- * A word of a launch has its tag above and 32 bits below; a word with another tag counts as 0. So no launch cleans up after another, and a
+ * A word of a launch has its tag above and 32 bits below; a word with another tag counts as 0. So
+ * no launch cleans up after another, and a
  * launch that ended with a TIMEOUT goes on where it was when it is called again.
  *
- * Lane 0 decides, the warp follows: whatever may differ between lanes goes through ha_gpu_shfl(…, 0).
+ * Lane 0 decides, the warp follows: whatever may differ between lanes goes through ha_gpu_shfl(…,
+ * 0).
  */
 #ifndef HA_GPU_EXAMPLE_RUN_H
 #define HA_GPU_EXAMPLE_RUN_H
@@ -16,7 +19,7 @@ struct ha_moe_run {
 	struct ha_moe *m;
 	const struct ha_moe_call *call;
 	const struct ha_moe_words *w; /* of the launch's area */
-	uint8_t *area;		      /* ours; its offset is the same at every rank */
+	uint8_t *area;                /* ours; its offset is the same at every rank */
 	uint64_t offset, tag, deadline;
 	uint32_t warp, warps;
 	uint32_t looked; /* connections asked for an abort, in turns */
@@ -26,7 +29,8 @@ struct ha_moe_vector {
 	uint64_t a, b;
 } __attribute__((aligned(16)));
 
-HA_GPU_FN void ha_moe_run_begin(struct ha_moe_run *r, struct ha_moe *m, const struct ha_moe_call *call, uint32_t warp, uint32_t warps)
+HA_GPU_FN void ha_moe_run_begin(struct ha_moe_run *r, struct ha_moe *m,
+				const struct ha_moe_call *call, uint32_t warp, uint32_t warps)
 {
 	r->m = m;
 	r->call = call;
@@ -93,12 +97,16 @@ HA_GPU_FN uint64_t ha_moe_left(const struct ha_moe_run *r)
 	return now < r->deadline ? r->deadline - now : 0;
 }
 
-/* Lane 0, while it waits: another warp has met its end, or another rank says so. One connection's word at each call. */
+/*
+ * Lane 0, while it waits: another warp has met its end, or another rank says so. One connection's
+ * word at each call.
+ */
 HA_GPU_FN enum ha_gpu_result ha_moe_look(struct ha_moe_run *r)
 {
 	struct ha_moe *m = r->m;
 	uint32_t turn = r->looked++ % (m->rows * m->shape.ranks);
-	const struct ha_gpu_conn *c = ha_gpu_world_conn(m->world, turn / m->shape.ranks, turn % m->shape.ranks);
+	const struct ha_gpu_conn *c =
+		ha_gpu_world_conn(m->world, turn / m->shape.ranks, turn % m->shape.ranks);
 	uint64_t worst = ha_gpu_load(r->call->result);
 
 	if (worst >= HA_GPU_BOTH_DOWN)
@@ -107,7 +115,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_look(struct ha_moe_run *r)
 }
 
 /* Lane 0. Signal `slot` of c has come to `value`. */
-HA_GPU_FN enum ha_gpu_result ha_moe_wait(struct ha_moe_run *r, struct ha_gpu_conn *c, unsigned slot, uint64_t value)
+HA_GPU_FN enum ha_gpu_result ha_moe_wait(struct ha_moe_run *r, struct ha_gpu_conn *c, unsigned slot,
+					 uint64_t value)
 {
 	enum ha_gpu_result result;
 
@@ -123,7 +132,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait(struct ha_moe_run *r, struct ha_gpu_con
 }
 
 /* Lane 0. A word of this rank's own has been set in this launch; its value. */
-HA_GPU_FN enum ha_gpu_result ha_moe_wait_own(struct ha_moe_run *r, const uint64_t *word, uint32_t *value)
+HA_GPU_FN enum ha_gpu_result ha_moe_wait_own(struct ha_moe_run *r, const uint64_t *word,
+					     uint32_t *value)
 {
 	enum ha_gpu_result result;
 
@@ -151,7 +161,8 @@ HA_GPU_FN void ha_moe_copy(void *to, const void *from, uint64_t bytes)
 
 /* Puts what is at `local` in our area to `remote` in the peer's, on the connection of expert `expert`; the index-th message of its kind: one
  * in four rings, the signal rings the rest. To ourselves it is copied. All lanes. */
-HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uint32_t expert, uint64_t remote, uint64_t local, uint64_t bytes,
+HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uint32_t expert,
+					uint64_t remote, uint64_t local, uint64_t bytes,
 					uint32_t index)
 {
 	struct ha_gpu_conn *c;
@@ -163,25 +174,32 @@ HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uin
 		return HA_GPU_DONE;
 	}
 	c = ha_moe_conn(r->m, rank, expert);
-	result = ha_gpu_put_nbi_warp(c, c->remote + r->offset + remote, r->area + local, bytes, (index + 1) % HA_MOE_BATCH ? HA_GPU_LATER : 0,
+	result = ha_gpu_put_nbi_warp(c, c->remote + r->offset + remote, r->area + local, bytes,
+				     (index + 1) % HA_MOE_BATCH ? HA_GPU_LATER : 0,
 				     ha_gpu_shfl(ha_moe_left(r), 0));
 	return (enum ha_gpu_result)ha_gpu_shfl((uint64_t)result, 0);
 }
 
 /* ---- the end ---- */
 
-/* A rank that has lost a peer for good says so to all others: they would wait for what will never come. */
+/*
+ * A rank that has lost a peer for good says so to all others: they would wait for what will never
+ * come.
+ */
 HA_GPU_FN void ha_moe_abort(struct ha_moe_run *r)
 {
 	struct ha_moe *m = r->m;
 
 	for (uint32_t rank = 0; rank < m->shape.ranks; rank++)
 		for (uint32_t row = 0; row < m->rows && rank != m->rank; row++)
-			if (ha_gpu_signal(ha_gpu_world_conn(m->world, row, rank), HA_MOE_SIGNAL_ABORT, 1, 0, ha_moe_left(r)) == HA_GPU_DONE)
+			if (ha_gpu_signal(ha_gpu_world_conn(m->world, row, rank),
+					  HA_MOE_SIGNAL_ABORT, 1, 0, ha_moe_left(r)) == HA_GPU_DONE)
 				break;
 }
 
-/* The launch's result is the worst of its warps'. The first that finds BOTH_DOWN tells the others. */
+/*
+ * The launch's result is the worst of its warps'. The first that finds BOTH_DOWN tells the others.
+ */
 HA_GPU_FN void ha_moe_run_end(struct ha_moe_run *r, enum ha_gpu_result result)
 {
 	uint64_t was;

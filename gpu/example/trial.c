@@ -33,7 +33,8 @@ static uint64_t dispatched(const struct ha_moe_rank *r)
 	uint64_t count = 0;
 
 	for (uint64_t i = 0; i < (uint64_t)r->call.tokens * m->shape.topk; i++)
-		count += r->call.topk[i] >= 0 && (uint32_t)r->call.topk[i] / m->layout.local != m->rank;
+		count += r->call.topk[i] >= 0 &&
+			 (uint32_t)r->call.topk[i] / m->layout.local != m->rank;
 	return count;
 }
 
@@ -45,11 +46,16 @@ static uint64_t returned(const struct ha_moe_rank *r)
 
 	for (uint32_t pair = 0; pair < m->layout.local * m->shape.ranks; pair++)
 		if (pair % m->shape.ranks != m->rank)
-			count += (ha_gpu_load(&m->words[r->call.number & 1].arrivals[pair]) & HA_MOE_LOW) - 1;
+			count += (ha_gpu_load(&m->words[r->call.number & 1].arrivals[pair]) &
+				  HA_MOE_LOW) -
+				 1;
 	return count;
 }
 
-/* One rank's turn in each kernel, at one of its entries of that kernel: tokens, counts and proofs alike. */
+/*
+ * One rank's turn in each kernel, at one of its entries of that kernel: tokens, counts and proofs
+ * alike.
+ */
 static void order_cut(struct trial *t, unsigned kernel)
 {
 	uint64_t n = t->rank->call.number, h = draw(t, n, kernel), messages;
@@ -58,8 +64,10 @@ static void order_cut(struct trial *t, unsigned kernel)
 
 	if (t->plan->down_at == n + 1 && kernel == HA_MOE_CUT_DISPATCH && r->moe->rank == 1)
 		for (int i = 0; i < HA_MOE_NICS; i++)
-			ha_moe_nic_cut(&r->nic[i], 0, 0, UINT64_MAX); /* the second with what the first one leaves, be it one entry */
-	if (!(t->plan->cut_in & kernel) || n % t->plan->every || h % r->moe->shape.ranks != r->moe->rank)
+			/* the second with what the first one leaves, be it one entry */
+			ha_moe_nic_cut(&r->nic[i], 0, 0, UINT64_MAX);
+	if (!(t->plan->cut_in & kernel) || n % t->plan->every ||
+	    h % r->moe->shape.ranks != r->moe->rank)
 		return;
 	messages = (kernel == HA_MOE_CUT_DISPATCH ? dispatched(r) : returned(r)) / HA_MOE_NICS + 1;
 	if (kind < 0)
@@ -143,11 +151,13 @@ static void count(struct trial *t)
 
 		t->tally->resumed += ha_gpu_load(&n->resumed);
 		t->tally->resumed_sum_ns += ha_gpu_load(&n->sum_ns);
-		t->tally->resumed_max_ns = worst > t->tally->resumed_max_ns ? worst : t->tally->resumed_max_ns;
+		t->tally->resumed_max_ns =
+			worst > t->tally->resumed_max_ns ? worst : t->tally->resumed_max_ns;
 	}
 }
 
-int ha_moe_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan, struct ha_moe_tally *tally)
+int ha_moe_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan,
+		 struct ha_moe_tally *tally)
 {
 	struct trial t = { .plan = plan, .tally = tally };
 	int result;

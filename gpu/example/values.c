@@ -49,10 +49,12 @@ static uint64_t e4m3s(uint64_t h)
 	return h;
 }
 
-void ha_moe_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t, uint8_t *token)
+void ha_moe_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		  uint8_t *token)
 {
 	uint64_t h = key(v, rank, n, t), word;
-	size_t numbers = v->shape.format == HA_MOE_FP8 ? v->shape.hidden : (size_t)v->shape.hidden * 2;
+	size_t numbers =
+		v->shape.format == HA_MOE_FP8 ? v->shape.hidden : (size_t)v->shape.hidden * 2;
 
 	for (size_t i = 0; i < numbers; i += 8) {
 		h = mix(h);
@@ -84,7 +86,8 @@ static void choose(uint64_t h, uint32_t among, uint32_t k, int32_t *topk)
 	topk[(h >> 12) % k] = -1;
 }
 
-void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t, int32_t *topk, float *weights)
+void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		  int32_t *topk, float *weights)
 {
 	uint32_t k = v->shape.topk, half = v->shape.experts / 2;
 	uint64_t h = key(v, rank, n, t) ^ UINT64_C(0x5a5a5a5a5a5a5a5a);
@@ -92,7 +95,8 @@ void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint
 	for (uint32_t i = 0; i < k; i++)
 		weights[i] = (float)(mix(h + i) >> 40) * 0x1p-24f;
 	if (v->routing != HA_MOE_ROUTE_ONE) {
-		choose(h, v->routing == HA_MOE_ROUTE_HALF && half >= k ? half : v->shape.experts, k, topk);
+		choose(h, v->routing == HA_MOE_ROUTE_HALF && half >= k ? half : v->shape.experts, k,
+		       topk);
 		return;
 	}
 	topk[0] = (int32_t)(n % v->shape.experts);
@@ -160,7 +164,8 @@ static uint64_t word_of(uint64_t n, const uint64_t *word)
 }
 
 /* Each token of each rank that names the expert is there once, as it was sent. */
-static uint64_t check_expert(struct looking *k, const struct ha_moe *m, const struct ha_moe_call *call, uint32_t local, uint8_t *seen)
+static uint64_t check_expert(struct looking *k, const struct ha_moe *m,
+			     const struct ha_moe_call *call, uint32_t local, uint8_t *seen)
 {
 	const struct ha_moe_shape *s = &m->shape;
 	uint64_t all = (uint64_t)s->ranks * s->tokens_max, n = call->number, should = 0, good = 0;
@@ -171,16 +176,20 @@ static uint64_t check_expert(struct looking *k, const struct ha_moe *m, const st
 	for (uint32_t rank = 0; rank < s->ranks; rank++)
 		should += expected(k, rank, n, e);
 	for (uint64_t i = 0; i < rows; i++) {
-		uint64_t from = m->words[n & 1].origin[local * all + i], rank = from >> 32, t = (uint32_t)from;
+		uint64_t from = m->words[n & 1].origin[local * all + i], rank = from >> 32,
+			 t = (uint32_t)from;
 
-		if (rank >= s->ranks || t >= s->tokens_max || seen[rank * s->tokens_max + t]++ || !names(k, (uint32_t)rank, n, (uint32_t)t, e))
+		if (rank >= s->ranks || t >= s->tokens_max || seen[rank * s->tokens_max + t]++ ||
+		    !names(k, (uint32_t)rank, n, (uint32_t)t, e))
 			continue;
-		good += same_token(k, (uint32_t)rank, n, t, call->packed + (local * all + i) * m->layout.token);
+		good += same_token(k, (uint32_t)rank, n, t,
+				   call->packed + (local * all + i) * m->layout.token);
 	}
 	return (should > rows ? should : rows) - good;
 }
 
-uint64_t ha_moe_check_dispatch(const struct ha_moe_values *v, const struct ha_moe *m, const struct ha_moe_call *call)
+uint64_t ha_moe_check_dispatch(const struct ha_moe_values *v, const struct ha_moe *m,
+			       const struct ha_moe_call *call)
 {
 	uint8_t *seen = malloc((size_t)v->shape.ranks * v->shape.tokens_max);
 	struct looking k = look_begin(v);
@@ -205,7 +214,8 @@ static bool same_sum(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, c
 		for (uint32_t i = 0; i < k->v->shape.topk; i++) {
 			if (k->topk[i] < 0)
 				continue;
-			product = k->weights[i] * ha_moe_from_bf16(ha_moe_expert((uint32_t)k->topk[i], x));
+			product = k->weights[i] *
+				  ha_moe_from_bf16(ha_moe_expert((uint32_t)k->topk[i], x));
 			sum = sum + product;
 		}
 		if (is[j] != ha_moe_to_bf16(sum))
@@ -214,13 +224,15 @@ static bool same_sum(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, c
 	return true;
 }
 
-uint64_t ha_moe_check_combine(const struct ha_moe_values *v, const struct ha_moe *m, const struct ha_moe_call *call)
+uint64_t ha_moe_check_combine(const struct ha_moe_values *v, const struct ha_moe *m,
+			      const struct ha_moe_call *call)
 {
 	struct looking k = look_begin(v);
 	uint64_t wrong = 0;
 
 	for (uint32_t t = 0; t < call->tokens; t++)
-		wrong += !same_sum(&k, m->rank, call->number, t, call->combined + (size_t)t * v->shape.hidden);
+		wrong += !same_sum(&k, m->rank, call->number, t,
+				   call->combined + (size_t)t * v->shape.hidden);
 	look_end(&k);
 	return wrong;
 }

@@ -11,7 +11,7 @@
 
 void ha_gpu_agent_defaults(struct ha_gpu_agent_config *c)
 {
-	*c = (struct ha_gpu_agent_config){
+	*c = (struct ha_gpu_agent_config) {
 		.check_ns = 10000000,
 		.recovery_ns = 100000000,
 		.dark_ns = UINT64_C(30000000000),
@@ -21,8 +21,10 @@ void ha_gpu_agent_defaults(struct ha_gpu_agent_config *c)
 	};
 }
 
-int ha_gpu_agent_init(struct ha_gpu_agent *a, struct ha_gpu_conn *conn, const struct ha_gpu_path_ops *ops, void *hw0, void *hw1,
-		      const struct ha_gpu_channel *channel, const struct ha_gpu_agent_config *config)
+int ha_gpu_agent_init(struct ha_gpu_agent *a, struct ha_gpu_conn *conn,
+		      const struct ha_gpu_path_ops *ops, void *hw0, void *hw1,
+		      const struct ha_gpu_channel *channel,
+		      const struct ha_gpu_agent_config *config)
 {
 	memset(a, 0, sizeof(*a));
 	a->log = malloc((size_t)conn->nwqes * sizeof(*a->log));
@@ -63,7 +65,9 @@ static uint64_t index_of(uint64_t word)
 
 static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 {
-	struct ha_gpu_say s = { .word = word, .path = path, .incarnation = a->path[path].incarnation };
+	struct ha_gpu_say s = { .word = word,
+				.path = path,
+				.incarnation = a->path[path].incarnation };
 
 	if (word == HA_GPU_SAY_FENCED)
 		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
@@ -74,7 +78,9 @@ static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 		a->cut = true;
 }
 
-/* An incarnation ends. What has no connection at this end, or is ending already, does so by itself. */
+/*
+ * An incarnation ends. What has no connection at this end, or is ending already, does so by itself.
+ */
 static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_cause cause)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
@@ -82,7 +88,8 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	if (p->state >= HA_GPU_PATH_CLOSING && p->state <= HA_GPU_PATH_OVER)
 		return;
 	p->cause = cause;
-	p->failures += cause != HA_GPU_CAUSE_FAILBACK && p->failures <= REST_LOG; /* more make no rest longer */
+	/* more make no rest longer */
+	p->failures += cause != HA_GPU_CAUSE_FAILBACK && p->failures <= REST_LOG;
 	ha_gpu_store(&a->conn->health[path], HA_GPU_FAILED);
 	p->state = HA_GPU_PATH_FENCING;
 	p->retry_at = 0;
@@ -120,7 +127,10 @@ static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	memcpy(p->said, s->slot, sizeof(p->said));
 }
 
-/* An incarnation begun here went to where the peer is not any more. Said before the JOIN of the peer's first incarnation there. */
+/*
+ * An incarnation begun here went to where the peer is not any more. Said before the JOIN of the
+ * peer's first incarnation there.
+ */
 static void heard_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
@@ -162,11 +172,14 @@ static void post_probe(struct ha_gpu_agent *a, unsigned path)
 	uint32_t word[7] = { (uint32_t)p->posted + 1, 0, 0, 0, 0, 0, 0 };
 	struct ha_gpu_wqe e;
 
-	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_wide(q)), HA_GPU_WQE_SIGNALED, word, 8);
-	ha_gpu_wqe_remote(&e, q->mail + __builtin_offsetof(struct ha_gpu_mail, probe) + 8 * path, q->mail_key);
+	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_wide(q)), HA_GPU_WQE_SIGNALED,
+			  word, 8);
+	ha_gpu_wqe_remote(&e, q->mail + __builtin_offsetof(struct ha_gpu_mail, probe) + 8 * path,
+			  q->mail_key);
 	ha_gpu_write_nth(a->conn, q, p->posted, &e);
 	p->posted++;
-	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND], ha_gpu_be32((uint32_t)(p->posted << ha_gpu_wide(q)) & 0xffff));
+	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND],
+		       ha_gpu_be32((uint32_t)(p->posted << ha_gpu_wide(q)) & 0xffff));
 	ha_gpu_mmio(ha_gpu_register(q), e.w[0]);
 	p->probe_late = ha_gpu_now() + a->config.check_ns * a->config.silent_checks;
 	a->count.probes++;
@@ -182,7 +195,8 @@ static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 	if (p->posted == p->answered)
 		return false;
 	w = ha_gpu_completion(queue(a, path), &cqe, true, &incarnation);
-	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ && ha_gpu_cqe_counter(w) == (uint16_t)((p->posted - 1) << ha_gpu_wide(queue(a, path)))) {
+	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ &&
+	    ha_gpu_cqe_counter(w) == (uint16_t)((p->posted - 1) << ha_gpu_wide(queue(a, path)))) {
 		p->answered = p->posted;
 		p->probe_due = ha_gpu_now() + (p->state == HA_GPU_PATH_UP ? a->config.check_ns : 0);
 		return true;
@@ -208,7 +222,10 @@ static bool probe(struct ha_gpu_agent *a, unsigned path)
 
 /* ---- a path's states, one function each; true: it moved ---- */
 
-/* Quiet when all that was reserved is published; then nobody but the agent rings, and nobody counts anything as done. */
+/*
+ * Quiet when all that was reserved is published; then nobody but the agent rings, and nobody counts
+ * anything as done.
+ */
 static bool closing(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_conn *c = a->conn;
@@ -223,12 +240,15 @@ static bool closing(struct ha_gpu_agent *a, unsigned path)
 	return true;
 }
 
-/* After the fence the completion queue says its last, and the log is taken out of the send queue. */
+/*
+ * After the fence the completion queue says its last, and the log is taken out of the send queue.
+ */
 static void take_log(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_conn *c = a->conn;
 	struct ha_gpu_path *q = queue(a, path);
-	uint64_t cons = ha_gpu_poll(c), tail = index_of(ha_gpu_load(&c->tail)), proved = ha_gpu_proved(c, cons);
+	uint64_t cons = ha_gpu_poll(c), tail = index_of(ha_gpu_load(&c->tail)),
+		 proved = ha_gpu_proved(c, cons);
 
 	a->first = proved > tail ? proved : tail;
 	a->end = ha_gpu_load(&c->ready);
@@ -245,7 +265,8 @@ static bool fencing(struct ha_gpu_agent *a, unsigned path)
 		return false;
 	r = a->ops.fence(p->hw);
 	if (r && r != -EIO) {
-		p->retry_at = r == -EAGAIN ? 0 : ha_gpu_now() + a->config.recovery_ns; /* refused: it may still take what comes */
+		/* refused: it may still take what comes */
+		p->retry_at = r == -EAGAIN ? 0 : ha_gpu_now() + a->config.recovery_ns;
 		return false;
 	}
 	if (!a->carrying && carrier(a) == path && !a->taken) {
@@ -268,7 +289,10 @@ static bool fenced(struct ha_gpu_agent *a, unsigned path)
 	return true;
 }
 
-/* Both words carry the incarnation: a thread that took its turn at the queue before the switch, and goes on after, finds that it is another's. */
+/*
+ * Both words carry the incarnation: a thread that took its turn at the queue before the switch, and
+ * goes on after, finds that it is another's.
+ */
 static void restart_completions(struct ha_gpu_path *q, uint64_t incarnation)
 {
 	ha_gpu_store(&q->cq_ci, incarnation << 48 | HA_GPU_CQ_PROBES);
@@ -276,10 +300,15 @@ static void restart_completions(struct ha_gpu_path *q, uint64_t incarnation)
 		ha_gpu_store((uint64_t *)(void *)q->cq_dbrec, (incarnation & 0xffff) << 32);
 }
 
-/* Our address may have changed while the path was down: the peer gets it before anything of a new incarnation. */
+/*
+ * Our address may have changed while the path was down: the peer gets it before anything of a new
+ * incarnation.
+ */
 static int tell_address(struct ha_gpu_agent *a, unsigned path)
 {
-	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED, .path = path, .incarnation = a->path[path].incarnation };
+	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED,
+				.path = path,
+				.incarnation = a->path[path].incarnation };
 	int r = a->ops.address ? a->ops.address(a->path[path].hw, s.slot) : 0;
 
 	if (r > 0 && a->channel.send(a->channel.self, &s))
@@ -295,7 +324,8 @@ static bool over(struct ha_gpu_agent *a, unsigned path)
 	if (now < p->retry_at || a->cut)
 		return false;
 	p->retry_at = now + a->config.recovery_ns;
-	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 || a->ops.connect(p->hw, p->incarnation + 1))
+	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 ||
+	    a->ops.connect(p->hw, p->incarnation + 1))
 		return false;
 	p->incarnation++;
 	p->posted = p->answered = p->probe_due = 0;
@@ -342,7 +372,10 @@ static bool proved(struct ha_gpu_agent *a, unsigned path)
 	return true;
 }
 
-/* A path that has been up for as long as its longest rest would be: an old failure says nothing about the next. */
+/*
+ * A path that has been up for as long as its longest rest would be: an old failure says nothing
+ * about the next.
+ */
 static void forgive(struct ha_gpu_agent *a, struct ha_gpu_agent_path *p)
 {
 	if (!p->failures || ha_gpu_now() < p->forgive_at)
@@ -410,7 +443,8 @@ static bool silent(struct ha_gpu_agent *a)
 	unsigned path = carrier(a);
 
 	if (cons != a->cons_seen || index_of(cons) == ha_gpu_load(&c->rung)) {
-		if (ha_gpu_load(&c->health[path]) != HA_GPU_GOOD) { /* FAILED, too: an error of this incarnation was looked for before */
+		/* FAILED, too: an error of this incarnation was looked for before */
+		if (ha_gpu_load(&c->health[path]) != HA_GPU_GOOD) {
 			ha_gpu_store(&c->health[path], HA_GPU_GOOD);
 			a->count.cleared++;
 		}
@@ -443,7 +477,8 @@ static bool watch(struct ha_gpu_agent *a)
 		ha_gpu_cas(&c->error, &error, 0); /* of an incarnation that is over */
 	else if (a->ops.port(a->path[path].hw) != HA_GPU_PORT_UP)
 		end_incarnation(a, path, HA_GPU_CAUSE_PORT);
-	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) && silent(a))
+	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) &&
+		 silent(a))
 		end_incarnation(a, path, HA_GPU_CAUSE_SILENCE);
 	else if (a->config.failback && path && a->path[0].state == HA_GPU_PATH_UP)
 		end_incarnation(a, path, HA_GPU_CAUSE_FAILBACK);
@@ -455,7 +490,12 @@ static bool watch(struct ha_gpu_agent *a)
 static void replay(struct ha_gpu_agent *a, unsigned from, unsigned to)
 {
 	struct ha_gpu_conn *c = a->conn;
-	struct ha_gpu_replay r = { .conn = c, .log = a->log, .from = queue(a, from), .to = queue(a, to), .first = a->first, .end = a->end };
+	struct ha_gpu_replay r = { .conn = c,
+				   .log = a->log,
+				   .from = queue(a, from),
+				   .to = queue(a, to),
+				   .first = a->first,
+				   .end = a->end };
 
 	ha_gpu_store(&queue(a, to)->base, a->first - a->path[to].posted);
 	r.landed = ha_gpu_replay_landed(&r, a->path[from].landed);
@@ -465,7 +505,10 @@ static void replay(struct ha_gpu_agent *a, unsigned from, unsigned to)
 	a->count.skipped += r.skipped;
 }
 
-/* Words in this order: a thread that sees the new epoch in cons sees the path; one that sees it in tail sees cons. */
+/*
+ * Words in this order: a thread that sees the new epoch in cons sees the path; one that sees it in
+ * tail sees cons.
+ */
 static void open_log(struct ha_gpu_agent *a, unsigned to)
 {
 	struct ha_gpu_conn *c = a->conn;
@@ -496,7 +539,8 @@ static bool switch_path(struct ha_gpu_agent *a)
 		return false;
 	for (unsigned to = 0; to < HA_GPU_PATHS; to++) {
 		/* A probe under way lies where the last entry of a full log goes. */
-		if (a->path[to].state != HA_GPU_PATH_UP || a->path[to].posted != a->path[to].answered)
+		if (a->path[to].state != HA_GPU_PATH_UP ||
+		    a->path[to].posted != a->path[to].answered)
 			continue;
 		replay(a, from, to);
 		open_log(a, to);
@@ -514,7 +558,8 @@ static bool switch_path(struct ha_gpu_agent *a)
 /* No path, or no peer: what waits ends with BOTH_DOWN. */
 static bool give_up(struct ha_gpu_agent *a)
 {
-	if (a->given_up || (!a->cut && (a->carrying || ha_gpu_now() - a->dark_since < a->config.dark_ns)))
+	if (a->given_up ||
+	    (!a->cut && (a->carrying || ha_gpu_now() - a->dark_since < a->config.dark_ns)))
 		return false;
 	a->given_up = true;
 	if (!a->cut)

@@ -11,7 +11,8 @@ static unsigned slot_of(const struct ha_gpu_replay *r, const struct ha_gpu_wqe *
 {
 	uint64_t first = ha_gpu_slot_address(r->conn, r->from, 0), at = ha_gpu_wqe_raddr(e) - first;
 
-	return ha_gpu_wqe_is_inline(e) && at < 8 * HA_GPU_SIGNALS ? (unsigned)(at / 8) : HA_GPU_SIGNALS;
+	return ha_gpu_wqe_is_inline(e) && at < 8 * HA_GPU_SIGNALS ? (unsigned)(at / 8)
+								  : HA_GPU_SIGNALS;
 }
 
 uint64_t ha_gpu_replay_landed(const struct ha_gpu_replay *r, const uint64_t slot[HA_GPU_SIGNALS])
@@ -45,7 +46,8 @@ static void translate(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e, uint6
 {
 	const struct ha_gpu_path *from = r->from, *to = r->to;
 	uint64_t remote = ha_gpu_wqe_raddr(e), local;
-	unsigned op = ha_gpu_wqe_opcode(e), at = op == HA_GPU_OP_FETCH_ADD ? 6 : 4, slot = slot_of(r, e);
+	unsigned op = ha_gpu_wqe_opcode(e), at = op == HA_GPU_OP_FETCH_ADD ? 6 : 4,
+		 slot = slot_of(r, e);
 
 	e->w[0] = ha_gpu_pair((uint32_t)ha_gpu_hw_index(r->to, index) << 8 | op,
 			      r->to->qpn << 8 | ha_gpu_wqe_ds(e));
@@ -61,7 +63,9 @@ static void translate(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e, uint6
 		return;
 	local = ha_gpu_be64(e->w[at + 1]);
 	ha_gpu_wqe_data(e, at, local,
-			local - (uint64_t)(uintptr_t)r->conn->scratch < 16 ? to->scratch_key : ha_gpu_lkey(r->conn, to, local),
+			local - (uint64_t)(uintptr_t)r->conn->scratch < 16
+				? to->scratch_key
+				: ha_gpu_lkey(r->conn, to, local),
 			ha_gpu_be32((uint32_t)e->w[at]));
 }
 
@@ -73,7 +77,8 @@ void ha_gpu_replay_copy(struct ha_gpu_replay *r)
 	for (uint64_t i = r->first; i < r->end; i++) {
 		entry_at(r, i, &e);
 		if (i < r->landed && (ha_gpu_wqe_opcode(&e) != HA_GPU_OP_READ || i < reads)) {
-			ha_gpu_wqe_nop(&e, r->to->qpn, ha_gpu_hw_index(r->to, i), HA_GPU_WQE_SIGNALED);
+			ha_gpu_wqe_nop(&e, r->to->qpn, ha_gpu_hw_index(r->to, i),
+				       HA_GPU_WQE_SIGNALED);
 			r->skipped++;
 		} else {
 			translate(r, &e, i);

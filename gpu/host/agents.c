@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agents.c - the failover agents of a device's connections, stepped by one thread per primary device
+ * agents.c - the failover agents of a device's connections, stepped by one thread per primary
+ * device
  *
- * The thread sleeps while nothing moves, at most a tenth of the check interval. It also repairs what kernels that died left behind, because
+ * The thread sleeps while nothing moves, at most a tenth of the check interval. It also repairs
+ * what kernels that died left behind, because
  * only it may change a connection's words while an agent looks after them.
  */
 #include "gpu/host/state.h"
@@ -14,7 +16,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A connection without a backup has one path; the other is over and never tried again, at both ends alike. */
+/*
+ * A connection without a backup has one path; the other is over and never tried again, at both ends
+ * alike.
+ */
 static void without_backup(struct ha_gpu_agent *a)
 {
 	a->path[1].state = HA_GPU_PATH_OVER;
@@ -51,8 +56,10 @@ int ha_gpu_agents_make(struct ha_gpu_host *h, unsigned r)
 			continue;
 		result = ha_gpu_words_lane(h->words, pe, r, &channel);
 		if (!result)
-			result = ha_gpu_agent_init(&row->agent[pe], &row->conn[pe], r < h->world->dc ? &ha_gpu_dc_path_ops : &ha_gpu_ep_path_ops,
-						   end_of(row, HA_GPU_PRIMARY, h->pes, pe), backup, &channel, &config);
+			result = ha_gpu_agent_init(
+				&row->agent[pe], &row->conn[pe],
+				r < h->world->dc ? &ha_gpu_dc_path_ops : &ha_gpu_ep_path_ops,
+				end_of(row, HA_GPU_PRIMARY, h->pes, pe), backup, &channel, &config);
 		if (result)
 			break;
 		row->has_agent[pe] = true;
@@ -98,8 +105,10 @@ static void take_back_request(struct ha_gpu_conn *c, const struct ha_gpu_path *p
 	if (c->sent[HA_GPU_SIGNAL_ASK] == ha_gpu_load(&c->asked))
 		return;
 	ha_gpu_read_entry(c, p, index, &e);
-	if (ha_gpu_wqe_opcode(&e) == HA_GPU_OP_WRITE && ha_gpu_wqe_index(&e) == ha_gpu_hw_index(p, index) && ha_gpu_wqe_is_inline(&e) &&
-	    ha_gpu_wqe_raddr(&e) == ha_gpu_slot_address(c, p, HA_GPU_SIGNAL_ASK) && ha_gpu_wqe_inline64(&e) == c->sent[HA_GPU_SIGNAL_ASK])
+	if (ha_gpu_wqe_opcode(&e) == HA_GPU_OP_WRITE &&
+	    ha_gpu_wqe_index(&e) == ha_gpu_hw_index(p, index) && ha_gpu_wqe_is_inline(&e) &&
+	    ha_gpu_wqe_raddr(&e) == ha_gpu_slot_address(c, p, HA_GPU_SIGNAL_ASK) &&
+	    ha_gpu_wqe_inline64(&e) == c->sent[HA_GPU_SIGNAL_ASK])
 		c->sent[HA_GPU_SIGNAL_ASK]--;
 }
 
@@ -200,7 +209,7 @@ int ha_gpu_agents_start(struct ha_gpu_host *h)
 		t = malloc(sizeof(*t));
 		if (!t)
 			return -ENOMEM;
-		*t = (struct task){ h, &h->slot[s], ha_gpu_load(&h->repair) };
+		*t = (struct task) { h, &h->slot[s], ha_gpu_load(&h->repair) };
 		r = -pthread_create(&h->slot[s].thread, NULL, run, t);
 		h->slot[s].running = !r;
 		if (r)

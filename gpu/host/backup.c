@@ -60,8 +60,8 @@ static int partner(const struct ha_gpu_port_info *p, int n, int i, enum ha_gpu_b
 	return pair_of(p, n, i);
 }
 
-static int chosen(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_backup_order order, const void *self,
-		  enum ha_gpu_backup_how *how)
+static int chosen(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_backup_order order,
+		  const void *self, enum ha_gpu_backup_how *how)
 {
 	int list[HA_GPU_PORTS_MAX], count;
 
@@ -92,24 +92,29 @@ static int any_other(const struct ha_gpu_port_info *p, int n, int i, const int *
 	return best;
 }
 
-static void fall_back(const struct ha_gpu_port_info *p, int n, int i, int wanted, int *given, struct ha_gpu_backup_map *map)
+static void fall_back(const struct ha_gpu_port_info *p, int n, int i, int wanted, int *given,
+		      struct ha_gpu_backup_map *map)
 {
 	int b = any_other(p, n, i, given);
 	const char *why = wanted < 0 ? "no partner" : "a partner that is down";
 
 	map->warnings++;
 	if (b < 0) {
-		HA_WARN(p[i].name, "has %s and no other port is up: its connections have no backup; bring a second port up before the start", why);
+		HA_WARN(p[i].name,
+			"has %s and no other port is up: its connections have no backup; bring a "
+			"second port up before the start",
+			why);
 		return;
 	}
-	HA_WARN(p[i].name, "has %s%s%s: %s is its backup instead", why, wanted < 0 ? "" : ", ", wanted < 0 ? "" : p[wanted].name, p[b].name);
+	HA_WARN(p[i].name, "has %s%s%s: %s is its backup instead", why, wanted < 0 ? "" : ", ",
+		wanted < 0 ? "" : p[wanted].name, p[b].name);
 	map->of[i] = b;
 	map->how[i] = HA_GPU_BACKUP_OTHER;
 	given[b]++;
 }
 
-int ha_gpu_backup_map(const struct ha_gpu_port_info *p, int n, ha_gpu_backup_order order, const void *self,
-		      struct ha_gpu_backup_map *map)
+int ha_gpu_backup_map(const struct ha_gpu_port_info *p, int n, ha_gpu_backup_order order,
+		      const void *self, struct ha_gpu_backup_map *map)
 {
 	int given[HA_GPU_PORTS_MAX] = { 0 }, wanted[HA_GPU_PORTS_MAX];
 	enum ha_gpu_backup_how how;

@@ -33,11 +33,14 @@ struct ha_gpu_backup_map {
 	int warnings;
 };
 
-/* Somebody's order: candidates for `port`, best first, into order[]; how many. NULL: the rules above. */
+/*
+ * Somebody's order: candidates for `port`, best first, into order[]; how many. NULL: the rules
+ * above.
+ */
 typedef int (*ha_gpu_backup_order)(const void *self, int port, int order[], int max);
 
 /* 0 <= n <= HA_GPU_PORTS_MAX; else -EINVAL. Warnings go to the log and are counted. */
-int ha_gpu_backup_map(const struct ha_gpu_port_info *ports, int n, ha_gpu_backup_order order, const void *self,
-		      struct ha_gpu_backup_map *map);
+int ha_gpu_backup_map(const struct ha_gpu_port_info *ports, int n, ha_gpu_backup_order order,
+		      const void *self, struct ha_gpu_backup_map *map);
 
 #endif

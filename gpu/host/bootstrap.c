@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ha_gpu_bootstrap_allgather(struct ha_gpu_bootstrap *b, const void *mine, void *receive, size_t bytes)
+int ha_gpu_bootstrap_allgather(struct ha_gpu_bootstrap *b, const void *mine, void *receive,
+			       size_t bytes)
 {
 	char *all = malloc(bytes * (size_t)b->size + 1);
 	int r;

@@ -2,8 +2,10 @@
 /*
  * connect.c - connections to all peers: the first, and more of them later
  *
- * A growth makes its queue pairs, exchanges their handles (primaries and backups apart, each by its own count), takes them to RTS, puts the
- * new rows together and only then counts them. Nothing that exists is moved, so kernels that run notice nothing; only what is new is
+ * A growth makes its queue pairs, exchanges their handles (primaries and backups apart, each by its
+ * own count), takes them to RTS, puts the
+ * new rows together and only then counts them. Nothing that exists is moved, so kernels that run
+ * notice nothing; only what is new is
  * copied. Any step may fail here or at another process: then everybody takes his part back.
  */
 #include "gpu/host/state.h"
@@ -38,7 +40,10 @@ static int grow_array(struct ha_gpu_host *h, struct ha_gpu_rc *rc, unsigned n)
 	return 0;
 }
 
-/* Not to myself; each process begins with the next one, so that they do not all begin with the same. */
+/*
+ * Not to myself; each process begins with the next one, so that they do not all begin with the
+ * same.
+ */
 static int make_role(struct growth *g, int s, int role)
 {
 	struct ha_gpu_host *h = g->h;
@@ -58,7 +63,8 @@ static int make_role(struct growth *g, int s, int role)
 		for (int j = 1; j < h->pes && !r; j++) {
 			unsigned pe = (unsigned)(h->pe + j) % (unsigned)h->pes;
 
-			r = ha_gpu_ep_make(*pool, &rc->eps[(g->had[role][s] + i) * (unsigned)h->pes + pe]);
+			r = ha_gpu_ep_make(*pool,
+					   &rc->eps[(g->had[role][s] + i) * (unsigned)h->pes + pe]);
 		}
 	return r;
 }
@@ -80,14 +86,17 @@ static size_t conn_bytes(const struct ha_gpu_host *h)
 	return sizeof(struct ha_gpu_conn) * (size_t)h->pes;
 }
 
-static struct ha_gpu_mail *mail_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe)
+static struct ha_gpu_mail *mail_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row,
+				   int pe)
 {
 	return (struct ha_gpu_mail *)((char *)row->memory + conn_bytes(h)) + pe;
 }
 
 static uint64_t *scratch_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe)
 {
-	return (uint64_t *)((char *)row->memory + conn_bytes(h) + sizeof(struct ha_gpu_mail) * (size_t)h->pes) + 8 * pe;
+	return (uint64_t *)((char *)row->memory + conn_bytes(h) +
+			    sizeof(struct ha_gpu_mail) * (size_t)h->pes) +
+	       8 * pe;
 }
 
 static struct ha_gpu_device *device_of(const struct ha_gpu_row *row, int role)
@@ -109,10 +118,12 @@ static int make_row(struct ha_gpu_host *h, struct ha_gpu_row *row)
 
 		if (!d)
 			continue;
-		r = h->ops->mr_reg(d->pd, (char *)row->memory + conn_bytes(h), shared, true, &row->mr[role]);
+		r = h->ops->mr_reg(d->pd, (char *)row->memory + conn_bytes(h), shared, true,
+				   &row->mr[role]);
 		row->registered[role] = !r;
 		if (r)
-			HA_WARN(d->name, "does not register the signals of a row: %s", strerror(-r));
+			HA_WARN(d->name, "does not register the signals of a row: %s",
+				strerror(-r));
 	}
 	return r;
 }
@@ -130,16 +141,20 @@ static int make_rows(struct growth *g)
 			memset(row, 0, sizeof(*row));
 			row->slot = &h->slot[s];
 			row->i[HA_GPU_PRIMARY] = g->had[HA_GPU_PRIMARY][s] + i;
-			row->i[HA_GPU_BACKUP] = i < g->n[HA_GPU_BACKUP] ? g->had[HA_GPU_BACKUP][s] + i : UINT_MAX;
+			row->i[HA_GPU_BACKUP] =
+				i < g->n[HA_GPU_BACKUP] ? g->had[HA_GPU_BACKUP][s] + i : UINT_MAX;
 		}
 	for (r = g->first_row; r < g->first_row + g->rows && !result; r++)
 		result = make_row(h, &h->row[r]);
 	return result;
 }
 
-static struct ha_gpu_ep *ep_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row, int role, int pe)
+static struct ha_gpu_ep *ep_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row, int role,
+			       int pe)
 {
-	return row->i[role] == UINT_MAX ? NULL : row->slot->rc[role].eps[row->i[role] * (unsigned)h->pes + (unsigned)pe];
+	return row->i[role] == UINT_MAX
+		       ? NULL
+		       : row->slot->rc[role].eps[row->i[role] * (unsigned)h->pes + (unsigned)pe];
 }
 
 void ha_gpu_rows_free(struct ha_gpu_host *h, unsigned from)
@@ -184,7 +199,8 @@ static int exchange(struct growth *g, int role)
 		e->link.local.mail_key = row->mr[role].rkey;
 		mine[k] = e->link.local;
 	}
-	r = h->config.bootstrap->alltoall(h->config.bootstrap->self, mine, theirs, each * sizeof(*mine));
+	r = h->config.bootstrap->alltoall(h->config.bootstrap->self, mine, theirs,
+					  each * sizeof(*mine));
 	for (unsigned k = 0; k < each * (unsigned)h->pes && !r; k++) {
 		struct ha_gpu_row *row = &h->row[g->first_row + k % each / n * per + k % n];
 		struct ha_gpu_ep *e = ep_of(h, row, role, (int)(k / each));
@@ -196,7 +212,10 @@ static int exchange(struct growth *g, int role)
 	return r;
 }
 
-/* A backup that does not come up is no backup, at both ends; a primary that does not ends the growth. */
+/*
+ * A backup that does not come up is no backup, at both ends; a primary that does not ends the
+ * growth.
+ */
 static int raise(struct growth *g, int role)
 {
 	struct ha_gpu_host *h = g->h;
@@ -215,7 +234,8 @@ static int raise(struct growth *g, int role)
 			}
 			r = ha_gpu_ep_connect(e, 0);
 			if (r) {
-				HA_WARN(e->device->name, "does not connect to rank %d: %s", pe, strerror(-r));
+				HA_WARN(e->device->name, "does not connect to rank %d: %s", pe,
+					strerror(-r));
 				return r;
 			}
 			e->connected = true;
@@ -225,7 +245,8 @@ static int raise(struct growth *g, int role)
 
 /* ---- what kernels see ---- */
 
-static void describe_path(struct ha_gpu_host *h, const struct ha_gpu_row *row, int role, int pe, struct ha_gpu_path *p)
+static void describe_path(struct ha_gpu_host *h, const struct ha_gpu_row *row, int role, int pe,
+			  struct ha_gpu_path *p)
 {
 	const struct ha_gpu_ep *e = ep_of(h, row, role, pe);
 	const struct ha_gpu_keys *keys = &row->slot->keys[role];
@@ -242,7 +263,8 @@ static void describe_path(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	p->scratch_key = row->mr[role].lkey;
 }
 
-static void describe(struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe, struct ha_gpu_conn *c)
+static void describe(struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe,
+		     struct ha_gpu_conn *c)
 {
 	const struct ha_gpu_settings *s = &h->config.settings;
 
@@ -295,7 +317,8 @@ static void undo(struct growth *g)
 		for (int role = HA_GPU_ROLES - 1; role >= 0; role--) {
 			struct ha_gpu_rc *rc = &h->slot[s].rc[role];
 
-			for (unsigned k = g->had[role][s] * (unsigned)h->pes; k < rc->num_eps_per_pe * (unsigned)h->pes; k++)
+			for (unsigned k = g->had[role][s] * (unsigned)h->pes;
+			     k < rc->num_eps_per_pe * (unsigned)h->pes; k++)
 				if (rc->eps[k]) {
 					ha_gpu_ep_fence(rc->eps[k], deadline);
 					ha_gpu_ep_free(rc->eps[k]);
@@ -370,14 +393,18 @@ struct plan {
 static int agree_on(struct ha_gpu_host *h, const struct plan *mine)
 {
 	struct plan *of = calloc((size_t)h->pes, sizeof(*of));
-	int r = of ? ha_gpu_bootstrap_allgather(h->config.bootstrap, mine, of, sizeof(*mine)) : -ENOMEM;
+	int r = of ? ha_gpu_bootstrap_allgather(h->config.bootstrap, mine, of, sizeof(*mine))
+		   : -ENOMEM;
 
 	for (int pe = 0; pe < h->pes && !r; pe++)
 		r = of[pe].status;
 	for (int pe = 0; pe < h->pes && !r; pe++)
 		if (memcmp(of[pe].n, mine->n, sizeof(mine->n)) != 0 || of[pe].dc != mine->dc) {
-			HA_WARN("connect", "%u connections to each peer here, %u with a backup, and %u, %u at rank %d: give all ranks the same numbers or HA_GPU_RC_PER_PE",
-				mine->n[HA_GPU_PRIMARY], mine->n[HA_GPU_BACKUP], of[pe].n[HA_GPU_PRIMARY], of[pe].n[HA_GPU_BACKUP], pe);
+			HA_WARN("connect",
+				"%u connections to each peer here, %u with a backup, and %u, %u at "
+				"rank %d: give all ranks the same numbers or HA_GPU_RC_PER_PE",
+				mine->n[HA_GPU_PRIMARY], mine->n[HA_GPU_BACKUP],
+				of[pe].n[HA_GPU_PRIMARY], of[pe].n[HA_GPU_BACKUP], pe);
 			r = -EINVAL;
 		}
 	free(of);
@@ -391,7 +418,8 @@ static int fits(const struct ha_gpu_host *h, const struct growth *g)
 		return -EINVAL;
 	if (g->n[HA_GPU_PRIMARY] <= HA_GPU_ROWS_MAX && g->first_row + g->rows <= HA_GPU_ROWS_MAX)
 		return 0;
-	HA_WARN("connect", "%u rows on %d devices and %u that there are: at most %d", g->n[HA_GPU_PRIMARY], h->nslots, g->first_row, HA_GPU_ROWS_MAX);
+	HA_WARN("connect", "%u rows on %d devices and %u that there are: at most %d",
+		g->n[HA_GPU_PRIMARY], h->nslots, g->first_row, HA_GPU_ROWS_MAX);
 	return -ENOSPC;
 }
 
@@ -409,7 +437,7 @@ static int grow(struct ha_gpu_host *h, unsigned n, unsigned nbackup, bool dc)
 	g.n[HA_GPU_PRIMARY] = n;
 	g.n[HA_GPU_BACKUP] = nbackup;
 	r = fits(h, &g);
-	mine = (struct plan){ { n, nbackup }, dc, r ? r : remember(&g) };
+	mine = (struct plan) { { n, nbackup }, dc, r ? r : remember(&g) };
 	r = agree_on(h, &mine);
 	if (!r) {
 		if (dc)
@@ -434,12 +462,17 @@ int ha_gpu_host_connect(struct ha_gpu_host *h, unsigned n, unsigned nbackup)
 int ha_gpu_host_connect_dc(struct ha_gpu_host *h, unsigned n, unsigned nbackup)
 {
 	if (h->nrows) {
-		HA_WARN("connect", "dynamic connections are made once, before any other: %llu rows are there already", (unsigned long long)h->nrows);
+		HA_WARN("connect",
+			"dynamic connections are made once, before any other: %llu rows are there "
+			"already",
+			(unsigned long long)h->nrows);
 		return -EALREADY;
 	}
 	if (!h->ops->dct_create || h->config.settings.qp_depth > 16384) {
 		HA_WARN("connect", "no dynamic connections with %s: %s", h->ops->name,
-			h->ops->dct_create ? "HA_GPU_QP_DEPTH must be at most 16384, for entries take two blocks" : "it makes none");
+			h->ops->dct_create ? "HA_GPU_QP_DEPTH must be at most 16384, for entries "
+					     "take two blocks"
+					   : "it makes none");
 		return -EOPNOTSUPP;
 	}
 	return grow(h, n, nbackup, true);

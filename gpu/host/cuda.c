@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, numbers and signatures are the CUDA driver API's (its reference manual, version 11.7 on). */
+/*
+ * Names, numbers and signatures are the CUDA driver API's (its reference manual, version 11.7 on).
+ */
 #include "gpu/host/cuda.h"
 
 #include "base/log.h"
@@ -13,9 +15,9 @@
 #include <unistd.h>
 
 #define NOT_READY 600
-#define ALLOC_PORTABLE_MAPPED 3u  /* CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP */
-#define REGISTER_IOMEMORY 7u	  /* CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _IOMEMORY */
-#define ATTRIBUTE_MEMORY_TYPE 2	  /* of a pointer */
+#define ALLOC_PORTABLE_MAPPED 3u /* CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP */
+#define REGISTER_IOMEMORY 7u     /* CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _IOMEMORY */
+#define ATTRIBUTE_MEMORY_TYPE 2  /* of a pointer */
 #define ATTRIBUTE_SYNC_MEMOPS 6
 #define MEMORY_DEVICE 2
 #define DMA_BUF_FD 1
@@ -41,7 +43,8 @@ static struct {
 	int (*stream_wait)(void *stream);
 	int (*pointer_get)(void *value, int attribute, uint64_t p);
 	int (*pointer_set)(const void *value, int attribute, uint64_t p);
-	int (*range_handle)(void *handle, uint64_t p, size_t bytes, int type, unsigned long long flags);
+	int (*range_handle)(void *handle, uint64_t p, size_t bytes, int type,
+			    unsigned long long flags);
 	int (*error_name)(int error, const char **name);
 } cuda;
 
@@ -87,7 +90,8 @@ static int load(struct ha_gpu_cuda *c)
 	c->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	from = c->library;
 	if (!from) {
-		HA_WARN("cuda", "libcuda.so.1 is not where the loader looks: install NVIDIA's driver, or LD_LIBRARY_PATH");
+		HA_WARN("cuda", "libcuda.so.1 is not where the loader looks: install NVIDIA's "
+				"driver, or LD_LIBRARY_PATH");
 		return -ENOENT;
 	}
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -96,7 +100,8 @@ static int load(struct ha_gpu_cuda *c)
 		*(void **)calls[i].pointer = call;
 		if (call)
 			continue;
-		HA_WARN("cuda", "the driver has no %s: it must be version 11.7 (515) or newer", calls[i].name);
+		HA_WARN("cuda", "the driver has no %s: it must be version 11.7 (515) or newer",
+			calls[i].name);
 		dlclose(c->library);
 		c->library = NULL;
 		return -ENOENT;
@@ -143,7 +148,8 @@ int ha_gpu_cuda_open(struct ha_gpu_cuda *c)
 	if (error) {
 		r = failed(error, "cuInit", "is there a GPU, and may this process use it?");
 	} else if (!c->context) {
-		HA_WARN("cuda", "no context is current on this thread: choose a GPU first (cudaSetDevice and cudaFree(0), or cuCtxSetCurrent)");
+		HA_WARN("cuda", "no context is current on this thread: choose a GPU first "
+				"(cudaSetDevice and cudaFree(0), or cuCtxSetCurrent)");
 		r = -ENODEV;
 	} else {
 		error = cuda.stream_create(&c->stream, STREAM_NON_BLOCKING);
@@ -168,7 +174,10 @@ void ha_gpu_cuda_close(struct ha_gpu_cuda *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* ---- pinned memory: one address for all, which unified addressing gives for what it allocates itself ---- */
+/*
+ * ---- pinned memory: one address for all, which unified addressing gives for what it allocates
+ * itself ----
+ */
 
 static int pin(size_t bytes, void **at)
 {
@@ -185,7 +194,8 @@ static int pin(size_t bytes, void **at)
 	if (error)
 		failed(error, "cuMemHostGetDevicePointer", "");
 	else
-		HA_WARN("cuda", "pinned memory has another address at the GPU: unified addressing is needed");
+		HA_WARN("cuda", "pinned memory has another address at the GPU: unified addressing "
+				"is needed");
 	cuda.host_free(*at);
 	return -EOPNOTSUPP;
 }
@@ -232,13 +242,15 @@ static int register_page(uint64_t page, uint64_t *device)
 
 	if (error)
 		return failed(error, "cuMemHostRegister of a doorbell page",
-			      "the driver maps a NIC's registers for root, or with PeerMappingOverride=1 in NVreg_RegistryDwords; "
+			      "the driver maps a NIC's registers for root, or with "
+			      "PeerMappingOverride=1 in NVreg_RegistryDwords; "
 			      "HA_GPU_PROXY=1 lets the host ring");
 	error = cuda.host_pointer(device, at, 0);
 	if (!error)
 		return 0;
 	cuda.host_unregister(at);
-	return failed(error, "cuMemHostGetDevicePointer of a doorbell page", "HA_GPU_PROXY=1 lets the host ring");
+	return failed(error, "cuMemHostGetDevicePointer of a doorbell page",
+		      "HA_GPU_PROXY=1 lets the host ring");
 }
 
 static int map_doorbell(void *self, void *at, void **device)
@@ -297,7 +309,8 @@ static int export_range(uint64_t from, size_t bytes, int *fd, uint64_t *offset)
 	int error = cuda.pointer_set(&yes, ATTRIBUTE_SYNC_MEMOPS, from);
 
 	if (error)
-		return failed(error, "cuPointerSetAttribute(SYNC_MEMOPS)", "a copy and a NIC could pass each other");
+		return failed(error, "cuPointerSetAttribute(SYNC_MEMOPS)",
+			      "a copy and a NIC could pass each other");
 	error = cuda.range_handle(fd, base, end - base, DMA_BUF_FD, 0);
 	if (error)
 		return -EOPNOTSUPP; /* nvidia-peermem may do it */
@@ -312,15 +325,21 @@ static int dmabuf(void *self, void *address, size_t bytes, int *fd, uint64_t *of
 
 	if (r)
 		return r;
-	r = cuda.pointer_get(&type, ATTRIBUTE_MEMORY_TYPE, at) || type != MEMORY_DEVICE ? -EOPNOTSUPP : export_range(at, bytes, fd, offset);
+	r = cuda.pointer_get(&type, ATTRIBUTE_MEMORY_TYPE, at) || type != MEMORY_DEVICE
+		    ? -EOPNOTSUPP
+		    : export_range(at, bytes, fd, offset);
 	leave();
 	return r;
 }
 
 void ha_gpu_cuda_memory(struct ha_gpu_cuda *c, struct ha_gpu_mlx5_memory *memory)
 {
-	*memory = (struct ha_gpu_mlx5_memory){ .self = c, .alloc = pinned_alloc, .free = pinned_free, .map_doorbell = map_doorbell,
-					       .unmap_doorbell = unmap_doorbell, .dmabuf = dmabuf };
+	*memory = (struct ha_gpu_mlx5_memory) { .self = c,
+						.alloc = pinned_alloc,
+						.free = pinned_free,
+						.map_doorbell = map_doorbell,
+						.unmap_doorbell = unmap_doorbell,
+						.dmabuf = dmabuf };
 }
 
 /* ---- the GPU's copy of the rows ---- */
@@ -340,17 +359,21 @@ static int copy(struct ha_gpu_cuda *c, uint64_t to, const void *from, size_t byt
 
 int ha_gpu_cuda_world_grow(struct ha_gpu_cuda_world *w)
 {
-	uint64_t rows = ha_gpu_load(&w->host->nrows), row = w->device + offsetof(struct ha_gpu_world, row) + 8 * w->rows;
+	uint64_t rows = ha_gpu_load(&w->host->nrows),
+		 row = w->device + offsetof(struct ha_gpu_world, row) + 8 * w->rows;
 	int r = enter(w->cuda);
 
 	if (r)
 		return r;
 	if (rows > w->rows) {
-		r = copy(w->cuda, row, &w->host->row[w->rows], (rows - w->rows) * sizeof(w->host->row[0]));
+		r = copy(w->cuda, row, &w->host->row[w->rows],
+			 (rows - w->rows) * sizeof(w->host->row[0]));
 		if (!r && w->host->dc && !w->rows)
-			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, dc), &w->host->dc, sizeof(w->host->dc));
+			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, dc),
+				 &w->host->dc, sizeof(w->host->dc));
 		if (!r)
-			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, nrows), &rows, sizeof(rows));
+			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, nrows), &rows,
+				 sizeof(rows));
 		if (!r)
 			w->rows = rows;
 	}
@@ -358,21 +381,24 @@ int ha_gpu_cuda_world_grow(struct ha_gpu_cuda_world *w)
 	return r;
 }
 
-int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h, struct ha_gpu_cuda_world *w)
+int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h,
+			   struct ha_gpu_cuda_world *w)
 {
 	const struct ha_gpu_world *host = ha_gpu_host_world(h);
 	int error, r = enter(c);
 
 	if (r)
 		return r;
-	*w = (struct ha_gpu_cuda_world){ .cuda = c, .host = host };
+	*w = (struct ha_gpu_cuda_world) { .cuda = c, .host = host };
 	error = cuda.mem_alloc(&w->device, sizeof(*host));
 	if (!error)
-		error = cuda.memset8(w->device, 0, sizeof(*host), c->stream); /* the stream of the copies: it comes before them */
+		/* the stream of the copies: it comes before them */
+		error = cuda.memset8(w->device, 0, sizeof(*host), c->stream);
 	if (error)
 		r = failed(error, "memory of the GPU for the rows", "");
 	if (!r)
-		r = copy(c, w->device + offsetof(struct ha_gpu_world, pe), &host->pe, 2 * sizeof(host->pe));
+		r = copy(c, w->device + offsetof(struct ha_gpu_world, pe), &host->pe,
+			 2 * sizeof(host->pe));
 	leave();
 	if (!r)
 		r = ha_gpu_cuda_world_grow(w);
@@ -400,7 +426,8 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *stream, unsigned limit_ms)
+int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *stream,
+		       unsigned limit_ms)
 {
 	const struct timespec nap = { 0, 100000 };
 	uint64_t end = now_ms() + limit_ms, now;
@@ -416,7 +443,9 @@ int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *strea
 		return -EBUSY;
 	}
 	if (error)
-		return failed(error, "a kernel of before", "it has failed: ha_gpu_host_repair() frees what it held, in a new context or process");
+		return failed(error, "a kernel of before",
+			      "it has failed: ha_gpu_host_repair() frees what it held, in a new "
+			      "context or process");
 	now = now_ms();
 	return ha_gpu_host_launch(h, now < end ? (unsigned)(end - now) : 0);
 }

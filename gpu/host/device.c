@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.c - a port that carries: context, protection domain, the heap's keys, and control memory carved per queue */
+/*
+ * device.c - a port that carries: context, protection domain, the heap's keys, and control memory
+ * carved per queue
+ */
 #include "gpu/host/state.h"
 
 #include "base/log.h"
@@ -8,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every queue starts at a page: what a NIC is told of it is an offset in pages. Records have a cache line each. */
+/*
+ * Every queue starts at a page: what a NIC is told of it is an offset in pages. Records have a
+ * cache line each.
+ */
 #define QUEUE_ALIGN 4096
 #define DBR_EACH 128 /* queue pair's at 0, completion queue's at 64 */
 
@@ -24,7 +30,9 @@ int ha_gpu_device_open(struct ha_gpu_host *h, int port, struct ha_gpu_device **o
 	d->name = h->port[port].name;
 	r = h->ops->open(h->config.hw, port, &d->own);
 	if (r) {
-		HA_WARN(d->name, "does not open: %s; leave it out of the list, or look at the kernel's log", strerror(-r));
+		HA_WARN(d->name,
+			"does not open: %s; leave it out of the list, or look at the kernel's log",
+			strerror(-r));
 		free(d);
 		return r;
 	}
@@ -74,7 +82,9 @@ static int register_parts(struct ha_gpu_device *d, size_t each, unsigned n)
 		bytes = c->heap_bytes - at < each ? c->heap_bytes - at : each;
 		r = d->host->ops->mr_reg(d->pd, (char *)c->heap + at, bytes, true, &d->mr[i]);
 		if (r) {
-			HA_WARN(d->name, "does not register %zu bytes of the heap: %s; look at ulimit -l, or at the GPU's peer memory module",
+			HA_WARN(d->name,
+				"does not register %zu bytes of the heap: %s; look at ulimit -l, "
+				"or at the GPU's peer memory module",
 				bytes, strerror(-r));
 			return r;
 		}
@@ -86,13 +96,15 @@ static int register_parts(struct ha_gpu_device *d, size_t each, unsigned n)
 int ha_gpu_device_register(struct ha_gpu_device *d)
 {
 	struct ha_gpu_host *h = d->host;
-	size_t chunk = (size_t)1 << h->config.settings.chunk_log, each = h->config.mr_bytes ? h->config.mr_bytes : h->config.heap_bytes;
+	size_t chunk = (size_t)1 << h->config.settings.chunk_log,
+	       each = h->config.mr_bytes ? h->config.mr_bytes : h->config.heap_bytes;
 	unsigned n = (unsigned)((h->config.heap_bytes + each - 1) / each);
 	void *memory;
 	int r;
 
 	d->mr = calloc(n, sizeof(*d->mr));
-	r = d->mr ? h->ops->mem_alloc(h->config.hw, h->chunks * sizeof(uint32_t), &memory) : -ENOMEM;
+	r = d->mr ? h->ops->mem_alloc(h->config.hw, h->chunks * sizeof(uint32_t), &memory)
+		  : -ENOMEM;
 	if (!r) {
 		d->lkey = memory;
 		r = register_parts(d, each, n);
@@ -122,7 +134,8 @@ static void part_free(struct ha_gpu_device *d, struct ha_gpu_pool_part *part)
 	memset(part, 0, sizeof(*part));
 }
 
-static int part_make(struct ha_gpu_device *d, struct ha_gpu_pool_part *part, size_t each, unsigned n)
+static int part_make(struct ha_gpu_device *d, struct ha_gpu_pool_part *part, size_t each,
+		     unsigned n)
 {
 	const struct ha_gpu_hw_ops *ops = d->host->ops;
 	int r;
@@ -146,14 +159,22 @@ int ha_gpu_pool_make(struct ha_gpu_device *d, unsigned n, bool dc, struct ha_gpu
 		p->n = n;
 		p->dc = dc;
 		p->next = d->pools;
-		r = part_make(d, &p->wq, up((s->qp_depth << dc) * HA_GPU_WQE_BYTES, QUEUE_ALIGN), n);
+		r = part_make(d, &p->wq, up((s->qp_depth << dc) * HA_GPU_WQE_BYTES, QUEUE_ALIGN),
+			      n);
 		if (!r)
-			r = part_make(d, &p->cq, up((s->cq_collapsed ? 1 : s->qp_depth << dc) * HA_GPU_CQE_BYTES, QUEUE_ALIGN), n);
+			r = part_make(
+				d, &p->cq,
+				up((s->cq_collapsed ? 1 : s->qp_depth << dc) * HA_GPU_CQE_BYTES,
+				   QUEUE_ALIGN),
+				n);
 		if (!r)
 			r = part_make(d, &p->dbr, DBR_EACH, n);
 	}
 	if (r) {
-		HA_WARN(d->name, "no control memory for %u queue pairs: %s; lower HA_GPU_QP_DEPTH or HA_GPU_RC_PER_PE", n, strerror(-r));
+		HA_WARN(d->name,
+			"no control memory for %u queue pairs: %s; lower HA_GPU_QP_DEPTH or "
+			"HA_GPU_RC_PER_PE",
+			n, strerror(-r));
 		if (p) {
 			part_free(d, &p->dbr);
 			part_free(d, &p->cq);

@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #define ASK_MS 500 /* whether it is in vain */
-#define NAP_MS 10   /* while nobody can be let in */
-#define CALLERS 256 /* that have not shown their card yet; the one that has waited longest makes room */
+#define NAP_MS 10  /* while nobody can be let in */
+/* that have not shown their card yet; the one that has waited longest makes room */
+#define CALLERS 256
 
 struct caller {
 	int fd;
@@ -54,18 +55,23 @@ static void send_away(struct door *d, unsigned i)
 	remove_caller(d, i);
 }
 
-/* The process has as many files open as it may, or the system has: whoever has waited longest makes room. */
+/*
+ * The process has as many files open as it may, or the system has: whoever has waited longest makes
+ * room.
+ */
 static void make_room(struct door *d, int err)
 {
 	struct timespec nap = { .tv_nsec = NAP_MS * 1000000L };
 
 	if (!d->full)
-		HA_WARN("set-up", "no rank can be let in now: %s; is `ulimit -n` high enough?", strerror(err));
+		HA_WARN("set-up", "no rank can be let in now: %s; is `ulimit -n` high enough?",
+			strerror(err));
 	d->full = true;
 	if (d->n)
 		send_away(d, 0);
 	else
-		nanosleep(&nap, NULL); /* who dials stays at the door: it would be looked at again at once */
+		/* who dials stays at the door: it would be looked at again at once */
+		nanosleep(&nap, NULL);
 }
 
 static void let_in(struct door *d)
@@ -81,7 +87,7 @@ static void let_in(struct door *d)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	d->caller[d->n++] = (struct caller){ .fd = fd };
+	d->caller[d->n++] = (struct caller) { .fd = fd };
 }
 
 /* True: one more of those who are wanted is in. */
@@ -115,7 +121,7 @@ static int serve(struct door *d, int wanted, unsigned limit_ms)
 	int in = 0, r;
 
 	for (unsigned i = 0; i < n; i++)
-		p[i + 1] = (struct pollfd){ .fd = d->caller[i].fd, .events = POLLIN };
+		p[i + 1] = (struct pollfd) { .fd = d->caller[i].fd, .events = POLLIN };
 	r = poll(p, n + 1, (int)limit_ms);
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -127,15 +133,17 @@ static int serve(struct door *d, int wanted, unsigned limit_ms)
 	return in;
 }
 
-int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit_ms, ha_gpu_door_card look, ha_gpu_door_in_vain in_vain,
-		     void *self, int *missing)
+int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit_ms,
+		     ha_gpu_door_card look, ha_gpu_door_in_vain in_vain, void *self, int *missing)
 {
 	struct door d = { .listener = listener, .bytes = card_bytes, .look = look, .self = self };
 	uint64_t now = now_ms(), end = now + limit_ms;
 	int r = card_bytes && card_bytes <= HA_GPU_CARD_MAX ? 0 : -EINVAL;
 
 	for (; wanted && !r; now = now_ms()) {
-		r = now < end ? serve(&d, wanted, end - now < ASK_MS ? (unsigned)(end - now) : ASK_MS) : -ETIMEDOUT;
+		r = now < end
+			    ? serve(&d, wanted, end - now < ASK_MS ? (unsigned)(end - now) : ASK_MS)
+			    : -ETIMEDOUT;
 		if (!r && in_vain && in_vain(self))
 			r = -ECONNRESET;
 		if (r <= 0)

@@ -15,10 +15,16 @@ static int make_queues(struct ha_gpu_pool *pool, struct ha_gpu_ep *e)
 	struct ha_gpu_device *d = pool->device;
 	const struct ha_gpu_settings *s = &d->host->config.settings;
 	unsigned i = pool->used;
-	struct ha_gpu_cq_attr cq = { .buf = pool->cq.buf, .dbr_buf = pool->dbr.buf, .offset = i * pool->cq.each,
+	struct ha_gpu_cq_attr cq = { .buf = pool->cq.buf,
+				     .dbr_buf = pool->dbr.buf,
+				     .offset = i * pool->cq.each,
 				     .dbr_offset = i * pool->dbr.each + 64 };
-	struct ha_gpu_qp_attr qp = { .buf = pool->wq.buf, .dbr_buf = pool->dbr.buf, .offset = i * pool->wq.each,
-				     .dbr_offset = i * pool->dbr.each, .nwqes = (uint32_t)s->qp_depth << pool->dc, .dci = pool->dc,
+	struct ha_gpu_qp_attr qp = { .buf = pool->wq.buf,
+				     .dbr_buf = pool->dbr.buf,
+				     .offset = i * pool->wq.each,
+				     .dbr_offset = i * pool->dbr.each,
+				     .nwqes = (uint32_t)s->qp_depth << pool->dc,
+				     .dci = pool->dc,
 				     .proxied = s->proxied };
 	int r;
 
@@ -120,7 +126,8 @@ void ha_gpu_ep_free(struct ha_gpu_ep *e)
 int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t incarnation)
 {
 	const struct ha_gpu_hw_ops *ops = e->device->host->ops;
-	static const enum ha_gpu_qp_state way[] = { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR, HA_GPU_QP_RTS };
+	static const enum ha_gpu_qp_state way[] = { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR,
+						    HA_GPU_QP_RTS };
 	struct ha_gpu_rc_link link = e->link;
 	int r = e->dc && !e->dct.own ? make_target(e) : 0;
 
@@ -134,7 +141,10 @@ int ha_gpu_ep_connect(struct ha_gpu_ep *e, uint64_t incarnation)
 	return r;
 }
 
-/* Stopped once: what follows only looks whether it is drained. A device that is gone may come back, so its word is for this time. */
+/*
+ * Stopped once: what follows only looks whether it is drained. A device that is gone may come back,
+ * so its word is for this time.
+ */
 static int fence(void *path)
 {
 	struct ha_gpu_ep *e = path;
@@ -154,7 +164,10 @@ static int fence(void *path)
 	return r;
 }
 
-/* The target first: what the peer sends must not land, whatever becomes of what we send. A device that is gone says so. */
+/*
+ * The target first: what the peer sends must not land, whatever becomes of what we send. A device
+ * that is gone says so.
+ */
 static int fence_dc(void *path)
 {
 	int r = end_target(path);
@@ -236,9 +249,16 @@ static int moved(void *path, const uint64_t word[HA_GPU_SAID])
 	return 0;
 }
 
-const struct ha_gpu_path_ops ha_gpu_ep_path_ops = { .fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved };
-const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc, .connect = reconnect, .port = port, .address = address, .moved = moved,
-						    .tell = tell, .hear = hear };
+const struct ha_gpu_path_ops ha_gpu_ep_path_ops = {
+	.fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved
+};
+const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc,
+						    .connect = reconnect,
+						    .port = port,
+						    .address = address,
+						    .moved = moved,
+						    .tell = tell,
+						    .hear = hear };
 
 /* RESET ends what would not drain in time. */
 void ha_gpu_ep_fence(struct ha_gpu_ep *e, uint64_t deadline)

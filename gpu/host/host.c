@@ -18,8 +18,12 @@ static int check_config(const struct ha_gpu_host_config *c)
 	if (ha_gpu_settings_check(&c->settings))
 		return -EINVAL;
 	chunk = (size_t)1 << c->settings.chunk_log;
-	if (!c->heap || !c->heap_bytes || c->mr_bytes % chunk || c->nports < 0 || c->nports > HA_GPU_PORTS_MAX) {
-		HA_WARN("heap", "needs an address, a size, and registrations of a multiple of %zu bytes (HA_GPU_CHUNK_LOG)", chunk);
+	if (!c->heap || !c->heap_bytes || c->mr_bytes % chunk || c->nports < 0 ||
+	    c->nports > HA_GPU_PORTS_MAX) {
+		HA_WARN("heap",
+			"needs an address, a size, and registrations of a multiple of %zu bytes "
+			"(HA_GPU_CHUNK_LOG)",
+			chunk);
 		return -EINVAL;
 	}
 	return 0;
@@ -35,7 +39,10 @@ static bool wanted(const struct ha_gpu_host_config *c, int port)
 	return false;
 }
 
-/* Primaries: ports that are wanted and up. A port that is down at the start carries nothing and backs up nobody. */
+/*
+ * Primaries: ports that are wanted and up. A port that is down at the start carries nothing and
+ * backs up nobody.
+ */
 static int choose(struct ha_gpu_host *h, int primary[], int *n)
 {
 	int r = h->ops->ports(h->config.hw, h->port, HA_GPU_PORTS_MAX);
@@ -50,13 +57,16 @@ static int choose(struct ha_gpu_host *h, int primary[], int *n)
 		if (h->port[i].up)
 			primary[(*n)++] = i;
 		else
-			HA_WARN(h->port[i].name, "is down: left out; bring it up before the start to use it");
+			HA_WARN(h->port[i].name,
+				"is down: left out; bring it up before the start to use it");
 	}
 	if (!*n) {
-		HA_WARN(h->ops->name, "no port is up (%d listed): bring one up, or name others", h->nports);
+		HA_WARN(h->ops->name, "no port is up (%d listed): bring one up, or name others",
+			h->nports);
 		return -ENODEV;
 	}
-	return ha_gpu_backup_map(h->port, h->nports, h->config.order, h->config.order_self, &h->map);
+	return ha_gpu_backup_map(h->port, h->nports, h->config.order, h->config.order_self,
+				 &h->map);
 }
 
 static int open_device(struct ha_gpu_host *h, int port)
@@ -93,8 +103,13 @@ static int alike(const char *variable, uint32_t here, uint32_t there, int pe)
 static int meet(struct ha_gpu_host *h, int n, int status)
 {
 	const struct ha_gpu_settings *s = &h->config.settings;
-	struct ha_gpu_peer_heap me = { (uint64_t)(uintptr_t)h->config.heap, h->config.heap_bytes, h->chunks, status, n,
-				       (uint32_t)s->chunk_log, (uint32_t)s->backup };
+	struct ha_gpu_peer_heap me = { (uint64_t)(uintptr_t)h->config.heap,
+				       h->config.heap_bytes,
+				       h->chunks,
+				       status,
+				       n,
+				       (uint32_t)s->chunk_log,
+				       (uint32_t)s->backup };
 	int r;
 
 	h->heap = calloc((size_t)h->pes, sizeof(*h->heap));
@@ -119,7 +134,8 @@ static int make_slots(struct ha_gpu_host *h, const int primary[], int n)
 	if (!h->slot)
 		return -ENOMEM;
 	for (int s = 0; s < h->nslots; s++) {
-		int port = primary[s % n], backup = h->config.settings.backup ? h->map.of[port] : HA_GPU_NO_BACKUP;
+		int port = primary[s % n],
+		    backup = h->config.settings.backup ? h->map.of[port] : HA_GPU_NO_BACKUP;
 
 		h->slot[s].device[HA_GPU_PRIMARY] = h->device[port];
 		h->slot[s].device[HA_GPU_BACKUP] = backup < 0 ? NULL : h->device[backup];
@@ -132,7 +148,10 @@ static size_t table_bytes(const struct ha_gpu_host *h, const struct ha_gpu_keys 
 	return (size_t)k->stride * (size_t)h->pes * sizeof(uint32_t);
 }
 
-/* Each path's table by itself: a slot's backup may be a NIC whose keys have nothing in common with the primary's. */
+/*
+ * Each path's table by itself: a slot's backup may be a NIC whose keys have nothing in common with
+ * the primary's.
+ */
 static int make_tables(struct ha_gpu_host *h)
 {
 	unsigned most = 0;
@@ -154,7 +173,8 @@ static int make_tables(struct ha_gpu_host *h)
 
 static void own_keys(const struct ha_gpu_host *h, const struct ha_gpu_device *d, uint32_t *to)
 {
-	size_t chunk = (size_t)1 << h->config.settings.chunk_log, each = h->config.mr_bytes ? h->config.mr_bytes : h->config.heap_bytes;
+	size_t chunk = (size_t)1 << h->config.settings.chunk_log,
+	       each = h->config.mr_bytes ? h->config.mr_bytes : h->config.heap_bytes;
 
 	for (unsigned i = 0; d && i < h->chunks; i++)
 		to[i] = d->mr[i * chunk / each].rkey;
@@ -162,22 +182,27 @@ static void own_keys(const struct ha_gpu_host *h, const struct ha_gpu_device *d,
 
 static int exchange_keys(struct ha_gpu_host *h)
 {
-	unsigned stride = h->slot[0].keys[0].stride, each = stride * (unsigned)h->nslots * HA_GPU_ROLES;
-	uint32_t *mine = calloc((size_t)each * (size_t)(h->pes + 1), sizeof(*mine)), *all = mine + each;
+	unsigned stride = h->slot[0].keys[0].stride,
+		 each = stride * (unsigned)h->nslots * HA_GPU_ROLES;
+	uint32_t *mine = calloc((size_t)each * (size_t)(h->pes + 1), sizeof(*mine)),
+		 *all = mine + each;
 	int r;
 
 	if (!mine)
 		return -ENOMEM;
 	for (int s = 0; s < h->nslots; s++)
 		for (int role = 0; role < HA_GPU_ROLES; role++)
-			own_keys(h, h->slot[s].device[role], mine + (unsigned)(s * HA_GPU_ROLES + role) * stride);
+			own_keys(h, h->slot[s].device[role],
+				 mine + (unsigned)(s * HA_GPU_ROLES + role) * stride);
 	r = ha_gpu_bootstrap_allgather(h->config.bootstrap, mine, all, each * sizeof(*mine));
 	for (int pe = 0; pe < h->pes && !r; pe++)
 		for (int s = 0; s < h->nslots; s++)
 			for (int role = 0; role < HA_GPU_ROLES; role++) {
 				struct ha_gpu_keys *k = &h->slot[s].keys[role];
 
-				memcpy(k->rkey + (size_t)pe * k->stride, all + (size_t)pe * each + (unsigned)(s * HA_GPU_ROLES + role) * stride,
+				memcpy(k->rkey + (size_t)pe * k->stride,
+				       all + (size_t)pe * each +
+					       (unsigned)(s * HA_GPU_ROLES + role) * stride,
 				       h->heap[pe].chunks * sizeof(uint32_t));
 			}
 	free(mine);
@@ -209,7 +234,9 @@ static int prepare(struct ha_gpu_host *h)
 	if (!r)
 		r = choose(h, primary, &n);
 	if (!r)
-		h->chunks = (unsigned)((h->config.heap_bytes + (UINT64_C(1) << h->config.settings.chunk_log) - 1) >> h->config.settings.chunk_log);
+		h->chunks = (unsigned)((h->config.heap_bytes +
+					(UINT64_C(1) << h->config.settings.chunk_log) - 1) >>
+				       h->config.settings.chunk_log);
 	if (!r)
 		r = open_devices(h, primary, n);
 	r = meet(h, n, r);
@@ -224,7 +251,8 @@ static int prepare(struct ha_gpu_host *h)
 	if (!r)
 		r = exchange_keys(h);
 	r = ha_gpu_bootstrap_agree(b, r);
-	return r ? r : ha_gpu_words_open(b, (unsigned)h->config.settings.connect_timeout_ms, &h->words);
+	return r ? r
+		 : ha_gpu_words_open(b, (unsigned)h->config.settings.connect_timeout_ms, &h->words);
 }
 
 int ha_gpu_host_open(const struct ha_gpu_host_config *config, struct ha_gpu_host **out)
@@ -295,7 +323,9 @@ int ha_gpu_host_launch(struct ha_gpu_host *h, unsigned limit_ms)
 			break;
 		nap();
 	}
-	HA_WARN("launch", "%llu kernels of before have not left: wait for the stream; if one has died, end it and call ha_gpu_host_repair()",
+	HA_WARN("launch",
+		"%llu kernels of before have not left: wait for the stream; if one has died, end "
+		"it and call ha_gpu_host_repair()",
 		(unsigned long long)in);
 	return -EBUSY;
 }
@@ -336,11 +366,13 @@ static int drain(struct ha_gpu_host *h, unsigned limit_ms)
 		}
 	if (!given_up)
 		return 0;
-	HA_WARN("finalize", "%u connections had work outstanding after %u ms, which is given up", given_up, limit_ms);
+	HA_WARN("finalize", "%u connections had work outstanding after %u ms, which is given up",
+		given_up, limit_ms);
 	return -ETIMEDOUT;
 }
 
-static void each_ep(struct ha_gpu_host *h, int role, void (*f)(struct ha_gpu_ep *, uint64_t), uint64_t argument)
+static void each_ep(struct ha_gpu_host *h, int role, void (*f)(struct ha_gpu_ep *, uint64_t),
+		    uint64_t argument)
 {
 	for (int s = 0; h->slot && s < h->nslots; s++) {
 		struct ha_gpu_rc *rc = &h->slot[s].rc[role];
@@ -375,7 +407,8 @@ static void free_tables(struct ha_gpu_host *h)
 	for (int s = 0; h->slot && s < h->nslots; s++)
 		for (int role = 0; role < HA_GPU_ROLES; role++)
 			if (h->slot[s].keys[role].rkey)
-				h->ops->mem_free(h->config.hw, h->slot[s].keys[role].rkey, table_bytes(h, &h->slot[s].keys[role]));
+				h->ops->mem_free(h->config.hw, h->slot[s].keys[role].rkey,
+						 table_bytes(h, &h->slot[s].keys[role]));
 	for (int p = 0; p < h->nports; p++)
 		if (h->device[p])
 			ha_gpu_device_deregister(h->device[p]);

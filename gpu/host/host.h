@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * host.h - set-up of the GPU-initiated path: devices, queue pairs to all peers with backups, tables, agents; growth; the end
+ * host.h - set-up of the GPU-initiated path: devices, queue pairs to all peers with backups,
+ * tables, agents; growth; the end
  *
- * All calls but those named otherwise are collective (every process calls them, in the same order, with the same numbers) and are
- * made by one thread at a time. Where one process fails, all do, and what the call took is given back everywhere. Errors are a negative errno
+ * All calls but those named otherwise are collective (every process calls them, in the same order,
+ * with the same numbers) and are
+ * made by one thread at a time. Where one process fails, all do, and what the call took is given
+ * back everywhere. Errors are a negative errno
  * and one line in the log.
  */
 #ifndef HA_GPU_HOST_HOST_H
@@ -28,13 +31,15 @@ struct ha_gpu_host_config {
 	/* Memory of this process that peers may reach; the sizes may differ. */
 	void *heap;
 	size_t heap_bytes;
-	size_t mr_bytes; /* a registration covers so much, a multiple of the chunk; 0: one covers all */
+	/* a registration covers so much, a multiple of the chunk; 0: one covers all */
+	size_t mr_bytes;
 };
 
 struct ha_gpu_host_stats {
 	unsigned devices, rows, backed_up; /* rows with a backup at this end */
-	unsigned dc;			   /* rows that are dynamically connected */
-	uint64_t copied;		   /* bytes that went to device memory for connections and their row entries */
+	unsigned dc;                       /* rows that are dynamically connected */
+	/* bytes that went to device memory for connections and their row entries */
+	uint64_t copied;
 	uint64_t switches, replayed, suspicions;
 };
 
@@ -49,7 +54,10 @@ int ha_gpu_host_connect_dc(struct ha_gpu_host *host, unsigned n, unsigned nbacku
 /* What kernels get; it exists until the end. Not collective. */
 struct ha_gpu_world *ha_gpu_host_world(struct ha_gpu_host *host);
 
-/* Before a launch: no kernel of before is in it any more. -EBUSY: after limit_ms one still is. Not collective. */
+/*
+ * Before a launch: no kernel of before is in it any more. -EBUSY: after limit_ms one still is. Not
+ * collective.
+ */
 int ha_gpu_host_launch(struct ha_gpu_host *host, unsigned limit_ms);
 /* The caller knows that all kernels have ended, some of them in the middle (an exception, a reset stream): what they had reserved and
  * not published is filled with nothing, and locks that they held are opened. Returns how many entries. Not collective. */

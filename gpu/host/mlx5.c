@@ -20,12 +20,18 @@ static int load(struct ha_gpu_mlx5 *m)
 		void **to;
 		const char *name;
 	} want[] = {
-		{ (void **)&dv->is_supported, "mlx5dv_is_supported" },	 { (void **)&dv->open_device, "mlx5dv_open_device" },
-		{ (void **)&dv->init_obj, "mlx5dv_init_obj" },		 { (void **)&dv->alloc_uar, "mlx5dv_devx_alloc_uar" },
-		{ (void **)&dv->free_uar, "mlx5dv_devx_free_uar" },	 { (void **)&dv->query_eqn, "mlx5dv_devx_query_eqn" },
-		{ (void **)&dv->umem_reg, "mlx5dv_devx_umem_reg" },	 { (void **)&dv->umem_dereg, "mlx5dv_devx_umem_dereg" },
-		{ (void **)&dv->obj_create, "mlx5dv_devx_obj_create" },	 { (void **)&dv->obj_modify, "mlx5dv_devx_obj_modify" },
-		{ (void **)&dv->obj_destroy, "mlx5dv_devx_obj_destroy" }, { (void **)&dv->create_ah, "ibv_create_ah" },
+		{ (void **)&dv->is_supported, "mlx5dv_is_supported" },
+		{ (void **)&dv->open_device, "mlx5dv_open_device" },
+		{ (void **)&dv->init_obj, "mlx5dv_init_obj" },
+		{ (void **)&dv->alloc_uar, "mlx5dv_devx_alloc_uar" },
+		{ (void **)&dv->free_uar, "mlx5dv_devx_free_uar" },
+		{ (void **)&dv->query_eqn, "mlx5dv_devx_query_eqn" },
+		{ (void **)&dv->umem_reg, "mlx5dv_devx_umem_reg" },
+		{ (void **)&dv->umem_dereg, "mlx5dv_devx_umem_dereg" },
+		{ (void **)&dv->obj_create, "mlx5dv_devx_obj_create" },
+		{ (void **)&dv->obj_modify, "mlx5dv_devx_obj_modify" },
+		{ (void **)&dv->obj_destroy, "mlx5dv_devx_obj_destroy" },
+		{ (void **)&dv->create_ah, "ibv_create_ah" },
 		{ (void **)&dv->destroy_ah, "ibv_destroy_ah" },
 	};
 
@@ -34,7 +40,8 @@ static int load(struct ha_gpu_mlx5 *m)
 		*want[i].to = dlsym(m->library, want[i].name);
 		if (*want[i].to)
 			continue;
-		HA_WARN("libmlx5", "lacks %s: install ibverbs-providers of rdma-core 28 or newer", want[i].name);
+		HA_WARN("libmlx5", "lacks %s: install ibverbs-providers of rdma-core 28 or newer",
+			want[i].name);
 		dlclose(m->library);
 		m->library = NULL;
 		return -ENOENT;
@@ -60,7 +67,8 @@ static void host_free(void *self, void *memory, size_t bytes)
 	free(memory);
 }
 
-int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs, const struct ha_gpu_mlx5_memory *memory)
+int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs,
+		     const struct ha_gpu_mlx5_memory *memory)
 {
 	static const struct ha_gpu_mlx5_memory host = { .alloc = host_alloc, .free = host_free };
 
@@ -82,7 +90,8 @@ void ha_gpu_mlx5_fini(struct ha_gpu_mlx5 *m)
 
 /* ---- ports ---- */
 
-static void list_device(struct ha_gpu_mlx5 *m, struct ibv_device *device, struct ha_gpu_port_info *list, int max)
+static void list_device(struct ha_gpu_mlx5 *m, struct ibv_device *device,
+			struct ha_gpu_port_info *list, int max)
 {
 	struct ibv_context *context;
 	struct ibv_device_attr attr;
@@ -98,14 +107,18 @@ static void list_device(struct ha_gpu_mlx5 *m, struct ibv_device *device, struct
 		snprintf(i->name, sizeof(i->name), "%.58s:%u", device->name, p);
 		i->card = attr.sys_image_guid;
 		i->port = p;
-		i->up = !m->verbs->query_port(m->verbs, context, (uint8_t)p, &port) && port.attr.state == IBV_PORT_ACTIVE;
+		i->up = !m->verbs->query_port(m->verbs, context, (uint8_t)p, &port) &&
+			port.attr.state == IBV_PORT_ACTIVE;
 		m->port[m->nports].device = device;
 		m->port[m->nports++].port = (uint8_t)p;
 	}
 	m->verbs->close(m->verbs, context);
 }
 
-/* Functions of one card (mlx5_0 and mlx5_1 of a card with two cages) are its ports: numbered in the order of the list. */
+/*
+ * Functions of one card (mlx5_0 and mlx5_1 of a card with two cages) are its ports: numbered in the
+ * order of the list.
+ */
 static void number_functions(struct ha_gpu_port_info *list, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -157,7 +170,8 @@ static int set_up(struct ha_mlx5_device *d, struct ibv_device *device)
 
 	d->context = m->dv.open_device(device, &attr);
 	if (!d->context) {
-		HA_WARN(d->name, "gives no DEVX context: the kernel needs CONFIG_MLX5_INFINIBAND with DEVX and the process CAP_NET_RAW");
+		HA_WARN(d->name, "gives no DEVX context: the kernel needs CONFIG_MLX5_INFINIBAND "
+				 "with DEVX and the process CAP_NET_RAW");
 		return -EOPNOTSUPP;
 	}
 	r = ask_kind(d);
@@ -288,7 +302,8 @@ static int buf_unmap(void *buf)
 }
 
 /* The GPU's memory by dma-buf, where it is to be had. */
-static int reg_device(struct ha_mlx5_pd *p, void *address, size_t bytes, unsigned access, struct ibv_mr **mr)
+static int reg_device(struct ha_mlx5_pd *p, void *address, size_t bytes, unsigned access,
+		      struct ibv_mr **mr)
 {
 	const struct ha_verbs_ops *v = p->d->m->verbs;
 	const struct ha_gpu_mlx5_memory *m = &p->d->m->memory;
@@ -297,7 +312,8 @@ static int reg_device(struct ha_mlx5_pd *p, void *address, size_t bytes, unsigne
 
 	if (r)
 		return r;
-	r = v->reg_dmabuf_mr(v, p->pd, offset, bytes, (uint64_t)(uintptr_t)address, fd, (int)access, mr);
+	r = v->reg_dmabuf_mr(v, p->pd, offset, bytes, (uint64_t)(uintptr_t)address, fd, (int)access,
+			     mr);
 	close(fd);
 	return r == -EPROTONOSUPPORT ? -EOPNOTSUPP : r; /* an older kernel's word for the same */
 }
@@ -307,7 +323,9 @@ static int mr_reg(void *pd, void *address, size_t bytes, bool remote, struct ha_
 	struct ha_mlx5_pd *p = pd;
 	const struct ha_verbs_ops *v = p->d->m->verbs;
 	unsigned access = IBV_ACCESS_LOCAL_WRITE |
-			  (remote ? IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0);
+			  (remote ? IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					    IBV_ACCESS_REMOTE_ATOMIC
+				  : 0);
 	struct {
 		const struct ha_verbs_ops *v;
 		struct ibv_mr *mr;
@@ -315,7 +333,8 @@ static int mr_reg(void *pd, void *address, size_t bytes, bool remote, struct ha_
 	int r = own ? reg_device(p, address, bytes, access, &own->mr) : -ENOMEM;
 
 	if (r == -EOPNOTSUPP)
-		r = v->reg_mr(v, p->pd, address, bytes, (uint64_t)(uintptr_t)address, access, &own->mr);
+		r = v->reg_mr(v, p->pd, address, bytes, (uint64_t)(uintptr_t)address, access,
+			      &own->mr);
 	if (r) {
 		free(own);
 		return r;

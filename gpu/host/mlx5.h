@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mlx5.h - ConnectX NICs as the host library's hardware: queue pairs and completion queues through DEVX, everything else through verbs
+ * mlx5.h - ConnectX NICs as the host library's hardware: queue pairs and completion queues through
+ * DEVX, everything else through verbs
  *
- * libmlx5 is found at run time, as libibverbs is. What has been tried is in README.md: the bytes of every command and the order of the
+ * libmlx5 is found at run time, as libibverbs is. What has been tried is in README.md: the bytes of
+ * every command and the order of the
  * calls, against a libmlx5 of the tests' own; no NIC.
  */
 #ifndef HA_GPU_HOST_MLX5_H
@@ -13,18 +15,25 @@
 
 #include <infiniband/mlx5dv.h>
 
-/* What is used of libmlx5 (and of libibverbs, for the address handle that tells the next hop's MAC). */
+/*
+ * What is used of libmlx5 (and of libibverbs, for the address handle that tells the next hop's
+ * MAC).
+ */
 struct ha_gpu_mlx5_dv {
 	bool (*is_supported)(struct ibv_device *device);
-	struct ibv_context *(*open_device)(struct ibv_device *device, struct mlx5dv_context_attr *attr);
+	struct ibv_context *(*open_device)(struct ibv_device *device,
+					   struct mlx5dv_context_attr *attr);
 	int (*init_obj)(struct mlx5dv_obj *obj, uint64_t type);
 	struct mlx5dv_devx_uar *(*alloc_uar)(struct ibv_context *context, uint32_t flags);
 	void (*free_uar)(struct mlx5dv_devx_uar *uar);
 	int (*query_eqn)(struct ibv_context *context, uint32_t vector, uint32_t *eqn);
-	struct mlx5dv_devx_umem *(*umem_reg)(struct ibv_context *context, void *address, size_t bytes, uint32_t access);
+	struct mlx5dv_devx_umem *(*umem_reg)(struct ibv_context *context, void *address,
+					     size_t bytes, uint32_t access);
 	int (*umem_dereg)(struct mlx5dv_devx_umem *umem);
-	struct mlx5dv_devx_obj *(*obj_create)(struct ibv_context *context, const void *in, size_t in_bytes, void *out, size_t out_bytes);
-	int (*obj_modify)(struct mlx5dv_devx_obj *obj, const void *in, size_t in_bytes, void *out, size_t out_bytes);
+	struct mlx5dv_devx_obj *(*obj_create)(struct ibv_context *context, const void *in,
+					      size_t in_bytes, void *out, size_t out_bytes);
+	int (*obj_modify)(struct mlx5dv_devx_obj *obj, const void *in, size_t in_bytes, void *out,
+			  size_t out_bytes);
 	int (*obj_destroy)(struct mlx5dv_devx_obj *obj);
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 	int (*destroy_ah)(struct ibv_ah *ah);
@@ -60,7 +69,8 @@ struct ha_gpu_mlx5 {
 };
 
 /* -ENOENT: no libmlx5, with a line. `memory` NULL: host memory. */
-int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs, const struct ha_gpu_mlx5_memory *memory);
+int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs,
+		     const struct ha_gpu_mlx5_memory *memory);
 void ha_gpu_mlx5_fini(struct ha_gpu_mlx5 *m);
 /* The table's `hw` is a struct ha_gpu_mlx5. */
 extern const struct ha_gpu_hw_ops ha_gpu_mlx5_ops;

@@ -38,12 +38,19 @@ static int need_srq(struct ha_mlx5_pd *p)
 	return r;
 }
 
-int ha_mlx5_dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key, struct ha_gpu_hw_dct *out)
+int ha_mlx5_dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key,
+		       struct ha_gpu_hw_dct *out)
 {
 	struct ha_mlx5_pd *p = pd;
 	struct ha_mlx5_device *d = p->d;
-	struct ha_gpu_prm_dct a = { .pd = p->pdn, .cqn = ((struct ha_mlx5_cq *)cq)->cqn, .key = key, .port = d->port, .mtu = link->local.mtu,
-				    .gid_index = (unsigned)d->gid_index, .traffic_class = link->traffic_class, .service_level = link->service_level,
+	struct ha_gpu_prm_dct a = { .pd = p->pdn,
+				    .cqn = ((struct ha_mlx5_cq *)cq)->cqn,
+				    .key = key,
+				    .port = d->port,
+				    .mtu = link->local.mtu,
+				    .gid_index = (unsigned)d->gid_index,
+				    .traffic_class = link->traffic_class,
+				    .service_level = link->service_level,
 				    .ethernet = d->ethernet };
 	uint8_t in[HA_GPU_PRM_IN], answer[HA_GPU_PRM_OUT] = { 0 };
 	struct target *t;
@@ -85,7 +92,8 @@ int ha_mlx5_dct_destroy(struct ha_gpu_hw_dct *dct)
 	return r;
 }
 
-int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link, uint64_t out[6])
+int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link,
+		   uint64_t out[6])
 {
 	struct ha_mlx5_qp *q = dci->own;
 	struct ibv_ah_attr attr = { .dlid = link->peer.lid, .sl = (uint8_t)link->service_level };

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mlx5_objects.h - what the files of the table over ConnectX NICs share: its objects, and the calls on them
+ * mlx5_objects.h - what the files of the table over ConnectX NICs share: its objects, and the calls
+ * on them
  *
- * mlx5.c makes devices, domains and buffers, mlx5_port.c knows how a port is and where it is reached, mlx5_queue.c completion queues and queue pairs, mlx5_dct.c targets. The calls of the table
+ * mlx5.c makes devices, domains and buffers, mlx5_port.c knows how a port is and where it is
+ * reached, mlx5_queue.c completion queues and queue pairs, mlx5_dct.c targets. The calls of the
+ * table
  * (hw.h) that stand here are described there.
  */
 #ifndef HA_GPU_HOST_MLX5_OBJECTS_H
@@ -22,11 +25,13 @@ struct ha_mlx5_device {
 	int gid_index;
 	struct ha_mlx5_watch {
 		pthread_mutex_t lock; /* deaf, ask_at, fatal */
-		uint64_t state;	      /* enum ha_gpu_port, as last received; agents read it without the lock */
-		uint64_t look_at;     /* when events are looked for again; the same */
-		uint64_t ask_at;      /* when the port is queried again, in case that no event said it */
-		bool deaf;	      /* there are no events to be had */
-		bool fatal;	      /* the device said that it is gone, which is for good */
+		/* enum ha_gpu_port, as last received; agents read it without the lock */
+		uint64_t state;
+		uint64_t look_at; /* when events are looked for again; the same */
+		/* when the port is queried again, in case that no event said it */
+		uint64_t ask_at;
+		bool deaf;  /* there are no events to be had */
+		bool fatal; /* the device said that it is gone, which is for good */
 	} watch;
 	char name[64];
 };
@@ -36,7 +41,8 @@ struct ha_mlx5_pd {
 	struct ibv_pd *pd;
 	uint32_t pdn;
 	pthread_mutex_t lock; /* srq */
-	struct ibv_srq *srq;  /* targets of dynamic connections want one, though nothing is received; NULL: not yet */
+	/* targets of dynamic connections want one, though nothing is received; NULL: not yet */
+	struct ibv_srq *srq;
 	uint32_t srqn;
 };
 
@@ -60,7 +66,7 @@ struct ha_mlx5_qp {
 	uint32_t qpn, psn;
 	uint32_t *dbrec;
 	bool dci, mapped; /* the doorbell is in the device's address space */
-	unsigned tries; /* to drain */
+	unsigned tries;   /* to drain */
 };
 
 /* mlx5_port.c */
@@ -75,12 +81,15 @@ int ha_mlx5_cq_destroy(void *cq);
 int ha_mlx5_qp_create(void *pd, const struct ha_gpu_qp_attr *attr, struct ha_gpu_hw_qp *out);
 int ha_mlx5_qp_destroy(struct ha_gpu_hw_qp *qp);
 void ha_mlx5_qp_handle(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *h);
-int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link);
+int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
+		      const struct ha_gpu_rc_link *link);
 int ha_mlx5_qp_drained(struct ha_gpu_hw_qp *qp);
 
-int ha_mlx5_dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key, struct ha_gpu_hw_dct *out);
+int ha_mlx5_dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key,
+		       struct ha_gpu_hw_dct *out);
 int ha_mlx5_dct_destroy(struct ha_gpu_hw_dct *dct);
-int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link, uint64_t out[6]);
+int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link,
+		   uint64_t out[6]);
 
 /* A line about a command that was not done: `what` it should do, and the firmware's answer. The negative errno; -EIO, which stands for a fence,
  * only where the device is gone: else the kernel's EIO becomes -EREMOTEIO. */

@@ -2,7 +2,8 @@
 /*
  * mlx5_port.c - how a port of a ConnectX NIC is, and where it is reached
  *
- * Agents ask at every step, and a query is a command to the firmware, so it goes out seldom: what happens, asynchronous events tell. A look for
+ * Agents ask at every step, and a query is a command to the firmware, so it goes out seldom: what
+ * happens, asynchronous events tell. A look for
  * them is a read of the context's file, once in a while for all connections of the device together.
  */
 #include "base/log.h"
@@ -13,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOOK_NS UINT64_C(1000000)    /* between two looks for events */
+#define LOOK_NS UINT64_C(1000000)   /* between two looks for events */
 #define ASK_NS UINT64_C(1000000000) /* between two queries: an event may not have come */
 
 static int query(struct ha_mlx5_device *d, struct ha_port_attr *port)
@@ -44,7 +45,8 @@ static void ask(struct ha_mlx5_device *d, uint64_t now)
 
 	w->ask_at = now + ASK_NS;
 	if (!r)
-		ha_gpu_store(&w->state, port.attr.state == IBV_PORT_ACTIVE ? HA_GPU_PORT_UP : HA_GPU_PORT_DOWN);
+		ha_gpu_store(&w->state, port.attr.state == IBV_PORT_ACTIVE ? HA_GPU_PORT_UP
+									   : HA_GPU_PORT_DOWN);
 	else if (is_gone(r))
 		ha_gpu_store(&w->state, HA_GPU_PORT_GONE);
 }
@@ -74,7 +76,8 @@ static void look(struct ha_mlx5_device *d, uint64_t now)
 		hear(d, &e);
 		v->ack_async_event(v, &e);
 	}
-	if (r && r != -EAGAIN && r != -EINTR) { /* a device that has gone ends its events: the query tells */
+	/* a device that has gone ends its events: the query tells */
+	if (r && r != -EAGAIN && r != -EINTR) {
 		w->deaf = true;
 		w->ask_at = 0;
 	}
@@ -103,7 +106,9 @@ void ha_mlx5_watch_begin(struct ha_mlx5_device *d)
 	pthread_mutex_init(&w->lock, NULL);
 	w->deaf = r != 0;
 	if (r)
-		HA_WARN(d->name, "gives no events (%s): that its port fails is noticed within a second only", strerror(-r));
+		HA_WARN(d->name,
+			"gives no events (%s): that its port fails is noticed within a second only",
+			strerror(-r));
 	ask(d, ha_gpu_now());
 }
 

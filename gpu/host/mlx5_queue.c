@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mlx5_queue.c - completion queues and queue pairs of a ConnectX NIC, their transitions, and the way to a peer */
+/*
+ * mlx5_queue.c - completion queues and queue pairs of a ConnectX NIC, their transitions, and the
+ * way to a peer
+ */
 #include "base/log.h"
 #include "gpu/host/mlx5_objects.h"
 #include "gpu/host/prm.h"
@@ -20,23 +23,32 @@ int ha_mlx5_refused(struct ha_mlx5_device *d, const char *what, const uint8_t *o
 
 	if (ha_mlx5_gone(d))
 		return -EIO;
-	HA_WARN(d->name, "refuses to %s: status 0x%02x, syndrome 0x%08x, %s", what, ha_gpu_prm_status(out), ha_gpu_prm_syndrome(out),
-		strerror(-r));
+	HA_WARN(d->name, "refuses to %s: status 0x%02x, syndrome 0x%08x, %s", what,
+		ha_gpu_prm_status(out), ha_gpu_prm_syndrome(out), strerror(-r));
 	return r;
 }
 
 int ha_mlx5_cq_create(void *device, const struct ha_gpu_cq_attr *attr, void **out)
 {
 	struct ha_mlx5_device *d = device;
-	struct ha_gpu_prm_cq c = { .uar = d->uar->page_id, .eqn = d->eqn, .umem = ((struct ha_mlx5_buf *)attr->buf)->umem->umem_id,
-				   .dbr_umem = ((struct ha_mlx5_buf *)attr->dbr_buf)->umem->umem_id, .offset = attr->offset,
-				   .dbr_offset = attr->dbr_offset, .log = attr->log };
+	struct ha_gpu_prm_cq c = { .uar = d->uar->page_id,
+				   .eqn = d->eqn,
+				   .umem = ((struct ha_mlx5_buf *)attr->buf)->umem->umem_id,
+				   .dbr_umem = ((struct ha_mlx5_buf *)attr->dbr_buf)->umem->umem_id,
+				   .offset = attr->offset,
+				   .dbr_offset = attr->dbr_offset,
+				   .log = attr->log };
 	uint8_t in[HA_GPU_PRM_IN], answer[HA_GPU_PRM_OUT] = { 0 };
 	size_t n = ha_gpu_prm_create_cq(in, &c);
 	struct ha_mlx5_cq *cq;
 
-	if (attr->log) { /* the firmware's producer index and owner bit go on where the queue pair's last incarnation ended */
-		HA_WARN(d->name, "a path with a ring of completions would not come back after a failure: set HA_GPU_CQ_COLLAPSED=1");
+	/*
+	 * the firmware's producer index and owner bit go on where the queue pair's last incarnation
+	 * ended
+	 */
+	if (attr->log) {
+		HA_WARN(d->name, "a path with a ring of completions would not come back after a "
+				 "failure: set HA_GPU_CQ_COLLAPSED=1");
 		return -EOPNOTSUPP;
 	}
 	cq = calloc(1, sizeof(*cq));
@@ -96,10 +108,15 @@ static int make_doorbell(struct ha_mlx5_qp *q, bool proxied, struct ha_gpu_hw_qp
 static int make_object(struct ha_mlx5_qp *q, const struct ha_gpu_qp_attr *attr)
 {
 	struct ha_mlx5_device *d = q->pd->d;
-	struct ha_gpu_prm_qp p = { .uar = q->uar->page_id, .pd = q->pd->pdn, .cqn = q->cq->cqn,
+	struct ha_gpu_prm_qp p = { .uar = q->uar->page_id,
+				   .pd = q->pd->pdn,
+				   .cqn = q->cq->cqn,
 				   .umem = ((struct ha_mlx5_buf *)attr->buf)->umem->umem_id,
-				   .dbr_umem = ((struct ha_mlx5_buf *)attr->dbr_buf)->umem->umem_id, .offset = attr->offset,
-				   .dbr_offset = attr->dbr_offset, .log = (unsigned)__builtin_ctz(attr->nwqes), .dci = attr->dci };
+				   .dbr_umem = ((struct ha_mlx5_buf *)attr->dbr_buf)->umem->umem_id,
+				   .offset = attr->offset,
+				   .dbr_offset = attr->dbr_offset,
+				   .log = (unsigned)__builtin_ctz(attr->nwqes),
+				   .dci = attr->dci };
 	uint8_t in[HA_GPU_PRM_IN], answer[HA_GPU_PRM_OUT] = { 0 };
 	size_t n = ha_gpu_prm_create_qp(in, &p);
 
@@ -121,7 +138,9 @@ int ha_mlx5_qp_create(void *pd, const struct ha_gpu_qp_attr *attr, struct ha_gpu
 	q->cq = attr->cq;
 	q->dbrec = attr->dbrec;
 	q->dci = attr->dci;
-	r = getrandom(&q->psn, sizeof(q->psn), 0) == sizeof(q->psn) ? make_doorbell(q, attr->proxied, out) : -EIO;
+	r = getrandom(&q->psn, sizeof(q->psn), 0) == sizeof(q->psn)
+		    ? make_doorbell(q, attr->proxied, out)
+		    : -EIO;
 	if (!r) {
 		r = make_object(q, attr);
 		if (r)
@@ -169,7 +188,8 @@ int ha_mlx5_resolve(struct ha_mlx5_qp *q, struct ibv_ah_attr *attr, struct mlx5_
 	attr->port_num = d->port;
 	ah = d->m->dv.create_ah(q->pd->pd, attr);
 	if (!ah) {
-		HA_WARN(d->name, "knows no way to the peer's address: look at the GID index and at the routes between the NICs");
+		HA_WARN(d->name, "knows no way to the peer's address: look at the GID index and at "
+				 "the routes between the NICs");
 		return errno ? -errno : -EHOSTUNREACH;
 	}
 	obj.ah.in = ah;
@@ -202,14 +222,18 @@ static int next_hop(struct ha_mlx5_qp *q, struct ha_gpu_prm_peer *p)
 	return r;
 }
 
-static int peer_of(struct ha_mlx5_qp *q, const struct ha_gpu_rc_link *link, struct ha_gpu_prm_peer *p)
+static int peer_of(struct ha_mlx5_qp *q, const struct ha_gpu_rc_link *link,
+		   struct ha_gpu_prm_peer *p)
 {
 	struct ha_mlx5_device *d = q->pd->d;
 	const struct ha_gpu_rc_handle *h = &link->peer;
 
 	memset(p, 0, sizeof(*p));
 	if (d->ethernet && link->service_level > 7) {
-		HA_WARN(d->name, "is a RoCE port, with priorities 0 to 7, and HA_GPU_SL is %u: set it to one of them", link->service_level);
+		HA_WARN(d->name,
+			"is a RoCE port, with priorities 0 to 7, and HA_GPU_SL is %u: set it to "
+			"one of them",
+			link->service_level);
 		return -EINVAL;
 	}
 	p->qpn = h->qpn;
@@ -237,14 +261,17 @@ static int peer_of(struct ha_mlx5_qp *q, const struct ha_gpu_rc_link *link, stru
 static void clear_queues(struct ha_mlx5_qp *q)
 {
 	for (size_t i = 0; i < (size_t)1 << q->cq->attr.log; i++)
-		ha_gpu_store((uint64_t *)(q->cq->attr.cqe + i * HA_GPU_CQE_BYTES + HA_GPU_CQE_QPN), UINT64_MAX);
+		ha_gpu_store((uint64_t *)(q->cq->attr.cqe + i * HA_GPU_CQE_BYTES + HA_GPU_CQE_QPN),
+			     UINT64_MAX);
 	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_RECEIVE], 0);
 	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND], 0);
 }
 
-int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
+int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
+		      const struct ha_gpu_rc_link *link)
 {
-	static const char *const doing[] = { "reset", "initialise", "ready to receive", "ready to send", "stop" };
+	static const char *const doing[] = { "reset", "initialise", "ready to receive",
+					     "ready to send", "stop" };
 	uint8_t in[HA_GPU_PRM_IN], out[HA_GPU_PRM_OUT] = { 0 };
 	struct ha_mlx5_qp *q = qp->own;
 	struct ha_gpu_prm_peer peer;
@@ -256,7 +283,8 @@ int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const st
 		n = ha_gpu_prm_to_reset(in, q->qpn);
 		break;
 	case HA_GPU_QP_INIT:
-		n = q->dci ? ha_gpu_prm_dci_rst2init(in, q->qpn, q->pd->d->port) : ha_gpu_prm_rst2init(in, q->qpn, q->pd->d->port);
+		n = q->dci ? ha_gpu_prm_dci_rst2init(in, q->qpn, q->pd->d->port)
+			   : ha_gpu_prm_rst2init(in, q->qpn, q->pd->d->port);
 		break;
 	case HA_GPU_QP_RTR:
 		r = peer_of(q, link, &peer);
@@ -285,20 +313,27 @@ int ha_mlx5_qp_drained(struct ha_gpu_hw_qp *qp)
 {
 	uint8_t in[HA_GPU_PRM_IN], out[HA_GPU_PRM_OUT] = { 0 };
 	struct ha_mlx5_qp *q = qp->own;
-	uint16_t rung = (uint16_t)ha_gpu_be32(__atomic_load_n(&q->dbrec[HA_GPU_DBR_SEND], __ATOMIC_ACQUIRE));
+	uint16_t rung = (uint16_t)ha_gpu_be32(
+		__atomic_load_n(&q->dbrec[HA_GPU_DBR_SEND], __ATOMIC_ACQUIRE));
 	uint64_t last = ha_gpu_load((const uint64_t *)(q->cq->attr.cqe + HA_GPU_CQE_QPN));
 
 	if (!rung && ha_gpu_cqe_opcode(last) == HA_GPU_CQE_INVALID)
 		return 0; /* nothing was posted in this incarnation */
-	if (!q->cq->attr.log && ha_gpu_cqe_opcode(last) != HA_GPU_CQE_INVALID && (uint16_t)(rung - ha_gpu_cqe_counter(last) - 1) <= q->dci) {
-		q->tries = 0; /* an initiator's last entry takes two blocks, and is counted by its first or, a NOP, by its second */
+	if (!q->cq->attr.log && ha_gpu_cqe_opcode(last) != HA_GPU_CQE_INVALID &&
+	    (uint16_t)(rung - ha_gpu_cqe_counter(last) - 1) <= q->dci) {
+		/*
+		 * an initiator's last entry takes two blocks, and is counted by its first or, a
+		 * NOP, by its second
+		 */
+		q->tries = 0;
 		return 0;
 	}
 	if (q->tries++ < DRAIN_TRIES)
 		return -EAGAIN;
 	q->tries = 0;
 	errno = 0;
-	if (q->pd->d->m->dv.obj_modify(q->obj, in, ha_gpu_prm_to_reset(in, q->qpn), out, sizeof(out)))
+	if (q->pd->d->m->dv.obj_modify(q->obj, in, ha_gpu_prm_to_reset(in, q->qpn), out,
+				       sizeof(out)))
 		return ha_mlx5_refused(q->pd->d, "reset", out);
 	return 0;
 }

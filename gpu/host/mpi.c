@@ -2,8 +2,10 @@
 /*
  * mpi.c - the bootstrap over the MPI that the process has
  *
- * MPI has no ABI of its own; this is Open MPI's (3 to 5: handles are addresses of objects that the library exports), found at run time, so
- * that nothing of hawser needs MPI to be built or to start. Other MPIs: fill in a struct ha_gpu_bootstrap, it takes one function.
+ * MPI has no ABI of its own; this is Open MPI's (3 to 5: handles are addresses of objects that the
+ * library exports), found at run time, so
+ * that nothing of hawser needs MPI to be built or to start. Other MPIs: fill in a struct
+ * ha_gpu_bootstrap, it takes one function.
  */
 #include "gpu/host/bootstrap.h"
 
@@ -36,10 +38,14 @@ static bool find(struct mpi *m)
 		void **to;
 		const char *name;
 	} want[] = {
-		{ &m->world, "ompi_mpi_comm_world" },	      { &m->byte, "ompi_mpi_byte" },
-		{ (void **)&m->initialized, "MPI_Initialized" }, { (void **)&m->init, "MPI_Init" },
-		{ (void **)&m->finalize, "MPI_Finalize" },    { (void **)&m->comm_rank, "MPI_Comm_rank" },
-		{ (void **)&m->comm_size, "MPI_Comm_size" },   { (void **)&m->alltoall, "MPI_Alltoall" },
+		{ &m->world, "ompi_mpi_comm_world" },
+		{ &m->byte, "ompi_mpi_byte" },
+		{ (void **)&m->initialized, "MPI_Initialized" },
+		{ (void **)&m->init, "MPI_Init" },
+		{ (void **)&m->finalize, "MPI_Finalize" },
+		{ (void **)&m->comm_rank, "MPI_Comm_rank" },
+		{ (void **)&m->comm_size, "MPI_Comm_size" },
+		{ (void **)&m->alltoall, "MPI_Alltoall" },
 	};
 
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
@@ -62,7 +68,8 @@ static int load(struct mpi *m)
 		if (m->library)
 			dlclose(m->library);
 	}
-	HA_WARN("MPI", "no Open MPI in this process or on this system (libmpi.so.40): use the TCP bootstrap, or fill in your own");
+	HA_WARN("MPI", "no Open MPI in this process or on this system (libmpi.so.40): use the TCP "
+		       "bootstrap, or fill in your own");
 	return -ENOENT;
 }
 
@@ -72,7 +79,8 @@ static int alltoall(void *self, const void *send, void *receive, size_t bytes)
 
 	if (bytes > INT_MAX)
 		return -EMSGSIZE;
-	return m->alltoall(send, (int)bytes, m->byte, receive, (int)bytes, m->byte, m->world) ? -EIO : 0;
+	return m->alltoall(send, (int)bytes, m->byte, receive, (int)bytes, m->byte, m->world) ? -EIO
+											      : 0;
 }
 
 static void close_mpi(void *self)
@@ -94,8 +102,10 @@ static void own_address(char text[64])
 	if (getifaddrs(&list))
 		return;
 	for (i = list; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP && !(i->ifa_flags & IFF_LOOPBACK)) {
-			inet_ntop(AF_INET, &((struct sockaddr_in *)i->ifa_addr)->sin_addr, text, 64);
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&
+		    !(i->ifa_flags & IFF_LOOPBACK)) {
+			inet_ntop(AF_INET, &((struct sockaddr_in *)i->ifa_addr)->sin_addr, text,
+				  64);
 			break;
 		}
 	freeifaddrs(list);

@@ -21,7 +21,7 @@ enum { CQC = 0x80, QPC = 0xc0, PATH = QPC + 0xc0, DCTC = 0x80 };
 #define RQ_NONE 3
 #define ATOMIC_IB 1
 #define OUTSTANDING_LOG 4 /* reads and atomics under way at once: 16 */
-#define RNR_TIMER 12	  /* 0.64 ms */
+#define RNR_TIMER 12      /* 0.64 ms */
 #define RNR_ALWAYS 7
 #define MESSAGE_LOG 30
 #define HOPS 64
@@ -55,7 +55,7 @@ static void begin(uint8_t *in, unsigned opcode)
 size_t ha_gpu_prm_create_cq(uint8_t *in, const struct ha_gpu_prm_cq *cq)
 {
 	begin(in, CREATE_CQ);
-	put(in, CQC + 0x06, 1, 1);	      /* dbr_umem_valid */
+	put(in, CQC + 0x06, 1, 1);            /* dbr_umem_valid */
 	put(in, CQC + 0x0b, 1, cq->log == 0); /* cc: all completions in the first entry */
 	put(in, CQC + 0x0e, 1, cq->log == 0); /* oi: and nobody says how far it was read */
 	put(in, CQC + 0x20, 32, cq->dbr_umem);
@@ -170,7 +170,8 @@ size_t ha_gpu_prm_init2rtr(uint8_t *in, uint32_t qpn, const struct ha_gpu_prm_pe
 	return 272;
 }
 
-size_t ha_gpu_prm_rtr2rts(uint8_t *in, uint32_t qpn, uint32_t psn, unsigned timeout, unsigned retry_cnt)
+size_t ha_gpu_prm_rtr2rts(uint8_t *in, uint32_t qpn, uint32_t psn, unsigned timeout,
+			  unsigned retry_cnt)
 {
 	begin_modify(in, RTR2RTS_QP, qpn);
 	put(in, PATH + 0x40, 5, timeout);

@@ -26,10 +26,12 @@ static int ports(void *hw, struct ha_gpu_port_info *list, int max)
 	for (unsigned i = 0; i < s->n && n < max; i++, n++) {
 		struct soft_nic *nic = &s->fabric->nic[s->first + i];
 
-		snprintf(list[n].name, sizeof(list[n].name), "soft%u:%u", (s->first + i) / per, i % per + 1);
+		snprintf(list[n].name, sizeof(list[n].name), "soft%u:%u", (s->first + i) / per,
+			 i % per + 1);
 		list[n].card = i / per;
 		list[n].port = i % per + 1;
-		list[n].up = soft_nic_port(nic) == SOFT_PORT_UP && ha_gpu_load(&nic->power) == SOFT_ON && ha_gpu_load(&nic->link);
+		list[n].up = soft_nic_port(nic) == SOFT_PORT_UP &&
+			     ha_gpu_load(&nic->power) == SOFT_ON && ha_gpu_load(&nic->link);
 	}
 	return n;
 }
@@ -165,8 +167,13 @@ static int cq_destroy(void *cq)
 static int qp_create(void *pd, const struct ha_gpu_qp_attr *attr, struct ha_gpu_hw_qp *out)
 {
 	const struct cq *cq = attr->cq;
-	struct soft_qp_attr a = { .nwqes = attr->nwqes, .cq_log = cq->attr.log, .wqe = attr->wqe, .dbrec = attr->dbrec,
-				  .cqe = cq->attr.cqe, .cq_dbrec = cq->attr.dbrec, .dci = attr->dci };
+	struct soft_qp_attr a = { .nwqes = attr->nwqes,
+				  .cq_log = cq->attr.log,
+				  .wqe = attr->wqe,
+				  .dbrec = attr->dbrec,
+				  .cqe = cq->attr.cqe,
+				  .cq_dbrec = cq->attr.dbrec,
+				  .dci = attr->dci };
 	struct soft_nic *nic = ((struct pd *)pd)->nic;
 	struct soft_qp *qp;
 
@@ -202,7 +209,8 @@ static int address(void *device, struct ha_gpu_rc_handle *h)
 	return 0;
 }
 
-static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
+static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
+		     const struct ha_gpu_rc_link *link)
 {
 	static const enum soft_state as[] = { SOFT_RESET, SOFT_INIT, SOFT_RTR, SOFT_RTS, SOFT_ERR };
 	const struct soft_nic *peer;
@@ -226,10 +234,12 @@ static enum ha_gpu_port port(void *device)
 	return soft_path_port(device);
 }
 
-static int dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key, struct ha_gpu_hw_dct *dct)
+static int dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key,
+		      struct ha_gpu_hw_dct *dct)
 {
 	struct soft_nic *nic = ((struct pd *)pd)->nic;
-	struct soft_qp *qp = ha_gpu_load(&nic->power) == SOFT_DEAD ? NULL : soft_dct_create(nic, key);
+	struct soft_qp *qp =
+		ha_gpu_load(&nic->power) == SOFT_DEAD ? NULL : soft_dct_create(nic, key);
 
 	if (!qp)
 		return ha_gpu_load(&nic->power) == SOFT_DEAD ? -EIO : -ENOMEM;
@@ -248,7 +258,8 @@ static int dct_destroy(struct ha_gpu_hw_dct *dct)
 
 static int dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link, uint64_t av[6])
 {
-	const struct soft_nic *peer = soft_nic_at(((struct soft_qp *)dci->own)->nic->fabric, link->peer.iid);
+	const struct soft_nic *peer =
+		soft_nic_at(((struct soft_qp *)dci->own)->nic->fabric, link->peer.iid);
 
 	if (!peer)
 		return -EHOSTUNREACH;

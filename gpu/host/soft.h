@@ -10,7 +10,7 @@
 
 struct ha_gpu_soft {
 	struct soft_fabric *fabric;
-	unsigned first, n;	 /* this process's NICs; the caller runs them */
+	unsigned first, n;       /* this process's NICs; the caller runs them */
 	unsigned ports_per_card; /* 1, or 2: NICs 0 and 1 are one card, 2 and 3 the next */
 	uint64_t lock;
 	struct { /* memory that was given back; the fabric never takes any */

@@ -8,12 +8,14 @@
 
 #include <pthread.h>
 
-/* Control memory of a growth's queues on one device: three buffers, mapped once, carved per queue. */
+/*
+ * Control memory of a growth's queues on one device: three buffers, mapped once, carved per queue.
+ */
 struct ha_gpu_pool {
 	struct ha_gpu_pool *next;
 	struct ha_gpu_device *device;
 	unsigned n, used; /* queue pairs */
-	bool dc;	  /* they are initiators: twice the blocks */
+	bool dc;          /* they are initiators: twice the blocks */
 	struct ha_gpu_pool_part {
 		void *memory, *buf;
 		size_t each, bytes;
@@ -24,17 +26,22 @@ struct ha_gpu_ep {
 	struct ha_gpu_device *device;
 	void *cq;
 	struct ha_gpu_hw_qp qp;
-	bool dc; /* qp is an initiator; dct the target for its peer, a new one in each incarnation */
+	/* qp is an initiator; dct the target for its peer, a new one in each incarnation */
+	bool dc;
 	struct ha_gpu_hw_dct dct;
 	uint64_t av[6]; /* of the peer's target */
 	uint8_t *wqe, *cqe;
 	uint32_t *dbrec, *cq_dbrec;
 	struct ha_gpu_rc_link link;
 	bool connected; /* the peer has its end */
-	enum ha_gpu_ep_fence { HA_GPU_EP_OPEN, HA_GPU_EP_STOPPED, HA_GPU_EP_FENCED } fence; /* how far it is; of this incarnation */
+	/* how far it is; of this incarnation */
+	enum ha_gpu_ep_fence { HA_GPU_EP_OPEN, HA_GPU_EP_STOPPED, HA_GPU_EP_FENCED } fence;
 };
 
-/* Queue pairs of one role: [i * pes + pe]. Primaries and backups have one each: own arrays, own counts. */
+/*
+ * Queue pairs of one role: [i * pes + pe]. Primaries and backups have one each: own arrays, own
+ * counts.
+ */
 struct ha_gpu_rc {
 	struct ha_gpu_ep **eps;
 	unsigned num_eps_per_pe;
@@ -59,7 +66,10 @@ struct ha_gpu_keys {
 
 enum { HA_GPU_PRIMARY, HA_GPU_BACKUP, HA_GPU_ROLES };
 
-/* The s-th primary device and what belongs to it. A process with fewer devices than others uses some for several slots. */
+/*
+ * The s-th primary device and what belongs to it. A process with fewer devices than others uses
+ * some for several slots.
+ */
 struct ha_gpu_slot_state {
 	struct ha_gpu_device *device[HA_GPU_ROLES]; /* [HA_GPU_BACKUP] NULL: it has none */
 	struct ha_gpu_rc rc[HA_GPU_ROLES];
@@ -72,7 +82,7 @@ struct ha_gpu_slot_state {
 struct ha_gpu_row {
 	struct ha_gpu_slot_state *slot;
 	unsigned i[HA_GPU_ROLES]; /* which of rc[role]; backups: UINT_MAX where there is none */
-	void *memory;		  /* conns, mailboxes, scratches */
+	void *memory;             /* conns, mailboxes, scratches */
 	size_t bytes;
 	struct ha_gpu_conn *conn; /* [pes], in it */
 	struct ha_gpu_mr mr[HA_GPU_ROLES];
@@ -98,12 +108,12 @@ struct ha_gpu_host {
 	struct ha_gpu_slot_state *slot;
 	int nslots;
 	struct ha_gpu_peer_heap *heap; /* [pes] */
-	unsigned chunks;	       /* of ours */
+	unsigned chunks;               /* of ours */
 	struct ha_gpu_words *words;
 	struct ha_gpu_world *world;
 	struct ha_gpu_row row[HA_GPU_ROWS_MAX];
-	uint64_t nrows;	  /* agents look at rows below it */
-	uint64_t stop;	  /* agents end */
+	uint64_t nrows;            /* agents look at rows below it */
+	uint64_t stop;             /* agents end */
 	uint64_t repair, repaired; /* rounds wanted; slot threads that have done theirs */
 	uint64_t filled;
 	uint64_t copied;
@@ -118,12 +128,15 @@ int ha_gpu_pool_make(struct ha_gpu_device *d, unsigned n, bool dc, struct ha_gpu
 void ha_gpu_pool_free(struct ha_gpu_pool *pool); /* the device's newest */
 
 /* endpoint.c */
-extern const struct ha_gpu_path_ops ha_gpu_ep_path_ops, ha_gpu_dc_path_ops; /* path: struct ha_gpu_ep */
+/* path: struct ha_gpu_ep */
+extern const struct ha_gpu_path_ops ha_gpu_ep_path_ops, ha_gpu_dc_path_ops;
 int ha_gpu_ep_make(struct ha_gpu_pool *pool, struct ha_gpu_ep **ep);
 void ha_gpu_ep_free(struct ha_gpu_ep *ep);
 int ha_gpu_ep_connect(struct ha_gpu_ep *ep, uint64_t incarnation); /* RST to RTS */
-void ha_gpu_ep_fence(struct ha_gpu_ep *ep, uint64_t deadline); /* nothing lands through it any more */
-#define HA_GPU_DRAIN_NS UINT64_C(1000000000)		    /* what is to end may take so long to drain, all together */
+/* nothing lands through it any more */
+void ha_gpu_ep_fence(struct ha_gpu_ep *ep, uint64_t deadline);
+/* what is to end may take so long to drain, all together */
+#define HA_GPU_DRAIN_NS UINT64_C(1000000000)
 void ha_gpu_ep_describe(const struct ha_gpu_ep *ep, struct ha_gpu_path *path);
 
 /* agents.c */

@@ -16,14 +16,18 @@
 
 static int parse(const char *text, struct sockaddr_storage *to, socklen_t *length)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *list;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+			*list;
 	const char *colon = strrchr(text, ':');
-	size_t n = colon ? (size_t)(colon - text) : 0, digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	size_t n = colon ? (size_t)(colon - text) : 0,
+	       digits = colon ? strspn(colon + 1, "0123456789") : 0;
 	char host[64];
 
 	if (!n || n >= sizeof(host))
 		return -EINVAL;
-	if (!digits || digits > 5 || colon[1 + digits] || atoi(colon + 1) > UINT16_MAX) /* the library takes none for 0, and of more its lower half */
+	/* the library takes none for 0, and of more its lower half */
+	if (!digits || digits > 5 || colon[1 + digits] || atoi(colon + 1) > UINT16_MAX)
 		return -EINVAL;
 	if (text[0] == '[' && text[n - 1] == ']')
 		snprintf(host, sizeof(host), "%.*s", (int)n - 2, text + 1);
@@ -91,13 +95,17 @@ static int ready(int fd, short events, unsigned limit_ms)
 	return r > 0 ? 0 : r && errno != EINTR ? -errno : -ETIMEDOUT;
 }
 
-/* While nobody listens at a port of this host that the kernel also gives to those who dial, one of them may be given that port, and reach itself. */
+/*
+ * While nobody listens at a port of this host that the kernel also gives to those who dial, one of
+ * them may be given that port, and reach itself.
+ */
 static bool reached_itself(int fd)
 {
 	struct sockaddr_storage ours = { 0 }, theirs = { 0 };
 	socklen_t n = sizeof(ours), m = sizeof(theirs);
 
-	return !getsockname(fd, (struct sockaddr *)&ours, &n) && !getpeername(fd, (struct sockaddr *)&theirs, &m) && n == m &&
+	return !getsockname(fd, (struct sockaddr *)&ours, &n) &&
+	       !getpeername(fd, (struct sockaddr *)&theirs, &m) && n == m &&
 	       !memcmp(&ours, &theirs, n);
 }
 
@@ -203,7 +211,8 @@ int ha_gpu_stream_own(int fd, char host[64], uint16_t *port)
 
 	if (getsockname(fd, (struct sockaddr *)&a, &length))
 		return -errno;
-	if (getnameinfo((struct sockaddr *)&a, length, host, 64, service, sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getnameinfo((struct sockaddr *)&a, length, host, 64, service, sizeof(service),
+			NI_NUMERICHOST | NI_NUMERICSERV))
 		return -EINVAL;
 	if (port)
 		*port = (uint16_t)atoi(service);

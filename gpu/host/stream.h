@@ -13,11 +13,17 @@ int ha_gpu_stream_dial(const char *address, unsigned limit_ms); /* tries again u
 /* All of it: 0, -EPIPE (the other end is gone), -ETIMEDOUT: nothing moved for limit_ms. */
 int ha_gpu_stream_send(int fd, const void *data, size_t bytes, unsigned limit_ms);
 int ha_gpu_stream_receive(int fd, void *data, size_t bytes, unsigned limit_ms);
-/* True: the other end has closed it, and nothing that it sent before is left to receive. Does not wait. */
+/*
+ * True: the other end has closed it, and nothing that it sent before is left to receive. Does not
+ * wait.
+ */
 bool ha_gpu_stream_ended(int fd);
 /* Host part of our end of `fd`, and the port of a listener. */
 int ha_gpu_stream_own(int fd, char host[64], uint16_t *port);
-/* An address of the loopback interface whose port nobody listens at now. A negative errno: there is none. */
+/*
+ * An address of the loopback interface whose port nobody listens at now. A negative errno: there is
+ * none.
+ */
 int ha_gpu_stream_free_local(char text[80]);
 /* "10.0.0.1:80", "[::1]:80". */
 void ha_gpu_stream_text(const char *host, uint16_t port, char text[80]);

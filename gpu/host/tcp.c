@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcp.c - the bootstrap over TCP: a star round rank 0, which passes on what the others tell each other */
+/*
+ * tcp.c - the bootstrap over TCP: a star round rank 0, which passes on what the others tell each
+ * other
+ */
 #include "gpu/host/bootstrap.h"
 
 #include "base/log.h"
@@ -37,7 +40,8 @@ static int fail(struct star *s, int r, int rank)
 	char who[32];
 
 	snprintf(who, sizeof(who), "rank %d", rank);
-	HA_WARN(who, "does not answer in the bootstrap (%s): set-up ends; look for that process", strerror(-r));
+	HA_WARN(who, "does not answer in the bootstrap (%s): set-up ends; look for that process",
+		strerror(-r));
 	s->broken = r;
 	return r;
 }
@@ -159,8 +163,9 @@ static bool is_rank(void *self, int fd, const void *shown)
 	const struct hello *h = shown;
 	struct star *s = g->star;
 
-	if (h->magic != MAGIC || h->version != 1 || h->job != g->job || h->size != (uint32_t)s->size || !h->rank ||
-	    h->rank >= (uint32_t)s->size || s->fd[h->rank] >= 0)
+	if (h->magic != MAGIC || h->version != 1 || h->job != g->job ||
+	    h->size != (uint32_t)s->size || !h->rank || h->rank >= (uint32_t)s->size ||
+	    s->fd[h->rank] >= 0)
 		return false;
 	s->fd[h->rank] = fd;
 	return true;
@@ -172,13 +177,20 @@ static int gather_ranks(struct star *s, const char *root, uint64_t job, char add
 	int listener = ha_gpu_stream_listen(root), missing, r;
 
 	if (listener < 0) {
-		HA_WARN(root, "cannot listen there for the other ranks: %s; give an address of this host and a free port", strerror(-listener));
+		HA_WARN(root,
+			"cannot listen there for the other ranks: %s; give an address of this host "
+			"and a free port",
+			strerror(-listener));
 		return listener;
 	}
 	ha_gpu_stream_own(listener, address, NULL);
-	r = ha_gpu_door_open(listener, sizeof(struct hello), s->size - 1, s->limit_ms, is_rank, NULL, &gathering, &missing);
+	r = ha_gpu_door_open(listener, sizeof(struct hello), s->size - 1, s->limit_ms, is_rank,
+			     NULL, &gathering, &missing);
 	if (r)
-		HA_WARN(root, "%d of %d ranks have not dialled in time; look whether they run and reach this address", missing, s->size);
+		HA_WARN(root,
+			"%d of %d ranks have not dialled in time; look whether they run and reach "
+			"this address",
+			missing, s->size);
 	close(listener);
 	return r;
 }
@@ -197,7 +209,8 @@ static int join(struct star *s, const char *root, uint64_t job, char address[64]
 	return ha_gpu_stream_send(fd, &h, sizeof(h), s->limit_ms);
 }
 
-int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank, int size, uint64_t job, unsigned limit_ms)
+int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank, int size,
+			 uint64_t job, unsigned limit_ms)
 {
 	struct star *s;
 	int r;

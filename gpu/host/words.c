@@ -86,7 +86,10 @@ static void forget(struct lane *l)
 	l->last = &l->first;
 }
 
-/* A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is gone: agents must receive all or nothing. */
+/*
+ * A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is
+ * gone: agents must receive all or nothing.
+ */
 static void hear(struct peer *p)
 {
 	struct lane *l = p->in.row < HA_GPU_ROWS_MAX ? lane_of(p, p->in.row) : NULL;
@@ -195,7 +198,8 @@ static int lane_send(void *self, const struct ha_gpu_say *say)
 	return gone ? -EPIPE : 0;
 }
 
-int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row, struct ha_gpu_channel *channel)
+int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row,
+		      struct ha_gpu_channel *channel)
 {
 	struct peer *p = &w->peer[peer];
 	struct lane *l;
@@ -205,7 +209,7 @@ int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row, struct ha_
 	pthread_mutex_unlock(&p->lock);
 	if (!l)
 		return -ENOMEM;
-	*channel = (struct ha_gpu_channel){ l, lane_send, lane_receive };
+	*channel = (struct ha_gpu_channel) { l, lane_send, lane_receive };
 	return 0;
 }
 
@@ -249,7 +253,8 @@ static int dial(const struct ha_gpu_bootstrap *b, const char *address, unsigned 
 	return r;
 }
 
-static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, const struct where *at, unsigned limit_ms)
+static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b,
+		      const struct where *at, unsigned limit_ms)
 {
 	int r = 0;
 
@@ -257,7 +262,9 @@ static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, 
 		struct card card = { at[i].secret, w->rank };
 
 		w->peer[i].fd = dial(b, at[i].address, limit_ms);
-		r = w->peer[i].fd < 0 ? w->peer[i].fd : ha_gpu_stream_send(w->peer[i].fd, &card, sizeof(card), limit_ms);
+		r = w->peer[i].fd < 0
+			    ? w->peer[i].fd
+			    : ha_gpu_stream_send(w->peer[i].fd, &card, sizeof(card), limit_ms);
 		if (r)
 			HA_WARN(at[i].address, "rank %d is not reached there: %s", i, strerror(-r));
 	}
@@ -275,7 +282,8 @@ static bool is_higher(void *self, int fd, const void *shown)
 	const struct waiting *w = self;
 	const struct card *card = shown;
 
-	if (card->secret != w->secret || card->rank <= w->words->rank || card->rank >= w->words->size || w->words->peer[card->rank].fd >= 0)
+	if (card->secret != w->secret || card->rank <= w->words->rank ||
+	    card->rank >= w->words->size || w->words->peer[card->rank].fd >= 0)
 		return false;
 	w->words->peer[card->rank].fd = fd;
 	return true;
@@ -288,13 +296,18 @@ static bool in_vain(void *self)
 	return ha_gpu_bootstrap_gone(w->b) >= 0;
 }
 
-static int await_higher(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, int listener, uint64_t secret, unsigned limit_ms)
+static int await_higher(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, int listener,
+			uint64_t secret, unsigned limit_ms)
 {
 	struct waiting waiting = { w, b, secret };
-	int missing, r = ha_gpu_door_open(listener, sizeof(struct card), w->size - 1 - w->rank, limit_ms, is_higher, in_vain, &waiting, &missing);
+	int missing, r = ha_gpu_door_open(listener, sizeof(struct card), w->size - 1 - w->rank,
+					  limit_ms, is_higher, in_vain, &waiting, &missing);
 
 	if (r == -ECONNRESET)
-		HA_WARN("words", "rank %d has gone before all had dialled each other: set-up ends; look for that process", ha_gpu_bootstrap_gone(b));
+		HA_WARN("words",
+			"rank %d has gone before all had dialled each other: set-up ends; look for "
+			"that process",
+			ha_gpu_bootstrap_gone(b));
 	else if (r)
 		HA_WARN("words", "%d ranks have not dialled rank %d in time", missing, w->rank);
 	return r;
@@ -312,7 +325,9 @@ static int listen_there(struct ha_gpu_bootstrap *b, struct where *me)
 		return fd;
 	ha_gpu_stream_own(fd, host, &port);
 	ha_gpu_stream_text(b->address, port, me->address);
-	return getrandom(&me->secret, sizeof(me->secret), 0) == sizeof(me->secret) ? fd : (close(fd), -EIO);
+	return getrandom(&me->secret, sizeof(me->secret), 0) == sizeof(me->secret)
+		       ? fd
+		       : (close(fd), -EIO);
 }
 
 static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
@@ -323,7 +338,9 @@ static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned lim
 	me.status = listener < 0 ? listener : 0;
 	r = all ? ha_gpu_bootstrap_allgather(b, &me, all, sizeof(me)) : -ENOMEM;
 	for (int i = 0; i < b->size && !r; i++)
-		r = all[i].status ? all[i].status : memchr(all[i].address, 0, sizeof(all[i].address)) ? 0 : -EPROTO;
+		r = all[i].status                                       ? all[i].status
+		    : memchr(all[i].address, 0, sizeof(all[i].address)) ? 0
+									: -EPROTO;
 	if (!r)
 		r = dial_lower(w, b, all, limit_ms);
 	if (!r)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * words.h - what carries the words of all failover agents of a process: one TCP connection to each peer, a lane per connection
+ * words.h - what carries the words of all failover agents of a process: one TCP connection to each
+ * peer, a lane per connection
  *
- * Threads of several devices use it at once; a peer's socket and lanes are under the peer's lock, and nobody waits while he has it: what the socket does not
- * take stays here, and goes out with the next call about that peer. A peer whose socket is gone is dead for all its lanes, once what it had said has been
+ * Threads of several devices use it at once; a peer's socket and lanes are under the peer's lock,
+ * and nobody waits while he has it: what the socket does not
+ * take stays here, and goes out with the next call about that peer. A peer whose socket is gone is
+ * dead for all its lanes, once what it had said has been
  * received; so is one that takes nothing for a minute.
  */
 #ifndef HA_GPU_HOST_WORDS_H
@@ -18,8 +21,11 @@ struct ha_gpu_words;
 int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_gpu_words **words);
 void ha_gpu_words_close(struct ha_gpu_words *words);
 /* The channel of connection `row` with `peer`; exists as long as the words. 0 or -ENOMEM. */
-int ha_gpu_words_lane(struct ha_gpu_words *words, int peer, uint32_t row, struct ha_gpu_channel *channel);
-/* What was received on lanes from `row` on is forgotten: their connections are not made after all. */
+int ha_gpu_words_lane(struct ha_gpu_words *words, int peer, uint32_t row,
+		      struct ha_gpu_channel *channel);
+/*
+ * What was received on lanes from `row` on is forgotten: their connections are not made after all.
+ */
 void ha_gpu_words_drop(struct ha_gpu_words *words, uint32_t row);
 
 #endif

@@ -103,7 +103,8 @@ int soft_mr_deregister(struct soft_nic *n, uint32_t key)
 	return -ENOENT;
 }
 
-static bool make_cq(struct soft_fabric *f, struct soft_cq *cq, uint32_t log, uint8_t *cqe, uint32_t *dbrec)
+static bool make_cq(struct soft_fabric *f, struct soft_cq *cq, uint32_t log, uint8_t *cqe,
+		    uint32_t *dbrec)
 {
 	size_t bytes = (size_t)HA_GPU_CQE_BYTES << log;
 
@@ -117,7 +118,10 @@ static bool make_cq(struct soft_fabric *f, struct soft_cq *cq, uint32_t log, uin
 	return true;
 }
 
-/* Under make_lock, until it is counted. Its number stays the same for good: others compare it while it is nobody's. */
+/*
+ * Under make_lock, until it is counted. Its number stays the same for good: others compare it while
+ * it is nobody's.
+ */
 static struct soft_qp *free_qp(struct soft_nic *n)
 {
 	uint64_t n_qps = ha_gpu_load(&n->nqps), i = 0;
@@ -183,9 +187,11 @@ static struct soft_qp *make_qp(struct soft_nic *n, const struct soft_qp_attr *at
 	qp->dbrec = attr->dbrec ? attr->dbrec : soft_alloc(f, 8);
 	if (!qp->bf)
 		qp->bf = soft_alloc(f, 8);
-	if (!qp->wqe || !qp->dbrec || !qp->bf || !make_cq(f, &qp->send, attr->cq_log, attr->cqe, attr->cq_dbrec))
+	if (!qp->wqe || !qp->dbrec || !qp->bf ||
+	    !make_cq(f, &qp->send, attr->cq_log, attr->cqe, attr->cq_dbrec))
 		return NULL;
-	if (!qp->receive.cqe && !make_cq(f, &qp->receive, attr->receive_log ? attr->receive_log : 1, NULL, NULL))
+	if (!qp->receive.cqe &&
+	    !make_cq(f, &qp->receive, attr->receive_log ? attr->receive_log : 1, NULL, NULL))
 		return NULL;
 	return count_qp(qp);
 }
@@ -200,7 +206,10 @@ struct soft_qp *soft_qp_create(struct soft_nic *n, const struct soft_qp_attr *at
 	return qp;
 }
 
-/* What was under way to it does not land: its incarnation is over. Its receive queue and its register stay for the next with this number. */
+/*
+ * What was under way to it does not land: its incarnation is over. Its receive queue and its
+ * register stay for the next with this number.
+ */
 void soft_qp_destroy(struct soft_qp *qp)
 {
 	soft_lock(&qp->sq_lock);
@@ -219,7 +228,8 @@ void soft_qp_destroy(struct soft_qp *qp)
 static void clear_cq(struct soft_cq *cq)
 {
 	for (uint32_t i = 0; i < 1u << cq->log; i++)
-		ha_gpu_store((uint64_t *)(cq->cqe + i * HA_GPU_CQE_BYTES + HA_GPU_CQE_QPN), UINT64_MAX);
+		ha_gpu_store((uint64_t *)(cq->cqe + i * HA_GPU_CQE_BYTES + HA_GPU_CQE_QPN),
+			     UINT64_MAX);
 	cq->pi = 0;
 	if (cq->dbrec)
 		ha_gpu_store32(cq->dbrec, 0);
@@ -264,7 +274,8 @@ static int transition(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic,
 			return -EINVAL;
 		qp->peer_nic = peer_nic;
 		qp->peer_qpn = peer_qpn;
-		qp->peer_address = __atomic_load_n(&qp->nic->fabric->nic[peer_nic].address, __ATOMIC_RELAXED);
+		qp->peer_address =
+			__atomic_load_n(&qp->nic->fabric->nic[peer_nic].address, __ATOMIC_RELAXED);
 		qp->accepts = qp->kind == SOFT_RC;
 	}
 	qp->state = to;
@@ -300,7 +311,8 @@ bool soft_qp_drained(struct soft_qp *qp)
 
 	soft_lock(&qp->sq_lock);
 	soft_send_bell(qp);
-	drained = qp->state == SOFT_ERR && (qp->ci == qp->pi || ha_gpu_load(&qp->nic->power) != SOFT_ON);
+	drained = qp->state == SOFT_ERR &&
+		  (qp->ci == qp->pi || ha_gpu_load(&qp->nic->power) != SOFT_ON);
 	soft_unlock(&qp->sq_lock);
 	return drained;
 }
@@ -369,7 +381,8 @@ enum soft_port soft_nic_port(struct soft_nic *n)
 		return SOFT_PORT_UP;
 	if (ha_gpu_load(&n->power) == SOFT_DEAD)
 		return SOFT_PORT_GONE;
-	return ha_gpu_load(&n->power) == SOFT_ON && ha_gpu_load(&n->link) ? SOFT_PORT_UP : SOFT_PORT_DOWN;
+	return ha_gpu_load(&n->power) == SOFT_ON && ha_gpu_load(&n->link) ? SOFT_PORT_UP
+									  : SOFT_PORT_DOWN;
 }
 
 struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address)

@@ -51,9 +51,9 @@ static int moved(void *path, const uint64_t word[HA_GPU_SAID])
 
 enum ha_gpu_port soft_path_port(struct soft_nic *nic)
 {
-	static const enum ha_gpu_port as[] = {
-		[SOFT_PORT_UP] = HA_GPU_PORT_UP, [SOFT_PORT_DOWN] = HA_GPU_PORT_DOWN, [SOFT_PORT_GONE] = HA_GPU_PORT_GONE
-	};
+	static const enum ha_gpu_port as[] = { [SOFT_PORT_UP] = HA_GPU_PORT_UP,
+					       [SOFT_PORT_DOWN] = HA_GPU_PORT_DOWN,
+					       [SOFT_PORT_GONE] = HA_GPU_PORT_GONE };
 
 	return as[soft_nic_port(nic)];
 }
@@ -86,7 +86,8 @@ static int reconnect_dc(void *path, uint64_t incarnation)
 		return r;
 	if (p->dct)
 		soft_qp_destroy(p->dct);
-	p->dct = soft_dct_create(p->qp->nic, (incarnation + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ p->qp->qpn);
+	p->dct = soft_dct_create(p->qp->nic,
+				 (incarnation + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ p->qp->qpn);
 	return p->dct ? 0 : -ENOMEM;
 }
 
@@ -113,9 +114,16 @@ void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key)
 	av[5] = nic;
 }
 
-const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc, .connect = reconnect_dc, .port = port, .address = address, .moved = moved,
-						  .tell = tell, .hear = hear };
-const struct ha_gpu_path_ops soft_path_ops = { .fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved };
+const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc,
+						  .connect = reconnect_dc,
+						  .port = port,
+						  .address = address,
+						  .moved = moved,
+						  .tell = tell,
+						  .hear = hear };
+const struct ha_gpu_path_ops soft_path_ops = {
+	.fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved
+};
 
 void soft_path_describe(const struct soft_qp *qp, struct ha_gpu_path *p)
 {

@@ -9,7 +9,11 @@
 struct soft_path {
 	struct soft_qp *qp;
 	uint32_t peer_qpn; /* connected */
-	struct soft_qp *dct;	     /* dynamically: the target for this peer, a new one in each incarnation; NULL before the first */
+	/*
+	 * dynamically: the target for this peer, a new one in each incarnation; NULL before the
+	 * first
+	 */
+	struct soft_qp *dct;
 	uint64_t told, peer_address; /* our NIC's address as the peer knows it; its NIC's */
 };
 
@@ -22,7 +26,10 @@ void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key);
 /* What a port's driver says, in the agent's words. */
 enum ha_gpu_port soft_path_port(struct soft_nic *nic);
 
-/* The queue pair's addresses into a device path; keys, tables and the peer's mailbox are the caller's. */
+/*
+ * The queue pair's addresses into a device path; keys, tables and the peer's mailbox are the
+ * caller's.
+ */
 void soft_path_describe(const struct soft_qp *qp, struct ha_gpu_path *p);
 
 #endif

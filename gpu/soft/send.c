@@ -26,34 +26,44 @@ void soft_send_bell(struct soft_qp *qp)
 	if (bell == qp->bell)
 		return;
 	qp->bell = bell;
-	qp->pi = (uint16_t)ha_gpu_be32(__atomic_load_n(&qp->dbrec[HA_GPU_DBR_SEND], __ATOMIC_ACQUIRE));
+	qp->pi = (uint16_t)ha_gpu_be32(
+		__atomic_load_n(&qp->dbrec[HA_GPU_DBR_SEND], __ATOMIC_ACQUIRE));
 }
 
-const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint64_t address, uint64_t bytes, bool remote)
+const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint64_t address,
+				   uint64_t bytes, bool remote)
 {
 	uint32_t i = (key >> 8) - 1;
 	const struct soft_mr *mr = &n->mr[i];
 
 	if (i >= ha_gpu_load(&n->nmrs) || mr->key != key || (remote && !mr->remote))
 		return NULL;
-	return address >= mr->address && bytes <= mr->bytes && address - mr->address <= mr->bytes - bytes ? mr : NULL;
+	return address >= mr->address && bytes <= mr->bytes &&
+			       address - mr->address <= mr->bytes - bytes
+		       ? mr
+		       : NULL;
 }
 
-/* Words one by one where somebody may be looking at them; the rest as it comes, with the scheduler in between. */
+/*
+ * Words one by one where somebody may be looking at them; the rest as it comes, with the scheduler
+ * in between.
+ */
 static void move(uint64_t to, uint64_t from, uint64_t bytes)
 {
 	uint64_t half = bytes / 2;
 
 	if (!((to | from | bytes) & 7) && bytes <= 32) {
 		for (uint64_t i = 0; i < bytes; i += 8)
-			ha_gpu_store((uint64_t *)(uintptr_t)(to + i), ha_gpu_load((const uint64_t *)(uintptr_t)(from + i)));
+			ha_gpu_store((uint64_t *)(uintptr_t)(to + i),
+				     ha_gpu_load((const uint64_t *)(uintptr_t)(from + i)));
 		return;
 	}
 	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, half);
 #ifdef HA_GPU_SIM
 	ha_gpu_emu_step();
 #endif
-	memcpy((void *)(uintptr_t)(to + half), (const void *)(uintptr_t)(from + half), bytes - half);
+	memcpy((void *)(uintptr_t)(to + half), (const void *)(uintptr_t)(from + half),
+	       bytes - half);
 }
 
 static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, struct request *r)
@@ -71,7 +81,8 @@ static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, 
 	r->rkey = ha_gpu_be32((uint32_t)e->w[3]);
 	r->imm = (uint32_t)(e->w[1] >> 32);
 	r->bytes = ha_gpu_be32((uint32_t)e->w[4]);
-	if ((r->op == HA_GPU_OP_WRITE || r->op == HA_GPU_OP_WRITE_IMM) && r->bytes & HA_GPU_INLINE) {
+	if ((r->op == HA_GPU_OP_WRITE || r->op == HA_GPU_OP_WRITE_IMM) &&
+	    r->bytes & HA_GPU_INLINE) {
 		r->bytes &= ~(uint64_t)HA_GPU_INLINE;
 		r->in_entry = true;
 		if (r->bytes > HA_GPU_INLINE_MAX || ds != 2 + (4 + r->bytes + 15) / 16)
@@ -83,7 +94,8 @@ static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, 
 	if (r->op == HA_GPU_OP_FETCH_ADD) {
 		r->add = ha_gpu_be64(e->w[4]);
 		at = 6;
-	} else if (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_WRITE_IMM && r->op != HA_GPU_OP_READ) {
+	} else if (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_WRITE_IMM &&
+		   r->op != HA_GPU_OP_READ) {
 		return BAD_ENTRY;
 	}
 	r->bytes = ha_gpu_be32((uint32_t)e->w[at]);
@@ -92,7 +104,10 @@ static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, 
 	return ds == (at + 2) / 2u && (at == 4 || r->bytes == 8) ? LANDED : BAD_ENTRY;
 }
 
-/* An initiator's entry: as one of a connected queue pair, and its target. A conversation with another begins anew. */
+/*
+ * An initiator's entry: as one of a connected queue pair, and its target. A conversation with
+ * another begins anew.
+ */
 static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 {
 	const struct ha_gpu_wqe first = *e;
@@ -103,9 +118,11 @@ static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 	qp->blocks = (ha_gpu_wqe_ds(&first) + 3) / 4;
 	if (ha_gpu_wqe_opcode(&first) == HA_GPU_OP_NOP)
 		return LANDED;
-	if (qp->blocks != 2 || !(number & HA_GPU_AV_EXTENDED) || first.w[7] >= qp->nic->fabric->nnics)
+	if (qp->blocks != 2 || !(number & HA_GPU_AV_EXTENDED) ||
+	    first.w[7] >= qp->nic->fabric->nnics)
 		return BAD_ENTRY;
-	memcpy(&second, qp->wqe + ((qp->ci + 1) & (qp->nwqes - 1)) * HA_GPU_WQE_BYTES, sizeof(second));
+	memcpy(&second, qp->wqe + ((qp->ci + 1) & (qp->nwqes - 1)) * HA_GPU_WQE_BYTES,
+	       sizeof(second));
 	ha_gpu_wqe_narrow(e, &first, &second);
 	number &= 0xffffff;
 	if (key == qp->key && number == qp->peer_qpn && nic == qp->peer_nic)
@@ -125,7 +142,9 @@ static enum outcome execute(struct soft_qp *peer, const struct request *r, uint6
 	if (r->bytes && !soft_mr_find(peer->nic, r->rkey, r->remote, r->bytes, true))
 		return NO_ACCESS;
 	if (r->op == HA_GPU_OP_WRITE_IMM) {
-		if (peer->kind == SOFT_DCT || peer->rq_ci == (uint16_t)ha_gpu_be32(__atomic_load_n(&peer->dbrec[HA_GPU_DBR_RECEIVE], __ATOMIC_ACQUIRE)))
+		if (peer->kind == SOFT_DCT ||
+		    peer->rq_ci == (uint16_t)ha_gpu_be32(__atomic_load_n(
+					   &peer->dbrec[HA_GPU_DBR_RECEIVE], __ATOMIC_ACQUIRE)))
 			return NOT_READY;
 		peer->rq_ci++;
 	}
@@ -136,8 +155,8 @@ static enum outcome execute(struct soft_qp *peer, const struct request *r, uint6
 	else
 		move(r->remote, r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local, r->bytes);
 	if (r->op == HA_GPU_OP_WRITE_IMM)
-		soft_complete(peer, &peer->receive, HA_GPU_CQE_RESP_WRITE_IMM, 0, (uint16_t)(peer->rq_ci - 1),
-			      (uint32_t)r->bytes, r->imm);
+		soft_complete(peer, &peer->receive, HA_GPU_CQE_RESP_WRITE_IMM, 0,
+			      (uint16_t)(peer->rq_ci - 1), (uint32_t)r->bytes, r->imm);
 	return LANDED;
 }
 
@@ -155,7 +174,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 
 static bool reachable(const struct soft_nic *from, const struct soft_nic *to)
 {
-	return ha_gpu_load(&from->link) && ha_gpu_load(&to->link) && ha_gpu_load(&to->power) == SOFT_ON;
+	return ha_gpu_load(&from->link) && ha_gpu_load(&to->link) &&
+	       ha_gpu_load(&to->power) == SOFT_ON;
 }
 
 struct sender {
@@ -178,7 +198,7 @@ static uint64_t *numbers(struct soft_qp *peer, const struct sender *from, uint64
 		return NULL;
 	if (!t || t->talk < from->talk) {
 		t = t ? t : &peer->known[peer->forget++ % SOFT_TALKS_MAX];
-		*t = (struct soft_talk){ .nic = from->nic, .qpn = from->qpn, .talk = from->talk };
+		*t = (struct soft_talk) { .nic = from->nic, .qpn = from->qpn, .talk = from->talk };
 	}
 	*answer = &t->answer;
 	return &t->expected;
@@ -188,11 +208,17 @@ static bool takes(const struct soft_qp *peer, const struct soft_qp *qp)
 {
 	if (!peer->accepts || (peer->kind == SOFT_DCT) != (qp->kind == SOFT_DCI))
 		return false;
-	return peer->kind == SOFT_DCT ? peer->key == qp->key : peer->peer_qpn == qp->qpn && peer->peer_nic == qp->nic->number;
+	return peer->kind == SOFT_DCT
+		       ? peer->key == qp->key
+		       : peer->peer_qpn == qp->qpn && peer->peer_nic == qp->nic->number;
 }
 
-/* The request arrives: right incarnation, right number, then it is executed; a number that has been is only answered. */
-static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struct request *r, uint64_t *answer)
+/*
+ * The request arrives: right incarnation, right number, then it is executed; a number that has been
+ * is only answered.
+ */
+static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struct request *r,
+			   uint64_t *answer)
 {
 	const struct sender from = { qp->nic->number, qp->qpn, qp->talk };
 	enum outcome result = UNHEARD;
@@ -250,7 +276,8 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 	struct soft_held *h = NULL;
 	uint64_t incarnation;
 
-	if (!peer || r->bytes > SOFT_HELD_BYTES || (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_FETCH_ADD))
+	if (!peer || r->bytes > SOFT_HELD_BYTES ||
+	    (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_FETCH_ADD))
 		return;
 	soft_lock(&peer->rx_lock);
 	incarnation = peer->incarnation;
@@ -273,7 +300,10 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 		if (r->op == HA_GPU_OP_FETCH_ADD)
 			memcpy(h->data, &r->add, 8);
 		else
-			memcpy(h->data, r->in_entry ? (const void *)r->data : (const void *)(uintptr_t)r->local, r->bytes);
+			memcpy(h->data,
+			       r->in_entry ? (const void *)r->data
+					   : (const void *)(uintptr_t)r->local,
+			       r->bytes);
 		h->due_ns = due;
 		h->used = true;
 		ha_gpu_add(&f->nheld, 1);
@@ -283,7 +313,9 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 
 static void land(struct soft_qp *qp, const struct soft_held *h)
 {
-	struct request r = { .op = h->bytes ? HA_GPU_OP_WRITE : HA_GPU_OP_FETCH_ADD, .remote = h->address, .rkey = h->key };
+	struct request r = { .op = h->bytes ? HA_GPU_OP_WRITE : HA_GPU_OP_FETCH_ADD,
+			     .remote = h->address,
+			     .rkey = h->key };
 	const struct sender from = { h->from_nic, h->from_qpn, h->talk };
 	uint64_t answer = 0, *expected, *last;
 
@@ -291,7 +323,8 @@ static void land(struct soft_qp *qp, const struct soft_held *h)
 	r.local = (uint64_t)(uintptr_t)h->data;
 	memcpy(&r.add, h->data, 8);
 	soft_lock(&qp->rx_lock);
-	expected = qp->accepts && qp->incarnation == h->incarnation ? numbers(qp, &from, &last) : NULL;
+	expected =
+		qp->accepts && qp->incarnation == h->incarnation ? numbers(qp, &from, &last) : NULL;
 	if (expected && *expected == h->psn && execute(qp, &r, &answer) == LANDED) {
 		++*expected;
 		*last = answer;
@@ -369,7 +402,8 @@ void soft_fault_step(struct soft_nic *n)
 
 /* ---- one entry ---- */
 
-static bool done(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r, bool complete)
+static bool done(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+		 bool complete)
 {
 	if (complete && ha_gpu_wqe_flags(e) & HA_GPU_WQE_SIGNALED)
 		soft_complete(qp, &qp->send, HA_GPU_CQE_REQ, 0, qp->ci, (uint32_t)r->bytes, 0);
@@ -405,7 +439,8 @@ static bool again(struct soft_qp *qp, uint64_t limit, unsigned syndrome)
 	return error(qp, syndrome);
 }
 
-static bool settle(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r, enum outcome o, bool complete)
+static bool settle(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+		   enum outcome o, bool complete)
 {
 	switch (o) {
 	case LANDED:
@@ -425,7 +460,8 @@ static bool settle(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct 
 }
 
 /* The script's part. False: nothing is wrong with this entry. */
-static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r, bool *worked)
+static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+		    bool *worked)
 {
 	struct soft_nic *n = qp->nic;
 	struct soft_fault *f = &n->fault;
@@ -435,7 +471,10 @@ static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct
 	if (!f->armed || n->entries < f->at)
 		return false;
 	*worked = true;
-	/* What answers with data is executed, or it strikes before it: nothing that is ordered behind it may pass. */
+	/*
+	 * What answers with data is executed, or it strikes before it: nothing that is ordered
+	 * behind it may pass.
+	 */
 	if (n->entries - f->at >= f->n || (f->act != SOFT_ACT_EXECUTE && r->op == HA_GPU_OP_READ)) {
 		then(qp, f);
 		return true;
@@ -449,7 +488,8 @@ static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct
 		hold(qp, r, ha_gpu_now() + f->hold_ns);
 	n->entries += o == LANDED;
 	settle(qp, e, r, o, complete);
-	qp->unacked = o == LANDED && !complete && (f->act != SOFT_ACT_EXECUTE || f->then != SOFT_THEN_NOTHING);
+	qp->unacked = o == LANDED && !complete &&
+		      (f->act != SOFT_ACT_EXECUTE || f->then != SOFT_THEN_NOTHING);
 	if (n->entries - f->at >= f->n)
 		then(qp, f);
 	return true;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* send.h - the send queue of a software NIC: one entry at a time, its landing at the peer, its completion */
+/*
+ * send.h - the send queue of a software NIC: one entry at a time, its landing at the peer, its
+ * completion
+ */
 #ifndef HA_GPU_SOFT_SEND_H
 #define HA_GPU_SOFT_SEND_H
 
@@ -15,11 +18,12 @@ void soft_fault_step(struct soft_nic *n);
 bool soft_land(struct soft_nic *n);
 
 /* The range that a key covers, or NULL: no such key, outside, or no right to it. */
-const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint64_t address, uint64_t bytes, bool remote);
+const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint64_t address,
+				   uint64_t bytes, bool remote);
 
 /* A completion of the entry `counter`; syndrome 0: good. */
-void soft_complete(struct soft_qp *qp, struct soft_cq *cq, unsigned opcode, unsigned syndrome, uint16_t counter, uint32_t bytes,
-		   uint32_t imm);
+void soft_complete(struct soft_qp *qp, struct soft_cq *cq, unsigned opcode, unsigned syndrome,
+		   uint16_t counter, uint32_t bytes, uint32_t imm);
 
 /* Counters are several threads'. */
 static inline void soft_count(uint64_t *counter)
