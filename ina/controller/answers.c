@@ -22,19 +22,20 @@ bool ha_answer_pack(struct ha_reply *reply, const ProtobufCMessage *message)
 /* ---- CreateGroup ---- */
 
 /* The two forms of the answer differ in their members only, and those have different types. */
-#define CREATE_FILL(to, from)                                             \
-	do {                                                              \
-		(to)->groupid = (from)->id;                               \
-		(to)->aggaddr = (from)->base;                             \
-		(to)->agglen = (from)->len;                               \
-		(to)->epoch = (from)->epoch;                              \
-		(to)->key = (from)->key;                                  \
-		(to)->leasems = (from)->lease_ms;                         \
-		(to)->switch_ = (char *)(uintptr_t)(from)->switch_name;   \
-		(to)->n_member = (from)->members;                         \
+#define CREATE_FILL(to, from)                                           \
+	do {                                                            \
+		(to)->groupid = (from)->id;                             \
+		(to)->aggaddr = (from)->base;                           \
+		(to)->agglen = (from)->len;                             \
+		(to)->epoch = (from)->epoch;                            \
+		(to)->key = (from)->key;                                \
+		(to)->leasems = (from)->lease_ms;                       \
+		(to)->switch_ = (char *)(uintptr_t)(from)->switch_name; \
+		(to)->n_member = (from)->members;                       \
 	} while (0)
 
-static bool create_text(struct ha_reply *reply, const struct ha_group *group, Inc__Reason reason, const char *message)
+static bool create_text(struct ha_reply *reply, const struct ha_group *group, Inc__Reason reason,
+			const char *message)
 {
 	Inc__CreateGroupTextResponse r = INC__CREATE_GROUP_TEXT_RESPONSE__INIT;
 	Inc__MemberText one = INC__MEMBER_TEXT__INIT, *member[HA_GROUP_MEMBERS_MAX];
@@ -52,7 +53,8 @@ static bool create_text(struct ha_reply *reply, const struct ha_group *group, In
 	return ha_answer_pack(reply, &r.base);
 }
 
-static bool create_number(struct ha_reply *reply, const struct ha_group *group, Inc__Reason reason, const char *message)
+static bool create_number(struct ha_reply *reply, const struct ha_group *group, Inc__Reason reason,
+			  const char *message)
 {
 	Inc__CreateGroupResponse r = INC__CREATE_GROUP_RESPONSE__INIT;
 	Inc__MemberInfo one = INC__MEMBER_INFO__INIT, *member[HA_GROUP_MEMBERS_MAX];
@@ -69,12 +71,16 @@ static bool create_number(struct ha_reply *reply, const struct ha_group *group, 
 	return ha_answer_pack(reply, &r.base);
 }
 
-bool ha_answer_create(struct ha_reply *reply, const struct ha_group *group, const struct ha_refusal *why, bool text)
+bool ha_answer_create(struct ha_reply *reply, const struct ha_group *group,
+		      const struct ha_refusal *why, bool text)
 {
 	static const Inc__Reason reasons[] = {
-		[HA_REFUSAL_NONE] = INC__REASON__GRANTED,	[HA_REFUSAL_FULL] = INC__REASON__FULL,
-		[HA_REFUSAL_IDS] = INC__REASON__NUMBERS,	[HA_REFUSAL_QUOTA] = INC__REASON__QUOTA,
-		[HA_REFUSAL_UNREACHED] = INC__REASON__UNREACHED, [HA_REFUSAL_AWAY] = INC__REASON__AWAY,
+		[HA_REFUSAL_NONE] = INC__REASON__GRANTED,
+		[HA_REFUSAL_FULL] = INC__REASON__FULL,
+		[HA_REFUSAL_IDS] = INC__REASON__NUMBERS,
+		[HA_REFUSAL_QUOTA] = INC__REASON__QUOTA,
+		[HA_REFUSAL_UNREACHED] = INC__REASON__UNREACHED,
+		[HA_REFUSAL_AWAY] = INC__REASON__AWAY,
 	};
 	const char *message = group ? "" : why->text;
 	Inc__Reason reason = group ? INC__REASON__GRANTED : reasons[why->kind];
@@ -126,7 +132,8 @@ struct switch_box {
 	char text[HA_SWITCH_PREFIXES][HA_PREFIX_TEXT], *serves[HA_SWITCH_PREFIXES];
 };
 
-static void switch_fill(struct switch_box *box, const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
+static void switch_fill(struct switch_box *box, const struct ha_groups *g,
+			const struct ha_switch *s, uint64_t now)
 {
 	Inc__SwitchInfo *i = &box->info;
 
@@ -141,10 +148,12 @@ static void switch_fill(struct switch_box *box, const struct ha_groups *g, const
 	i->n_serves = s->info.nserves;
 	i->serves = box->serves;
 	for (unsigned k = 0; k < s->info.nserves; k++)
-		box->serves[k] = (char *)(uintptr_t)ha_prefix_text(&s->info.serves[k], box->text[k]);
+		box->serves[k] =
+			(char *)(uintptr_t)ha_prefix_text(&s->info.serves[k], box->text[k]);
 }
 
-bool ha_answer_joined(struct ha_reply *reply, Inc__HeartbeatResponse *r, const struct ha_group *group, uint64_t now)
+bool ha_answer_joined(struct ha_reply *reply, Inc__HeartbeatResponse *r,
+		      const struct ha_group *group, uint64_t now)
 {
 	struct group_box box;
 
@@ -170,7 +179,8 @@ struct page {
 	Inc__SwitchInfo *switches[HA_GROUPS_SWITCHES];
 };
 
-static bool list_fill(struct ha_reply *reply, struct page *p, const struct ha_groups *g, uint64_t after, uint64_t now)
+static bool list_fill(struct ha_reply *reply, struct page *p, const struct ha_groups *g,
+		      uint64_t after, uint64_t now)
 {
 	Inc__ListResponse r = INC__LIST_RESPONSE__INIT;
 	size_t n = 0;
@@ -215,8 +225,8 @@ bool ha_answer_list(struct ha_reply *reply, const struct ha_groups *g, uint64_t 
 
 /* ---- a switch's table ---- */
 
-bool ha_answer_table(struct ha_reply *reply, const struct ha_groups *g, const struct ha_switch *s, uint64_t version,
-		     uint64_t now)
+bool ha_answer_table(struct ha_reply *reply, const struct ha_groups *g, const struct ha_switch *s,
+		     uint64_t version, uint64_t now)
 {
 	Inc__SwitchHeartbeatResponse r = INC__SWITCH_HEARTBEAT_RESPONSE__INIT;
 	struct group_box *box = calloc(HA_GROUP_IDS, sizeof(*box));

@@ -54,7 +54,10 @@ bool ha_buddy_length_valid(uint32_t len)
 	return len >= HA_BUDDY_UNIT && len <= HA_BUDDY_LONGEST && !(len & (len - 1));
 }
 
-/* From a node that has room: down to the block itself, each time where the room is tighter; left if equal. */
+/*
+ * From a node that has room: down to the block itself, each time where the room is tighter; left if
+ * equal.
+ */
 static uint32_t descend(const struct ha_buddy *b, uint8_t order)
 {
 	uint32_t node = 1;

@@ -27,19 +27,30 @@ static grpc_channel *channel_make(const char *address, grpc_channel_credentials 
 	grpc_arg args[] = {
 		/* Controllers are near; what the environment says about proxies is for the web. */
 		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ENABLE_HTTP_PROXY, .value.integer = 0 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, .value.integer = ANSWER_MAX },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, .value.integer = 100 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, .value.integer = 1000 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, .value.integer = 1000 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+		  .value.integer = ANSWER_MAX },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+		  .value.integer = 100 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+		  .value.integer = 1000 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+		  .value.integer = 1000 },
 		/* Each client has its connection, and ends it. */
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, .value.integer = 1 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+		  .value.integer = 1 },
 	};
 	grpc_channel_args all = { sizeof(args) / sizeof(args[0]), args };
 
 	return grpc_channel_create(address, creds, &all);
 }
 
-struct ha_call_channel *ha_call_open(const char *address, const struct ha_tls *tls, char *why, size_t size)
+struct ha_call_channel *ha_call_open(const char *address, const struct ha_tls *tls, char *why,
+				     size_t size)
 {
 	struct ha_call_channel *c = calloc(1, sizeof(*c));
 	grpc_channel_credentials *creds;
@@ -73,7 +84,8 @@ void ha_call_close(struct ha_call_channel *c)
 
 static void text_take(struct ha_call_answer *a, grpc_slice text)
 {
-	size_t n = GRPC_SLICE_LENGTH(text) < sizeof(a->text) - 1 ? GRPC_SLICE_LENGTH(text) : sizeof(a->text) - 1;
+	size_t n = GRPC_SLICE_LENGTH(text) < sizeof(a->text) - 1 ? GRPC_SLICE_LENGTH(text)
+								 : sizeof(a->text) - 1;
 
 	memcpy(a->text, GRPC_SLICE_START_PTR(text), n);
 	a->text[n] = 0;
@@ -106,21 +118,22 @@ static void fail(struct ha_call_answer *a, const char *text)
 	snprintf(a->text, sizeof(a->text), "%s", text);
 }
 
-void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes, size_t len, unsigned deadline_ms,
-	     struct ha_call_answer *a)
+void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes, size_t len,
+	     unsigned deadline_ms, struct ha_call_answer *a)
 {
-	gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
+	gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_REALTIME),
+					     gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
 	grpc_slice path = grpc_slice_from_copied_string(method), text = grpc_empty_slice();
 	grpc_slice body = grpc_slice_from_copied_buffer((const char *)bytes, len);
 	grpc_byte_buffer *request = grpc_raw_byte_buffer_create(&body, 1), *response = NULL;
-	grpc_call *call = grpc_channel_create_call(c->channel, NULL, GRPC_PROPAGATE_DEFAULTS, c->queue, path, NULL,
-						   deadline, NULL);
+	grpc_call *call = grpc_channel_create_call(c->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+						   c->queue, path, NULL, deadline, NULL);
 	grpc_metadata_array first, last;
 	grpc_status_code status = GRPC_STATUS_UNKNOWN;
 	grpc_op ops[] = {
-		{ .op = GRPC_OP_SEND_INITIAL_METADATA }, { .op = GRPC_OP_SEND_MESSAGE },
+		{ .op = GRPC_OP_SEND_INITIAL_METADATA },  { .op = GRPC_OP_SEND_MESSAGE },
 		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT }, { .op = GRPC_OP_RECV_INITIAL_METADATA },
-		{ .op = GRPC_OP_RECV_MESSAGE },		   { .op = GRPC_OP_RECV_STATUS_ON_CLIENT },
+		{ .op = GRPC_OP_RECV_MESSAGE },           { .op = GRPC_OP_RECV_STATUS_ON_CLIENT },
 	};
 
 	memset(a, 0, sizeof(*a));
@@ -132,7 +145,8 @@ void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes
 	ops[5].data.recv_status_on_client.trailing_metadata = &last;
 	ops[5].data.recv_status_on_client.status = &status;
 	ops[5].data.recv_status_on_client.status_details = &text;
-	if (grpc_call_start_batch(call, ops, sizeof(ops) / sizeof(ops[0]), c, NULL) != GRPC_CALL_OK) {
+	if (grpc_call_start_batch(call, ops, sizeof(ops) / sizeof(ops[0]), c, NULL) !=
+	    GRPC_CALL_OK) {
 		fail(a, "the call was refused by the library");
 	} else {
 		/* It ends by its deadline. */

@@ -10,17 +10,18 @@
 struct ha_call_channel;
 
 /* NULL and why. */
-struct ha_call_channel *ha_call_open(const char *address, const struct ha_tls *tls, char *why, size_t size);
+struct ha_call_channel *ha_call_open(const char *address, const struct ha_tls *tls, char *why,
+				     size_t size);
 void ha_call_close(struct ha_call_channel *channel);
 
 struct ha_call_answer {
-	int status; /* gRPC's number */
+	int status;     /* gRPC's number */
 	char text[300]; /* of a status that is not 0 */
 	uint8_t *bytes; /* malloced; NULL unless status is 0 */
 	size_t len;
 };
 
-void ha_call(struct ha_call_channel *channel, const char *method, const uint8_t *bytes, size_t len, unsigned deadline_ms,
-	     struct ha_call_answer *answer);
+void ha_call(struct ha_call_channel *channel, const char *method, const uint8_t *bytes, size_t len,
+	     unsigned deadline_ms, struct ha_call_answer *answer);
 
 #endif

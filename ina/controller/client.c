@@ -16,19 +16,30 @@
 #define AGAIN_MS 50 /* between two attempts to reach it */
 
 /* gRPC's numbers that mean something to us. */
-enum { DEADLINE = 4, INVALID = 3, DENIED = 7, EXHAUSTED = 8, PRECONDITION = 9, UNAVAILABLE = 14, UNAUTHENTICATED = 16 };
+enum {
+	DEADLINE = 4,
+	INVALID = 3,
+	DENIED = 7,
+	EXHAUSTED = 8,
+	PRECONDITION = 9,
+	UNAVAILABLE = 14,
+	UNAUTHENTICATED = 16
+};
 
 struct ha_ina_client {
 	struct ha_ina_client_options options;
 	struct ha_call_channel *channel;
 	char *address;
 	char error[512];
-	/* A request for a group that had no answer yet, packed but for its number, and the number. */
+	/*
+	 * A request for a group that had no answer yet, packed but for its number, and the number.
+	 */
 	uint8_t *spec, number[16];
 	size_t spec_len;
 };
 
-struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *options, char *why, size_t size)
+struct ha_ina_client *ha_ina_client_open(const struct ha_ina_client_options *options, char *why,
+					 size_t size)
 {
 	struct ha_ina_client *c = calloc(1, sizeof(*c));
 
@@ -67,8 +78,10 @@ static int translate(struct ha_ina_client *c, const struct ha_call_answer *a)
 {
 	static const struct {
 		int status, err;
-	} table[] = { { DEADLINE, -ETIMEDOUT },	  { INVALID, -EINVAL },	      { DENIED, -EACCES }, { EXHAUSTED, -EAGAIN },
-		      { PRECONDITION, -EINVAL }, { UNAVAILABLE, -ECONNREFUSED }, { UNAUTHENTICATED, -EACCES } };
+	} table[] = { { DEADLINE, -ETIMEDOUT },    { INVALID, -EINVAL },
+		      { DENIED, -EACCES },         { EXHAUSTED, -EAGAIN },
+		      { PRECONDITION, -EINVAL },   { UNAVAILABLE, -ECONNREFUSED },
+		      { UNAUTHENTICATED, -EACCES } };
 	bool unreached = a->status == UNAVAILABLE && strstr(a->text, "connect");
 	int err = -EPROTO;
 
@@ -76,12 +89,14 @@ static int translate(struct ha_ina_client *c, const struct ha_call_answer *a)
 		if (table[i].status == a->status)
 			err = table[i].err;
 	if (a->status == DEADLINE)
-		snprintf(c->error, sizeof(c->error), "controller %s: no answer within %u ms; it hangs, or the way there does",
+		snprintf(c->error, sizeof(c->error),
+			 "controller %s: no answer within %u ms; it hangs, or the way there does",
 			 c->address, c->options.deadline_ms);
 	else
 		snprintf(c->error, sizeof(c->error), "controller %s: %s%s", c->address,
 			 *a->text ? a->text : "it ended the call without a word",
-			 unreached ? "; is ha-controller running there, and with the same TLS?" : "");
+			 unreached ? "; is ha-controller running there, and with the same TLS?"
+				   : "");
 	return err;
 }
 
@@ -130,7 +145,8 @@ static int ask(struct ha_ina_client *c, const char *method, const ProtobufCMessa
 	free(a.bytes);
 	if (*answer)
 		return 0;
-	snprintf(c->error, sizeof(c->error), "controller %s: its answer makes no sense; is it a ha-controller?", c->address);
+	snprintf(c->error, sizeof(c->error),
+		 "controller %s: its answer makes no sense; is it a ha-controller?", c->address);
 	return -EPROTO;
 }
 
@@ -154,9 +170,10 @@ static void lease_take(struct ha_ina_lease *lease, const Inc__CreateGroupRespons
 
 static bool answer_sound(const Inc__CreateGroupResponse *r)
 {
-	return r->groupid < HA_GROUP_IDS && (!r->groupid || (r->n_member && ha_buddy_length_valid(r->agglen) &&
-							      r->aggaddr <= HA_BUDDY_SLOTS - r->agglen &&
-							      !(r->aggaddr % r->agglen)));
+	return r->groupid < HA_GROUP_IDS &&
+	       (!r->groupid ||
+		(r->n_member && ha_buddy_length_valid(r->agglen) &&
+		 r->aggaddr <= HA_BUDDY_SLOTS - r->agglen && !(r->aggaddr % r->agglen)));
 }
 
 /* The number of this request: the one that it had when it got no answer, else a new one. */
@@ -173,7 +190,7 @@ static bool number_take(struct ha_ina_client *c, Inc__CreateGroupRequest *q)
 	free(c->spec);
 	c->spec = spec;
 	c->spec_len = len;
-	q->requestid = (ProtobufCBinaryData){ sizeof(c->number), c->number };
+	q->requestid = (ProtobufCBinaryData) { sizeof(c->number), c->number };
 	return true;
 }
 
@@ -183,10 +200,12 @@ static void number_used(struct ha_ina_client *c)
 	c->spec = NULL;
 }
 
-int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec *spec, struct ha_ina_lease *lease)
+int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec *spec,
+			 struct ha_ina_lease *lease)
 {
 	Inc__CreateGroupRequest q = INC__CREATE_GROUP_REQUEST__INIT;
-	Inc__MemberInfo *box = calloc(spec->members + 1, sizeof(*box)), **member = calloc(spec->members + 1, sizeof(*member));
+	Inc__MemberInfo *box = calloc(spec->members + 1, sizeof(*box)),
+			**member = calloc(spec->members + 1, sizeof(*member));
 	ProtobufCMessage *m = NULL;
 	int err = -ENOMEM;
 
@@ -205,7 +224,8 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec
 	if (spec->name)
 		q.name = (char *)(uintptr_t)spec->name;
 	if (box && member && number_take(c, &q))
-		err = ask(c, "/inc.INC/CreateGroup", &q.base, &inc__create_group_response__descriptor, &m);
+		err = ask(c, "/inc.INC/CreateGroup", &q.base,
+			  &inc__create_group_response__descriptor, &m);
 	else
 		snprintf(c->error, sizeof(c->error), "no memory");
 	free(box);
@@ -216,14 +236,16 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec
 		lease_take(lease, (const Inc__CreateGroupResponse *)m);
 		number_used(c);
 	} else {
-		snprintf(c->error, sizeof(c->error), "controller %s: it gave a group that cannot be", c->address);
+		snprintf(c->error, sizeof(c->error),
+			 "controller %s: it gave a group that cannot be", c->address);
 		err = -EPROTO;
 	}
 	protobuf_c_message_free_unpacked(m, NULL);
 	return err;
 }
 
-static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease, Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
+static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease,
+		     Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
 		     Inc__HeartbeatResponse **answer)
 {
 	const Inc__HeartbeatResponse *r;
@@ -248,7 +270,8 @@ static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease, 
 	return 0;
 }
 
-int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *lease, int rank, struct ha_ina_beat *beat)
+int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *lease, int rank,
+			struct ha_ina_beat *beat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
@@ -263,20 +286,29 @@ int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *leas
 
 static bool info_take(const Inc__GroupInfo *g, struct ha_ina_group_info *info)
 {
-	if (!g || !g->groupid || g->groupid >= HA_GROUP_IDS || g->n_member < HA_GROUP_MEMBERS_MIN || g->n_member > HA_GROUP_MEMBERS_MAX ||
-	    g->workers > HA_GROUP_WORKERS_MAX || !ha_buddy_length_valid(g->agglen) || g->aggaddr > HA_BUDDY_SLOTS - g->agglen)
+	if (!g || !g->groupid || g->groupid >= HA_GROUP_IDS || g->n_member < HA_GROUP_MEMBERS_MIN ||
+	    g->n_member > HA_GROUP_MEMBERS_MAX || g->workers > HA_GROUP_WORKERS_MAX ||
+	    !ha_buddy_length_valid(g->agglen) || g->aggaddr > HA_BUDDY_SLOTS - g->agglen)
 		return false;
-	*info = (struct ha_ina_group_info){
-		.id = (uint8_t)g->groupid, .ranks = (uint8_t)g->n_member, .workers = (uint8_t)g->workers, .extended = g->extended,
-		.base = g->aggaddr, .len = g->agglen, .epoch = g->epoch, .lease_ms = g->leasems, .switch_address = g->switchip,
+	*info = (struct ha_ina_group_info) {
+		.id = (uint8_t)g->groupid,
+		.ranks = (uint8_t)g->n_member,
+		.workers = (uint8_t)g->workers,
+		.extended = g->extended,
+		.base = g->aggaddr,
+		.len = g->agglen,
+		.epoch = g->epoch,
+		.lease_ms = g->leasems,
+		.switch_address = g->switchip,
 	};
 	for (size_t i = 0; i < g->n_member; i++)
 		info->member[i] = g->member[i]->ip;
 	return true;
 }
 
-int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation,
-		       struct ha_ina_group_info *info, struct ha_ina_beat *beat)
+int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank,
+		       uint64_t incarnation, struct ha_ina_group_info *info,
+		       struct ha_ina_beat *beat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
@@ -289,14 +321,18 @@ int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease
 	if (err)
 		return err;
 	if (beat->live && !info_take(r->group, info)) {
-		snprintf(c->error, sizeof(c->error), "controller %s: it does not say what the group is; is it older than this program?", c->address);
+		snprintf(c->error, sizeof(c->error),
+			 "controller %s: it does not say what the group is; is it older than this "
+			 "program?",
+			 c->address);
 		err = -EPROTO;
 	}
 	inc__heartbeat_response__free_unpacked(r, NULL);
 	return err;
 }
 
-int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank, uint64_t incarnation, struct ha_ina_beat *beat)
+int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank,
+			uint64_t incarnation, struct ha_ina_beat *beat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
@@ -311,7 +347,8 @@ int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *leas
 	return err;
 }
 
-int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *switch_name, uint64_t key, char *message)
+int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *switch_name,
+			  uint64_t key, char *message)
 {
 	Inc__DestroyGroupRequest q = INC__DESTROY_GROUP_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
@@ -321,15 +358,18 @@ int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *swit
 	if (switch_name)
 		q.switch_ = (char *)(uintptr_t)switch_name;
 	q.key = key;
-	err = ask(c, "/inc.INC/DestroyGroup", &q.base, &inc__destroy_group_response__descriptor, &m);
+	err = ask(c, "/inc.INC/DestroyGroup", &q.base, &inc__destroy_group_response__descriptor,
+		  &m);
 	if (err)
 		return err;
-	snprintf(message, sizeof(((struct ha_ina_beat *)0)->message), "%s", ((const Inc__DestroyGroupResponse *)m)->message);
+	snprintf(message, sizeof(((struct ha_ina_beat *)0)->message), "%s",
+		 ((const Inc__DestroyGroupResponse *)m)->message);
 	protobuf_c_message_free_unpacked(m, NULL);
 	return 0;
 }
 
-int ha_ina_client_list(struct ha_ina_client *c, void (*page)(void *user, const struct Inc__ListResponse *list), void *user)
+int ha_ina_client_list(struct ha_ina_client *c,
+		       void (*page)(void *user, const struct Inc__ListResponse *list), void *user)
 {
 	Inc__ListRequest q = INC__LIST_REQUEST__INIT;
 	bool more = true;
@@ -355,7 +395,8 @@ int ha_ina_client_switch(struct ha_ina_client *c, const struct Inc__SwitchHeartb
 			 struct Inc__SwitchHeartbeatResponse **answer)
 {
 	ProtobufCMessage *m = NULL;
-	int err = ask(c, "/inc.INC/SwitchHeartbeat", &request->base, &inc__switch_heartbeat_response__descriptor, &m);
+	int err = ask(c, "/inc.INC/SwitchHeartbeat", &request->base,
+		      &inc__switch_heartbeat_response__descriptor, &m);
 
 	*answer = (struct Inc__SwitchHeartbeatResponse *)m;
 	return err;

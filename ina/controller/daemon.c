@@ -27,7 +27,8 @@ static int complain(const char *what, const char *why)
 
 static void signals_ready(struct ha_watch *watch, uint32_t events)
 {
-	struct ha_controller *c = (struct ha_controller *)((char *)watch - offsetof(struct ha_controller, signals));
+	struct ha_controller *c =
+		(struct ha_controller *)((char *)watch - offsetof(struct ha_controller, signals));
 	struct signalfd_siginfo info;
 
 	if (read(watch->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -43,7 +44,8 @@ static int signals_open(struct ha_controller *c)
 	sigaddset(&set, SIGINT);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return complain("signals", strerror(errno));
-	c->signals = (struct ha_watch){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
+	c->signals =
+		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
 	if (c->signals.fd < 0 || ha_loop_add(&c->loop, &c->signals, EPOLLIN))
 		return complain("signals", strerror(errno));
 	return 0;
@@ -53,7 +55,8 @@ static void metrics_print(const void *controller, FILE *out)
 {
 	const struct ha_controller *c = controller;
 
-	ha_controller_metrics(&c->service, ha_server_counters(c->server), ha_clock_now(&ha_clock_live), out);
+	ha_controller_metrics(&c->service, ha_server_counters(c->server),
+			      ha_clock_now(&ha_clock_live), out);
 }
 
 /* gRPC's own lines are for those who look into gRPC. */
@@ -86,11 +89,14 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 	c->store = ha_store_open(o->database, why, sizeof(why));
 	if (!c->store) {
 		if (folder_missing(o->database))
-			snprintf(why, sizeof(why), "its directory does not exist; make it (it holds what outlives a restart), "
+			snprintf(why, sizeof(why),
+				 "its directory does not exist; make it (it holds what outlives a "
+				 "restart), "
 				 "or name another file: --database=FILE");
 		return complain(o->database, why);
 	}
-	if (ha_service_open(&c->service, &c->settings, c->store, ha_clock_now(&ha_clock_live), why, sizeof(why)))
+	if (ha_service_open(&c->service, &c->settings, c->store, ha_clock_now(&ha_clock_live), why,
+			    sizeof(why)))
 		return complain(o->database, *why ? why : "no memory");
 	c->serving = true;
 	return 0;
@@ -131,9 +137,12 @@ int ha_controller_open(struct ha_controller *c, const struct ha_controller_optio
 		return err;
 	}
 	for (unsigned i = 0; i < o->server.nlisten; i++)
-		HA_INFO("controller", "listening at %s (port %d)%s, metrics on port %u", o->server.listen[i],
-			ha_server_port(c->server, i),
-			!ha_tls_wanted(&o->server.tls) ? "" : o->server.tls.ca ? ", mutual TLS" : ", TLS", c->http.port);
+		HA_INFO("controller", "listening at %s (port %d)%s, metrics on port %u",
+			o->server.listen[i], ha_server_port(c->server, i),
+			!ha_tls_wanted(&o->server.tls) ? ""
+			: o->server.tls.ca             ? ", mutual TLS"
+						       : ", TLS",
+			c->http.port);
 	HA_INFO("controller", "%u switches, %u groups, %u in quarantine", c->service.groups.nsw,
 		c->service.groups.live, c->service.groups.closed);
 	return 0;

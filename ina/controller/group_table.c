@@ -2,8 +2,8 @@
 #include "ina/controller/group_table.h"
 
 #include "base/utf8.h"
-#include "ina/frame/address.h"
 #include "ina/controller/groups.h"
+#include "ina/frame/address.h"
 #include "netccl.pb-c.h"
 
 #include <jansson.h>
@@ -43,7 +43,8 @@ static void switch_line(FILE *out, const Inc__SwitchInfo *s)
 	char name[LINE], prefix[LINE], address[HA_ADDRESS_TEXT];
 
 	fprintf(out, "%-16s  %-15s  %-6s  %5u of %5u free, longest %5u  ", clean(s->name, name),
-		ha_address_text(s->ip, address), s->up ? "up" : "away", s->free, s->slots, s->longest);
+		ha_address_text(s->ip, address), s->up ? "up" : "away", s->free, s->slots,
+		s->longest);
 	for (size_t i = 0; i < s->n_serves; i++)
 		fprintf(out, "%s%s", i ? "," : "", clean(s->serves[i], prefix));
 	fputc('\n', out);
@@ -53,8 +54,9 @@ static void group_line(FILE *out, const Inc__GroupInfo *g)
 {
 	char sw[LINE], name[LINE], tenant[LINE], why[LINE], address[HA_ADDRESS_TEXT];
 
-	fprintf(out, "%5u  %-16s  %5u to %5u  %5u  %-5s  %6.1f s  %-15s  ", g->groupid, clean(g->switch_, sw), g->aggaddr,
-		g->aggaddr + g->agglen - 1, g->epoch, state_text(g->state), (double)g->leftms / 1000, clean(g->tenant, tenant));
+	fprintf(out, "%5u  %-16s  %5u to %5u  %5u  %-5s  %6.1f s  %-15s  ", g->groupid,
+		clean(g->switch_, sw), g->aggaddr, g->aggaddr + g->agglen - 1, g->epoch,
+		state_text(g->state), (double)g->leftms / 1000, clean(g->tenant, tenant));
 	for (size_t i = 0; i < g->n_member; i++)
 		fprintf(out, "%s%s%s", i ? "," : "", ha_address_text(g->member[i]->ip, address),
 			i < 32 && g->silent & 1u << i ? "(silent)" : "");
@@ -87,9 +89,10 @@ static json_t *switch_json(const Inc__SwitchInfo *s)
 
 	for (size_t i = 0; i < s->n_serves; i++)
 		json_array_append_new(serves, text_json(s->serves[i]));
-	return json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "name", text_json(s->name), "address",
-			 address_json(s->ip), "up", s->up, "registers", s->registers, "slots", (json_int_t)s->slots,
-			 "free", (json_int_t)s->free, "longest", (json_int_t)s->longest, "serves", serves);
+	return json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "name", text_json(s->name),
+			 "address", address_json(s->ip), "up", s->up, "registers", s->registers,
+			 "slots", (json_int_t)s->slots, "free", (json_int_t)s->free, "longest",
+			 (json_int_t)s->longest, "serves", serves);
 }
 
 static json_t *group_json(const Inc__GroupInfo *g)
@@ -101,10 +104,12 @@ static json_t *group_json(const Inc__GroupInfo *g)
 		if (i < 32 && g->silent & 1u << i)
 			json_array_append_new(silent, json_integer((json_int_t)i));
 	}
-	all = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I}", "serial", (json_int_t)g->serial, "group",
-			(json_int_t)g->groupid, "switch", text_json(g->switch_), "epoch", (json_int_t)g->epoch, "agg_addr",
-			(json_int_t)g->aggaddr, "agg_len", (json_int_t)g->agglen, "state", state_text(g->state), "lease_ms",
-			(json_int_t)g->leasems, "left_ms", (json_int_t)g->leftms, "created", (json_int_t)g->created);
+	all = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I}", "serial",
+			(json_int_t)g->serial, "group", (json_int_t)g->groupid, "switch",
+			text_json(g->switch_), "epoch", (json_int_t)g->epoch, "agg_addr",
+			(json_int_t)g->aggaddr, "agg_len", (json_int_t)g->agglen, "state",
+			state_text(g->state), "lease_ms", (json_int_t)g->leasems, "left_ms",
+			(json_int_t)g->leftms, "created", (json_int_t)g->created);
 	json_object_set_new(all, "members", members);
 	json_object_set_new(all, "workers", json_integer((json_int_t)g->workers));
 	json_object_set_new(all, "frames", json_string(g->extended ? "extended" : "old"));
@@ -118,7 +123,8 @@ static json_t *group_json(const Inc__GroupInfo *g)
 static void page_json(json_t *to, const Inc__ListResponse *list)
 {
 	for (size_t i = 0; i < list->n_switch_; i++)
-		json_array_append_new(json_object_get(to, "switches"), switch_json(list->switch_[i]));
+		json_array_append_new(json_object_get(to, "switches"),
+				      switch_json(list->switch_[i]));
 	for (size_t i = 0; i < list->n_group; i++)
 		json_array_append_new(json_object_get(to, "groups"), group_json(list->group[i]));
 }
@@ -127,7 +133,7 @@ static void page_json(json_t *to, const Inc__ListResponse *list)
 
 void ha_group_table_begin(struct ha_group_table *t, FILE *out, bool json)
 {
-	*t = (struct ha_group_table){ .out = out };
+	*t = (struct ha_group_table) { .out = out };
 	if (json)
 		t->json = json_pack("{s:[], s:[]}", "switches", "groups");
 }
@@ -147,8 +153,8 @@ void ha_group_table_page(void *user, const struct Inc__ListResponse *list)
 			fputs("the controller knows no switch\n", t->out);
 	}
 	if (list->n_group && !t->groups)
-		fprintf(t->out, "\ngroup  %-16s  %-14s  epoch  state      left  %-15s  members\n", "switch", "aggregators",
-			"client");
+		fprintf(t->out, "\ngroup  %-16s  %-14s  epoch  state      left  %-15s  members\n",
+			"switch", "aggregators", "client");
 	for (size_t i = 0; i < list->n_group; i++, t->groups++)
 		group_line(t->out, list->group[i]);
 }

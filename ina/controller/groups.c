@@ -51,7 +51,7 @@ static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char
 }
 
 #define IP_FMT "%u.%u.%u.%u"
-#define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a) & 255
+#define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a)&255
 
 /* ---- birth and death ---- */
 
@@ -59,9 +59,12 @@ void ha_groups_open(struct ha_groups *g, const struct ha_groups_limits *limits)
 {
 	memset(g, 0, sizeof(*g));
 	g->limits = *limits;
-	g->quotas.others = (struct ha_quota){ .groups = HA_GROUP_IDS * HA_GROUPS_SWITCHES,
-					      .slots = HA_BUDDY_SLOTS * HA_GROUPS_SWITCHES };
-	/* A switch that remembers a table of our last incarnation must not take it for one of this incarnation. */
+	g->quotas.others = (struct ha_quota) { .groups = HA_GROUP_IDS * HA_GROUPS_SWITCHES,
+					       .slots = HA_BUDDY_SLOTS * HA_GROUPS_SWITCHES };
+	/*
+	 * A switch that remembers a table of our last incarnation must not take it for one of this
+	 * incarnation.
+	 */
 	g->versions = (ha_random_u64() >> 1 & ~UINT64_C(0xffffffff)) + 1;
 }
 
@@ -83,7 +86,8 @@ void ha_groups_close_all(struct ha_groups *g)
 	g->nsw = g->live = g->closed = 0;
 }
 
-static struct ha_group *add(struct ha_groups *g, struct ha_switch *s, const struct ha_group_record *r)
+static struct ha_group *add(struct ha_groups *g, struct ha_switch *s,
+			    const struct ha_group_record *r)
 {
 	struct ha_group *group = calloc(1, sizeof(*group));
 
@@ -116,7 +120,8 @@ void ha_groups_renew(struct ha_group *group, int rank, uint64_t now)
 	group->heard[rank] = now;
 }
 
-bool ha_groups_join(struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now, bool *changed)
+bool ha_groups_join(struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now,
+		    bool *changed)
 {
 	*changed = !group->r.joined[rank];
 	if (!*changed && group->r.joined[rank] != incarnation)
@@ -137,7 +142,8 @@ uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now)
 	uint32_t silent = 0;
 
 	for (unsigned i = 0; i < group->r.members; i++)
-		if (group->renewed & ~group->left & 1u << i && now - group->heard[i] >= lease_ns(group))
+		if (group->renewed & ~group->left & 1u << i &&
+		    now - group->heard[i] >= lease_ns(group))
 			silent |= 1u << i;
 	return silent;
 }
@@ -180,7 +186,9 @@ static uint64_t later(uint64_t t, uint64_t still, uint64_t most)
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
 {
 	for (struct ha_group *group = g->first; group; group = group->next) {
-		group->due = later(group->due, still, now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group) : g->limits.late_ns));
+		group->due = later(group->due, still,
+				   now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group)
+									  : g->limits.late_ns));
 		for (unsigned i = 0; i < group->r.members; i++)
 			group->heard[i] = later(group->heard[i], still, now);
 	}
@@ -198,17 +206,19 @@ static bool address_valid(uint32_t a)
 static bool members_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 {
 	if (w->members < HA_GROUP_MEMBERS_MIN || w->members > HA_GROUP_MEMBERS_MAX)
-		return refuse(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu", HA_GROUP_MEMBERS_MIN,
-			      HA_GROUP_MEMBERS_MAX, w->members);
+		return refuse(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu",
+			      HA_GROUP_MEMBERS_MIN, HA_GROUP_MEMBERS_MAX, w->members);
 	for (size_t i = 0; i < w->members; i++) {
 		if (!address_valid(w->member[i]))
-			return refuse(why, HA_REFUSAL_INVALID, IP_FMT " of rank %zu is no address of a host",
+			return refuse(why, HA_REFUSAL_INVALID,
+				      IP_FMT " of rank %zu is no address of a host",
 				      IP(w->member[i]), i);
 		for (size_t k = 0; !w->workers && k < i; k++)
 			if (w->member[i] == w->member[k])
 				return refuse(why, HA_REFUSAL_INVALID,
 					      "ranks %zu and %zu have the same address " IP_FMT
-					      "; each rank of a group needs its own", k, i, IP(w->member[i]));
+					      "; each rank of a group needs its own",
+					      k, i, IP(w->member[i]));
 	}
 	return true;
 }
@@ -218,21 +228,26 @@ static bool spec_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 	if (!members_valid(w, why))
 		return false;
 	if (w->workers > HA_GROUP_WORKERS_MAX || w->workers & (w->workers - 1))
-		return refuse(why, HA_REFUSAL_INVALID, "the workers of a rank are a power of two, at most %u, not %u",
+		return refuse(why, HA_REFUSAL_INVALID,
+			      "the workers of a rank are a power of two, at most %u, not %u",
 			      HA_GROUP_WORKERS_MAX, w->workers);
 	if (w->nonce_len > HA_GROUP_NONCE)
-		return refuse(why, HA_REFUSAL_INVALID, "a request's number has %u bytes at most, not %zu",
-			      HA_GROUP_NONCE, w->nonce_len);
+		return refuse(why, HA_REFUSAL_INVALID,
+			      "a request's number has %u bytes at most, not %zu", HA_GROUP_NONCE,
+			      w->nonce_len);
 	if (strlen(w->name) >= HA_GROUP_NAME)
-		return refuse(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most", HA_GROUP_NAME - 1);
+		return refuse(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most",
+			      HA_GROUP_NAME - 1);
 	if (strlen(w->tenant) >= HA_TENANT_NAME)
-		return refuse(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most", HA_TENANT_NAME - 1);
+		return refuse(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most",
+			      HA_TENANT_NAME - 1);
 	if (w->least > HA_BUDDY_LONGEST)
-		return refuse(why, HA_REFUSAL_INVALID, "at least %u aggregators wanted, but no group has more than %u",
+		return refuse(why, HA_REFUSAL_INVALID,
+			      "at least %u aggregators wanted, but no group has more than %u",
 			      w->least, HA_BUDDY_LONGEST);
 	if (w->length && w->least > w->length)
-		return refuse(why, HA_REFUSAL_INVALID, "at least %u aggregators wanted, but only %u", w->least,
-			      w->length);
+		return refuse(why, HA_REFUSAL_INVALID,
+			      "at least %u aggregators wanted, but only %u", w->least, w->length);
 	return true;
 }
 
@@ -248,8 +263,8 @@ static uint32_t power_of_two(uint32_t n)
 static bool same_members(const struct ha_group *group, const struct ha_group_spec *w)
 {
 	return group->r.members == w->members &&
-	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0])) && group->r.workers == w->workers &&
-	       group->r.extended == w->extended;
+	       !memcmp(group->r.member, w->member, w->members * sizeof(w->member[0])) &&
+	       group->r.workers == w->workers && group->r.extended == w->extended;
 }
 
 static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_spec *w)
@@ -258,7 +273,8 @@ static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_
 		return NULL;
 	for (struct ha_group *group = g->first; group; group = group->next)
 		if (group->r.state == HA_GROUP_LIVE && group->r.nonce_len == w->nonce_len &&
-		    !memcmp(group->r.nonce, w->nonce, w->nonce_len) && !strcmp(group->r.tenant, w->tenant))
+		    !memcmp(group->r.nonce, w->nonce, w->nonce_len) &&
+		    !strcmp(group->r.tenant, w->tenant))
 			return group;
 	return NULL;
 }
@@ -314,16 +330,21 @@ static uint8_t id_free(const struct ha_groups *g, const struct ha_switch *s)
 	return here;
 }
 
-/* A switch that is gone, and was the same machine under another name, and still holds groups: their packets may be late. */
+/*
+ * A switch that is gone, and was the same machine under another name, and still holds groups: their
+ * packets may be late.
+ */
 static const struct ha_switch *rests(const struct ha_groups *g, const struct ha_switch *s)
 {
 	for (unsigned i = 0; i < g->nsw; i++)
-		if (g->sw[i] != s && g->sw[i]->info.address == s->info.address && !ha_groups_switch_empty(g->sw[i]))
+		if (g->sw[i] != s && g->sw[i]->info.address == s->info.address &&
+		    !ha_groups_switch_empty(g->sw[i]))
 			return g->sw[i];
 	return NULL;
 }
 
-static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reach, const struct ha_switch *best)
+static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reach,
+		   const struct ha_switch *best)
 {
 	if (!best || reach != best_reach)
 		return !best || reach > best_reach;
@@ -332,7 +353,8 @@ static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reac
 	return strcmp(s->info.name, best->info.name) < 0;
 }
 
-static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_spec *w, uint32_t len, uint64_t now)
+static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_spec *w,
+				uint32_t len, uint64_t now)
 {
 	struct ha_switch *best = NULL;
 	unsigned best_reach = 0;
@@ -341,7 +363,8 @@ static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group
 		struct ha_switch *s = g->sw[i];
 		unsigned r = reach(s, w);
 
-		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len || !id_free(g, s) || rests(g, s))
+		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len ||
+		    !id_free(g, s) || rests(g, s))
 			continue;
 		if (better(r, s, best_reach, best)) {
 			best = s;
@@ -351,7 +374,8 @@ static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group
 	return best;
 }
 
-static bool unreached(const struct ha_groups *g, const struct ha_group_spec *w, struct ha_refusal *why)
+static bool unreached(const struct ha_groups *g, const struct ha_group_spec *w,
+		      struct ha_refusal *why)
 {
 	for (size_t i = 0; i < w->members; i++) {
 		bool any = false;
@@ -359,15 +383,16 @@ static bool unreached(const struct ha_groups *g, const struct ha_group_spec *w, 
 		for (unsigned k = 0; k < g->nsw && !any; k++)
 			any = !g->sw[k]->gone && serves(g->sw[k], w->member[i]);
 		if (!any)
-			return refuse(why, HA_REFUSAL_UNREACHED, "no switch serves " IP_FMT " (rank %zu)",
-				      IP(w->member[i]), i);
+			return refuse(why, HA_REFUSAL_UNREACHED,
+				      "no switch serves " IP_FMT " (rank %zu)", IP(w->member[i]),
+				      i);
 	}
 	return refuse(why, HA_REFUSAL_UNREACHED, "no switch serves all %zu members", w->members);
 }
 
 /* No switch can give `len` slots: why not. */
-static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, uint32_t len, uint64_t now,
-		    struct ha_refusal *why)
+static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, uint32_t len,
+		    uint64_t now, struct ha_refusal *why)
 {
 	const struct ha_switch *away = NULL, *full = NULL, *ids = NULL, *resting = NULL;
 
@@ -386,13 +411,16 @@ static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, ui
 			full = s;
 	}
 	if (full)
-		return refuse(why, HA_REFUSAL_FULL, "switch %s has no %u aggregators in one piece; the longest is %u",
+		return refuse(why, HA_REFUSAL_FULL,
+			      "switch %s has no %u aggregators in one piece; the longest is %u",
 			      full->info.name, len, ha_buddy_longest(&full->buddy));
 	if (resting)
-		return refuse(why, HA_REFUSAL_FULL, "switch %s was %s, whose groups are not over yet; try again later",
+		return refuse(why, HA_REFUSAL_FULL,
+			      "switch %s was %s, whose groups are not over yet; try again later",
 			      resting->info.name, rests(g, resting)->info.name);
 	if (ids)
-		return refuse(why, HA_REFUSAL_IDS, "switch %s has no group number left; %u are in use or in quarantine",
+		return refuse(why, HA_REFUSAL_IDS,
+			      "switch %s has no group number left; %u are in use or in quarantine",
 			      ids->info.name, HA_GROUP_IDS - 1);
 	if (away)
 		return refuse(why, HA_REFUSAL_AWAY, "switch %s does not answer", away->info.name);
@@ -417,14 +445,16 @@ static struct use use_of(const struct ha_groups *g, const char *tenant)
 	return use;
 }
 
-static bool quota_allows(const struct ha_quota *quota, const struct use *use, const char *tenant, uint32_t len,
-			 struct ha_refusal *why)
+static bool quota_allows(const struct ha_quota *quota, const struct use *use, const char *tenant,
+			 uint32_t len, struct ha_refusal *why)
 {
 	if (use->groups >= quota->groups)
-		return refuse(why, HA_REFUSAL_QUOTA, "%s has %u groups, in quarantine or not, of %u that it may have",
+		return refuse(why, HA_REFUSAL_QUOTA,
+			      "%s has %u groups, in quarantine or not, of %u that it may have",
 			      tenant, use->groups, quota->groups);
 	if (quota->slots < use->slots || len > quota->slots - use->slots)
-		return refuse(why, HA_REFUSAL_QUOTA, "%s has %u aggregators of %u that it may have, and wants %u more",
+		return refuse(why, HA_REFUSAL_QUOTA,
+			      "%s has %u aggregators of %u that it may have, and wants %u more",
 			      tenant, use->slots, quota->slots, len);
 	return true;
 }
@@ -432,8 +462,8 @@ static bool quota_allows(const struct ha_quota *quota, const struct use *use, co
 /* ---- create ---- */
 
 /* The longest of the lengths that will do, and where. 0 and why. */
-static uint32_t fit(const struct ha_groups *g, const struct ha_group_spec *w, uint64_t now, struct ha_switch **at,
-		    struct ha_refusal *why)
+static uint32_t fit(const struct ha_groups *g, const struct ha_group_spec *w, uint64_t now,
+		    struct ha_switch **at, struct ha_refusal *why)
 {
 	uint32_t usual = g->limits.length > w->least ? g->limits.length : w->least;
 	uint32_t len = power_of_two(w->length ? w->length : usual);
@@ -464,8 +494,8 @@ static uint32_t lease_of(const struct ha_groups *g, uint32_t wanted)
 	return wanted > g->limits.lease_max_ms ? g->limits.lease_max_ms : wanted;
 }
 
-static void record_fill(struct ha_groups *g, struct ha_group_record *r, const struct ha_group_spec *w,
-			struct ha_switch *s, uint32_t len)
+static void record_fill(struct ha_groups *g, struct ha_group_record *r,
+			const struct ha_group_spec *w, struct ha_switch *s, uint32_t len)
 {
 	memset(r, 0, sizeof(*r));
 	r->serial = ++g->serial;
@@ -491,8 +521,8 @@ static void record_fill(struct ha_groups *g, struct ha_group_record *r, const st
 	strcpy(r->name, w->name);
 }
 
-struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spec *w, uint64_t now, bool *again,
-				  struct ha_refusal *why)
+struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spec *w, uint64_t now,
+				  bool *again, struct ha_refusal *why)
 {
 	struct ha_group_record r;
 	struct ha_switch *s = NULL;
@@ -507,7 +537,9 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spe
 	if (group) {
 		*again = same_members(group, w);
 		if (!*again)
-			refuse(why, HA_REFUSAL_INVALID, "another request with this number had other members, workers or frames");
+			refuse(why, HA_REFUSAL_INVALID,
+			       "another request with this number had other members, workers or "
+			       "frames");
 		else
 			ha_groups_renew(group, -1, now);
 		return *again ? group : NULL;
@@ -534,10 +566,11 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spe
 
 static bool record_sound(const struct ha_group_record *r)
 {
-	return r->serial && r->id && r->members >= HA_GROUP_MEMBERS_MIN && r->members <= HA_GROUP_MEMBERS_MAX &&
-	       r->workers <= HA_GROUP_WORKERS_MAX && !(r->workers & (r->workers - 1)) &&
-	       ha_buddy_length_valid(r->len) && r->base < HA_BUDDY_SLOTS && !(r->base % r->len) &&
-	       r->nonce_len <= HA_GROUP_NONCE && (r->state == HA_GROUP_LIVE || r->state == HA_GROUP_CLOSED);
+	return r->serial && r->id && r->members >= HA_GROUP_MEMBERS_MIN &&
+	       r->members <= HA_GROUP_MEMBERS_MAX && r->workers <= HA_GROUP_WORKERS_MAX &&
+	       !(r->workers & (r->workers - 1)) && ha_buddy_length_valid(r->len) &&
+	       r->base < HA_BUDDY_SLOTS && !(r->base % r->len) && r->nonce_len <= HA_GROUP_NONCE &&
+	       (r->state == HA_GROUP_LIVE || r->state == HA_GROUP_CLOSED);
 }
 
 bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uint64_t now)
@@ -545,7 +578,8 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 	struct ha_switch *s = ha_groups_switch_find(g, r->switch_name);
 	struct ha_group *group;
 
-	if (!s || !record_sound(r) || s->group[r->id] || !ha_buddy_reserve(&s->buddy, r->base, r->len))
+	if (!s || !record_sound(r) || s->group[r->id] ||
+	    !ha_buddy_reserve(&s->buddy, r->base, r->len))
 		return false;
 	group = add(g, s, r);
 	if (!group)
@@ -565,11 +599,15 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 	else if (s->moved)
 		ha_groups_end(g, group, "the switch has another address now", now);
 	else if (s->gone)
-		ha_groups_end(g, group, "the switch is no longer in the settings, or another one has its address", now);
+		ha_groups_end(
+			g, group,
+			"the switch is no longer in the settings, or another one has its address",
+			now);
 	return true;
 }
 
-struct ha_group *ha_groups_find(const struct ha_groups *g, const char *switch_name, uint32_t id, bool *several)
+struct ha_group *ha_groups_find(const struct ha_groups *g, const char *switch_name, uint32_t id,
+				bool *several)
 {
 	struct ha_group *found = NULL;
 
@@ -604,7 +642,8 @@ static const char *check_one(const struct ha_group *group)
 	if (r->state == HA_GROUP_LIVE && r->base + r->len > group->home->buddy.slots)
 		return "a live group behind the end of its switch";
 	for (const struct ha_group *o = group->next; o; o = o->next)
-		if (o->home == group->home && o->r.base < r->base + r->len && r->base < o->r.base + o->r.len)
+		if (o->home == group->home && o->r.base < r->base + r->len &&
+		    r->base < o->r.base + o->r.len)
 			return "two groups with the same aggregator";
 	return NULL;
 }
@@ -641,5 +680,7 @@ const char *ha_groups_check(const struct ha_groups *g)
 		if (held + g->sw[i]->buddy.free != g->sw[i]->buddy.slots)
 			return "aggregators that nobody has";
 	}
-	return live != g->live || closed != g->closed || there != live + closed ? "groups are counted wrongly" : NULL;
+	return live != g->live || closed != g->closed || there != live + closed
+		       ? "groups are counted wrongly"
+		       : NULL;
 }

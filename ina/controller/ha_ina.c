@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha-ina (`ha ina`): what ha-controller has given to whom; asking for a group, renewing and ending one by hand. */
+/*
+ * ha-ina (`ha ina`): what ha-controller has given to whom; asking for a group, renewing and ending
+ * one by hand.
+ */
 #include "base/config.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/options.h"
-#include "ina/frame/address.h"
 #include "ina/controller/client.h"
 #include "ina/controller/group_table.h"
+#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +34,9 @@ static const struct ha_program program;
 
 static int wrong_words(const struct options *o)
 {
-	return ha_program_refuse(&program, "'%.64s' with %u words after it is no command", o->word[0], o->words - 1) - 1;
+	return ha_program_refuse(&program, "'%.64s' with %u words after it is no command",
+				 o->word[0], o->words - 1) -
+	       1;
 }
 
 static int complain(const char *what, const char *why)
@@ -87,16 +92,19 @@ static int create(struct ha_ina_client *client, const struct options *o)
 		fprintf(stderr, "ha ina: no group, do without the switch: %s\n", lease.message);
 		return 3;
 	}
-	printf("group %u on %s (%s): aggregators %u to %u, epoch %u, lease %u ms, secret %016" PRIx64 "\n", lease.id,
-	       lease.switch_name, ha_address_text(lease.switch_address, text), lease.agg_addr,
-	       lease.agg_addr + lease.agg_len - 1, lease.epoch, lease.lease_ms, lease.key);
+	printf("group %u on %s (%s): aggregators %u to %u, epoch %u, lease %u ms, secret "
+	       "%016" PRIx64 "\n",
+	       lease.id, lease.switch_name, ha_address_text(lease.switch_address, text),
+	       lease.agg_addr, lease.agg_addr + lease.agg_len - 1, lease.epoch, lease.lease_ms,
+	       lease.key);
 	return 0;
 }
 
 static bool group_number(const struct options *o, uint32_t *id)
 {
 	if (o->words == 2)
-		return ha_number_take_unsigned("ha ina", "GROUP", o->word[1], 1, HA_GROUP_IDS - 1, id);
+		return ha_number_take_unsigned("ha ina", "GROUP", o->word[1], 1, HA_GROUP_IDS - 1,
+					       id);
 	wrong_words(o);
 	return false;
 }
@@ -141,7 +149,9 @@ static int destroy(struct ha_ina_client *client, const struct options *o)
 static const struct {
 	const char *name;
 	int (*run)(struct ha_ina_client *client, const struct options *o);
-} commands[] = { { "groups", groups }, { "create", create }, { "renew", renew }, { "destroy", destroy } };
+} commands[] = {
+	{ "groups", groups }, { "create", create }, { "renew", renew }, { "destroy", destroy }
+};
 
 /* ---- options ---- */
 
@@ -151,7 +161,8 @@ static bool take_key(void *target, const struct ha_option_text *given)
 	char *end;
 
 	o->key = strtoull(given->text, &end, 16);
-	return strspn(given->text, "0123456789abcdefABCDEF") == strlen(given->text) && *given->text && !*end && o->key;
+	return strspn(given->text, "0123456789abcdefABCDEF") == strlen(given->text) &&
+	       *given->text && !*end && o->key;
 }
 
 static bool take_switch(void *target, const struct ha_option_text *given)
@@ -168,18 +179,26 @@ static const char *const frames[] = { "old", "extended", NULL };
 
 static const struct ha_option rows[] = {
 	{ "json", 0, NULL, "groups: as one JSON object", HA_FLAG(json) },
-	{ "length", 0, "N", "create: aggregators (as the controller thinks)", HA_NUMBER(spec.length, 0, UINT32_MAX) },
-	{ "least", 0, "N", "create: at least so many aggregators", HA_NUMBER(spec.least, 0, UINT32_MAX) },
-	{ "lease", 0, "SECONDS", "create: (none: it lasts without renewal)", HA_NUMBER(spec.lease_ms, 0, 4000000), .scale = 1000 },
+	{ "length", 0, "N", "create: aggregators (as the controller thinks)",
+	  HA_NUMBER(spec.length, 0, UINT32_MAX) },
+	{ "least", 0, "N", "create: at least so many aggregators",
+	  HA_NUMBER(spec.least, 0, UINT32_MAX) },
+	{ "lease", 0, "SECONDS", "create: (none: it lasts without renewal)",
+	  HA_NUMBER(spec.lease_ms, 0, 4000000), .scale = 1000 },
 	{ "name", 0, "TEXT", "create: for people", HA_TEXT(spec.name) },
-	{ "workers", 0, "N", "create: of each rank (as the switch is set)", HA_NUMBER(spec.workers, 0, HA_GROUP_WORKERS_MAX) },
+	{ "workers", 0, "N", "create: of each rank (as the switch is set)",
+	  HA_NUMBER(spec.workers, 0, HA_GROUP_WORKERS_MAX) },
 	{ "frames", 0, "KIND", "create: old or extended (old)", HA_CHOICE(spec.extended, frames) },
 	{ "rank", 0, "N", "renew: ours", HA_NUMBER(rank, 0, HA_GROUP_MEMBERS_MAX - 1) },
-	{ "switch", 0, "NAME", "renew, destroy: which group is meant", HA_CALL(take_switch, "the name of a switch") },
-	{ "secret", 0, "KEY", "renew, destroy: why we may", HA_CALL(take_key, "the hexadecimal key that create has printed") },
-	{ "controller", 0, "WHERE", "HOST:PORT or unix:PATH (NETCCL_CONTROLLER_ADDR)", HA_TEXT(client.address) },
+	{ "switch", 0, "NAME", "renew, destroy: which group is meant",
+	  HA_CALL(take_switch, "the name of a switch") },
+	{ "secret", 0, "KEY", "renew, destroy: why we may",
+	  HA_CALL(take_key, "the hexadecimal key that create has printed") },
+	{ "controller", 0, "WHERE", "HOST:PORT or unix:PATH (NETCCL_CONTROLLER_ADDR)",
+	  HA_TEXT(client.address) },
 	{ "timeout", 0, "MS", "for an answer (5000)", HA_NUMBER(client.deadline_ms, 1, 3600000) },
-	{ "wait", 0, NULL, "try again until then if it cannot be reached", HA_FLAG(client.patient) },
+	{ "wait", 0, NULL, "try again until then if it cannot be reached",
+	  HA_FLAG(client.patient) },
 	{ "ca", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CA)", HA_TEXT(client.tls.ca) },
 	{ "cert", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CERT)", HA_TEXT(client.tls.cert) },
 	{ "key", 0, "FILE", "PEM file (NETCCL_CONTROLLER_KEY)", HA_TEXT(client.tls.key) },
@@ -194,13 +213,15 @@ static const struct ha_option operands[] = {
 static const struct ha_program program = {
 	.name = "ha ina",
 	.synopsis = "groups [--json]                       switches and groups of the controller\n"
-		    "create ADDRESS,ADDRESS,... [OPTIONS]  a group, members in the order of their ranks\n"
+		    "create ADDRESS,ADDRESS,... [OPTIONS]  a group, members in the order of their "
+		    "ranks\n"
 		    "renew GROUP [OPTIONS]                 its lease begins anew\n"
 		    "destroy GROUP [OPTIONS]",
 	.options = { rows },
 	.operands = operands,
 	.needed = 1,
-	.notes = "Exit status: 1 the controller cannot be reached, or refuses; 2 called wrongly; 3 no group, do without.",
+	.notes = "Exit status: 1 the controller cannot be reached, or refuses; 2 called wrongly; 3 "
+		 "no group, do without.",
 };
 
 static int run(const struct options *o)
@@ -230,7 +251,8 @@ int main(int argc, char **argv)
 
 	ha_config_load_env(&config);
 	o.client.address = config.controller_addr;
-	o.client.tls = (struct ha_tls){ config.controller_ca, config.controller_cert, config.controller_key };
+	o.client.tls = (struct ha_tls) { config.controller_ca, config.controller_cert,
+					 config.controller_key };
 	result = ha_options_parse(&program, argc, argv, &o);
 	return result ? result - 1 : run(&o);
 }

@@ -16,16 +16,22 @@
 #define HA_TARGET struct ha_controller_options
 
 static const struct ha_option rows[] = {
-	{ "listen", 'l', "WHERE", "ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; up to 8 times (0.0.0.0:50051)",
+	{ "listen", 'l', "WHERE",
+	  "ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; up to 8 times (0.0.0.0:50051)",
 	  HA_LIST(server.listen, server.nlisten, HA_SERVER_LISTENS) },
-	{ "settings", 's', "FILE", "which switches there are, quotas, leases; see ina/controller/README.md", HA_TEXT(settings) },
+	{ "settings", 's', "FILE",
+	  "which switches there are, quotas, leases; see ina/controller/README.md",
+	  HA_TEXT(settings) },
 	{ "database", 'd', "FILE", "what outlives a restart (" DATABASE ")", HA_TEXT(database) },
-	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9841)", HA_TEXT(metrics) },
+	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9841)",
+	  HA_TEXT(metrics) },
 	{ "cert", 0, "FILE", "PEM file: TLS, with --key", HA_TEXT(server.tls.cert) },
 	{ "key", 0, "FILE", "PEM file: TLS, with --cert", HA_TEXT(server.tls.key) },
-	{ "ca", 0, "FILE", "PEM file: clients need a certificate of this CA (mutual TLS)", HA_TEXT(server.tls.ca) },
+	{ "ca", 0, "FILE", "PEM file: clients need a certificate of this CA (mutual TLS)",
+	  HA_TEXT(server.tls.ca) },
 	{ "calls", 'c', "N", "in progress at once (1024)", HA_NUMBER(server.calls, 1, 1000000) },
-	{ "calls-per-host", 0, "N", "of one host (128)", HA_NUMBER(server.calls_per_host, 1, 1000000) },
+	{ "calls-per-host", 0, "N", "of one host (128)",
+	  HA_NUMBER(server.calls_per_host, 1, 1000000) },
 	{ 0 },
 };
 
@@ -39,7 +45,8 @@ static const struct ha_program program = {
 int main(int argc, char **argv)
 {
 	struct ha_controller_options options = { .server = { .calls = 1024, .calls_per_host = 128 },
-						 .database = DATABASE, .metrics = "127.0.0.1:9841" };
+						 .database = DATABASE,
+						 .metrics = "127.0.0.1:9841" };
 	static struct ha_controller controller;
 	struct ha_config config;
 	int rc;

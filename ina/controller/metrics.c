@@ -5,7 +5,8 @@
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# TYPE hawser_controller_%s %s\n# HELP hawser_controller_%s %s\n", name, type, name, help);
+	fprintf(out, "# TYPE hawser_controller_%s %s\n# HELP hawser_controller_%s %s\n", name, type,
+		name, help);
 }
 
 static void counter(FILE *out, const char *name, uint64_t value, const char *help)
@@ -60,25 +61,31 @@ static const struct {
 	{ "switch_groups", "Live groups of the switch.", live },
 };
 
-void ha_controller_metrics(const struct ha_service *s, const struct ha_server_counters *c, uint64_t now, FILE *out)
+void ha_controller_metrics(const struct ha_service *s, const struct ha_server_counters *c,
+			   uint64_t now, FILE *out)
 {
 #define X(name, help) counter(out, #name, s->count.name, help);
 	HA_SERVICE_COUNTERS(X)
 #undef X
 	counter(out, "calls", c->calls, "Calls that have come.");
-	counter(out, "calls_crowded", c->crowded, "Calls refused because there were too many at once.");
+	counter(out, "calls_crowded", c->crowded,
+		"Calls refused because there were too many at once.");
 	counter(out, "calls_slow", c->slow, "Calls ended because their request did not come.");
-	counter(out, "calls_cancelled", c->cancelled, "Calls whose client did not wait for the answer.");
+	counter(out, "calls_cancelled", c->cancelled,
+		"Calls whose client did not wait for the answer.");
 	gauge(out, "calls_in_progress", c->in_progress, "Calls that have not ended.");
-	gauge(out, "switches_waiting", c->waiting, "Heartbeats of switches that wait for another table.");
+	gauge(out, "switches_waiting", c->waiting,
+	      "Heartbeats of switches that wait for another table.");
 	gauge(out, "groups", s->groups.live, "Live groups.");
-	gauge(out, "groups_quarantined", s->groups.closed, "Groups that have ended, whose packets may still arrive.");
+	gauge(out, "groups_quarantined", s->groups.closed,
+	      "Groups that have ended, whose packets may still arrive.");
 	for (size_t i = 0; i < sizeof(of_switch) / sizeof(of_switch[0]); i++) {
 		head(out, of_switch[i].name, "gauge", of_switch[i].help);
 		for (unsigned k = 0; k < s->groups.nsw; k++)
-			fprintf(out, "hawser_controller_%s{switch=\"%s\"} %llu\n", of_switch[i].name,
-				s->groups.sw[k]->info.name,
-				(unsigned long long)of_switch[i].value(&s->groups, s->groups.sw[k], now));
+			fprintf(out, "hawser_controller_%s{switch=\"%s\"} %llu\n",
+				of_switch[i].name, s->groups.sw[k]->info.name,
+				(unsigned long long)of_switch[i].value(&s->groups, s->groups.sw[k],
+								       now));
 	}
 	fputs("# EOF\n", out);
 }

@@ -9,7 +9,7 @@
 struct ha_server_counters;
 struct ha_service;
 
-void ha_controller_metrics(const struct ha_service *service, const struct ha_server_counters *server, uint64_t now,
-			   FILE *out);
+void ha_controller_metrics(const struct ha_service *service,
+			   const struct ha_server_counters *server, uint64_t now, FILE *out);
 
 #endif

@@ -33,8 +33,10 @@ void ha_peer_host(const char *uri, char *host, size_t size)
 		snprintf(host, size, "%s", text + 5);
 	} else if (!strncmp(text, "ipv6:[", 6) && (end = strrchr(text, ']')) != NULL) {
 		*end = 0;
-		snprintf(host, size, "%s", strncasecmp(text + 6, "::ffff:", 7) || !strchr(text + 13, '.') ? text + 6 :
-													  text + 13);
+		snprintf(host, size, "%s",
+			 strncasecmp(text + 6, "::ffff:", 7) || !strchr(text + 13, '.')
+				 ? text + 6
+				 : text + 13);
 	} else {
 		snprintf(host, size, "%s", strncmp(text, "unix", 4) ? "unknown" : "local");
 	}
@@ -54,7 +56,8 @@ static bool name_sound(const char *name)
 	return true;
 }
 
-bool ha_peer_caller(const char *uri, const char *name, const struct ha_settings *settings, struct ha_caller *caller)
+bool ha_peer_caller(const char *uri, const char *name, const struct ha_settings *settings,
+		    struct ha_caller *caller)
 {
 	char host[HA_TENANT_NAME];
 	bool local;

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "ina/frame/address.h"
 #include "ina/controller/answers.h"
+#include "ina/frame/address.h"
 #include "netccl.pb-c.h"
 
 #include <stdarg.h>
@@ -60,7 +60,10 @@ static void answer(struct call *c, const ProtobufCMessage *message)
 		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
 }
 
-/* Text that goes back to others must be fit for a terminal, and be UTF-8, or their parsers throw it out. */
+/*
+ * Text that goes back to others must be fit for a terminal, and be UTF-8, or their parsers throw it
+ * out.
+ */
 static bool text_sound(const char *s)
 {
 	int n;
@@ -75,7 +78,8 @@ static bool text_sound(const char *s)
 
 /* ---- CreateGroup ---- */
 
-static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const char *name, bool text)
+static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const char *name,
+				  bool text)
 {
 	struct ha_refusal why;
 	struct ha_group *group;
@@ -100,7 +104,8 @@ static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const
 /* A member of whom only the address as text is known. */
 static void create_text(struct call *c)
 {
-	Inc__CreateGroupTextRequest *q = inc__create_group_text_request__unpack(NULL, c->len, c->bytes);
+	Inc__CreateGroupTextRequest *q =
+		inc__create_group_text_request__unpack(NULL, c->len, c->bytes);
 	uint32_t member[HA_GROUP_MEMBERS_MAX];
 	struct ha_group_spec w = { .member = member };
 	bool sound = true;
@@ -113,7 +118,8 @@ static void create_text(struct call *c)
 		sound = ha_address_parse(q->member[i]->ip, &member[i]);
 		if (!sound) {
 			c->s->count.invalid++;
-			ha_reply_fail(c->reply, HA_CALL_INVALID, "'%.40s' of rank %zu is no IPv4 address",
+			ha_reply_fail(c->reply, HA_CALL_INVALID,
+				      "'%.40s' of rank %zu is no IPv4 address",
 				      text_sound(q->member[i]->ip) ? q->member[i]->ip : "?", i);
 		}
 	}
@@ -166,14 +172,18 @@ static bool is_member(const struct ha_group *group, uint32_t address)
 
 static bool may(const struct ha_caller *who, const struct ha_group *group)
 {
-	return who->admin || !strcmp(who->tenant, group->r.tenant) || is_member(group, who->address);
+	return who->admin || !strcmp(who->tenant, group->r.tenant) ||
+	       is_member(group, who->address);
 }
 
 enum which { NONE, ONE, SEVERAL, FORBIDDEN };
 
-/* LIVE ones first. A key says exactly which one; one that fits none is that of a group which is over. */
-static enum which which_group(const struct call *c, uint32_t id, const char *switch_name, uint64_t key,
-			      struct ha_group **found)
+/*
+ * LIVE ones first. A key says exactly which one; one that fits none is that of a group which is
+ * over.
+ */
+static enum which which_group(const struct call *c, uint32_t id, const char *switch_name,
+			      uint64_t key, struct ha_group **found)
 {
 	enum which result = NONE;
 
@@ -200,20 +210,25 @@ static enum which which_group(const struct call *c, uint32_t id, const char *swi
 	return result;
 }
 
-/* true: *found is the one. Else the reply is there, or (*found NULL, nothing said) there is none. */
-static bool group_meant(struct call *c, uint32_t id, const char *switch_name, uint64_t key, struct ha_group **found)
+/*
+ * true: *found is the one. Else the reply is there, or (*found NULL, nothing said) there is none.
+ */
+static bool group_meant(struct call *c, uint32_t id, const char *switch_name, uint64_t key,
+			struct ha_group **found)
 {
 	switch (which_group(c, id, switch_name, key, found)) {
 	case ONE:
 		return true;
 	case SEVERAL:
 		ha_reply_fail(c->reply, HA_CALL_PRECONDITION,
-			      "several switches have a group %u of yours; name the switch or give the key", id);
+			      "several switches have a group %u of yours; name the switch or give "
+			      "the key",
+			      id);
 		return false;
 	case FORBIDDEN:
 		c->s->count.denied++;
-		ha_reply_fail(c->reply, HA_CALL_DENIED, "group %u is not yours (%s); give its key", id,
-			      c->caller->tenant);
+		ha_reply_fail(c->reply, HA_CALL_DENIED, "group %u is not yours (%s); give its key",
+			      id, c->caller->tenant);
 		return false;
 	case NONE:
 		break;
@@ -232,7 +247,8 @@ static void destroy_group(struct call *c)
 		nonsense(c);
 		return;
 	}
-	snprintf(text, sizeof(text), "there is no group %u%s", q->groupid, q->key ? " of this key" : "");
+	snprintf(text, sizeof(text), "there is no group %u%s", q->groupid,
+		 q->key ? " of this key" : "");
 	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
 		if (group->r.state == HA_GROUP_LIVE) {
 			ha_service_end(c->s, group, "a client has ended it", c->now);
@@ -242,7 +258,10 @@ static void destroy_group(struct call *c)
 			snprintf(text, sizeof(text), "group %u has ended before", q->groupid);
 		}
 	}
-	/* NetCCL destroys its groups when a process ends, and group 0 too: that what is gone is gone is no error. */
+	/*
+	 * NetCCL destroys its groups when a process ends, and group 0 too: that what is gone is
+	 * gone is no error.
+	 */
 	r.message = text;
 	if (!c->reply->status)
 		answer(c, &r.base);
@@ -256,14 +275,18 @@ static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, stru
 
 	if (!q->joins && !q->leaves)
 		return true;
-	if (q->rank < 1 || q->rank > group->r.members || (q->joins && (q->leaves || !q->incarnation))) {
+	if (q->rank < 1 || q->rank > group->r.members ||
+	    (q->joins && (q->leaves || !q->incarnation))) {
 		invalid(c, "a rank of the group joins with an incarnation, or leaves");
 		return false;
 	}
 	if (group->r.state != HA_GROUP_LIVE)
 		return true;
 	if (q->leaves && group->r.joined[rank] && group->r.joined[rank] != q->incarnation) {
-		ha_reply_fail(c->reply, HA_CALL_PRECONDITION, "another incarnation of rank %u has joined group %u: only that one can leave it", rank, q->groupid);
+		ha_reply_fail(c->reply, HA_CALL_PRECONDITION,
+			      "another incarnation of rank %u has joined group %u: only that one "
+			      "can leave it",
+			      rank, q->groupid);
 		return false;
 	}
 	if (q->leaves) {
@@ -273,7 +296,9 @@ static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, stru
 	}
 	if (ha_service_join(c->s, group, rank, q->incarnation, c->now))
 		return true;
-	ha_reply_fail(c->reply, HA_CALL_PRECONDITION, "rank %u of group %u has joined before, and would meet what it has sent: each rank joins once, ask for another group",
+	ha_reply_fail(c->reply, HA_CALL_PRECONDITION,
+		      "rank %u of group %u has joined before, and would meet what it has sent: "
+		      "each rank joins once, ask for another group",
 		      rank, q->groupid);
 	return false;
 }
@@ -290,8 +315,10 @@ static void heartbeat(struct call *c)
 		return;
 	}
 	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
-	if (group_meant(c, q->groupid, q->switch_, q->key, &group) && joins_or_leaves(c, q, group)) {
-		ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1, c->now);
+	if (group_meant(c, q->groupid, q->switch_, q->key, &group) &&
+	    joins_or_leaves(c, q, group)) {
+		ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1,
+				c->now);
 		c->s->count.renewed += group->r.state == HA_GROUP_LIVE;
 		r.state = (Inc__State)group->r.state;
 		r.epoch = group->r.epoch;
@@ -301,14 +328,18 @@ static void heartbeat(struct call *c)
 		if (group->r.state == HA_GROUP_LIVE)
 			text[0] = 0;
 		else
-			snprintf(text, sizeof(text), "group %u has ended: %s", q->groupid, group->why);
-	} else if (!c->reply->status && q->key && which_group(c, q->groupid, q->switch_, 0, &group) != NONE) {
-		snprintf(text, sizeof(text), "the group of this key is over; group %u is another's now", q->groupid);
+			snprintf(text, sizeof(text), "group %u has ended: %s", q->groupid,
+				 group->why);
+	} else if (!c->reply->status && q->key &&
+		   which_group(c, q->groupid, q->switch_, 0, &group) != NONE) {
+		snprintf(text, sizeof(text),
+			 "the group of this key is over; group %u is another's now", q->groupid);
 	}
 	r.message = text;
 	if (!c->reply->status && q->joins && r.state == INC__STATE__LIVE) {
 		if (!ha_answer_joined(c->reply, &r, group, c->now))
-			ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+			ha_reply_fail(c->reply, HA_CALL_INTERNAL,
+				      "the controller has no memory left");
 	} else if (!c->reply->status) {
 		answer(c, &r.base);
 	}
@@ -330,12 +361,14 @@ static void list(struct call *c)
 
 /* ---- switches ---- */
 
-static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)
+static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q,
+		      struct ha_switch_info *info)
 {
 	const struct ha_switch *same;
 
 	if (!ha_switch_name_valid(q->name)) {
-		invalid(c, "a switch's name has 1 to 31 letters, digits, dots, dashes or underscores");
+		invalid(c,
+			"a switch's name has 1 to 31 letters, digits, dots, dashes or underscores");
 		return false;
 	}
 	strcpy(info->name, q->name);
@@ -344,7 +377,8 @@ static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, stru
 	info->registers = true;
 	if (q->slots < HA_BUDDY_UNIT || q->slots > HA_BUDDY_SLOTS || !q->ip || !q->n_serves ||
 	    q->n_serves > HA_SWITCH_PREFIXES) {
-		invalid(c, "a switch has an address, 16 to 65536 slots, and serves 1 to 16 prefixes");
+		invalid(c,
+			"a switch has an address, 16 to 65536 slots, and serves 1 to 16 prefixes");
 		return false;
 	}
 	for (size_t i = 0; i < q->n_serves; i++)
@@ -360,14 +394,16 @@ static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q, stru
 	return false;
 }
 
-static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch_info *info)
+static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q,
+		      struct ha_switch_info *info)
 {
 	const struct ha_switch *sw = ha_groups_switch_find(&c->s->groups, q->name);
 
 	memset(info, 0, sizeof(*info));
 	if (!c->caller->registrar && !c->caller->admin) {
 		c->s->count.denied++;
-		ha_reply_fail(c->reply, HA_CALL_DENIED, "%s may not speak for a switch; see 'register' in the settings",
+		ha_reply_fail(c->reply, HA_CALL_DENIED,
+			      "%s may not speak for a switch; see 'register' in the settings",
 			      c->caller->tenant);
 		return false;
 	}
@@ -386,7 +422,8 @@ static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q, stru
 static void seen(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch *sw)
 {
 	for (size_t i = 0; i < q->n_seen; i++) {
-		struct ha_group *group = q->seen[i]->groupid < HA_GROUP_IDS ? sw->group[q->seen[i]->groupid] : NULL;
+		struct ha_group *group =
+			q->seen[i]->groupid < HA_GROUP_IDS ? sw->group[q->seen[i]->groupid] : NULL;
 
 		if (!group || group->r.epoch != q->seen[i]->epoch || !group->r.plain)
 			continue;
@@ -397,7 +434,8 @@ static void seen(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha
 
 static void switch_heartbeat(struct call *c)
 {
-	Inc__SwitchHeartbeatRequest *q = inc__switch_heartbeat_request__unpack(NULL, c->len, c->bytes);
+	Inc__SwitchHeartbeatRequest *q =
+		inc__switch_heartbeat_request__unpack(NULL, c->len, c->bytes);
 	struct ha_switch_info info;
 	struct ha_switch *sw;
 	uint64_t wait, most;
@@ -409,7 +447,8 @@ static void switch_heartbeat(struct call *c)
 	if (info_from(c, q, &info)) {
 		sw = ha_service_switch(c->s, &info, q->incarnation, c->now);
 		if (!sw) {
-			ha_reply_fail(c->reply, HA_CALL_EXHAUSTED, "the controller knows %u switches already",
+			ha_reply_fail(c->reply, HA_CALL_EXHAUSTED,
+				      "the controller knows %u switches already",
 				      HA_GROUPS_SWITCHES);
 		} else {
 			seen(c, q, sw);
@@ -433,7 +472,8 @@ bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now
 		return false;
 	reply->waits = false;
 	if (!sw)
-		ha_reply_fail(reply, HA_CALL_UNAVAILABLE, "the switch is not known any more; say it again");
+		ha_reply_fail(reply, HA_CALL_UNAVAILABLE,
+			      "the switch is not known any more; say it again");
 	else if (!ha_answer_table(reply, &s->groups, sw, reply->version, now))
 		ha_reply_fail(reply, HA_CALL_INTERNAL, "the controller has no memory left");
 	return true;
@@ -444,8 +484,9 @@ bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now
 static void refused_method(struct call *c)
 {
 	c->s->count.denied++;
-	ha_reply_fail(c->reply, HA_CALL_DENIED, "no client may do that: groups end by DestroyGroup, the controller by its "
-						"administrator");
+	ha_reply_fail(c->reply, HA_CALL_DENIED,
+		      "no client may do that: groups end by DestroyGroup, the controller by its "
+		      "administrator");
 }
 
 static const struct {
@@ -461,8 +502,8 @@ static const struct {
 	{ "Init", refused_method },
 };
 
-void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller, const uint8_t *bytes,
-		size_t len, uint64_t now, struct ha_reply *reply)
+void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller,
+		const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply)
 {
 	struct call c = { s, caller, bytes, len, now, reply };
 	const char *slash = strrchr(method, '/');
@@ -471,7 +512,8 @@ void ha_request(struct ha_service *s, const char *method, const struct ha_caller
 	method = slash ? slash + 1 : method;
 	if (len > HA_REQUEST_MAX) {
 		s->count.invalid++;
-		ha_reply_fail(reply, HA_CALL_EXHAUSTED, "a request has %u bytes at most", HA_REQUEST_MAX);
+		ha_reply_fail(reply, HA_CALL_EXHAUSTED, "a request has %u bytes at most",
+			      HA_REQUEST_MAX);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * requests.h - one call: its method and bytes in, its status and bytes out; netccl.proto says what they mean
+ * requests.h - one call: its method and bytes in, its status and bytes out; netccl.proto says what
+ * they mean
  *
  * Knows no network. Statuses are gRPC's numbers (grpc/status.h).
  */
@@ -25,7 +26,7 @@ enum ha_call_status {
 struct ha_reply {
 	enum ha_call_status status;
 	char message[256]; /* unless OK */
-	uint8_t *bytes;	   /* OK; malloced */
+	uint8_t *bytes;    /* OK; malloced */
 	size_t len;
 	/* A switch waits for another table than this: no answer yet. */
 	bool waits;
@@ -34,8 +35,8 @@ struct ha_reply {
 };
 
 /* method: the call's path; its last part counts. The reply counts after ha_service_commit only. */
-void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller, const uint8_t *bytes,
-		size_t len, uint64_t now, struct ha_reply *reply);
+void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller,
+		const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply);
 /* Of a reply that waits: true when it has become an answer. */
 bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now);
 void ha_reply_fail(struct ha_reply *reply, enum ha_call_status status, const char *fmt, ...)

@@ -14,18 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_NS (10 * HA_NS_PER_S) /* for a request to be there whole */
-#define BATCH 256		   /* calls that share a commit */
+#define SLOW_NS (10 * HA_NS_PER_S)    /* for a request to be there whole */
+#define BATCH 256                     /* calls that share a commit */
 #define STILL_NS (100 * HA_NS_PER_MS) /* between two looks at the clock: it stood still */
-#define MEMORY (64u << 20)	   /* bytes for gRPC's buffers */
+#define MEMORY (64u << 20)            /* bytes for gRPC's buffers */
 
 enum event { ASKED, RECEIVED, SENT, CLOSED };
 
 enum phase {
-	IDLE,	   /* waits for a client */
+	IDLE,      /* waits for a client */
 	RECEIVING, /* its message is on the way */
 	WAITING,   /* a switch's; see requests.h */
-	READY,	   /* has its reply, which is sent after the commit */
+	READY,     /* has its reply, which is sent after the commit */
 	SENDING,
 	OVER,
 };
@@ -77,15 +77,15 @@ static void ask(struct ha_server *s)
 	if (!c)
 		return;
 	c->server = s;
-	c->asked = (struct tag){ c, ASKED };
-	c->received = (struct tag){ c, RECEIVED };
-	c->sent = (struct tag){ c, SENT };
-	c->closed = (struct tag){ c, CLOSED };
+	c->asked = (struct tag) { c, ASKED };
+	c->received = (struct tag) { c, RECEIVED };
+	c->sent = (struct tag) { c, SENT };
+	c->closed = (struct tag) { c, CLOSED };
 	c->text = grpc_empty_slice();
 	grpc_call_details_init(&c->details);
 	grpc_metadata_array_init(&c->metadata);
-	if (grpc_server_request_call(s->server, &c->call, &c->details, &c->metadata, s->queue, s->queue, &c->asked) ==
-	    GRPC_CALL_OK) {
+	if (grpc_server_request_call(s->server, &c->call, &c->details, &c->metadata, s->queue,
+				     s->queue, &c->asked) == GRPC_CALL_OK) {
 		c->ops = 1;
 		return;
 	}
@@ -162,11 +162,13 @@ static void identify(struct call *c)
 	char *peer = grpc_call_get_peer(c->call), *name = NULL;
 
 	ha_peer_host(peer, c->host, sizeof(c->host));
-	if (strcmp(c->host, "local")) /* a Unix socket has no certificates: its mode says who may come */
+	/* a Unix socket has no certificates: its mode says who may come */
+	if (strcmp(c->host, "local"))
 		name = certificate_name(c);
 	if (!ha_peer_caller(peer, name, c->server->service->settings, &c->caller))
-		ha_reply_fail(&c->reply, HA_CALL_DENIED, "the certificate needs a common name of 1 to 63 printable bytes, "
-							 "and not 'local'");
+		ha_reply_fail(&c->reply, HA_CALL_DENIED,
+			      "the certificate needs a common name of 1 to 63 printable bytes, "
+			      "and not 'local'");
 	gpr_free(peer);
 	free(name);
 }
@@ -176,7 +178,8 @@ static void identify(struct call *c)
 static void begin(struct call *c)
 {
 	struct ha_server *s = c->server;
-	grpc_op close = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER }, receive = { .op = GRPC_OP_RECV_MESSAGE };
+	grpc_op close = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER },
+		receive = { .op = GRPC_OP_RECV_MESSAGE };
 
 	c->began = ha_clock_now(&ha_clock_live);
 	c->next = s->calls;
@@ -189,10 +192,11 @@ static void begin(struct call *c)
 	close.data.recv_close_on_server.cancelled = &c->cancelled;
 	batch(c, &close, 1, &c->closed);
 	identify(c);
-	if (!c->reply.status &&
-	    (s->count.in_progress > s->options.calls || calls_of(s, c->host) > s->options.calls_per_host)) {
+	if (!c->reply.status && (s->count.in_progress > s->options.calls ||
+				 calls_of(s, c->host) > s->options.calls_per_host)) {
 		s->count.crowded++;
-		ha_reply_fail(&c->reply, HA_CALL_EXHAUSTED, "too many calls at once; try again later");
+		ha_reply_fail(&c->reply, HA_CALL_EXHAUSTED,
+			      "too many calls at once; try again later");
 	}
 	if (c->reply.status) {
 		c->phase = READY;
@@ -230,7 +234,8 @@ static void received(struct call *c)
 	c->phase = READY;
 	if (!c->request || grpc_byte_buffer_length(c->request) > HA_REQUEST_MAX) {
 		ha_reply_fail(&c->reply, c->request ? HA_CALL_EXHAUSTED : HA_CALL_INVALID, "%s",
-			      c->request ? "the request is too long" : "the call brought no request");
+			      c->request ? "the request is too long"
+					 : "the call brought no request");
 		return;
 	}
 	bytes = bytes_of(c->request, &len);
@@ -241,7 +246,8 @@ static void received(struct call *c)
 	n = n < sizeof(method) ? n : sizeof(method) - 1;
 	memcpy(method, GRPC_SLICE_START_PTR(c->details.method), n);
 	method[n] = 0;
-	ha_request(c->server->service, method, &c->caller, bytes, len, ha_clock_now(&ha_clock_live), &c->reply);
+	ha_request(c->server->service, method, &c->caller, bytes, len, ha_clock_now(&ha_clock_live),
+		   &c->reply);
 	free(bytes);
 	if (c->reply.waits)
 		c->phase = WAITING;
@@ -251,7 +257,8 @@ static void received(struct call *c)
 
 static void answer(struct call *c)
 {
-	grpc_op ops[3] = { { .op = GRPC_OP_SEND_INITIAL_METADATA }, { .op = GRPC_OP_SEND_STATUS_FROM_SERVER },
+	grpc_op ops[3] = { { .op = GRPC_OP_SEND_INITIAL_METADATA },
+			   { .op = GRPC_OP_SEND_STATUS_FROM_SERVER },
 			   { .op = GRPC_OP_SEND_MESSAGE } };
 	size_t n = 2;
 
@@ -261,7 +268,8 @@ static void answer(struct call *c)
 		c->text = grpc_slice_from_copied_string(c->reply.message);
 		ops[1].data.send_status_from_server.status_details = &c->text;
 	} else {
-		grpc_slice bytes = grpc_slice_from_copied_buffer((const char *)c->reply.bytes, c->reply.len);
+		grpc_slice bytes =
+			grpc_slice_from_copied_buffer((const char *)c->reply.bytes, c->reply.len);
 
 		c->response = grpc_raw_byte_buffer_create(&bytes, 1);
 		grpc_slice_unref(bytes);
@@ -326,7 +334,8 @@ static void answer_all(struct ha_server *s, const char *failure)
 		next = c->next;
 		if (c->phase == WAITING && failure)
 			ha_reply_fail(&c->reply, HA_CALL_UNAVAILABLE, "%s", failure);
-		if (c->phase == WAITING && (failure || ha_request_again(s->service, &c->reply, now)))
+		if (c->phase == WAITING &&
+		    (failure || ha_request_again(s->service, &c->reply, now)))
 			c->phase = READY;
 		else if (c->phase == READY && failure && !c->reply.status)
 			ha_reply_fail(&c->reply, HA_CALL_UNAVAILABLE, "%s", failure);
@@ -356,19 +365,27 @@ static gpr_timespec until_time(uint64_t until)
 	uint64_t now = ha_clock_now(&ha_clock_live);
 
 	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-			    gpr_time_from_nanos((int64_t)(until > now ? until - now : 0), GPR_TIMESPAN));
+			    gpr_time_from_nanos((int64_t)(until > now ? until - now : 0),
+						GPR_TIMESPAN));
 }
 
-/* Before anything is done by the time: what was lost since the last look (or `until`, while it waited) is nobody's silence. */
+/*
+ * Before anything is done by the time: what was lost since the last look (or `until`, while it
+ * waited) is nobody's silence.
+ */
 static void look_at_clock(struct ha_server *s, uint64_t until)
 {
-	uint64_t now = ha_clock_now(&ha_clock_live), from = s->looked_at > until ? s->looked_at : until;
+	uint64_t now = ha_clock_now(&ha_clock_live),
+		 from = s->looked_at > until ? s->looked_at : until;
 
 	s->looked_at = now;
 	if (!from || now < from + STILL_NS)
 		return;
 	if (now - from >= HA_NS_PER_S)
-		HA_WARN("controller", "it stood still for %.1f s (was it stopped? is its database on a slow disk?): leases are that much longer", (double)(now - from) / 1e9);
+		HA_WARN("controller",
+			"it stood still for %.1f s (was it stopped? is its database on a slow "
+			"disk?): leases are that much longer",
+			(double)(now - from) / 1e9);
 	ha_groups_stood_still(&s->service->groups, now - from, now);
 }
 
@@ -376,7 +393,8 @@ static void look_at_clock(struct ha_server *s, uint64_t until)
 static bool take_events(struct ha_server *s, uint64_t until)
 {
 	for (unsigned i = 0; i < BATCH; i++) {
-		grpc_event e = grpc_completion_queue_next(s->queue, until_time(i ? 0 : until), NULL);
+		grpc_event e =
+			grpc_completion_queue_next(s->queue, until_time(i ? 0 : until), NULL);
 
 		look_at_clock(s, i ? 0 : until);
 		if (e.type != GRPC_OP_COMPLETE)
@@ -414,14 +432,29 @@ static grpc_server *server_make(void)
 	grpc_arg args[] = {
 		/* Two controllers must not share a port without knowing. */
 		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT, .value.integer = 0 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, .value.integer = HA_REQUEST_MAX },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_METADATA_SIZE, .value.integer = 8192 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_CONCURRENT_STREAMS, .value.integer = 128 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_KEEPALIVE_TIME_MS, .value.integer = 30000 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_KEEPALIVE_TIMEOUT_MS, .value.integer = 10000 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_MAX_CONNECTION_IDLE_MS, .value.integer = 600000 },
-		{ .type = GRPC_ARG_INTEGER, .key = GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, .value.integer = 5000 },
-		{ .type = GRPC_ARG_POINTER, .key = GRPC_ARG_RESOURCE_QUOTA,
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+		  .value.integer = HA_REQUEST_MAX },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_METADATA_SIZE,
+		  .value.integer = 8192 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_CONCURRENT_STREAMS,
+		  .value.integer = 128 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_KEEPALIVE_TIME_MS,
+		  .value.integer = 30000 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+		  .value.integer = 10000 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+		  .value.integer = 600000 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+		  .value.integer = 5000 },
+		{ .type = GRPC_ARG_POINTER,
+		  .key = GRPC_ARG_RESOURCE_QUOTA,
 		  .value.pointer = { quota, grpc_resource_quota_arg_vtable() } },
 	};
 	grpc_channel_args all = { sizeof(args) / sizeof(args[0]), args };
@@ -439,14 +472,17 @@ static bool listen_all(struct ha_server *s, char *why, size_t size)
 		/* A Unix socket's mode says who may come. */
 		static const struct ha_tls none;
 		bool local = !strncmp(s->options.listen[i], "unix:", 5);
-		grpc_server_credentials *creds = ha_tls_server(local ? &none : &s->options.tls, why, size);
+		grpc_server_credentials *creds =
+			ha_tls_server(local ? &none : &s->options.tls, why, size);
 
 		if (!creds)
 			return false;
 		s->port[i] = grpc_server_add_http2_port(s->server, s->options.listen[i], creds);
 		grpc_server_credentials_release(creds);
 		if (!s->port[i]) {
-			snprintf(why, size, "nobody can listen at %s; is it taken, or are the certificates wrong?",
+			snprintf(why, size,
+				 "nobody can listen at %s; is it taken, or are the certificates "
+				 "wrong?",
 				 s->options.listen[i]);
 			return false;
 		}
@@ -454,8 +490,8 @@ static bool listen_all(struct ha_server *s, char *why, size_t size)
 	return true;
 }
 
-struct ha_server *ha_server_open(struct ha_service *service, const struct ha_server_options *options, char *why,
-				 size_t size)
+struct ha_server *ha_server_open(struct ha_service *service,
+				 const struct ha_server_options *options, char *why, size_t size)
 {
 	struct ha_server *s = calloc(1, sizeof(*s));
 
@@ -496,7 +532,8 @@ void ha_server_close(struct ha_server *s)
 	grpc_server_shutdown_and_notify(s->server, s->queue, NULL);
 	grpc_server_cancel_all_calls(s->server);
 	while (!s->ended) {
-		grpc_event e = grpc_completion_queue_next(s->queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+		grpc_event e = grpc_completion_queue_next(s->queue,
+							  gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
 
 		if (e.type == GRPC_OP_COMPLETE)
 			event(s, e.tag, e.success);

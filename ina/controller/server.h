@@ -2,7 +2,8 @@
 /*
  * server.h - the service over gRPC: one completion queue, one thread
  *
- * Calls that have come are handled together, then kept by one commit, then answered: nobody learns of what is not kept.
+ * Calls that have come are handled together, then kept by one commit, then answered: nobody learns
+ * of what is not kept.
  */
 #ifndef HA_INA_SERVER_H
 #define HA_INA_SERVER_H
@@ -27,11 +28,14 @@ struct ha_server_counters {
 struct ha_server;
 
 /* NULL, and why. grpc_init() must have been called. */
-struct ha_server *ha_server_open(struct ha_service *service, const struct ha_server_options *options, char *why,
-				 size_t size);
+struct ha_server *ha_server_open(struct ha_service *service,
+				 const struct ha_server_options *options, char *why, size_t size);
 /* The port of the n-th listen, 0 = it has none. */
 int ha_server_port(const struct ha_server *server, unsigned n);
-/* Serve what has come, or wait until `until` (ns of CLOCK_MONOTONIC) for something. -EIO: the database is beyond use. */
+/*
+ * Serve what has come, or wait until `until` (ns of CLOCK_MONOTONIC) for something. -EIO: the
+ * database is beyond use.
+ */
 int ha_server_serve(struct ha_server *server, uint64_t until);
 const struct ha_server_counters *ha_server_counters(const struct ha_server *server);
 /* Calls in progress end with an error. */

@@ -53,8 +53,8 @@ static int load(struct ha_service *s, uint64_t now, char *why, size_t size)
 	return 0;
 }
 
-int ha_service_open(struct ha_service *s, const struct ha_settings *settings, struct ha_store *store, uint64_t now,
-		    char *why, size_t size)
+int ha_service_open(struct ha_service *s, const struct ha_settings *settings,
+		    struct ha_store *store, uint64_t now, char *why, size_t size)
 {
 	bool fatal;
 	int err;
@@ -95,8 +95,10 @@ void ha_service_tick(struct ha_service *s, uint64_t now)
 			forget(s, group);
 			continue;
 		}
-		HA_INFO(group->r.switch_name, "group %u of %s (%s): nobody has renewed it for %u ms; it has ended",
-			group->r.id, group->r.tenant, *group->r.name ? group->r.name : "no name", group->r.lease_ms);
+		HA_INFO(group->r.switch_name,
+			"group %u of %s (%s): nobody has renewed it for %u ms; it has ended",
+			group->r.id, group->r.tenant, *group->r.name ? group->r.name : "no name",
+			group->r.lease_ms);
 		s->count.expired++;
 		ha_service_end(s, group, "nobody has renewed it", now);
 	}
@@ -108,10 +110,12 @@ bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t siz
 	if (!s->dirty)
 		return true;
 	s->dirty = false;
-	if (!s->store || (!ha_store_serial(s->store, s->groups.serial) && !ha_store_commit(s->store)))
+	if (!s->store ||
+	    (!ha_store_serial(s->store, s->groups.serial) && !ha_store_commit(s->store)))
 		return true;
 	s->count.store_failures++;
-	snprintf(why, size, "the controller cannot write its database: %s", ha_store_error(s->store));
+	snprintf(why, size, "the controller cannot write its database: %s",
+		 ha_store_error(s->store));
 	HA_WARN("store", "%s; what was asked for has not happened", why);
 	ha_store_rollback(s->store);
 	ha_groups_close_all(&s->groups);
@@ -136,8 +140,8 @@ static void count_refusal(struct ha_service *s, enum ha_refusal_kind kind)
 		++*counter[kind];
 }
 
-struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec, uint64_t now,
-				   struct ha_refusal *why)
+struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec,
+				   uint64_t now, struct ha_refusal *why)
 {
 	bool again;
 	struct ha_group *group = ha_groups_create(&s->groups, spec, now, &again, why);
@@ -156,7 +160,8 @@ struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_s
 	return group;
 }
 
-bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now)
+bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank,
+		     uint64_t incarnation, uint64_t now)
 {
 	bool changed, joined = ha_groups_join(group, rank, incarnation, now, &changed);
 
@@ -202,8 +207,8 @@ static void drop_evicted(struct ha_service *s, const char *name)
 		ha_store_switch_delete(s->store, name);
 }
 
-struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch_info *info, uint64_t incarnation,
-				    uint64_t now)
+struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch_info *info,
+				    uint64_t incarnation, uint64_t now)
 {
 	char before[HA_GROUPS_SWITCHES][HA_SWITCH_NAME];
 	struct ha_switch *sw = ha_groups_switch_find(&s->groups, info->name);
@@ -223,7 +228,8 @@ struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch
 	}
 	if (ha_groups_switch_reported(&s->groups, sw, incarnation, now)) {
 		s->count.switch_restarts++;
-		HA_WARN(sw->info.name, "the switch has lost its memory; its groups have new epochs");
+		HA_WARN(sw->info.name,
+			"the switch has lost its memory; its groups have new epochs");
 	}
 	if (fresh)
 		keep_all_of(s, sw);

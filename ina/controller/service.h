@@ -2,8 +2,10 @@
 /*
  * service.h - the controller without its network: settings, groups, what is kept of them, counters
  *
- * What changes in memory is written by the same call; nobody may be told of it before ha_service_commit. When that
- * fails, memory is thrown away and loaded again, as after a restart: what was not kept has not happened.
+ * What changes in memory is written by the same call; nobody may be told of it before
+ * ha_service_commit. When that
+ * fails, memory is thrown away and loaded again, as after a restart: what was not kept has not
+ * happened.
  */
 #ifndef HA_INA_SERVICE_H
 #define HA_INA_SERVICE_H
@@ -12,25 +14,25 @@
 
 struct ha_store;
 
-#define HA_SERVICE_COUNTERS(X)                                                                       \
-	X(created, "Groups made.")                                                                   \
-	X(repeated, "Requests for a group that were a repetition of an earlier one.")                \
-	X(refused_full, "Groups refused: no range of that length.")                                  \
-	X(refused_numbers, "Groups refused: no group number.")                                       \
-	X(refused_quota, "Groups refused: the client's quota.")                                      \
-	X(refused_unreached, "Groups refused: no switch serves all members.")                        \
-	X(refused_away, "Groups refused: the switch is silent.")                                     \
-	X(invalid, "Requests that make no sense.")                                                   \
-	X(denied, "Requests of clients that may not.")                                               \
-	X(renewed, "Heartbeats of members of live groups.")                                          \
-	X(joined, "Ranks that have joined their group.")                                             \
-	X(joined_before, "Ranks refused because another incarnation had joined.")                    \
-	X(seen, "Leases of clients that cannot renew, renewed because their packets came.")          \
-	X(destroyed, "Groups ended by a client.")                                                    \
-	X(expired, "Groups ended because nobody renewed.")                                           \
-	X(forgotten, "Quarantines that are over.")                                                   \
-	X(switch_beats, "Heartbeats of switches.")                                                   \
-	X(switch_restarts, "Switches that had lost their memory.")                                   \
+#define HA_SERVICE_COUNTERS(X)                                                              \
+	X(created, "Groups made.")                                                          \
+	X(repeated, "Requests for a group that were a repetition of an earlier one.")       \
+	X(refused_full, "Groups refused: no range of that length.")                         \
+	X(refused_numbers, "Groups refused: no group number.")                              \
+	X(refused_quota, "Groups refused: the client's quota.")                             \
+	X(refused_unreached, "Groups refused: no switch serves all members.")               \
+	X(refused_away, "Groups refused: the switch is silent.")                            \
+	X(invalid, "Requests that make no sense.")                                          \
+	X(denied, "Requests of clients that may not.")                                      \
+	X(renewed, "Heartbeats of members of live groups.")                                 \
+	X(joined, "Ranks that have joined their group.")                                    \
+	X(joined_before, "Ranks refused because another incarnation had joined.")           \
+	X(seen, "Leases of clients that cannot renew, renewed because their packets came.") \
+	X(destroyed, "Groups ended by a client.")                                           \
+	X(expired, "Groups ended because nobody renewed.")                                  \
+	X(forgotten, "Quarantines that are over.")                                          \
+	X(switch_beats, "Heartbeats of switches.")                                          \
+	X(switch_restarts, "Switches that had lost their memory.")                          \
 	X(store_failures, "Transactions that could not be written.")
 
 struct ha_service_counters {
@@ -55,8 +57,8 @@ struct ha_caller {
 };
 
 /* store: may be NULL; not closed by the service. 0, or negative errno and why. */
-int ha_service_open(struct ha_service *s, const struct ha_settings *settings, struct ha_store *store, uint64_t now,
-		    char *why, size_t size);
+int ha_service_open(struct ha_service *s, const struct ha_settings *settings,
+		    struct ha_store *store, uint64_t now, char *why, size_t size);
 void ha_service_close(struct ha_service *s);
 
 /* Leases and quarantines that are over. */
@@ -66,12 +68,13 @@ void ha_service_tick(struct ha_service *s, uint64_t now);
 bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t size, bool *fatal);
 
 /* As ha_groups_join(). */
-bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now);
-struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec, uint64_t now,
-				   struct ha_refusal *why);
+bool ha_service_join(struct ha_service *s, struct ha_group *group, unsigned rank,
+		     uint64_t incarnation, uint64_t now);
+struct ha_group *ha_service_create(struct ha_service *s, const struct ha_group_spec *spec,
+				   uint64_t now, struct ha_refusal *why);
 void ha_service_end(struct ha_service *s, struct ha_group *group, const char *why, uint64_t now);
 /* NULL, and why: there are too many. */
-struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch_info *info, uint64_t incarnation,
-				    uint64_t now);
+struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch_info *info,
+				    uint64_t incarnation, uint64_t now);
 
 #endif

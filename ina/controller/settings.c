@@ -14,15 +14,19 @@
 void ha_settings_default(struct ha_settings *s)
 {
 	memset(s, 0, sizeof(*s));
-	s->limits = (struct ha_groups_limits){ .late_ns = 10 * HA_NS_PER_S, .silence_ns = 3 * HA_NS_PER_S,
-					       .lease_min_ms = 1000, .lease_max_ms = 3600 * 1000,
-					       .plain_lease_ms = 24 * 3600 * 1000, .length = 1024 };
-	s->quotas.others = (struct ha_quota){ .groups = 64, .slots = 65536 };
+	s->limits = (struct ha_groups_limits) { .late_ns = 10 * HA_NS_PER_S,
+						.silence_ns = 3 * HA_NS_PER_S,
+						.lease_min_ms = 1000,
+						.lease_max_ms = 3600 * 1000,
+						.plain_lease_ms = 24 * 3600 * 1000,
+						.length = 1024 };
+	s->quotas.others = (struct ha_quota) { .groups = 64, .slots = 65536 };
 }
 
 bool ha_switch_name_valid(const char *name)
 {
-	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+	size_t len =
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
 	return len && !name[len] && len < HA_SWITCH_NAME;
 }
@@ -70,8 +74,8 @@ static const char *switch_set(struct ha_settings *s, char **word, int n)
 	if (s->nsw == HA_GROUPS_SWITCHES)
 		return "64 switches at most";
 	memset(info, 0, sizeof(*info));
-	if (n < 8 || n > 9 || strcmp(word[2], "address") || strcmp(word[4], "slots") || strcmp(word[6], "serves") ||
-	    (n == 9 && strcmp(word[8], "registers")))
+	if (n < 8 || n > 9 || strcmp(word[2], "address") || strcmp(word[4], "slots") ||
+	    strcmp(word[6], "serves") || (n == 9 && strcmp(word[8], "registers")))
 		return "it is: switch NAME address A slots N serves PREFIX[,PREFIX...] [registers]";
 	if (!ha_switch_name_valid(word[1]))
 		return "a switch's name has 1 to 31 letters, digits, dots, dashes or underscores";
@@ -109,7 +113,8 @@ static const char *names_set(struct ha_names *names, char *text)
 
 static const char *register_set(struct ha_settings *s, char **word, int n)
 {
-	return n == 2 ? names_set(&s->registrars, word[1]) : "it is: register none|any|NAME[,NAME...]";
+	return n == 2 ? names_set(&s->registrars, word[1])
+		      : "it is: register none|any|NAME[,NAME...]";
 }
 
 static const char *admin_set(struct ha_settings *s, char **word, int n)
@@ -178,7 +183,8 @@ static const char *length_set(struct ha_settings *s, char **word, int n)
 {
 	uint32_t v;
 
-	if (n != 2 || !number(word[1], HA_BUDDY_UNIT, HA_BUDDY_LONGEST, &v) || !ha_buddy_length_valid(v))
+	if (n != 2 || !number(word[1], HA_BUDDY_UNIT, HA_BUDDY_LONGEST, &v) ||
+	    !ha_buddy_length_valid(v))
 		return "it is: length N, a power of two from 16 to 32768";
 	s->limits.length = v;
 	return NULL;
@@ -188,8 +194,9 @@ static const struct {
 	const char *word;
 	const char *(*set)(struct ha_settings *s, char **word, int n);
 } statements[] = {
-	{ "switch", switch_set }, { "register", register_set }, { "admin", admin_set }, { "quota", quota_set },
-	{ "lease", lease_set },	  { "late", late_set },		{ "silence", silence_set }, { "length", length_set },
+	{ "switch", switch_set },   { "register", register_set }, { "admin", admin_set },
+	{ "quota", quota_set },     { "lease", lease_set },       { "late", late_set },
+	{ "silence", silence_set }, { "length", length_set },
 };
 
 static const char *statement(struct ha_settings *s, char *line)
@@ -198,7 +205,8 @@ static const char *statement(struct ha_settings *s, char *line)
 	int n = 0;
 
 	line[strcspn(line, "#\n")] = 0;
-	for (char *one = strtok_r(line, " \t\r", &save); one; one = strtok_r(NULL, " \t\r", &save)) {
+	for (char *one = strtok_r(line, " \t\r", &save); one;
+	     one = strtok_r(NULL, " \t\r", &save)) {
 		if (n == WORDS)
 			return "too many words";
 		word[n++] = one;
@@ -208,7 +216,8 @@ static const char *statement(struct ha_settings *s, char *line)
 	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
 		if (!strcmp(word[0], statements[i].word))
 			return statements[i].set(s, word, n);
-	return "it begins with none of switch, register, admin, quota, lease, late, silence, length";
+	return "it begins with none of switch, register, admin, quota, lease, late, silence, "
+	       "length";
 }
 
 int ha_settings_read(struct ha_settings *s, FILE *file, char *why, size_t size)
@@ -216,7 +225,8 @@ int ha_settings_read(struct ha_settings *s, FILE *file, char *why, size_t size)
 	char line[LINE];
 
 	for (unsigned at = 1; fgets(line, sizeof(line), file); at++) {
-		const char *wrong = strchr(line, '\n') || feof(file) ? statement(s, line) : "the line is too long";
+		const char *wrong = strchr(line, '\n') || feof(file) ? statement(s, line)
+								     : "the line is too long";
 
 		if (wrong) {
 			snprintf(why, size, "line %u: %s", at, wrong);

@@ -12,12 +12,24 @@
 #define APPLICATION 0x4841494e /* "HAIN" */
 #define VERSION 2
 
-enum statement { BEGIN, COMMIT, GROUP, GROUP_DELETE, SWITCH, SWITCH_DELETE, EPOCHS_DELETE, EPOCH, SERIAL, STATEMENTS };
+enum statement {
+	BEGIN,
+	COMMIT,
+	GROUP,
+	GROUP_DELETE,
+	SWITCH,
+	SWITCH_DELETE,
+	EPOCHS_DELETE,
+	EPOCH,
+	SERIAL,
+	STATEMENTS
+};
 
 static const char *const sql[STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
-	[GROUP] = "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[GROUP] = "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		  "?, ?, ?, ?)",
 	[GROUP_DELETE] = "DELETE FROM groups WHERE serial = ?",
 	[SWITCH] = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[SWITCH_DELETE] = "DELETE FROM switches WHERE name = ?",
@@ -28,15 +40,22 @@ static const char *const sql[STATEMENTS] = {
 
 static const char schema[] =
 	"BEGIN IMMEDIATE;"
-	"CREATE TABLE switches (name TEXT PRIMARY KEY, address INTEGER NOT NULL, slots INTEGER NOT NULL,"
-	" serves TEXT NOT NULL, configured INTEGER NOT NULL, registers INTEGER NOT NULL, incarnation INTEGER NOT NULL)"
+	"CREATE TABLE switches (name TEXT PRIMARY KEY, address INTEGER NOT NULL, slots INTEGER NOT "
+	"NULL,"
+	" serves TEXT NOT NULL, configured INTEGER NOT NULL, registers INTEGER NOT NULL, "
+	"incarnation INTEGER NOT NULL)"
 	" WITHOUT ROWID;"
-	"CREATE TABLE epochs (switch TEXT NOT NULL, id INTEGER NOT NULL, epoch INTEGER NOT NULL, PRIMARY KEY (switch, id))"
+	"CREATE TABLE epochs (switch TEXT NOT NULL, id INTEGER NOT NULL, epoch INTEGER NOT NULL, "
+	"PRIMARY KEY (switch, id))"
 	" WITHOUT ROWID;"
-	"CREATE TABLE groups (serial INTEGER PRIMARY KEY, switch TEXT NOT NULL, id INTEGER NOT NULL, epoch INTEGER NOT NULL,"
-	" base INTEGER NOT NULL, len INTEGER NOT NULL, state INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
-	" plain INTEGER NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, members BLOB NOT NULL,"
-	" nonce BLOB NOT NULL, tenant TEXT NOT NULL, name TEXT NOT NULL, workers INTEGER NOT NULL, extended INTEGER NOT NULL,"
+	"CREATE TABLE groups (serial INTEGER PRIMARY KEY, switch TEXT NOT NULL, id INTEGER NOT "
+	"NULL, epoch INTEGER NOT NULL,"
+	" base INTEGER NOT NULL, len INTEGER NOT NULL, state INTEGER NOT NULL, lease_ms INTEGER "
+	"NOT NULL,"
+	" plain INTEGER NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, members BLOB NOT "
+	"NULL,"
+	" nonce BLOB NOT NULL, tenant TEXT NOT NULL, name TEXT NOT NULL, workers INTEGER NOT NULL, "
+	"extended INTEGER NOT NULL,"
 	" joined BLOB NOT NULL);"
 	"CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
 	"PRAGMA application_id = 0x4841494e;"
@@ -44,13 +63,12 @@ static const char schema[] =
 	"COMMIT;";
 
 /* What version 1 did not keep. */
-static const char from_1[] =
-	"BEGIN IMMEDIATE;"
-	"ALTER TABLE groups ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE groups ADD COLUMN extended INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE groups ADD COLUMN joined BLOB NOT NULL DEFAULT '';"
-	"PRAGMA user_version = 2;"
-	"COMMIT;";
+static const char from_1[] = "BEGIN IMMEDIATE;"
+			     "ALTER TABLE groups ADD COLUMN workers INTEGER NOT NULL DEFAULT 0;"
+			     "ALTER TABLE groups ADD COLUMN extended INTEGER NOT NULL DEFAULT 0;"
+			     "ALTER TABLE groups ADD COLUMN joined BLOB NOT NULL DEFAULT '';"
+			     "PRAGMA user_version = 2;"
+			     "COMMIT;";
 
 struct ha_store {
 	sqlite3 *db;
@@ -73,7 +91,8 @@ static int64_t pragma(sqlite3 *db, const char *text)
 	sqlite3_stmt *st = NULL;
 	int64_t v = -1;
 
-	if (sqlite3_prepare_v2(db, text, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+	if (sqlite3_prepare_v2(db, text, -1, &st, NULL) == SQLITE_OK &&
+	    sqlite3_step(st) == SQLITE_ROW)
 		v = sqlite3_column_int64(st, 0);
 	sqlite3_finalize(st);
 	return v;
@@ -97,9 +116,13 @@ static const char *prepare(struct ha_store *s)
 	int64_t application, version;
 
 	/* The lock is taken with the first access and kept. */
-	if (sqlite3_exec(s->db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF", NULL, NULL, NULL) ||
-	    !wal(s->db) || sqlite3_exec(s->db, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL))
-		return sqlite3_errcode(s->db) == SQLITE_BUSY ? "another controller has it open" : sqlite3_errmsg(s->db);
+	if (sqlite3_exec(s->db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF",
+			 NULL, NULL, NULL) ||
+	    !wal(s->db) ||
+	    sqlite3_exec(s->db, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT", NULL, NULL,
+			 NULL))
+		return sqlite3_errcode(s->db) == SQLITE_BUSY ? "another controller has it open"
+							     : sqlite3_errmsg(s->db);
 	application = pragma(s->db, "PRAGMA application_id");
 	version = pragma(s->db, "PRAGMA user_version");
 	if (!application && !version && !pragma(s->db, "SELECT count(*) FROM sqlite_schema")) {
@@ -114,7 +137,8 @@ static const char *prepare(struct ha_store *s)
 		return "it was written by another version of the controller";
 	}
 	for (int i = 0; i < STATEMENTS; i++)
-		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i], NULL))
+		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+				       &s->statement[i], NULL))
 			return sqlite3_errmsg(s->db);
 	return NULL;
 }
@@ -128,7 +152,8 @@ struct ha_store *ha_store_open(const char *path, char *why, size_t size)
 		snprintf(why, size, "no memory");
 		return NULL;
 	}
-	if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL))
+	if (sqlite3_open_v2(path, &s->db,
+			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL))
 		wrong = sqlite3_errmsg(s->db);
 	else
 		wrong = prepare(s);
@@ -195,13 +220,15 @@ int ha_store_group(struct ha_store *s, const struct ha_group_record *r)
 	sqlite3_bind_int64(st, at++, r->plain);
 	sqlite3_bind_int64(st, at++, (int64_t)r->key);
 	sqlite3_bind_int64(st, at++, (int64_t)r->created);
-	sqlite3_bind_blob(st, at++, r->member, (int)(r->members * sizeof(r->member[0])), SQLITE_STATIC);
+	sqlite3_bind_blob(st, at++, r->member, (int)(r->members * sizeof(r->member[0])),
+			  SQLITE_STATIC);
 	sqlite3_bind_blob(st, at++, r->nonce, r->nonce_len, SQLITE_STATIC);
 	text(st, at++, r->tenant);
 	text(st, at++, r->name);
 	sqlite3_bind_int64(st, at++, r->workers);
 	sqlite3_bind_int64(st, at++, r->extended);
-	sqlite3_bind_blob(st, at++, r->joined, (int)(r->members * sizeof(r->joined[0])), SQLITE_STATIC);
+	sqlite3_bind_blob(st, at++, r->joined, (int)(r->members * sizeof(r->joined[0])),
+			  SQLITE_STATIC);
 	return run(s, GROUP);
 }
 
@@ -326,24 +353,30 @@ static bool address_taken(const struct ha_groups *g, uint32_t address)
 
 static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 {
-	struct ha_switch_info info = { .configured = sqlite3_column_int(st, 4), .registers = sqlite3_column_int(st, 5) };
+	struct ha_switch_info info = { .configured = sqlite3_column_int(st, 4),
+				       .registers = sqlite3_column_int(st, 5) };
 	struct ha_switch *sw;
 	int64_t address, slots;
 	char serves[512], *save = NULL;
 
-	if (!copy(info.name, sizeof(info.name), column(st, 0)) || !copy(serves, sizeof(serves), column(st, 3)) ||
+	if (!copy(info.name, sizeof(info.name), column(st, 0)) ||
+	    !copy(serves, sizeof(serves), column(st, 3)) ||
 	    !within(st, 1, 0, UINT32_MAX, &address) || !within(st, 2, 0, HA_BUDDY_SLOTS, &slots))
 		return false;
 	info.address = (uint32_t)address;
 	info.slots = (uint32_t)slots;
 	for (char *one = strtok_r(serves, ",", &save); one; one = strtok_r(NULL, ",", &save))
-		if (info.nserves == HA_SWITCH_PREFIXES || !ha_prefix_parse(one, &info.serves[info.nserves++]))
+		if (info.nserves == HA_SWITCH_PREFIXES ||
+		    !ha_prefix_parse(one, &info.serves[info.nserves++]))
 			return false;
 	sw = ha_groups_switch_find(g, info.name);
 	if (!sw) {
 		bool gone = info.configured || address_taken(g, info.address);
 
-		/* Those that hold groups come first: what finds no room has none, and is not needed. */
+		/*
+		 * Those that hold groups come first: what finds no room has none, and is not
+		 * needed.
+		 */
 		sw = ha_groups_switch_restore(g, &info, now);
 		if (!sw)
 			return g->nsw == HA_GROUPS_SWITCHES;
@@ -389,13 +422,16 @@ static bool group_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	int64_t id, epoch, base, len, state, lease, workers;
 	size_t members, nonce, joined;
 
-	if (!copy(r.switch_name, sizeof(r.switch_name), column(st, 1)) || !within(st, 2, 1, 255, &id) ||
-	    !within(st, 3, 0, UINT32_MAX, &epoch) || !within(st, 4, 0, HA_BUDDY_SLOTS, &base) ||
-	    !within(st, 5, 0, HA_BUDDY_SLOTS, &len) || !within(st, 6, 0, 255, &state) ||
-	    !within(st, 7, 1, UINT32_MAX, &lease) || !bytes_take(st, 11, r.member, sizeof(r.member), &members) ||
-	    !bytes_take(st, 12, r.nonce, sizeof(r.nonce), &nonce) || members % sizeof(r.member[0]) ||
-	    !copy(r.tenant, sizeof(r.tenant), column(st, 13)) || !copy(r.name, sizeof(r.name), column(st, 14)) ||
-	    !within(st, 15, 0, HA_GROUP_WORKERS_MAX, &workers) || !bytes_take(st, 17, r.joined, sizeof(r.joined), &joined))
+	if (!copy(r.switch_name, sizeof(r.switch_name), column(st, 1)) ||
+	    !within(st, 2, 1, 255, &id) || !within(st, 3, 0, UINT32_MAX, &epoch) ||
+	    !within(st, 4, 0, HA_BUDDY_SLOTS, &base) || !within(st, 5, 0, HA_BUDDY_SLOTS, &len) ||
+	    !within(st, 6, 0, 255, &state) || !within(st, 7, 1, UINT32_MAX, &lease) ||
+	    !bytes_take(st, 11, r.member, sizeof(r.member), &members) ||
+	    !bytes_take(st, 12, r.nonce, sizeof(r.nonce), &nonce) ||
+	    members % sizeof(r.member[0]) || !copy(r.tenant, sizeof(r.tenant), column(st, 13)) ||
+	    !copy(r.name, sizeof(r.name), column(st, 14)) ||
+	    !within(st, 15, 0, HA_GROUP_WORKERS_MAX, &workers) ||
+	    !bytes_take(st, 17, r.joined, sizeof(r.joined), &joined))
 		return false;
 	r.id = (uint8_t)id;
 	r.epoch = (uint32_t)epoch;
@@ -420,7 +456,8 @@ static const struct {
 	const char *sql, *what;
 	bool (*take)(sqlite3_stmt *st, struct ha_groups *g, uint64_t now);
 } loads[] = {
-	{ "SELECT * FROM switches ORDER BY name IN (SELECT switch FROM groups) DESC, name", "a switch", switch_take },
+	{ "SELECT * FROM switches ORDER BY name IN (SELECT switch FROM groups) DESC, name",
+	  "a switch", switch_take },
 	{ "SELECT * FROM epochs", "an epoch", epoch_take },
 	{ "SELECT value FROM numbers WHERE name = 'serial'", "the last serial", serial_take },
 	{ "SELECT * FROM groups ORDER BY serial", "a group", group_take },

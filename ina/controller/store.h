@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * store.h - what outlives the controller, in SQLite: switches with their epochs, groups, the last serial
+ * store.h - what outlives the controller, in SQLite: switches with their epochs, groups, the last
+ * serial
  *
- * Write-ahead log, synchronous: what was committed is there after a crash of the process or the machine. Writes gather
+ * Write-ahead log, synchronous: what was committed is there after a crash of the process or the
+ * machine. Writes gather
  * in one transaction until ha_store_commit. The database belongs to one process at a time.
  */
 #ifndef HA_INA_STORE_H
@@ -30,6 +32,7 @@ const char *ha_store_error(const struct ha_store *store);
 
 /* Everything into `groups`, whose configured switches are there already; switches that are no longer configured are
  * gone, and those that hold nothing are left out when there are too many. 0, or -EIO / -EINVAL and why. */
-int ha_store_load(struct ha_store *store, struct ha_groups *groups, uint64_t now, char *why, size_t size);
+int ha_store_load(struct ha_store *store, struct ha_groups *groups, uint64_t now, char *why,
+		  size_t size);
 
 #endif

@@ -7,18 +7,20 @@
 
 static bool forgettable(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
 {
-	return ha_groups_switch_empty(s) && (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)));
+	return ha_groups_switch_empty(s) &&
+	       (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)));
 }
 
-struct ha_switch *ha_groups_switch_same(const struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+struct ha_switch *ha_groups_switch_same(const struct ha_groups *g,
+					const struct ha_switch_info *info, uint64_t now)
 {
 	bool fresh = !ha_groups_switch_find(g, info->name);
 
 	for (unsigned i = 0; i < g->nsw; i++) {
 		struct ha_switch *s = g->sw[i];
 
-		if (!s->gone && s->info.address == info->address && strcmp(s->info.name, info->name) &&
-		    !(fresh && forgettable(g, s, now)))
+		if (!s->gone && s->info.address == info->address &&
+		    strcmp(s->info.name, info->name) && !(fresh && forgettable(g, s, now)))
 			return s;
 	}
 	return NULL;
@@ -33,7 +35,10 @@ static struct ha_switch *place_new(struct ha_groups *g)
 	return s;
 }
 
-/* A place in the table: that of a switch that has another name now; a new one; that of a switch that nobody has use for. */
+/*
+ * A place in the table: that of a switch that has another name now; a new one; that of a switch
+ * that nobody has use for.
+ */
 static struct ha_switch *place(struct ha_groups *g, uint32_t address, uint64_t now)
 {
 	struct ha_switch *s;
@@ -68,7 +73,8 @@ static void measure(struct ha_groups *g, struct ha_switch *s, uint64_t now)
 		if (!group)
 			continue;
 		ha_buddy_reserve(&s->buddy, group->r.base, group->r.len);
-		if (group->r.base + group->r.len > s->buddy.slots && group->r.state == HA_GROUP_LIVE)
+		if (group->r.base + group->r.len > s->buddy.slots &&
+		    group->r.state == HA_GROUP_LIVE)
 			ha_groups_end(g, group, "the switch has fewer aggregators now", now);
 	}
 }
@@ -80,7 +86,8 @@ static void all_end(struct ha_groups *g, struct ha_switch *s, const char *why, u
 			ha_groups_end(g, s->group[id], why, now);
 }
 
-struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_switch_info *info,
+					   uint64_t now)
 {
 	struct ha_switch *s = place_new(g);
 
@@ -92,7 +99,8 @@ struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_
 	return s;
 }
 
-struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info, uint64_t now)
+struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info,
+				   uint64_t now)
 {
 	struct ha_switch *s = ha_groups_switch_find(g, info->name);
 	bool fresh = !s;
@@ -117,10 +125,12 @@ struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_i
 void ha_groups_switch_gone(struct ha_groups *g, struct ha_switch *s, uint64_t now)
 {
 	s->gone = true;
-	all_end(g, s, "the switch is no longer in the settings, or another one has its address", now);
+	all_end(g, s, "the switch is no longer in the settings, or another one has its address",
+		now);
 }
 
-bool ha_groups_switch_reported(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation, uint64_t now)
+bool ha_groups_switch_reported(struct ha_groups *g, struct ha_switch *s, uint64_t incarnation,
+			       uint64_t now)
 {
 	bool lost = s->incarnation && s->incarnation != incarnation;
 

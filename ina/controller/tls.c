@@ -33,7 +33,8 @@ static char *slurp(const char *path, char *why, size_t size)
 	if (file && text)
 		n = fread(text, 1, FILE_MAX, file);
 	if (!file || !text || ferror(file) || !n || memchr(text, 0, n)) {
-		snprintf(why, size, "%s: %s", path, file && text && !ferror(file) ? "no PEM file" : strerror(errno));
+		snprintf(why, size, "%s: %s", path,
+			 file && text && !ferror(file) ? "no PEM file" : strerror(errno));
 		free(text);
 		text = NULL;
 	} else {

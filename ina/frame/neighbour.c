@@ -59,7 +59,9 @@ static int ask(struct ask *a)
 /* The attribute's data of at least len bytes, or NULL. */
 static const void *find(const struct ask *a, size_t header, unsigned short type, size_t len)
 {
-	const struct rtattr *r = (const struct rtattr *)(const void *)((const uint8_t *)NLMSG_DATA(&a->h) + NLMSG_ALIGN(header));
+	const struct rtattr *r =
+		(const struct rtattr *)(const void *)((const uint8_t *)NLMSG_DATA(&a->h) +
+						      NLMSG_ALIGN(header));
 	size_t left = a->h.nlmsg_len - NLMSG_LENGTH(header);
 
 	for (; RTA_OK(r, left); r = RTA_NEXT(r, left))
@@ -71,7 +73,8 @@ static const void *find(const struct ask *a, size_t header, unsigned short type,
 /* Out of which interface, and who is next. Network byte order. */
 static int route(uint32_t addr, int *ifindex, uint32_t *hop)
 {
-	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.route)), .nlmsg_type = RTM_GETROUTE },
+	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.route)),
+				.nlmsg_type = RTM_GETROUTE },
 			 .u.route = { .rtm_family = AF_INET, .rtm_dst_len = 32 } };
 	const void *at;
 	int err;
@@ -93,7 +96,8 @@ static int route(uint32_t addr, int *ifindex, uint32_t *hop)
 
 static int neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 {
-	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.neighbour)), .nlmsg_type = RTM_GETNEIGH },
+	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.neighbour)),
+				.nlmsg_type = RTM_GETNEIGH },
 			 .u.neighbour = { .ndm_family = AF_INET, .ndm_ifindex = ifindex } };
 	const void *at;
 	int err;
@@ -122,7 +126,8 @@ static bool is_bridge(int ifindex)
 /* Of a bridge's ports the one that has seen this address. */
 static int port_of(int bridge, const uint8_t mac[6], int *ifindex)
 {
-	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.neighbour)), .nlmsg_type = RTM_GETNEIGH },
+	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.neighbour)),
+				.nlmsg_type = RTM_GETNEIGH },
 			 .u.neighbour = { .ndm_family = AF_BRIDGE } };
 	int err;
 
@@ -137,7 +142,9 @@ static int port_of(int bridge, const uint8_t mac[6], int *ifindex)
 
 static void wake(uint32_t hop)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(DISCARD), .sin_addr.s_addr = hop };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(DISCARD),
+				  .sin_addr.s_addr = hop };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)

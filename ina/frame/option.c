@@ -28,10 +28,12 @@ bool ina_take_mac(void *target, const struct ha_option_text *given)
 
 	/* Without the spaces and signs that sscanf takes. */
 	if (given->text[strspn(given->text, "0123456789abcdefABCDEF:")] ||
-	    sscanf(given->text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &rest) != 6)
+	    sscanf(given->text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4],
+		   &b[5], &rest) != 6)
 		return ha_option_refuse(given, "six bytes, as in 02:00:0a:00:00:fe");
 	if (b[0] & 1)
-		return ha_option_refuse(given, "the address of one interface, which that of a group is not");
+		return ha_option_refuse(
+			given, "the address of one interface, which that of a group is not");
 	for (unsigned i = 0; i < 6; i++)
 		mac[i] = (uint8_t)b[i];
 	return true;
@@ -43,7 +45,8 @@ bool ina_take_power_of_two(void *target, const struct ha_option_text *given)
 	uint64_t value;
 
 	if (!ha_number_parse(given->text, o->low, o->high, &value) || (value & (value - 1)))
-		return ha_option_refuse(given, "a power of two from %" PRIu64 " to %" PRIu64, o->low, o->high);
+		return ha_option_refuse(given, "a power of two from %" PRIu64 " to %" PRIu64,
+					o->low, o->high);
 	*(unsigned *)place(target, given) = (unsigned)value;
 	return true;
 }

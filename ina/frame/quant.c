@@ -11,7 +11,8 @@ const struct ina_quant *ina_quant_of(enum ina_simd simd)
 #ifdef __x86_64__
 	if (simd == INA_AVX2 && __builtin_cpu_supports("avx2"))
 		return &ina_quant_avx2;
-	if (simd == INA_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+	if (simd == INA_AVX512 && __builtin_cpu_supports("avx512f") &&
+	    __builtin_cpu_supports("avx512bw"))
 		return &ina_quant_avx512;
 #endif
 	return simd == INA_SCALAR ? &ina_quant_scalar : NULL;
@@ -47,7 +48,8 @@ unsigned ina_quant_headroom(unsigned ranks)
 	return ranks < 2 ? 0 : 32 - (unsigned)__builtin_clz(ranks - 1);
 }
 
-void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsigned headroom, uint8_t *words, struct ina_block *block)
+void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsigned headroom,
+		      uint8_t *words, struct ina_block *block)
 {
 	float last[INA_WORDS] = { 0 };
 
@@ -59,7 +61,8 @@ void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsig
 	*block = q->block(last, words, headroom);
 }
 
-void ina_quant_unblocks(const struct ina_quant *q, const uint8_t *words, const struct ina_block *block, float *x, size_t n)
+void ina_quant_unblocks(const struct ina_quant *q, const uint8_t *words,
+			const struct ina_block *block, float *x, size_t n)
 {
 	float last[INA_WORDS];
 

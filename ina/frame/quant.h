@@ -2,12 +2,17 @@
 /*
  * quant.h - float32 to the 32-bit integers that a switch can add, and back
  *
- * Two ways. A factor for a whole tensor is NetCCL's: q = truncate(x * factor) with factor = (2^31 - 2^7) / the sum of
- * all ranks' largest |x|, and x = sum / factor. An exponent for each block of 64 is ours: m = round(x * 2^-e), to even, with e the least that
- * leaves room for the ranks' sum; it needs no agreement among the ranks beforehand, loses less, and says where there is no number.
+ * Two ways. A factor for a whole tensor is NetCCL's: q = truncate(x * factor) with factor = (2^31 -
+ * 2^7) / the sum of
+ * all ranks' largest |x|, and x = sum / factor. An exponent for each block of 64 is ours: m =
+ * round(x * 2^-e), to even, with e the least that
+ * leaves room for the ranks' sum; it needs no agreement among the ranks beforehand, loses less, and
+ * says where there is no number.
  *
- * Written three times, for AVX-512, for AVX2, and plainly; the processor that runs decides. All give the same bits, as long as the
- * thread has the default floating-point mode (to nearest, denormals kept). docs/ina.md has errors and limits.
+ * Written three times, for AVX-512, for AVX2, and plainly; the processor that runs decides. All
+ * give the same bits, as long as the
+ * thread has the default floating-point mode (to nearest, denormals kept). docs/ina.md has errors
+ * and limits.
  */
 #ifndef INA_QUANT_H
 #define INA_QUANT_H
@@ -19,13 +24,22 @@
 /* No pointer needs alignment; inputs and outputs do not overlap. */
 struct ina_quant {
 	const char *name;
-	/* The bits of the largest |x|: of all numbers, and above them infinity, then NaN. 0 for n = 0. */
+	/*
+	 * The bits of the largest |x|: of all numbers, and above them infinity, then NaN. 0 for n =
+	 * 0.
+	 */
 	uint32_t (*largest)(const float *x, size_t n);
-	/* q = truncate(x * factor), held at the ends of int32; NaN is 0. How many were held, or NaN. */
+	/*
+	 * q = truncate(x * factor), held at the ends of int32; NaN is 0. How many were held, or
+	 * NaN.
+	 */
 	size_t (*scale)(const float *x, int32_t *q, size_t n, float factor);
 	/* x = q / factor. */
 	void (*unscale)(const int32_t *q, float *x, size_t n, float factor);
-	/* 64 floats to 64 words, big-endian as on the wire; headroom: ina_quant_headroom(). INA_F_NONFINITE: no value, the words are 0. */
+	/*
+	 * 64 floats to 64 words, big-endian as on the wire; headroom: ina_quant_headroom().
+	 * INA_F_NONFINITE: no value, the words are 0.
+	 */
 	struct ina_block (*block)(const float *x, uint8_t *words, unsigned headroom);
 	/* And back: NaN in all 64 with INA_F_NONFINITE. */
 	void (*unblock)(const uint8_t *words, struct ina_block block, float *x);
@@ -41,7 +55,8 @@ const struct ina_quant *ina_quant_of(enum ina_simd simd);
 const struct ina_quant *ina_quant_best(void);
 
 /*
- * NetCCL's factor. sum_of_largest: each rank's largest |x|, added. 0, or -EDOM when it is no finite number, -ERANGE when it is so small that
+ * NetCCL's factor. sum_of_largest: each rank's largest |x|, added. 0, or -EDOM when it is no finite
+ * number, -ERANGE when it is so small that
  * the factor is none (below 6.32e-30): the tensor must go another way. All zero: the factor is 1.
  */
 int ina_quant_factor(float sum_of_largest, float *factor);
@@ -49,9 +64,14 @@ int ina_quant_factor(float sum_of_largest, float *factor);
 /* Bits that the sum of so many ranks' words needs beside one rank's. */
 unsigned ina_quant_headroom(unsigned ranks);
 
-/* n floats in blocks of 64, the last one filled up with zeros: words and block have (n + 63) / 64 entries of 256 bytes and of one. */
-void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsigned headroom, uint8_t *words, struct ina_block *block);
-void ina_quant_unblocks(const struct ina_quant *q, const uint8_t *words, const struct ina_block *block, float *x, size_t n);
+/*
+ * n floats in blocks of 64, the last one filled up with zeros: words and block have (n + 63) / 64
+ * entries of 256 bytes and of one.
+ */
+void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsigned headroom,
+		      uint8_t *words, struct ina_block *block);
+void ina_quant_unblocks(const struct ina_quant *q, const uint8_t *words,
+			const struct ina_block *block, float *x, size_t n);
 
 /* ---- for the three ---- */
 #define INA_INFINITY_BITS 0x7f800000u
@@ -71,10 +91,16 @@ static inline float ina_power(int n)
 	return ina_float_of_bits((uint32_t)(n + 127) << 23);
 }
 
-/* The exponent field for a block whose largest |x| has these bits (finite): |m| < 2^(31 - headroom), or all of float32's bits. */
+/*
+ * The exponent field for a block whose largest |x| has these bits (finite): |m| < 2^(31 -
+ * headroom), or all of float32's bits.
+ */
 static inline uint8_t ina_block_exponent(uint32_t largest, unsigned headroom)
 {
-	/* The largest |x| is below 2^(e + 1): e = exponent - 127 of a normal number, and -149 + its highest bit of a denormal one. */
+	/*
+	 * The largest |x| is below 2^(e + 1): e = exponent - 127 of a normal number, and -149 + its
+	 * highest bit of a denormal one.
+	 */
 	int e = largest >> 23 ? (int)(largest >> 23) - 127 : -118 - __builtin_clz(largest | 1);
 	int field = e + 1 - 31 + (int)headroom + INA_EXPONENT_BIAS;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* quant_avx2.c - eight at a time; what is left over goes the plain way, which gives the same bits */
+/*
+ * quant_avx2.c - eight at a time; what is left over goes the plain way, which gives the same bits
+ */
 #ifdef __x86_64__
 #include "ina/frame/quant.h"
 
@@ -10,8 +12,8 @@
 
 static __m256i order(void)
 {
-	return _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14,
-				13, 12);
+	return _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7,
+				6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
 }
 
 static __m256i abs_bits(__m256 x)
@@ -30,29 +32,35 @@ static uint32_t most_of(__m256i v)
 
 static uint32_t largest(const float *x, size_t n)
 {
-	__m256i most[4] = { _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256() };
+	__m256i most[4] = { _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+			    _mm256_setzero_si256() };
 	uint32_t a, b;
 
 	for (; n >= 4 * LANES; n -= 4 * LANES, x += 4 * LANES)
 		for (int i = 0; i < 4; i++)
-			most[i] = _mm256_max_epi32(most[i], abs_bits(_mm256_loadu_ps(x + i * LANES)));
+			most[i] =
+				_mm256_max_epi32(most[i], abs_bits(_mm256_loadu_ps(x + i * LANES)));
 	for (; n >= LANES; n -= LANES, x += LANES)
 		most[0] = _mm256_max_epi32(most[0], abs_bits(_mm256_loadu_ps(x)));
-	a = most_of(_mm256_max_epi32(_mm256_max_epi32(most[0], most[1]), _mm256_max_epi32(most[2], most[3])));
+	a = most_of(_mm256_max_epi32(_mm256_max_epi32(most[0], most[1]),
+				     _mm256_max_epi32(most[2], most[3])));
 	b = ina_quant_scalar.largest(x, n);
 	return a > b ? a : b;
 }
 
 static size_t scale(const float *x, int32_t *q, size_t n, float factor)
 {
-	const __m256 f = _mm256_set1_ps(factor), end = _mm256_set1_ps(0x1p31f), low = _mm256_set1_ps(-0x1p31f);
+	const __m256 f = _mm256_set1_ps(factor), end = _mm256_set1_ps(0x1p31f),
+		     low = _mm256_set1_ps(-0x1p31f);
 	size_t held = 0;
 
 	for (; n >= LANES; n -= LANES, x += LANES, q += LANES) {
 		__m256 y = _mm256_mul_ps(_mm256_loadu_ps(x), f);
 		__m256i v = _mm256_cvttps_epi32(y); /* INT32_MIN for what does not fit */
-		__m256 high = _mm256_cmp_ps(y, end, _CMP_GE_OQ), nan = _mm256_cmp_ps(y, y, _CMP_UNORD_Q);
-		__m256 odd = _mm256_or_ps(_mm256_or_ps(high, nan), _mm256_cmp_ps(y, low, _CMP_LT_OQ));
+		__m256 high = _mm256_cmp_ps(y, end, _CMP_GE_OQ),
+		       nan = _mm256_cmp_ps(y, y, _CMP_UNORD_Q);
+		__m256 odd =
+			_mm256_or_ps(_mm256_or_ps(high, nan), _mm256_cmp_ps(y, low, _CMP_LT_OQ));
 
 		v = _mm256_blendv_epi8(v, _mm256_set1_epi32(INT32_MAX), _mm256_castps_si256(high));
 		v = _mm256_andnot_si256(_mm256_castps_si256(nan), v);
@@ -67,7 +75,9 @@ static void unscale(const int32_t *q, float *x, size_t n, float factor)
 	const __m256 f = _mm256_set1_ps(factor);
 
 	for (; n >= LANES; n -= LANES, x += LANES, q += LANES)
-		_mm256_storeu_ps(x, _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)q)), f));
+		_mm256_storeu_ps(
+			x, _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)q)),
+					 f));
 	ina_quant_scalar.unscale(q, x, n, factor);
 }
 
@@ -96,7 +106,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 	for (int i = 0; i < VECTORS; i++) {
 		__m256i m = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_mul_ps(v[i], first), second));
 
-		_mm256_storeu_si256((__m256i *)(words + 4 * LANES * i), _mm256_shuffle_epi8(m, order()));
+		_mm256_storeu_si256((__m256i *)(words + 4 * LANES * i),
+				    _mm256_shuffle_epi8(m, order()));
 	}
 	return b;
 }
@@ -104,7 +115,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 static void unblock(const uint8_t *words, struct ina_block b, float *x)
 {
 	int up = b.exponent - INA_EXPONENT_BIAS;
-	__m256 first = _mm256_set1_ps(ina_power(up / 2)), second = _mm256_set1_ps(ina_power(up - up / 2));
+	__m256 first = _mm256_set1_ps(ina_power(up / 2)),
+	       second = _mm256_set1_ps(ina_power(up - up / 2));
 
 	if (b.flags & INA_F_NONFINITE) {
 		ina_quant_scalar.unblock(words, b, x);
@@ -124,11 +136,19 @@ static void swap(const void *from, void *to, size_t n)
 	uint8_t *t = to;
 
 	for (; n >= LANES; n -= LANES, f += 4 * LANES, t += 4 * LANES)
-		_mm256_storeu_si256((__m256i *)t, _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)f), order()));
+		_mm256_storeu_si256((__m256i *)t,
+				    _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)f),
+							order()));
 	ina_quant_scalar.swap(f, t, n);
 }
 
 const struct ina_quant ina_quant_avx2 = {
-	.name = "avx2", .largest = largest, .scale = scale, .unscale = unscale, .block = block, .unblock = unblock, .swap = swap,
+	.name = "avx2",
+	.largest = largest,
+	.scale = scale,
+	.unscale = unscale,
+	.block = block,
+	.unblock = unblock,
+	.swap = swap,
 };
 #endif

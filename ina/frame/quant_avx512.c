@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* quant_avx512.c - sixteen at a time; what is left over goes the plain way, which gives the same bits */
+/*
+ * quant_avx512.c - sixteen at a time; what is left over goes the plain way, which gives the same
+ * bits
+ */
 #ifdef __x86_64__
 #include "ina/frame/quant.h"
 
@@ -10,7 +13,8 @@
 
 static __m512i order(void)
 {
-	return _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
+	return _mm512_broadcast_i32x4(
+		_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
 }
 
 static __m512i abs_bits(__m512 x)
@@ -20,28 +24,33 @@ static __m512i abs_bits(__m512 x)
 
 static uint32_t largest(const float *x, size_t n)
 {
-	__m512i most[4] = { _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512() };
+	__m512i most[4] = { _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+			    _mm512_setzero_si512() };
 	uint32_t a, b;
 
 	for (; n >= 4 * LANES; n -= 4 * LANES, x += 4 * LANES)
 		for (int i = 0; i < 4; i++)
-			most[i] = _mm512_max_epu32(most[i], abs_bits(_mm512_loadu_ps(x + i * LANES)));
+			most[i] =
+				_mm512_max_epu32(most[i], abs_bits(_mm512_loadu_ps(x + i * LANES)));
 	for (; n >= LANES; n -= LANES, x += LANES)
 		most[0] = _mm512_max_epu32(most[0], abs_bits(_mm512_loadu_ps(x)));
-	a = _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_max_epu32(most[0], most[1]), _mm512_max_epu32(most[2], most[3])));
+	a = _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_max_epu32(most[0], most[1]),
+						     _mm512_max_epu32(most[2], most[3])));
 	b = ina_quant_scalar.largest(x, n);
 	return a > b ? a : b;
 }
 
 static size_t scale(const float *x, int32_t *q, size_t n, float factor)
 {
-	const __m512 f = _mm512_set1_ps(factor), end = _mm512_set1_ps(0x1p31f), low = _mm512_set1_ps(-0x1p31f);
+	const __m512 f = _mm512_set1_ps(factor), end = _mm512_set1_ps(0x1p31f),
+		     low = _mm512_set1_ps(-0x1p31f);
 	size_t held = 0;
 
 	for (; n >= LANES; n -= LANES, x += LANES, q += LANES) {
 		__m512 y = _mm512_mul_ps(_mm512_loadu_ps(x), f);
 		__m512i v = _mm512_cvttps_epi32(y); /* INT32_MIN for what does not fit */
-		__mmask16 high = _mm512_cmp_ps_mask(y, end, _CMP_GE_OQ), nan = _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q);
+		__mmask16 high = _mm512_cmp_ps_mask(y, end, _CMP_GE_OQ),
+			  nan = _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q);
 		__mmask16 below = _mm512_cmp_ps_mask(y, low, _CMP_LT_OQ);
 
 		v = _mm512_mask_mov_epi32(v, high, _mm512_set1_epi32(INT32_MAX));
@@ -94,7 +103,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 static void unblock(const uint8_t *words, struct ina_block b, float *x)
 {
 	int up = b.exponent - INA_EXPONENT_BIAS;
-	__m512 first = _mm512_set1_ps(ina_power(up / 2)), second = _mm512_set1_ps(ina_power(up - up / 2));
+	__m512 first = _mm512_set1_ps(ina_power(up / 2)),
+	       second = _mm512_set1_ps(ina_power(up - up / 2));
 
 	if (b.flags & INA_F_NONFINITE) {
 		ina_quant_scalar.unblock(words, b, x);
@@ -119,6 +129,12 @@ static void swap(const void *from, void *to, size_t n)
 }
 
 const struct ina_quant ina_quant_avx512 = {
-	.name = "avx512", .largest = largest, .scale = scale, .unscale = unscale, .block = block, .unblock = unblock, .swap = swap,
+	.name = "avx512",
+	.largest = largest,
+	.scale = scale,
+	.unscale = unscale,
+	.block = block,
+	.unblock = unblock,
+	.swap = swap,
 };
 #endif

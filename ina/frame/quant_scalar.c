@@ -48,7 +48,10 @@ static void unscale(const int32_t *q, float *x, size_t n, float factor)
 		x[i] = (float)q[i] / factor;
 }
 
-/* 2^n has no float32 for the largest n: it is multiplied with in two steps, of which at most one rounds. */
+/*
+ * 2^n has no float32 for the largest n: it is multiplied with in two steps, of which at most one
+ * rounds.
+ */
 static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 {
 	uint32_t most = largest(x, INA_WORDS);
@@ -76,8 +79,9 @@ static void unblock(const uint8_t *words, struct ina_block b, float *x)
 	float first = ina_power(up / 2), second = ina_power(up - up / 2);
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
-		x[i] = b.flags & INA_F_NONFINITE ? ina_float_of_bits(0x7fc00000) :
-						   (float)(int32_t)ina_get32(words + 4 * i) * first * second;
+		x[i] = b.flags & INA_F_NONFINITE
+			       ? ina_float_of_bits(0x7fc00000)
+			       : (float)(int32_t)ina_get32(words + 4 * i) * first * second;
 }
 
 static void swap(const void *from, void *to, size_t n)
@@ -91,5 +95,11 @@ static void swap(const void *from, void *to, size_t n)
 }
 
 const struct ina_quant ina_quant_scalar = {
-	.name = "scalar", .largest = largest, .scale = scale, .unscale = unscale, .block = block, .unblock = unblock, .swap = swap,
+	.name = "scalar",
+	.largest = largest,
+	.scale = scale,
+	.unscale = unscale,
+	.block = block,
+	.unblock = unblock,
+	.swap = swap,
 };

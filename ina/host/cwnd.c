@@ -8,7 +8,9 @@ static double least(const struct ina_cwnd *c)
 
 void ina_cwnd_init(struct ina_cwnd *c, uint32_t max, uint64_t now)
 {
-	*c = (struct ina_cwnd){ .cwnd = max, .target = max, .max = max, .decreased_at = now, .adjusted_at = now };
+	*c = (struct ina_cwnd) {
+		.cwnd = max, .target = max, .max = max, .decreased_at = now, .adjusted_at = now
+	};
 }
 
 void ina_cwnd_answered(struct ina_cwnd *c, bool marked)
@@ -54,8 +56,9 @@ static void increase(struct ina_cwnd *c)
 {
 	c->alpha *= 1 - INA_CWND_G;
 	if (c->reached && c->count >= 0)
-		c->target += c->count < INA_CWND_RECOVERY ? INA_CWND_ADDITIVE :
-							    INA_CWND_HYPER * (c->count - INA_CWND_RECOVERY + 1);
+		c->target += c->count < INA_CWND_RECOVERY
+				     ? INA_CWND_ADDITIVE
+				     : INA_CWND_HYPER * (c->count - INA_CWND_RECOVERY + 1);
 	if (c->target > c->max)
 		c->target = c->max;
 	if (c->count < 0 || c->reached)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cwnd.h - how many packets a worker may have in flight, by what the network says: DCQCN (Zhu et al., SIGCOMM 2015) for a window
+ * cwnd.h - how many packets a worker may have in flight, by what the network says: DCQCN (Zhu et
+ * al., SIGCOMM 2015) for a window
  *
- * Once per interval in which answers came: was any marked, or anything lost, the window shrinks by half of alpha, which follows how often
- * that happens; else it grows. First it returns half-way to where it was, five times (fast recovery), then the goal moves up by one packet
+ * Once per interval in which answers came: was any marked, or anything lost, the window shrinks by
+ * half of alpha, which follows how often
+ * that happens; else it grows. First it returns half-way to where it was, five times (fast
+ * recovery), then the goal moves up by one packet
  * each time (additive increase), and after five of those faster and faster (hyper increase).
  */
 #ifndef INA_CWND_H
@@ -12,18 +15,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INA_CWND_G (1.0 / 16)	/* weight of the newest interval in alpha */
-#define INA_CWND_RECOVERY 5	/* intervals of fast recovery, and of additive increase */
-#define INA_CWND_ADDITIVE 1.0	/* packets */
-#define INA_CWND_HYPER 5.0	/* packets, times the intervals of hyper increase */
-#define INA_CWND_MIN 8.0 /* so that the packets behind a lost one tell of it, not a time-out */
+#define INA_CWND_G (1.0 / 16) /* weight of the newest interval in alpha */
+#define INA_CWND_RECOVERY 5   /* intervals of fast recovery, and of additive increase */
+#define INA_CWND_ADDITIVE 1.0 /* packets */
+#define INA_CWND_HYPER 5.0    /* packets, times the intervals of hyper increase */
+#define INA_CWND_MIN 8.0      /* so that the packets behind a lost one tell of it, not a time-out */
 
 struct ina_cwnd {
 	double cwnd, target, alpha, max; /* packets; alpha in 0..1 */
-	double before; /* the window before a time-out of which nobody knows yet what was lost; 0: none */
+	/* the window before a time-out of which nobody knows yet what was lost; 0: none */
+	double before;
 	uint64_t decreased_at, adjusted_at; /* ns */
-	int count;    /* intervals of growth; below 0: fast recovery */
-	bool reached; /* the window was full since the last change: what is not used does not grow */
+	int count;                          /* intervals of growth; below 0: fast recovery */
+	/* the window was full since the last change: what is not used does not grow */
+	bool reached;
 	bool answered, troubled; /* since the last change; a mark, or a loss */
 	uint64_t increases, decreases;
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/worker.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ABSENT_RTOS 3 /* who is called that much later than the longest time-out was not there; else it is called at each */
+/*
+ * who is called that much later than the longest time-out was not there; else it is called at each
+ */
+#define ABSENT_RTOS 3
 
 void ina_worker_defaults(struct ina_worker_config *c)
 {
@@ -32,24 +34,35 @@ static int check_config(const struct ina_worker_config *c, uint32_t capacity, co
 		*why = "a group has a number from 1 and 2 to 32 ranks, of which this is one";
 	else if (!c->workers || c->worker >= c->workers || c->workers > INA_WORKERS_MAX)
 		*why = "a rank has 1 to 64 workers, of which this is one";
-	else if (!c->len || c->len & (c->len - 1) || c->workers & (c->workers - 1) || c->len / c->workers < 2)
-		*why = "slots and workers must be powers of two, with two slots or more for each worker";
+	else if (!c->len || c->len & (c->len - 1) || c->workers & (c->workers - 1) ||
+		 c->len / c->workers < 2)
+		*why = "slots and workers must be powers of two, with two slots or more for each "
+		       "worker";
 	else if (!capacity || capacity & (capacity - 1) || capacity < ina_worker_window(c))
-		*why = "the table of packets in flight must be a power of two, and hold half of a worker's slots";
-	else if (!c->burst || !c->rto_min_ns || c->rto_max_ns < c->rto_min_ns || !c->peer_ns || !c->switch_ns)
-		*why = "burst and time limits must not be 0, nor the longest time-out shorter than the shortest";
+		*why = "the table of packets in flight must be a power of two, and hold half of a "
+		       "worker's slots";
+	else if (!c->burst || !c->rto_min_ns || c->rto_max_ns < c->rto_min_ns || !c->peer_ns ||
+		 !c->switch_ns)
+		*why = "burst and time limits must not be 0, nor the longest time-out shorter than "
+		       "the shortest";
 	return *why ? -EINVAL : 0;
 }
 
 static void forget_entries(struct ina_worker *w)
 {
-	w->first = w->again = (struct ina_entries){ INA_NO_ENTRY, INA_NO_ENTRY };
+	w->first = w->again = (struct ina_entries) { INA_NO_ENTRY, INA_NO_ENTRY };
 }
 
 static struct ina_frame blank_of(const struct ina_worker_config *c)
 {
 	struct ina_frame f = {
-		.dst = c->switch_addr, .src = c->addr, .worker = c->worker, .ecn = INA_ECT1, .extended = c->extended, .group = c->group, .rank = c->rank,
+		.dst = c->switch_addr,
+		.src = c->addr,
+		.worker = c->worker,
+		.ecn = INA_ECT1,
+		.extended = c->extended,
+		.group = c->group,
+		.rank = c->rank,
 		.epoch = c->extended ? c->epoch : 0,
 	};
 
@@ -58,8 +71,9 @@ static struct ina_frame blank_of(const struct ina_worker_config *c)
 	return f;
 }
 
-int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config, const struct ha_clock *clock,
-		    const struct ina_worker_ops *ops, struct ina_entry *entry, uint32_t capacity, const char **why)
+int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config,
+		    const struct ha_clock *clock, const struct ina_worker_ops *ops,
+		    struct ina_entry *entry, uint32_t capacity, const char **why)
 {
 	int err = check_config(config, capacity, why);
 
@@ -138,7 +152,8 @@ static uint16_t slot_of(const struct ina_worker *w, uint32_t psn)
 	return (uint16_t)(w->config.base + w->config.worker * w->each + (psn & (w->each - 1)));
 }
 
-static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root, struct ina_frame *f)
+static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root,
+		 struct ina_frame *f)
 {
 	*f = w->blank;
 	f->coll = coll;
@@ -147,7 +162,10 @@ static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t
 	f->psn = psn;
 }
 
-/* The answer may come, and the operation be done, inside of send(): neither the entry nor the operation is touched after it. */
+/*
+ * The answer may come, and the operation be done, inside of send(): neither the entry nor the
+ * operation is touched after it.
+ */
 static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
 {
 	struct ina_entry *e = entry_of(w, psn);
@@ -224,7 +242,7 @@ static bool send_new(struct ina_worker *w, uint64_t now)
 
 		if (w->next == w->left)
 			start_clocks(w, now);
-		*entry_of(w, w->next) = (struct ina_entry){ .op = op, .index = op->sent };
+		*entry_of(w, w->next) = (struct ina_entry) { .op = op, .index = op->sent };
 		if (++op->sent == op->packets)
 			w->feeding = op->next;
 		w->count.sent++;
@@ -238,7 +256,8 @@ int ina_worker_post(struct ina_worker *w, struct ina_op *op)
 {
 	if (w->error)
 		return w->error;
-	if (!op->packets || op->coll < INA_ALL_REDUCE || op->coll >= INA_COLLS || op->root >= w->config.ranks)
+	if (!op->packets || op->coll < INA_ALL_REDUCE || op->coll >= INA_COLLS ||
+	    op->root >= w->config.ranks)
 		return -EINVAL;
 	op->sent = op->answered = 0;
 	op->next = NULL;
@@ -305,17 +324,20 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 	if (w->error)
 		return;
 	snprintf(w->why, sizeof(w->why), "%s", why);
-	w->error = err; /* before the switch can answer: to this rank it says the same, with another reason */
+	/* before the switch can answer: to this rank it says the same, with another reason */
+	w->error = err;
 	tell_all(w);
 	fail(w, err);
 }
 
 /*
- * Why, as far as this rank can know. A switch also drops frames without a word (switch.h has the reasons): to the rank that is the same as a
+ * Why, as far as this rank can know. A switch also drops frames without a word (switch.h has the
+ * reasons): to the rank that is the same as a
  * switch that is gone or a path that is cut.
  */
-#define LOOK_AT \
-	"look at the path to it, its counters of dropped frames, another collective or root than the other ranks', a rank that was restarted"
+#define LOOK_AT                                                                                    \
+	"look at the path to it, its counters of dropped frames, another collective or root than " \
+	"the other ranks', a rank that was restarted"
 
 static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 {
@@ -323,17 +345,21 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 	uint32_t a = c->switch_addr;
 	char why[sizeof(w->why)];
 
-	snprintf(why, sizeof(why), "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s", c->group, c->rank, w->left,
-		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9, silent ? "not a word from " : "", a >> 24, a >> 16 & 255,
-		 a >> 8 & 255, a & 255,
-		 silent ? ": " LOOK_AT :
-		 c->extended ? " answers: another rank of the group is gone or has stopped" :
-			       " says nothing, or waits for a rank that is gone or has stopped: " LOOK_AT);
+	snprintf(why, sizeof(why),
+		 "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s",
+		 c->group, c->rank, w->left,
+		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9,
+		 silent ? "not a word from " : "", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
+		 silent        ? ": " LOOK_AT
+		 : c->extended ? " answers: another rank of the group is gone or has stopped"
+			       : " says nothing, or waits for a rank that is gone or has "
+				 "stopped: " LOOK_AT);
 	ina_worker_abort(w, -ETIMEDOUT, why);
 }
 
 /*
- * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood still, or its machine. Both time_limits begin
+ * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood
+ * still, or its machine. Both time_limits begin
  * where they were, and the time-out comes first.
  */
 static void forgive_absence(struct ina_worker *w, uint64_t now)
@@ -363,8 +389,10 @@ static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 /* ---- timers ---- */
 
 /*
- * Of a time-out: a burst. If the one before has moved nothing, not as many as then: a queue on the way that is shorter loses the end of each, and if
- * bursts were alike it would lose the same packets for ever. What is left out comes first the next time.
+ * Of a time-out: a burst. If the one before has moved nothing, not as many as then: a queue on the
+ * way that is shorter loses the end of each, and if
+ * bursts were alike it would lose the same packets for ever. What is left out comes first the next
+ * time.
  */
 static uint32_t repeated_at_once(const struct ina_worker *w, bool in_vain)
 {
@@ -374,7 +402,10 @@ static uint32_t repeated_at_once(const struct ina_worker *w, bool in_vain)
 	return in_vain ? most - w->count.full_retrans_trigger % (most / 2 + 1) : most;
 }
 
-/* Nothing new for a whole time-out: a burst of the oldest, each once; the next time those that are the oldest then. */
+/*
+ * Nothing new for a whole time-out: a burst of the oldest, each once; the next time those that are
+ * the oldest then.
+ */
 static void time_out(struct ina_worker *w, uint64_t now)
 {
 	uint32_t n, last = w->order, at = oldest_entry(w);
@@ -387,7 +418,8 @@ static void time_out(struct ina_worker *w, uint64_t now)
 	if (!w->entry[at].held)
 		ina_cwnd_timeout(&w->cwnd, now);
 	n = repeated_at_once(w, in_vain);
-	for (; n-- && at != INA_NO_ENTRY && (int32_t)(w->entry[at].order - last) < 0; at = oldest_entry(w)) {
+	for (; n-- && at != INA_NO_ENTRY && (int32_t)(w->entry[at].order - last) < 0;
+	     at = oldest_entry(w)) {
 		repeat(w, at, w->config.extended);
 		w->count.full_retrans_pkt++;
 	}
@@ -418,7 +450,8 @@ bool ina_worker_poll(struct ina_worker *w)
 
 uint64_t ina_worker_due(const struct ina_worker *w)
 {
-	uint64_t due = w->timer, peer = w->progress_at + w->config.peer_ns, silent = w->heard_at + w->config.switch_ns;
+	uint64_t due = w->timer, peer = w->progress_at + w->config.peer_ns,
+		 silent = w->heard_at + w->config.switch_ns;
 
 	if (w->error)
 		return w->telling ? w->timer : UINT64_MAX;
@@ -437,9 +470,9 @@ static bool is_ours(const struct ina_worker *w, const struct ina_frame *f)
 {
 	const struct ina_worker_config *c = &w->config;
 
-	return f->src == c->switch_addr && f->dst == c->addr && f->extended == c->extended && f->group == c->group &&
-	       f->rank == c->rank && f->worker == c->worker && (!f->extended || f->flags & INA_F_ANSWER) &&
-	       f->agg_addr == slot_of(w, f->psn);
+	return f->src == c->switch_addr && f->dst == c->addr && f->extended == c->extended &&
+	       f->group == c->group && f->rank == c->rank && f->worker == c->worker &&
+	       (!f->extended || f->flags & INA_F_ANSWER) && f->agg_addr == slot_of(w, f->psn);
 }
 
 /* RFC 6298, of packets that were sent once. */
@@ -457,13 +490,19 @@ static void measure(struct ina_worker *w, uint64_t rtt)
 }
 
 /* Was the oldest of these sent more than `reorder` transmissions before the answered one? */
-static inline bool has_older(const struct ina_worker *w, const struct ina_entries *all, uint32_t order)
+static inline bool has_older(const struct ina_worker *w, const struct ina_entries *all,
+			     uint32_t order)
 {
-	return all->oldest != INA_NO_ENTRY && (int32_t)(order - w->entry[all->oldest].order) > (int32_t)w->config.reorder;
+	return all->oldest != INA_NO_ENTRY &&
+	       (int32_t)(order - w->entry[all->oldest].order) > (int32_t)w->config.reorder;
 }
 
-/* Of these, what was sent more than `reorder` transmissions before the answered one; at most `most`. */
-static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, uint32_t order, uint32_t most)
+/*
+ * Of these, what was sent more than `reorder` transmissions before the answered one; at most
+ * `most`.
+ */
+static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, uint32_t order,
+			   uint32_t most)
 {
 	uint32_t last = w->order, n = 0;
 
@@ -477,7 +516,8 @@ static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, 
 }
 
 /*
- * What was sent well before the answered packet, and has no answer, is lost. But the answer to a repetition comes at once, while packets sent
+ * What was sent well before the answered packet, and has no answer, is lost. But the answer to a
+ * repetition comes at once, while packets sent
  * once wait for the slowest rank: it says nothing about those.
  */
 static void send_lost(struct ina_worker *w, uint32_t order, bool again)
@@ -560,7 +600,8 @@ static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame 
 }
 
 /*
- * A second answer. If a time-out had the packet sent again, the first one had been under way all the time, and was only late: nothing was lost (as RFC 3708 has it for
+ * A second answer. If a time-out had the packet sent again, the first one had been under way all
+ * the time, and was only late: nothing was lost (as RFC 3708 has it for
  * TCP's duplicates).
  */
 static void take_second(struct ina_worker *w, uint32_t psn)
@@ -574,8 +615,11 @@ static void take_abort(struct ina_worker *w)
 	w->telling = 0;
 	if (w->error)
 		return; /* the switch knows what it was told */
-	snprintf(w->why, sizeof(w->why), "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was not renewed, or it "
-		 "has begun a new incarnation; ask the controller", w->config.group, w->config.rank);
+	snprintf(w->why, sizeof(w->why),
+		 "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was "
+		 "not renewed, or it "
+		 "has begun a new incarnation; ask the controller",
+		 w->config.group, w->config.rank);
 	fail(w, -ECANCELED);
 }
 

@@ -8,7 +8,8 @@
 #define INA_ENTER ina_enter_plain
 #endif
 
-enum ina_reason INA_ENTER(struct ina_slot *s, uint32_t each, const struct ina_frame *f, unsigned ranks)
+enum ina_reason INA_ENTER(struct ina_slot *s, uint32_t each, const struct ina_frame *f,
+			  unsigned ranks)
 {
 	return ina_step_enter(s, each, f, ranks);
 }

@@ -33,7 +33,7 @@ struct ina_follow {
 	struct ha_ina_client *client;
 	uint64_t incarnation, version;
 	uint32_t wait_ms; /* that the controller's silence limit allows */
-	bool away;	  /* said so */
+	bool away;        /* said so */
 	struct followed group[INA_GROUPS];
 	atomic_bool stop, heard; /* relaxed: flags only */
 	pthread_t thread;
@@ -48,7 +48,8 @@ static void try_install(struct ina_follow *f, struct followed *l)
 
 	l->state = !err ? LIVE : err == -EAGAIN ? WAITING : REFUSED;
 	if (l->state == REFUSED)
-		HA_WARN(f->options.name, "group %u of the controller cannot be: %s", l->config.id, why ? why : strerror(-err));
+		HA_WARN(f->options.name, "group %u of the controller cannot be: %s", l->config.id,
+			why ? why : strerror(-err));
 }
 
 static void drop(struct ina_follow *f, struct followed *l)
@@ -83,12 +84,15 @@ static void make_room(struct ina_follow *f, const struct ina_group_config *c)
 }
 
 /* false: this can be no group. */
-static bool config_from(const struct ina_follow *f, const Inc__GroupInfo *info, struct ina_group_config *c)
+static bool config_from(const struct ina_follow *f, const Inc__GroupInfo *info,
+			struct ina_group_config *c)
 {
-	uint32_t workers = info->workers ? info->workers : f->options.workers ? f->options.workers : 1;
+	uint32_t workers = info->workers        ? info->workers
+			   : f->options.workers ? f->options.workers
+						: 1;
 
-	if (!info->groupid || info->groupid >= INA_GROUPS || info->n_member > INA_RANKS_MAX || info->aggaddr > UINT16_MAX ||
-	    workers > INA_WORKERS_MAX)
+	if (!info->groupid || info->groupid >= INA_GROUPS || info->n_member > INA_RANKS_MAX ||
+	    info->aggaddr > UINT16_MAX || workers > INA_WORKERS_MAX)
 		return false;
 	memset(c, 0, sizeof(*c)); /* it is compared with memcmp() */
 	c->id = (uint8_t)info->groupid;
@@ -110,7 +114,9 @@ static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 	struct followed *l;
 
 	if (!config_from(f, info, &c)) {
-		HA_WARN(f->options.name, "the controller says something about group %u that cannot be", info->groupid);
+		HA_WARN(f->options.name,
+			"the controller says something about group %u that cannot be",
+			info->groupid);
 		return;
 	}
 	l = &f->group[c.id];
@@ -212,7 +218,7 @@ static void hear(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r)
 static void *run(void *arg)
 {
 	struct ina_follow *f = arg;
-	struct words *w = &(struct words){ 0 };
+	struct words *w = &(struct words) { 0 };
 	bool waiting = false;
 
 	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
@@ -221,7 +227,8 @@ static void *run(void *arg)
 		say(f, w, waiting);
 		if (ha_ina_client_switch(f->client, &w->q, &r)) {
 			if (!f->away)
-				HA_WARN(f->options.name, "%s; groups stay as they are", ha_ina_client_error(f->client));
+				HA_WARN(f->options.name, "%s; groups stay as they are",
+					ha_ina_client_error(f->client));
 			f->away = true;
 			pause_ms(AWAY_MS);
 		} else {
@@ -233,7 +240,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct ina_follow *ina_follow_start(const struct ina_follow_options *options, const struct ina_follow_ops *ops, char *why, size_t size)
+struct ina_follow *ina_follow_start(const struct ina_follow_options *options,
+				    const struct ina_follow_ops *ops, char *why, size_t size)
 {
 	struct ina_follow *f = calloc(1, sizeof(*f));
 

@@ -27,7 +27,8 @@ static const char *take_slots(char **rest, struct ina_group_config *c)
 {
 	unsigned long base, len;
 
-	if (!number(strtok_r(NULL, BLANK, rest), UINT16_MAX, &base) || !number(strtok_r(NULL, BLANK, rest), 65536, &len))
+	if (!number(strtok_r(NULL, BLANK, rest), UINT16_MAX, &base) ||
+	    !number(strtok_r(NULL, BLANK, rest), 65536, &len))
 		return "slots: the first one and how many, as in slots 0 1024";
 	c->base = (uint16_t)base;
 	c->len = (uint32_t)len;
@@ -40,7 +41,8 @@ static const char *take_members(char **rest, struct ina_group_config *c)
 		if (c->ranks == INA_RANKS_MAX)
 			return "more than 32 members";
 		if (!ha_address_parse(word, &c->member[c->ranks].addr))
-			return "members: IPv4 addresses in the order of ranks, to the end of the line";
+			return "members: IPv4 addresses in the order of ranks, to the end of the "
+			       "line";
 	}
 	return NULL;
 }
@@ -51,11 +53,13 @@ static const char *take_frames(const char *word, struct ina_group_config *c)
 	return c->extended || (word && !strcmp(word, "old")) ? NULL : "frames: old or extended";
 }
 
-static const char *take_number(const char *key, const char *text, uint64_t now, struct ina_group_config *c)
+static const char *take_number(const char *key, const char *text, uint64_t now,
+			       struct ina_group_config *c)
 {
 	unsigned long v;
 
-	if (strcmp(key, "epoch") && strcmp(key, "workers") && strcmp(key, "first") && strcmp(key, "lease"))
+	if (strcmp(key, "epoch") && strcmp(key, "workers") && strcmp(key, "first") &&
+	    strcmp(key, "lease"))
 		return "not understood: epoch, slots, frames, workers, first, lease, members are";
 	if (!number(text, UINT32_MAX, &v))
 		return "a number is missing or too large";
@@ -79,7 +83,8 @@ const char *ina_group_line(char *line, uint64_t now, struct ina_group_config *c)
 	memset(c, 0, sizeof(*c));
 	if (!word || *word == '#')
 		return NULL;
-	if (strcmp(word, "group") || !number(strtok_r(NULL, BLANK, &rest), INA_GROUPS - 1, &id) || !id)
+	if (strcmp(word, "group") || !number(strtok_r(NULL, BLANK, &rest), INA_GROUPS - 1, &id) ||
+	    !id)
 		return "a line begins with group and its number, 1 to 255";
 	c->id = (uint8_t)id;
 	c->epoch = c->workers = 1;
@@ -102,7 +107,8 @@ const char *ina_group_line(char *line, uint64_t now, struct ina_group_config *c)
 	return wrong;
 }
 
-int ina_group_file(const char *path, uint64_t now, struct ina_group_config *wanted, char *why, size_t size)
+int ina_group_file(const char *path, uint64_t now, struct ina_group_config *wanted, char *why,
+		   size_t size)
 {
 	struct ina_group_config c;
 	char line[LINE];
@@ -117,7 +123,8 @@ int ina_group_file(const char *path, uint64_t now, struct ina_group_config *want
 	}
 	memset(wanted, 0, INA_GROUPS * sizeof(*wanted));
 	while (fgets(line, sizeof(line), f)) {
-		const char *wrong = strchr(line, '\n') || feof(f) ? ina_group_line(line, now, &c) : "the line is too long";
+		const char *wrong = strchr(line, '\n') || feof(f) ? ina_group_line(line, now, &c)
+								  : "the line is too long";
 
 		n++;
 		if (!wrong && c.id && wanted[c.id].id)

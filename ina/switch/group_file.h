@@ -11,11 +11,13 @@
 #include "ina/switch/switch.h"
 
 /*
- * One line, which is cut to pieces; now: ns, from which a lease counts (without one the group does not end by itself). config->id 0: nothing is in it.
+ * One line, which is cut to pieces; now: ns, from which a lease counts (without one the group does
+ * not end by itself). config->id 0: nothing is in it.
  * NULL, or what is wrong with it.
  */
 const char *ina_group_line(char *line, uint64_t now, struct ina_group_config *config);
 /* wanted[INA_GROUPS], by number, id 0 where there is none. 0, or a negative errno and why. */
-int ina_group_file(const char *path, uint64_t now, struct ina_group_config *wanted, char *why, size_t size);
+int ina_group_file(const char *path, uint64_t now, struct ina_group_config *wanted, char *why,
+		   size_t size);
 
 #endif

@@ -2,11 +2,16 @@
 /*
  * slot.h - one slot: the blocks that have come for one psn, and what is left of them
  *
- * A slot is open (waits for its psn, has nothing), live (has some ranks' contributions) or done (has all, keeps the sum for
- * those whose answer gets lost). A range of l slots serves psn p in slot p mod l; the ranks keep at most l/2 packets in flight.
- * Whoever sends p + l/2 or later has its answer to p, for p is behind its window; and all ranks had contributed to p + l/2 before
- * anybody may send p + l. So one half of the range is live while the other holds what may still be asked for: the two pools. The
- * only psn that may take a slot from p is p + l, and only when p is done; everything else is late, or a lie.
+ * A slot is open (waits for its psn, has nothing), live (has some ranks' contributions) or done
+ * (has all, keeps the sum for
+ * those whose answer gets lost). A range of l slots serves psn p in slot p mod l; the ranks keep at
+ * most l/2 packets in flight.
+ * Whoever sends p + l/2 or later has its answer to p, for p is behind its window; and all ranks had
+ * contributed to p + l/2 before
+ * anybody may send p + l. So one half of the range is live while the other holds what may still be
+ * asked for: the two pools. The
+ * only psn that may take a slot from p is p + l, and only when p is done; everything else is late,
+ * or a lie.
  */
 #ifndef INA_SLOT_H
 #define INA_SLOT_H
@@ -18,10 +23,10 @@
 
 struct ina_slot {
 	int32_t word[INA_WORDS]; /* done: big-endian, as they are sent */
-	uint32_t psn;  /* that it serves or, while it is open, waits for */
-	uint32_t seen; /* ranks whose contribution is in */
+	uint32_t psn;            /* that it serves or, while it is open, waits for */
+	uint32_t seen;           /* ranks whose contribution is in */
 	uint8_t coll, root;
-	uint8_t flags;	  /* INA_F_OVERFLOW, INA_F_NONFINITE */
+	uint8_t flags;    /* INA_F_OVERFLOW, INA_F_NONFINITE */
 	uint8_t exponent; /* of words */
 	bool done;
 	bool filled; /* words has somebody's */
@@ -37,14 +42,23 @@ enum ina_age {
 	INA_EARLY    /* newer than the window allows */
 };
 
-/* The slots first .. first + len of one worker's range, all open; first_psn is the first that will come. */
+/*
+ * The slots first .. first + len of one worker's range, all open; first_psn is the first that will
+ * come.
+ */
 void ina_slots_open(struct ina_slot *first, uint32_t len, uint32_t first_psn);
 /* The slot is this frame's from now on, and has nothing. */
 void ina_slot_take(struct ina_slot *s, const struct ina_frame *f);
-/* A rank's contribution; the rank must be below 32 and not in it yet. True: now all of `ranks` are in, and the slot is done. */
+/*
+ * A rank's contribution; the rank must be below 32 and not in it yet. True: now all of `ranks` are
+ * in, and the slot is done.
+ */
 bool ina_slot_add(struct ina_slot *s, const struct ina_frame *f, unsigned ranks);
 
-/* The kernel's verifier follows both ways of every branch: its compiler must not make one out of a mask. */
+/*
+ * The kernel's verifier follows both ways of every branch: its compiler must not make one out of a
+ * mask.
+ */
 #ifdef __bpf__
 #define INA_OPAQUE(x) __asm__ volatile("" : "+r"(x))
 #else
@@ -81,7 +95,8 @@ static inline int32_t ina_word_add(int32_t a, int32_t b, uint32_t *over)
 	return (int32_t)((sum & ~held) | (end & held));
 #else
 	*over |= past;
-	return (int32_t)past < 0 ? (int32_t)end : (int32_t)sum; /* vectors have an instruction for it */
+	/* vectors have an instruction for it */
+	return (int32_t)past < 0 ? (int32_t)end : (int32_t)sum;
 #endif
 }
 

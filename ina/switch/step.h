@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * step.h - the slot core itself, function by function: what slot.c, switch.c, the XDP program (ina/switch/xdp/) and ha-switch (ina/switch/switchd/aggregate.c) are made of
+ * step.h - the slot core itself, function by function: what slot.c, switch.c, the XDP program
+ * (ina/switch/xdp/) and ha-switch (ina/switch/switchd/aggregate.c) are made of
  *
- * Inline and without a library, so that a compiler for the kernel's virtual machine takes the same lines. Nothing else includes it.
+ * Inline and without a library, so that a compiler for the kernel's virtual machine takes the same
+ * lines. Nothing else includes it.
  */
 #ifndef INA_STEP_H
 #define INA_STEP_H
@@ -35,7 +37,10 @@ INA_STEP void ina_step_take(struct ina_slot *s, const struct ina_frame *f)
 	s->done = s->filled = s->marked = false;
 }
 
-/* A word as a slot keeps it: in the processor's order, but the sum in the order of the wire. done: a constant, for the loops below have no branches. */
+/*
+ * A word as a slot keeps it: in the processor's order, but the sum in the order of the wire. done:
+ * a constant, for the loops below have no branches.
+ */
 INA_STEP int32_t ina_step_keep(int32_t word, bool done)
 {
 	return done ? (int32_t)__builtin_bswap32((uint32_t)word) : word;
@@ -52,7 +57,8 @@ INA_STEP uint32_t ina_step_add_words(struct ina_slot *s, const uint8_t *words, b
 	uint32_t over = 0;
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
-		s->word[i] = ina_step_keep(ina_word_add(s->word[i], (int32_t)ina_get32(words + 4 * i), &over), done);
+		s->word[i] = ina_step_keep(
+			ina_word_add(s->word[i], (int32_t)ina_get32(words + 4 * i), &over), done);
 	return over;
 }
 
@@ -65,7 +71,8 @@ INA_STEP uint32_t ina_step_add_aligned(struct ina_slot *s, const uint8_t *words,
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		s->word[i] = ina_word_add(ina_word_shift(s->word[i], here),
-					  ina_word_shift((int32_t)ina_get32(words + 4 * i), there), &over);
+					  ina_word_shift((int32_t)ina_get32(words + 4 * i), there),
+					  &over);
 	if (here)
 		s->exponent = exponent;
 	return over;
@@ -77,7 +84,10 @@ INA_STEP void ina_step_turn_words(struct ina_slot *s)
 		s->word[i] = ina_step_keep(s->word[i], true);
 }
 
-/* One pass over the words where that does: done says that they are the last, and leaves the sum as it is sent. */
+/*
+ * One pass over the words where that does: done says that they are the last, and leaves the sum as
+ * it is sent.
+ */
 INA_STEP void ina_step_take_words(struct ina_slot *s, const struct ina_frame *f, bool done)
 {
 	uint32_t over = 0;
@@ -121,7 +131,8 @@ INA_STEP bool ina_step_add(struct ina_slot *s, const struct ina_frame *f, unsign
 /* ---- one packet (switch.h) ---- */
 
 /* Is it one of this group's ranks that speaks, as this group speaks? addr: the switch's. */
-INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *g, const struct ina_frame *f)
+INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *g,
+					 const struct ina_frame *f)
 {
 	const struct ina_group_config *c = &g->config;
 	uint32_t rank = f->rank;
@@ -143,7 +154,8 @@ INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *
 }
 
 /* The incarnation that it belongs to. */
-INA_STEP enum ina_reason ina_step_incarnation(struct ina_group *g, uint64_t now, const struct ina_frame *f)
+INA_STEP enum ina_reason ina_step_incarnation(struct ina_group *g, uint64_t now,
+					      const struct ina_frame *f)
 {
 	int32_t ahead = (int32_t)(f->epoch - g->config.epoch);
 
@@ -170,9 +182,13 @@ INA_STEP uint32_t ina_step_each(const struct ina_group_config *c)
 #endif
 }
 
-/* The one slot that this psn has, and how many its worker has. INA_NO_SLOT: the frame names another. */
+/*
+ * The one slot that this psn has, and how many its worker has. INA_NO_SLOT: the frame names
+ * another.
+ */
 #define INA_NO_SLOT UINT32_MAX
-INA_STEP uint32_t ina_step_slot(const struct ina_group_config *c, const struct ina_frame *f, uint32_t *each)
+INA_STEP uint32_t ina_step_slot(const struct ina_group_config *c, const struct ina_frame *f,
+				uint32_t *each)
 {
 	uint32_t first, at;
 
@@ -184,8 +200,12 @@ INA_STEP uint32_t ina_step_slot(const struct ina_group_config *c, const struct i
 	return at;
 }
 
-/* Up to its slot: INA_REASON_TAKEN, and the slot, and how many its worker has; or why it has none. */
-INA_STEP enum ina_reason ina_step_find(struct ina_switch *sw, uint64_t now, const struct ina_frame *f, struct ina_slot **s, uint32_t *each)
+/*
+ * Up to its slot: INA_REASON_TAKEN, and the slot, and how many its worker has; or why it has none.
+ */
+INA_STEP enum ina_reason ina_step_find(struct ina_switch *sw, uint64_t now,
+				       const struct ina_frame *f, struct ina_slot **s,
+				       uint32_t *each)
 {
 	struct ina_group *g = &sw->group[f->group];
 	enum ina_reason reason = ina_step_sender(sw->addr, g, f);
@@ -203,7 +223,8 @@ INA_STEP enum ina_reason ina_step_find(struct ina_switch *sw, uint64_t now, cons
 }
 
 /* A frame for the slot as it is: what it says, and what that changes. */
-INA_STEP enum ina_reason ina_step_contribute(struct ina_slot *s, enum ina_age age, const struct ina_frame *f, unsigned ranks)
+INA_STEP enum ina_reason ina_step_contribute(struct ina_slot *s, enum ina_age age,
+					     const struct ina_frame *f, unsigned ranks)
 {
 	bool probe = f->flags & INA_F_PROBE;
 	bool fresh = age == INA_NEXT || !s->seen;
@@ -224,7 +245,8 @@ INA_STEP enum ina_reason ina_step_contribute(struct ina_slot *s, enum ina_age ag
 }
 
 /* each: the slots of the worker's range. */
-INA_STEP enum ina_reason ina_step_enter(struct ina_slot *s, uint32_t each, const struct ina_frame *f, unsigned ranks)
+INA_STEP enum ina_reason ina_step_enter(struct ina_slot *s, uint32_t each,
+					const struct ina_frame *f, unsigned ranks)
 {
 	enum ina_age age = ina_step_age(s, f->psn, each);
 
@@ -236,8 +258,10 @@ INA_STEP enum ina_reason ina_step_enter(struct ina_slot *s, uint32_t each, const
 }
 
 /*
- * Who receives something, and with which flags but those of the sum. The old frame has words for a sum only: else silence, and the rank's own time
- * limit. The epoch stays the packet's: an abort names the incarnation that is over, so that the answer to a straggler from the last incarnation does not
+ * Who receives something, and with which flags but those of the sum. The old frame has words for a
+ * sum only: else silence, and the rank's own time
+ * limit. The epoch stays the packet's: an abort names the incarnation that is over, so that the
+ * answer to a straggler from the last incarnation does not
  * end the present one.
  */
 INA_STEP enum ina_action ina_step_action(enum ina_reason reason, bool extended, uint8_t *flags)
@@ -271,7 +295,8 @@ INA_STEP enum ina_action ina_step_action(enum ina_reason reason, bool extended, 
 /* ---- answers (switch.h) ---- */
 
 /* What all answers have in common: the frame turned round. */
-INA_STEP void ina_step_turn_round(const struct ina_switch *sw, const struct ina_frame *f, uint8_t flags, struct ina_frame *answer)
+INA_STEP void ina_step_turn_round(const struct ina_switch *sw, const struct ina_frame *f,
+				  uint8_t flags, struct ina_frame *answer)
 {
 	*answer = *f;
 	answer->src = sw->addr;
@@ -296,7 +321,7 @@ INA_STEP void ina_step_leave_out(struct ina_frame *answer)
 {
 	answer->words = NULL;
 	answer->exponent = 0;
-	answer->flags &= (uint8_t)~(INA_F_OVERFLOW | INA_F_NONFINITE);
+	answer->flags &= (uint8_t) ~(INA_F_OVERFLOW | INA_F_NONFINITE);
 }
 
 #endif

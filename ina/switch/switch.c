@@ -21,7 +21,8 @@ const char *ina_reason_name(enum ina_reason reason, const char **help)
 	return known ? table[reason][0] : "?";
 }
 
-void ina_switch_init(struct ina_switch *sw, uint32_t addr, const uint8_t mac[6], struct ina_slot *slot, uint32_t nslots)
+void ina_switch_init(struct ina_switch *sw, uint32_t addr, const uint8_t mac[6],
+		     struct ina_slot *slot, uint32_t nslots)
 {
 	memset(sw, 0, sizeof(*sw));
 	sw->addr = addr;
@@ -37,7 +38,8 @@ static bool power_of_two(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-static int check_config(const struct ina_switch *sw, const struct ina_group_config *c, const char **why)
+static int check_config(const struct ina_switch *sw, const struct ina_group_config *c,
+			const char **why)
 {
 	*why = NULL;
 	if (!c->id)
@@ -62,7 +64,8 @@ static bool overlaps(const struct ina_group_config *a, const struct ina_group_co
 	return a->base < b->base + b->len && b->base < a->base + a->len;
 }
 
-int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config *c, const char **why)
+int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config *c,
+		     const char **why)
 {
 	const struct ina_group *g = &sw->group[c->id];
 	int err = check_config(sw, c, why);
@@ -95,7 +98,7 @@ int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *c, 
 	if (err)
 		return err;
 	changed(sw);
-	sw->group[c->id] = (struct ina_group){ .config = *c, .installed = true, .lived = true };
+	sw->group[c->id] = (struct ina_group) { .config = *c, .installed = true, .lived = true };
 	each = c->len / c->workers;
 	for (unsigned w = 0; w < c->workers; w++)
 		ina_slots_open(sw->slot + c->base + w * each, each, c->first_psn);
@@ -147,7 +150,8 @@ int ina_switch_end(struct ina_switch *sw, uint8_t id, uint32_t epoch)
 
 /* ---- packets ---- */
 
-void ina_switch_step(struct ina_switch *sw, uint64_t now, const struct ina_frame *f, struct ina_verdict *v)
+void ina_switch_step(struct ina_switch *sw, uint64_t now, const struct ina_frame *f,
+		     struct ina_verdict *v)
 {
 	struct ina_slot *s = NULL;
 	uint32_t each;
@@ -164,7 +168,8 @@ void ina_switch_step(struct ina_switch *sw, uint64_t now, const struct ina_frame
 		ina_step_put_sum(s, &v->answer);
 }
 
-void ina_switch_answer(const struct ina_switch *sw, const struct ina_verdict *v, uint8_t rank, struct ina_frame *f)
+void ina_switch_answer(const struct ina_switch *sw, const struct ina_verdict *v, uint8_t rank,
+		       struct ina_frame *f)
 {
 	const struct ina_member *to = &sw->group[v->answer.group].config.member[rank];
 

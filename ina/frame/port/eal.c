@@ -23,12 +23,13 @@
 #define HUGE_DIR "/sys/kernel/mm/hugepages"
 
 static cpu_set_t before; /* where the process could run */
-static bool memif;	 /* there is one */
-static bool others;	 /* there are ports that are neither memif nor af_packet */
+static bool memif;       /* there is one */
+static bool others;      /* there are ports that are neither memif nor af_packet */
 
 /* ---- DPDK's lines ---- */
 
-static char first_line[256]; /* of the start, which has one thread: what went wrong there is in the answer */
+/* of the start, which has one thread: what went wrong there is in the answer */
+static char first_line[256];
 static bool started;
 
 static void line_said(char *line, size_t len)
@@ -64,7 +65,7 @@ static ssize_t lines_said(void *cookie, const char *text, size_t len)
 
 static int open_log(void)
 {
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = lines_said });
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t) { .write = lines_said });
 
 	if (!f)
 		return -ENOMEM;
@@ -104,8 +105,9 @@ static bool is_hardware(const char *port)
 {
 	unsigned a, b, c, d;
 
-	return sscanf(port, "%x:%x:%x.%x", &a, &b, &c, &d) == 4 || sscanf(port, "%x:%x.%x", &a, &b, &c) == 3 ||
-	       !strncmp(port, "auxiliary:", 10) || !strncmp(port, "pci:", 4);
+	return sscanf(port, "%x:%x:%x.%x", &a, &b, &c, &d) == 4 ||
+	       sscanf(port, "%x:%x.%x", &a, &b, &c) == 3 || !strncmp(port, "auxiliary:", 10) ||
+	       !strncmp(port, "pci:", 4);
 }
 
 /* What an option of a device says, or "". */
@@ -118,7 +120,8 @@ static void device_option(const char *port, const char *key, char *value, size_t
 }
 
 /*
- * The socket of a memif's server may be left of a process that was killed; the driver would not listen there. To ask whether somebody runs there would kill him (port.c),
+ * The socket of a memif's server may be left of a process that was killed; the driver would not
+ * listen there. To ask whether somebody runs there would kill him (port.c),
  * so there is a lock beside it, which exists as long as its process.
  */
 static int take_socket(const char *port, char *why, size_t size)
@@ -129,14 +132,16 @@ static int take_socket(const char *port, char *why, size_t size)
 	device_option(port, ",role=", role, sizeof(role));
 	device_option(port, ",socket=", path, sizeof(path));
 	device_option(port, ",socket-abstract=", abstract, sizeof(abstract));
-	if (strncmp(port, "net_memif", 9) || (strcmp(role, "server") && strcmp(role, "master")) || !*path || strcmp(abstract, "no"))
+	if (strncmp(port, "net_memif", 9) || (strcmp(role, "server") && strcmp(role, "master")) ||
+	    !*path || strcmp(abstract, "no"))
 		return 0;
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
 		int err = errno;
 
-		snprintf(why, size, "%s: %s", lock, err == EWOULDBLOCK ? "another process serves this memif" : strerror(err));
+		snprintf(why, size, "%s: %s", lock,
+			 err == EWOULDBLOCK ? "another process serves this memif" : strerror(err));
 		return -err;
 	}
 	unlink(path);
@@ -159,10 +164,14 @@ static int add_ports(struct arguments *a, const struct ina_eal_options *o, char 
 			if (err)
 				return err;
 			memif |= !strncmp(port, "net_memif", 9);
-			others |= strncmp(port, "net_memif", 9) && strncmp(port, "net_af_packet", 13);
+			others |=
+				strncmp(port, "net_memif", 9) && strncmp(port, "net_af_packet", 13);
 			add(a, "--vdev=%s", port);
 		} else {
-			snprintf(why, size, "%s: neither a PCI address (0000:01:00.0) nor a device that DPDK makes (net_memif0,role=server; net_af_packet0,iface=eth1)", port);
+			snprintf(why, size,
+				 "%s: neither a PCI address (0000:01:00.0) nor a device that DPDK "
+				 "makes (net_memif0,role=server; net_af_packet0,iface=eth1)",
+				 port);
 			return -EINVAL;
 		}
 	}
@@ -222,7 +231,8 @@ static size_t put_cpus(char *text, size_t size, const unsigned *cpu, unsigned n)
 }
 
 /* A processor for each thread that polls; with too few of them all on all. */
-static void add_lcores(struct arguments *a, const struct ina_eal_options *o, const unsigned *cpu, unsigned ncpus)
+static void add_lcores(struct arguments *a, const struct ina_eal_options *o, const unsigned *cpu,
+		       unsigned ncpus)
 {
 	char all[8 * CPU_SETSIZE], text[16 * INA_THREADS_MAX + sizeof(all)];
 	unsigned first = o->first_waits ? 1 : 0;
@@ -235,7 +245,8 @@ static void add_lcores(struct arguments *a, const struct ina_eal_options *o, con
 		if (first)
 			at = (size_t)snprintf(text, sizeof(text), "0@(%s)", all);
 		for (unsigned i = first; i < o->threads; i++)
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u@%u", i ? "," : "", i, cpu[i - first]);
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u@%u",
+					       i ? "," : "", i, cpu[i - first]);
 	}
 	add(a, "--lcores=%s", text);
 }
@@ -246,12 +257,16 @@ static int add_threads(struct arguments *a, const struct ina_eal_options *o, cha
 	int n = o->cpus ? parse_cpus(o->cpus, cpu, CPU_SETSIZE) : allowed_cpus(cpu, CPU_SETSIZE);
 
 	if (n < 0) {
-		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8", o->cpus ? o->cpus : "");
+		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8",
+			 o->cpus ? o->cpus : "");
 		return n;
 	}
 	for (int i = 0; i < n; i++)
 		if (!CPU_ISSET(cpu[i], &before)) {
-			snprintf(why, size, "processor %u: this process may not run there (taskset -p, cgroup)", cpu[i]);
+			snprintf(
+				why, size,
+				"processor %u: this process may not run there (taskset -p, cgroup)",
+				cpu[i]);
 			return -EINVAL;
 		}
 	if (!o->threads || o->threads > INA_THREADS_MAX) {
@@ -306,15 +321,18 @@ static void add_memory(struct arguments *a, const struct ina_eal_options *o)
 		add(a, "--in-memory");
 		return;
 	}
-	HA_INFO("dpdk", "%lu MiB of hugepages are free and %u are needed: going on with %u MiB of ordinary memory, which costs some speed (sysctl vm.nr_hugepages=%u)", huge, mb,
-		mb, (mb + 1) / 2);
+	HA_INFO("dpdk",
+		"%lu MiB of hugepages are free and %u are needed: going on with %u MiB of ordinary "
+		"memory, which costs some speed (sysctl vm.nr_hugepages=%u)",
+		huge, mb, mb, (mb + 1) / 2);
 	add(a, "--no-huge");
 	add(a, "--no-shconf");
 	add(a, "-m");
 	add(a, "%u", mb);
 }
 
-static int make_arguments(struct arguments *a, const struct ina_eal_options *o, char *why, size_t size)
+static int make_arguments(struct arguments *a, const struct ina_eal_options *o, char *why,
+			  size_t size)
 {
 	int err;
 
@@ -354,7 +372,8 @@ int ina_eal_start(const struct ina_eal_options *o, char *why, size_t size)
 	memcpy(v, a.v, sizeof(v)); /* DPDK reorders them */
 	*first_line = 0;
 	if (!err && rte_eal_init(a.n, v) < 0) {
-		snprintf(why, size, "DPDK does not start: %s", *first_line ? first_line : rte_strerror(rte_errno));
+		snprintf(why, size, "DPDK does not start: %s",
+			 *first_line ? first_line : rte_strerror(rte_errno));
 		err = rte_errno ? -rte_errno : -EIO;
 	}
 	for (int i = 0; i < a.n; i++)
@@ -363,7 +382,9 @@ int ina_eal_start(const struct ina_eal_options *o, char *why, size_t size)
 	return err;
 }
 
-/* DPDK's clean-up closes memifs, which is not safe (port.c); nothing of ours outlives the process. */
+/*
+ * DPDK's clean-up closes memifs, which is not safe (port.c); nothing of ours outlives the process.
+ */
 void ina_eal_stop(void)
 {
 	if (!memif)

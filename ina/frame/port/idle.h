@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle.h - what a polling thread does when there is nothing: spin, or after a while sleep, to leave the processor to others
+ * idle.h - what a polling thread does when there is nothing: spin, or after a while sleep, to leave
+ * the processor to others
  *
- * A shared one yields instead of spinning, and sleeps the longer the longer nothing has come (base/yield.h).
+ * A shared one yields instead of spinning, and sleeps the longer the longer nothing has come
+ * (base/yield.h).
  */
 #ifndef INA_PORT_IDLE_H
 #define INA_PORT_IDLE_H
@@ -15,10 +17,10 @@
 #define INA_IDLE_ROUNDS 64
 
 struct ina_idle {
-	unsigned us; /* of a sleep, or if shared until the first one; 0 = never */
-	bool shared; /* others need its processor, too */
+	unsigned us;     /* of a sleep, or if shared until the first one; 0 = never */
+	bool shared;     /* others need its processor, too */
 	unsigned rounds; /* without work */
-	uint64_t since; /* shared: when the first of them was, ns */
+	uint64_t since;  /* shared: when the first of them was, ns */
 	struct ha_yield yield;
 };
 

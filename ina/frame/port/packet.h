@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packet.h - frames of aggregation straight in DPDK's packets: nothing lies between struct ina_frame and the mbuf */
+/*
+ * packet.h - frames of aggregation straight in DPDK's packets: nothing lies between struct
+ * ina_frame and the mbuf
+ */
 #ifndef INA_PORT_PACKET_H
 #define INA_PORT_PACKET_H
 
@@ -14,7 +17,9 @@ static inline enum ina_fault ina_packet_decode(struct rte_mbuf *m, struct ina_fr
 	return ina_wire_decode(rte_pktmbuf_mtod(m, const void *), m->data_len, f);
 }
 
-/* A frame of so many bytes is in m. The device makes the checksum where it can; then it is 0 there. */
+/*
+ * A frame of so many bytes is in m. The device makes the checksum where it can; then it is 0 there.
+ */
 static inline void ina_packet_made(const struct ina_port *p, struct rte_mbuf *m, size_t bytes)
 {
 	if (p->checksum) {
@@ -27,7 +32,8 @@ static inline void ina_packet_made(const struct ina_port *p, struct rte_mbuf *m,
 }
 
 /* All but the words, which may be there already: how long it is. */
-static inline size_t ina_packet_encode_head(const struct ina_port *p, const struct ina_frame *f, struct rte_mbuf *m)
+static inline size_t ina_packet_encode_head(const struct ina_port *p, const struct ina_frame *f,
+					    struct rte_mbuf *m)
 {
 	size_t head = ina_wire_encode_head(f, !p->checksum, rte_pktmbuf_mtod(m, void *));
 
@@ -36,7 +42,8 @@ static inline size_t ina_packet_encode_head(const struct ina_port *p, const stru
 }
 
 /* Into an empty mbuf of a pool of ina_pool_create(), for this port. */
-static inline void ina_packet_encode(const struct ina_port *p, const struct ina_frame *f, struct rte_mbuf *m)
+static inline void ina_packet_encode(const struct ina_port *p, const struct ina_frame *f,
+				     struct rte_mbuf *m)
 {
 	size_t head = ina_packet_encode_head(p, f, m);
 
@@ -45,7 +52,8 @@ static inline void ina_packet_encode(const struct ina_port *p, const struct ina_
 }
 
 /* The same, and the mbuf from the pool; NULL when it is empty. */
-static inline struct rte_mbuf *ina_packet_make(const struct ina_port *p, struct rte_mempool *pool, const struct ina_frame *f)
+static inline struct rte_mbuf *ina_packet_make(const struct ina_port *p, struct rte_mempool *pool,
+					       const struct ina_frame *f)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
@@ -54,7 +62,10 @@ static inline struct rte_mbuf *ina_packet_make(const struct ina_port *p, struct 
 	return m;
 }
 
-/* The worker (DSCP) that a frame of aggregation of either kind is for, without looking further; -1: another packet. */
+/*
+ * The worker (DSCP) that a frame of aggregation of either kind is for, without looking further; -1:
+ * another packet.
+ */
 static inline int ina_packet_worker(const struct rte_mbuf *m)
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *), *ip = b + INA_ETHERNET_BYTES;

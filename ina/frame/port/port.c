@@ -17,8 +17,10 @@
 #define ALARM_US 1000 /* threads that poll have left the device by then */
 
 /*
- * Without hugepages DPDK gives each packet a page of its own, for a device must not find one on two. Then all packets begin at the same place of their pages, share
- * the same few sets of the first cache, and throw each other out before they are sent. Drivers that copy can do without.
+ * Without hugepages DPDK gives each packet a page of its own, for a device must not find one on
+ * two. Then all packets begin at the same place of their pages, share
+ * the same few sets of the first cache, and throw each other out before they are sent. Drivers that
+ * copy can do without.
  */
 static bool packed(void)
 {
@@ -31,7 +33,8 @@ unsigned ina_packet_bytes(void)
 }
 
 /*
- * Bytes between an mbuf and its packet's room. Where drivers copy packets, none begins at a multiple of 16: from and to there rte_memcpy() goes round a loop, which takes a quarter
+ * Bytes between an mbuf and its packet's room. Where drivers copy packets, none begins at a
+ * multiple of 16: from and to there rte_memcpy() goes round a loop, which takes a quarter
  * longer than what it does otherwise (308 bytes, DPDK 22.11 as Debian builds it).
  */
 static uint16_t beside(void)
@@ -41,9 +44,13 @@ static uint16_t beside(void)
 
 static struct rte_mempool *pool_make(const char *name, unsigned n)
 {
-	struct rte_pktmbuf_pool_private room = { .mbuf_data_room_size = INA_PACKET_ROOM + RTE_PKTMBUF_HEADROOM, .mbuf_priv_size = beside() };
-	struct rte_mempool *pool = rte_mempool_create_empty(name, n, sizeof(struct rte_mbuf) + room.mbuf_priv_size + room.mbuf_data_room_size, 256, sizeof(room),
-							    SOCKET_ID_ANY, ina_eal_copies() ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0);
+	struct rte_pktmbuf_pool_private room = { .mbuf_data_room_size =
+							 INA_PACKET_ROOM + RTE_PKTMBUF_HEADROOM,
+						 .mbuf_priv_size = beside() };
+	struct rte_mempool *pool = rte_mempool_create_empty(
+		name, n, sizeof(struct rte_mbuf) + room.mbuf_priv_size + room.mbuf_data_room_size,
+		256, sizeof(room), SOCKET_ID_ANY,
+		ina_eal_copies() ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0);
 
 	if (!pool)
 		return NULL;
@@ -61,8 +68,10 @@ struct rte_mempool *ina_pool_create(const char *name, unsigned n, char *why, siz
 	struct rte_mempool *pool = pool_make(name, n);
 
 	if (!pool)
-		snprintf(why, size, "no memory for %u packets (%u MiB): %s; give more memory or fewer packets", n,
-			 (unsigned)((uint64_t)n * ina_packet_bytes() >> 20), rte_strerror(rte_errno));
+		snprintf(why, size,
+			 "no memory for %u packets (%u MiB): %s; give more memory or fewer packets",
+			 n, (unsigned)((uint64_t)n * ina_packet_bytes() >> 20),
+			 rte_strerror(rte_errno));
 	return pool;
 }
 
@@ -81,13 +90,16 @@ static uint16_t at_most(unsigned wanted, unsigned otherwise, unsigned max)
 	return (uint16_t)(wanted < max ? wanted : max);
 }
 
-static int configure(struct ina_port *p, const struct ina_port_config *c, const struct rte_eth_dev_info *info)
+static int configure(struct ina_port *p, const struct ina_port_config *c,
+		     const struct rte_eth_dev_info *info)
 {
 	struct rte_eth_conf conf = { 0 };
 	unsigned most = INA_PORT_QUEUES;
 
-	p->rx_queues = at_most(c->rx_queues, 1, info->max_rx_queues < most ? info->max_rx_queues : most);
-	p->tx_queues = at_most(c->tx_queues, 1, info->max_tx_queues < most ? info->max_tx_queues : most);
+	p->rx_queues =
+		at_most(c->rx_queues, 1, info->max_rx_queues < most ? info->max_rx_queues : most);
+	p->tx_queues =
+		at_most(c->tx_queues, 1, info->max_tx_queues < most ? info->max_tx_queues : most);
 	p->checksum = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	p->segments = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (p->checksum)
@@ -105,7 +117,8 @@ static int configure(struct ina_port *p, const struct ina_port_config *c, const 
 
 static int set_queues(struct ina_port *p, const struct ina_port_config *c)
 {
-	uint16_t rx = at_most(c->rx_descriptors, DESCRIPTORS, UINT16_MAX), tx = at_most(c->tx_descriptors, DESCRIPTORS, UINT16_MAX);
+	uint16_t rx = at_most(c->rx_descriptors, DESCRIPTORS, UINT16_MAX),
+		 tx = at_most(c->tx_descriptors, DESCRIPTORS, UINT16_MAX);
 	int err = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx);
 
 	for (uint16_t q = 0; !err && q < p->rx_queues; q++)
@@ -116,7 +129,8 @@ static int set_queues(struct ina_port *p, const struct ina_port_config *c)
 }
 
 /*
- * DPDK's memif server aborts its process when a client has connected and is gone before the server gets to say hello. So an end that may be on its way
+ * DPDK's memif server aborts its process when a client has connected and is gone before the server
+ * gets to say hello. So an end that may be on its way
  * to the other waits for that to be over.
  */
 static void settle(const struct ina_port *p)
@@ -135,7 +149,8 @@ static int set_promiscuous(struct ina_port *p)
 	return err == -ENOTSUP ? 0 : err;
 }
 
-static int start(struct ina_port *p, const struct ina_port_config *c, const struct rte_eth_dev_info *info, const char **what)
+static int start(struct ina_port *p, const struct ina_port_config *c,
+		 const struct rte_eth_dev_info *info, const char **what)
 {
 	struct rte_ether_addr mac;
 	int err;
@@ -164,7 +179,8 @@ static int start(struct ina_port *p, const struct ina_port_config *c, const stru
 	return err;
 }
 
-int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_config *c, char *why, size_t size)
+int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_config *c, char *why,
+		  size_t size)
 {
 	struct rte_eth_dev_info info;
 	const char *what = "the driver does not describe it";
@@ -175,8 +191,10 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 		rte_spinlock_init(&p->tx_lock[q]);
 	err = find(spec, &p->id);
 	if (err) {
-		snprintf(why, size, "%s: no such port%s%s (for a card: has it a driver of DPDK? dpdk-devbind.py --status)", spec, *ina_eal_complaint() ? ": " : "",
-			 ina_eal_complaint());
+		snprintf(why, size,
+			 "%s: no such port%s%s (for a card: has it a driver of DPDK? "
+			 "dpdk-devbind.py --status)",
+			 spec, *ina_eal_complaint() ? ": " : "", ina_eal_complaint());
 		return err;
 	}
 	rte_eth_dev_get_name_by_port(p->id, p->name);
@@ -195,8 +213,10 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 }
 
 /*
- * What stops and starts a memif's client happens in DPDK's thread for interrupts, by its alarms: that thread sets the
- * client up, message by message, in the memory that a stop frees. Two alarms: between them that thread forgets the old
+ * What stops and starts a memif's client happens in DPDK's thread for interrupts, by its alarms:
+ * that thread sets the
+ * client up, message by message, in the memory that a stop frees. Two alarms: between them that
+ * thread forgets the old
  * socket, so that no event of it is taken for the new one's, which gets the same number.
  */
 
@@ -249,8 +269,10 @@ static void stop_dialling(struct ina_port *p)
 }
 
 /*
- * A memif of DPDK's (22.11 to 26.07) is left to the end of the process: closing it frees a listener that the interrupt thread still looks at, and to stop a
- * server can free a connection twice, when its client leaves at the same time. A client is stopped, so that its server learns of it.
+ * A memif of DPDK's (22.11 to 26.07) is left to the end of the process: closing it frees a listener
+ * that the interrupt thread still looks at, and to stop a
+ * server can free a connection twice, when its client leaves at the same time. A client is stopped,
+ * so that its server learns of it.
  */
 void ina_port_close(struct ina_port *p)
 {
@@ -274,7 +296,10 @@ bool ina_port_linked(const struct ina_port *p)
 	return !rte_eth_link_get_nowait(p->id, &link) && link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* The driver dials when it is started, once. Threads that poll stay away meanwhile; one that is just inside finds no connection there. */
+/*
+ * The driver dials when it is started, once. Threads that poll stay away meanwhile; one that is
+ * just inside finds no connection there.
+ */
 static void dial(struct ina_port *p)
 {
 	atomic_store_explicit(&p->away, true, memory_order_relaxed);
@@ -285,7 +310,10 @@ static void dial(struct ina_port *p)
 
 bool ina_port_up(struct ina_port *p)
 {
-	/* Linked and away: the thread that sets the client up is just through, and no queue sends yet. */
+	/*
+	 * Linked and away: the thread that sets the client up is just through, and no queue sends
+	 * yet.
+	 */
 	if (ina_port_linked(p) && !atomic_load_explicit(&p->away, memory_order_acquire))
 		return true;
 	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
@@ -302,8 +330,14 @@ void ina_port_count(const struct ina_port *p, struct ina_port_counts *c)
 	memset(c, 0, sizeof(*c));
 	if (rte_eth_stats_get(p->id, &s))
 		return;
-	*c = (struct ina_port_counts){
-		.rx_packets = s.ipackets, .tx_packets = s.opackets, .rx_bytes = s.ibytes, .tx_bytes = s.obytes,
-		.rx_missed = s.imissed,	  .rx_errors = s.ierrors,   .tx_errors = s.oerrors, .no_mbuf = s.rx_nombuf,
+	*c = (struct ina_port_counts) {
+		.rx_packets = s.ipackets,
+		.tx_packets = s.opackets,
+		.rx_bytes = s.ibytes,
+		.tx_bytes = s.obytes,
+		.rx_missed = s.imissed,
+		.rx_errors = s.ierrors,
+		.tx_errors = s.oerrors,
+		.no_mbuf = s.rx_nombuf,
 	};
 }

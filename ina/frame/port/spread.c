@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int ina_spread_open(struct ina_spread *s, const char *name, unsigned readers, unsigned size, bool many_writers)
+int ina_spread_open(struct ina_spread *s, const char *name, unsigned readers, unsigned size,
+		    bool many_writers)
 {
 	char ring[RTE_RING_NAMESIZE];
 
@@ -17,7 +18,9 @@ int ina_spread_open(struct ina_spread *s, const char *name, unsigned readers, un
 		return -EINVAL;
 	for (s->readers = 0; s->readers < readers; s->readers++) {
 		snprintf(ring, sizeof(ring), "%.16s-%u", name, s->readers);
-		s->ring[s->readers] = rte_ring_create(ring, size, SOCKET_ID_ANY, RING_F_SC_DEQ | (many_writers ? 0 : RING_F_SP_ENQ) | RING_F_EXACT_SZ);
+		s->ring[s->readers] = rte_ring_create(
+			ring, size, SOCKET_ID_ANY,
+			RING_F_SC_DEQ | (many_writers ? 0 : RING_F_SP_ENQ) | RING_F_EXACT_SZ);
 		if (!s->ring[s->readers]) {
 			int err = rte_errno;
 
@@ -44,7 +47,8 @@ void ina_spreader_send(struct ina_spreader *w, unsigned reader)
 {
 	unsigned n = w->n[reader], taken;
 
-	taken = rte_ring_enqueue_burst(w->spread->ring[reader], (void **)w->packet[reader], n, NULL);
+	taken = rte_ring_enqueue_burst(w->spread->ring[reader], (void **)w->packet[reader], n,
+				       NULL);
 	w->passed += taken;
 	w->n[reader] = 0;
 	if (likely(taken == n))
@@ -60,7 +64,8 @@ void ina_spreader_flush(struct ina_spreader *w)
 			ina_spreader_send(w, i);
 }
 
-unsigned ina_spread_burst(struct ina_spreader *w, const struct ina_port *p, uint16_t queue, void (*other)(void *arg, struct rte_mbuf *m), void *arg)
+unsigned ina_spread_burst(struct ina_spreader *w, const struct ina_port *p, uint16_t queue,
+			  void (*other)(void *arg, struct rte_mbuf *m), void *arg)
 {
 	struct rte_mbuf *m[INA_BURST];
 	unsigned n = ina_port_receive(p, queue, m, INA_BURST);

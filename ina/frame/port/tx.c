@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ina_tx_open(struct ina_tx *tx, struct ina_port *port, unsigned thread, unsigned threads, unsigned room)
+int ina_tx_open(struct ina_tx *tx, struct ina_port *port, unsigned thread, unsigned threads,
+		unsigned room)
 {
 	assert(room >= INA_BURST && !(room & (room - 1)));
-	*tx = (struct ina_tx){ .port = port,
-			       .queue = (uint16_t)(thread % port->tx_queues),
-			       .shared = threads > port->tx_queues,
-			       .mask = room - 1,
-			       .flush_at = INA_BURST };
+	*tx = (struct ina_tx) { .port = port,
+				.queue = (uint16_t)(thread % port->tx_queues),
+				.shared = threads > port->tx_queues,
+				.mask = room - 1,
+				.flush_at = INA_BURST };
 	tx->packet = calloc(room, sizeof(struct rte_mbuf *));
 	return tx->packet ? 0 : -ENOMEM;
 }

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const uint8_t head[] = { 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0 }; /* Ethernet's type; Ethernet, IPv4, their lengths; the operation's high byte */
+/* Ethernet's type; Ethernet, IPv4, their lengths; the operation's high byte */
+static const uint8_t head[] = { 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0 };
 
 void ha_arp_encode(const struct ha_arp *a, uint8_t b[HA_ARP_BYTES])
 {
@@ -57,7 +58,8 @@ static bool await(int fd, uint32_t sender, uint64_t until, uint8_t mac[6])
 	return false;
 }
 
-int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned wait_ms, uint8_t mac[6])
+int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned wait_ms,
+	       uint8_t mac[6])
 {
 	uint8_t bytes[HA_ARP_BYTES];
 
@@ -65,7 +67,8 @@ int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned w
 	while (tries--) {
 		if (send(fd, bytes, sizeof(bytes), 0) < 0 && errno != EAGAIN && errno != ENOBUFS)
 			return -errno;
-		if (await(fd, question->target, ha_clock_now(&ha_clock_live) + wait_ms * HA_NS_PER_MS, mac))
+		if (await(fd, question->target,
+			  ha_clock_now(&ha_clock_live) + wait_ms * HA_NS_PER_MS, mac))
 			return 0;
 	}
 	return -EHOSTUNREACH;

@@ -21,9 +21,11 @@ void ha_arp_encode(const struct ha_arp *a, uint8_t bytes[HA_ARP_BYTES]);
 bool ha_arp_decode(const uint8_t *bytes, size_t len, struct ha_arp *a);
 
 /*
- * Asks up to `tries` times, every wait_ms, over a packet socket that does not block and receives all ARP of its cable; for no longer, whatever others say there. 0 and who it is,
+ * Asks up to `tries` times, every wait_ms, over a packet socket that does not block and receives
+ * all ARP of its cable; for no longer, whatever others say there. 0 and who it is,
  * -EHOSTUNREACH, or what send() had against it.
  */
-int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned wait_ms, uint8_t mac[6]);
+int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned wait_ms,
+	       uint8_t mac[6]);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(sizeof(((struct ha_group_facts *)0)->switch_name) == HA_SWITCH_NAME, "names of switches");
+static_assert(sizeof(((struct ha_group_facts *)0)->switch_name) == HA_SWITCH_NAME,
+	      "names of switches");
 
 struct controller {
 	struct ha_authority authority;
@@ -33,11 +34,17 @@ static struct ha_ina_lease lease_of(const struct ha_group_facts *g)
 	return lease;
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec,
+		  struct ha_group_facts *g, char *why, size_t size)
 {
 	struct controller *c = of(a);
-	struct ha_ina_group_spec w = { .member = spec->member, .members = spec->ranks, .length = c->defaults.slots, .lease_ms = c->defaults.lease_ms,
-				 .workers = c->defaults.workers, .extended = c->defaults.extended, .name = spec->name };
+	struct ha_ina_group_spec w = { .member = spec->member,
+				       .members = spec->ranks,
+				       .length = c->defaults.slots,
+				       .lease_ms = c->defaults.lease_ms,
+				       .workers = c->defaults.workers,
+				       .extended = c->defaults.extended,
+				       .name = spec->name };
 	struct ha_ina_lease lease;
 	int err = ha_ina_client_create(c->client, &w, &lease);
 
@@ -67,14 +74,19 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec, str
 static const char *differs(const struct ha_group_facts *g, const struct ha_ina_group_info *i)
 {
 	if (g->epoch != i->epoch)
-		return "the switch has lost its memory since the ticket was made: ask for another group";
-	if (!i->workers || g->workers != i->workers || g->extended != i->extended || g->ranks != i->ranks || g->base != i->base || g->len != i->len ||
-	    g->switch_addr != i->switch_address || memcmp(g->member, i->member, i->ranks * sizeof(i->member[0])))
-		return "the ticket is not what the controller knows of this group: somebody has changed it";
+		return "the switch has lost its memory since the ticket was made: ask for another "
+		       "group";
+	if (!i->workers || g->workers != i->workers || g->extended != i->extended ||
+	    g->ranks != i->ranks || g->base != i->base || g->len != i->len ||
+	    g->switch_addr != i->switch_address ||
+	    memcmp(g->member, i->member, i->ranks * sizeof(i->member[0])))
+		return "the ticket is not what the controller knows of this group: somebody has "
+		       "changed it";
 	return NULL;
 }
 
-static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
+		uint64_t incarnation, char *why, size_t size)
 {
 	struct controller *c = of(a);
 	struct ha_ina_lease lease = lease_of(g);
@@ -94,7 +106,8 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 	return 0;
 }
 
-static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation, char *why, size_t size)
 {
 	struct controller *c = of(a);
 	struct ha_ina_lease lease = lease_of(g);
@@ -106,20 +119,28 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 		return failed(c, err == -ETIMEDOUT ? -EAGAIN : err, why, size);
 	silent = beat.silent & ~(1u << rank);
 	if (!beat.live)
-		snprintf(why, size, "group %u, rank %u: the controller says: %s", g->id, rank, beat.message);
+		snprintf(why, size, "group %u, rank %u: the controller says: %s", g->id, rank,
+			 beat.message);
 	else if (beat.epoch != g->epoch)
-		snprintf(why, size, "group %u, rank %u: switch %s has lost its memory; what was under way has to be done again in another group", g->id, rank,
-			 g->switch_name);
+		snprintf(why, size,
+			 "group %u, rank %u: switch %s has lost its memory; what was under way has "
+			 "to be done again in another group",
+			 g->id, rank, g->switch_name);
 	else if (silent)
-		snprintf(why, size, "group %u, rank %u: the host of rank %d (%u.%u.%u.%u) has been silent for %u ms", g->id, rank, __builtin_ctz(silent),
-			 g->member[__builtin_ctz(silent)] >> 24, g->member[__builtin_ctz(silent)] >> 16 & 255,
-			 g->member[__builtin_ctz(silent)] >> 8 & 255, g->member[__builtin_ctz(silent)] & 255, beat.lease_ms);
+		snprintf(why, size,
+			 "group %u, rank %u: the host of rank %d (%u.%u.%u.%u) has been silent for "
+			 "%u ms",
+			 g->id, rank, __builtin_ctz(silent), g->member[__builtin_ctz(silent)] >> 24,
+			 g->member[__builtin_ctz(silent)] >> 16 & 255,
+			 g->member[__builtin_ctz(silent)] >> 8 & 255,
+			 g->member[__builtin_ctz(silent)] & 255, beat.lease_ms);
 	else
 		return 0;
 	return beat.live && beat.epoch == g->epoch ? -ETIMEDOUT : -ECANCELED;
 }
 
-static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation)
+static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation)
 {
 	struct ha_ina_lease lease = lease_of(g);
 	struct ha_ina_beat beat;
@@ -135,8 +156,9 @@ static void close_it(struct ha_authority *a)
 
 static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };
 
-struct ha_authority *ha_authority_controller_open(const struct ha_group_defaults *defaults, const struct ha_ina_client_options *client, char *why,
-						  size_t size)
+struct ha_authority *ha_authority_controller_open(const struct ha_group_defaults *defaults,
+						  const struct ha_ina_client_options *client,
+						  char *why, size_t size)
 {
 	struct controller *c = calloc(1, sizeof(*c));
 

@@ -18,8 +18,8 @@ struct local {
 	struct ha_net *net;
 	struct {
 		uint32_t epoch, joined, left; /* bit per rank */
-		uint8_t ranks;		      /* 0: there is no such group */
-		uint64_t created;	      /* ns */
+		uint8_t ranks;                /* 0: there is no such group */
+		uint64_t created;             /* ns */
 	} group[GROUPS];
 	uint8_t last;
 };
@@ -40,11 +40,13 @@ static void end(struct local *l, unsigned id)
 static void end_forgotten(struct local *l, uint64_t now)
 {
 	for (unsigned id = 1; id < GROUPS; id++)
-		if (l->group[id].ranks && !l->group[id].joined && now - l->group[id].created > l->defaults.lease_ms * HA_NS_PER_MS)
+		if (l->group[id].ranks && !l->group[id].joined &&
+		    now - l->group[id].created > l->defaults.lease_ms * HA_NS_PER_MS)
 			end(l, id);
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec,
+		  struct ha_group_facts *g, char *why, size_t size)
 {
 	struct local *l = of(a);
 	uint64_t now = ha_clock_now(&ha_clock_live);
@@ -76,29 +78,38 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec, str
 	return 0;
 }
 
-static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
+		uint64_t incarnation, char *why, size_t size)
 {
 	struct local *l = of(a);
 
 	if (l->group[g->id].ranks != g->ranks || l->group[g->id].epoch != g->epoch) {
-		snprintf(why, size, "there is no group %u of epoch %u here: with loopback a group is its backend's alone, and nobody joined it for a lease", g->id, g->epoch);
+		snprintf(why, size,
+			 "there is no group %u of epoch %u here: with loopback a group is its "
+			 "backend's alone, and nobody joined it for a lease",
+			 g->id, g->epoch);
 		return -EINVAL;
 	}
 	if (l->group[g->id].joined & 1u << rank) {
-		snprintf(why, size, "rank %u of group %u has joined before: a ticket is good once for each rank, ask for another group", rank, g->id);
+		snprintf(why, size,
+			 "rank %u of group %u has joined before: a ticket is good once for each "
+			 "rank, ask for another group",
+			 rank, g->id);
 		return -EEXIST;
 	}
 	l->group[g->id].joined |= 1u << rank;
 	return 0;
 }
 
-static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation, char *why, size_t size)
 {
 	return 0;
 }
 
 /* Alone, as it was: whoever had joined and left them all ends the group. */
-static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation)
+static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation)
 {
 	struct local *l = of(a);
 
@@ -115,7 +126,8 @@ static void close_it(struct ha_authority *a)
 
 static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };
 
-struct ha_authority *ha_authority_local_open(const struct ha_group_defaults *defaults, struct ha_net *net)
+struct ha_authority *ha_authority_local_open(const struct ha_group_defaults *defaults,
+					     struct ha_net *net)
 {
 	struct local *l = calloc(1, sizeof(*l));
 

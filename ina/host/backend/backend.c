@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IPV4(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a) & 255
+#define IPV4(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a)&255
 
 /* ---- clients ---- */
 
@@ -51,7 +51,8 @@ static void forget_peer(struct ha_backend *b, struct ha_peer *p)
 /* ---- ranks ---- */
 
 /* err 0: its client leaves it; else it ends so for all ranks. asked: by the client. */
-static void remove_member(struct ha_backend *b, struct ha_member *m, bool asked, int err, const char *why)
+static void remove_member(struct ha_backend *b, struct ha_member *m, bool asked, int err,
+			  const char *why)
 {
 	m->going = true;
 	m->remove_asked = asked;
@@ -73,11 +74,13 @@ static void gone(void *arg, struct ina_shm_peer *shm, const char *why)
 	p->is_gone = true;
 	for (struct ha_member *m = b->members; m; m = m->next)
 		if (m->peer == p && !m->going)
-			remove_member(b, m, false, -ENOTCONN, why); /* whoever still reads its responses is told that we have gone */
+			/* whoever still reads its responses is told that we have gone */
+			remove_member(b, m, false, -ENOTCONN, why);
 	ha_mailbox_send(&b->balancer.mailbox, &p->gone, HA_MESSAGE_PEER_GONE, p);
 }
 
-static struct ha_member *member_of(const struct ha_backend *b, const struct ha_peer *p, uint32_t handle)
+static struct ha_member *member_of(const struct ha_backend *b, const struct ha_peer *p,
+				   uint32_t handle)
 {
 	for (struct ha_member *m = b->members; m; m = m->next)
 		if (m->peer == p && m->handle == handle && m->joined && !m->going)
@@ -119,7 +122,8 @@ static void send_question(struct ha_backend *b, struct ha_question *q, enum ha_q
 	ha_mailbox_send(&b->registrar.mailbox, &q->message, kind, q);
 }
 
-static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial, const struct ina_shm_create *spec)
+static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial,
+		   const struct ina_shm_create *spec)
 {
 	struct ha_backend *b = arg;
 	struct ha_question *q = ask(ina_shm_peer_get(shm), serial);
@@ -131,22 +135,28 @@ static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial, const s
 }
 
 /* A sentence about what is wrong for this host, or NULL. */
-static const char *unfit(const struct ha_backend *b, const struct ha_group_facts *g, unsigned rank, char *text, size_t size)
+static const char *unfit(const struct ha_backend *b, const struct ha_group_facts *g, unsigned rank,
+			 char *text, size_t size)
 {
 	if (rank >= g->ranks)
 		snprintf(text, size, "rank %u: the group has ranks 0 to %u", rank, g->ranks - 1);
 	else if (g->member[rank] != b->net->addr)
-		snprintf(text, size, "rank %u is to be on host %u.%u.%u.%u, this one is %u.%u.%u.%u: give the members in the order of ranks", rank,
-			 IPV4(g->member[rank]), IPV4(b->net->addr));
+		snprintf(text, size,
+			 "rank %u is to be on host %u.%u.%u.%u, this one is %u.%u.%u.%u: give the "
+			 "members in the order of ranks",
+			 rank, IPV4(g->member[rank]), IPV4(b->net->addr));
 	else if (g->workers > b->net->workers)
-		snprintf(text, size, "the group's hosts have %u workers, this one has %u: start all backends with the same number (--workers)",
+		snprintf(text, size,
+			 "the group's hosts have %u workers, this one has %u: start all backends "
+			 "with the same number (--workers)",
 			 g->workers, b->net->workers);
 	else
 		return NULL;
 	return text;
 }
 
-static void join(void *arg, struct ina_shm_peer *shm, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void join(void *arg, struct ina_shm_peer *shm, uint32_t serial,
+		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	struct ha_backend *b = arg;
 	struct ha_group_facts group;
@@ -226,7 +236,8 @@ static int begin_member(struct ha_backend *b, struct ha_question *q)
 	uint32_t handle = new_handle(b);
 
 	if (!handle) {
-		snprintf(q->why, sizeof(q->why), "%u ranks on one host are as many as can be", HA_MEMBERS);
+		snprintf(q->why, sizeof(q->why), "%u ranks on one host are as many as can be",
+			 HA_MEMBERS);
 		return -EAGAIN;
 	}
 	m = ha_member_create(&q->group, q->rank);
@@ -283,8 +294,11 @@ static void added(struct ha_backend *b, struct ha_member *m)
 	snprintf(name, sizeof(name), "group %u rank %u", m->group.id, m->rank);
 	m->joined = true;
 	b->count.joined++;
-	HA_INFO(name, "joined: %u ranks, switch %s (%u.%u.%u.%u), slots %u to %u for %u workers, epoch %u", m->group.ranks, m->group.switch_name,
-		IPV4(m->group.switch_addr), m->group.base, m->group.base + m->group.len - 1, m->group.workers, m->group.epoch);
+	HA_INFO(name,
+		"joined: %u ranks, switch %s (%u.%u.%u.%u), slots %u to %u for %u workers, epoch "
+		"%u",
+		m->group.ranks, m->group.switch_name, IPV4(m->group.switch_addr), m->group.base,
+		m->group.base + m->group.len - 1, m->group.workers, m->group.epoch);
 	ina_shm_answer_joined(m->peer->shm, m->serial, m->handle, m->rank, m->group.ranks);
 }
 
@@ -378,7 +392,8 @@ void ha_backend_serve(struct ha_backend *b, int timeout_ms)
 	if (ha_mailbox_filled(&b->mailbox))
 		ha_sleeper_stay(&b->sleeper);
 	else
-		ha_sleeper_wait(&b->sleeper, ina_shm_server_fd(b->server), timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * HA_NS_PER_MS);
+		ha_sleeper_wait(&b->sleeper, ina_shm_server_fd(b->server),
+				timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * HA_NS_PER_MS);
 	take_messages(b);
 	ina_shm_server_poll(b->server, 0);
 	tick(b);
@@ -390,7 +405,8 @@ static int start_workers(struct ha_backend *b, const struct ha_backend_options *
 {
 	b->worker = calloc(b->net->workers, sizeof(*b->worker));
 	for (unsigned i = 0; b->worker && i < b->net->workers; i++) {
-		struct ha_worker_thread *w = aligned_alloc(_Alignof(struct ha_worker_thread), sizeof(*w));
+		struct ha_worker_thread *w =
+			aligned_alloc(_Alignof(struct ha_worker_thread), sizeof(*w));
 		int err;
 
 		if (!w)
@@ -429,7 +445,8 @@ static int start_registrar(struct ha_backend *b, const struct ha_backend_options
 	return ha_registrar_start(&b->registrar);
 }
 
-struct ha_backend *ha_backend_open(const struct ha_backend_options *o, struct ha_net *net, struct ha_authority *authority, char *why, size_t size)
+struct ha_backend *ha_backend_open(const struct ha_backend_options *o, struct ha_net *net,
+				   struct ha_authority *authority, char *why, size_t size)
 {
 	struct ha_backend *b = aligned_alloc(_Alignof(struct ha_backend), sizeof(*b));
 	struct ina_shm_server_config server = o->server;
@@ -483,7 +500,8 @@ void ha_backend_close(struct ha_backend *b)
 {
 	atomic_store_explicit(&b->balancer.closing, true, memory_order_relaxed);
 	if (b->server)
-		ina_shm_server_close(b->server); /* gone() for each: their ranks are removed, and tell the switch */
+		/* gone() for each: their ranks are removed, and tell the switch */
+		ina_shm_server_close(b->server);
 	b->server = NULL;
 	while (b->nmembers) {
 		ha_sleeper_announce(&b->sleeper);

@@ -21,15 +21,15 @@ struct ha_backend_options {
 	struct ha_worker_limits limits;
 	const int *cpu; /* of the balancer, then of each worker; NULL: nobody is pinned */
 	const uint8_t *switch_mac; /* NULL: found out */
-	bool loop; /* NETCCL_LB_LOOPBACK */
+	bool loop;                 /* NETCCL_LB_LOOPBACK */
 };
 
-#define HA_BACKEND_COUNTERS(X)                                              \
-	X(clients, "clients that have attached")                          \
-	X(groups_created, "groups that were created for clients")        \
-	X(groups_refused, "groups that nobody could give")                \
-	X(joined, "ranks that have joined a group")                       \
-	X(join_refused, "ranks that could not join")                      \
+#define HA_BACKEND_COUNTERS(X)                                    \
+	X(clients, "clients that have attached")                  \
+	X(groups_created, "groups that were created for clients") \
+	X(groups_refused, "groups that nobody could give")        \
+	X(joined, "ranks that have joined a group")               \
+	X(join_refused, "ranks that could not join")              \
 	X(ended, "ranks whose group ended under them")
 
 struct ha_backend {
@@ -44,7 +44,7 @@ struct ha_backend {
 	struct ha_peer *peers;
 	struct ha_member *members;
 	bool used[HA_MEMBERS];
-	uint32_t handles;   /* counts them */
+	uint32_t handles;     /* counts them */
 	uint64_t incarnation; /* the last one's */
 	unsigned npeers, nmembers;
 	uint64_t ticked_at;
@@ -55,9 +55,12 @@ struct ha_backend {
 	} count;
 };
 
-/* The net and the authority are the backend's from here on, also when it fails: then NULL, and why[size]. */
-struct ha_backend *ha_backend_open(const struct ha_backend_options *options, struct ha_net *net, struct ha_authority *authority, char *why,
-				   size_t size);
+/*
+ * The net and the authority are the backend's from here on, also when it fails: then NULL, and
+ * why[size].
+ */
+struct ha_backend *ha_backend_open(const struct ha_backend_options *options, struct ha_net *net,
+				   struct ha_authority *authority, char *why, size_t size);
 /* Does what there is, after waiting for it for at most timeout_ms. */
 void ha_backend_serve(struct ha_backend *b, int timeout_ms);
 /* Clients are told -ENOTCONN by the end of their sockets; groups end for all ranks. */

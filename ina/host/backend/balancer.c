@@ -13,7 +13,8 @@
 
 #define REQUESTS 16 /* taken from one client before the next one's turn */
 /*
- * Credit: of a ring's notes at most so many are parts. Members need three notes each to the worker (add, abort, remove) and two back (failed, removed), so
+ * Credit: of a ring's notes at most so many are parts. Members need three notes each to the worker
+ * (add, abort, remove) and two back (failed, removed), so
  * neither ring can ever be full.
  */
 #define CREDIT (HA_SPSC_NOTES / 2)
@@ -21,10 +22,12 @@ static_assert(HA_SPSC_NOTES - CREDIT >= 4 * HA_MEMBERS, "room for what is not a 
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
 }
 
-static void tell(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind, int err, void *what)
+static void tell(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind, int err,
+		 void *what)
 {
 	struct ha_note note = { kind, err, what };
 	bool pushed = ha_spsc_push(&b->worker[worker]->in, &note);
@@ -36,7 +39,8 @@ static void tell(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind,
 
 /* ---- responses ---- */
 
-static void respond(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence, int result, uint32_t met, uint64_t bytes)
+static void respond(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence, int result,
+		    uint32_t met, uint64_t bytes)
 {
 	struct ina_shm_response r = { .sequence = sequence, .result = result, .met = met };
 
@@ -96,7 +100,8 @@ static void part_done(struct ha_balancer *b, unsigned worker, struct ha_part *pa
 /* ---- the end of a group ---- */
 
 /* By what one worker has met, or control has learned: for all workers. `but` knows it already. */
-static void end_member(struct ha_balancer *b, struct ha_member *m, int err, const char *why, const struct ha_stream *but)
+static void end_member(struct ha_balancer *b, struct ha_member *m, int err, const char *why,
+		       const struct ha_stream *but)
 {
 	if (m->over || m->leaving)
 		return;
@@ -147,7 +152,8 @@ static bool take_notes(struct ha_balancer *b, unsigned worker)
 
 /* ---- requests ---- */
 
-static struct ha_member *member_of(const struct ha_balancer *b, const struct ha_peer *p, uint32_t handle)
+static struct ha_member *member_of(const struct ha_balancer *b, const struct ha_peer *p,
+				   uint32_t handle)
 {
 	struct ha_member *m = b->own.member[handle % HA_MEMBERS];
 
@@ -155,18 +161,21 @@ static struct ha_member *member_of(const struct ha_balancer *b, const struct ha_
 }
 
 /* 0, or what the request ends with at once. */
-static int check(const struct ha_balancer *b, const struct ha_peer *p, const struct ha_member *m, const struct ina_shm_request *r)
+static int check(const struct ha_balancer *b, const struct ha_peer *p, const struct ha_member *m,
+		 const struct ina_shm_request *r)
 {
 	uint32_t at = r->group % HA_MEMBERS;
 
 	if (!m)
-		return b->own.left[at].peer == p && b->own.left[at].handle == r->group ? -ECANCELED : -EINVAL;
+		return b->own.left[at].peer == p && b->own.left[at].handle == r->group ? -ECANCELED
+										       : -EINVAL;
 	if (r->root >= m->group.ranks)
 		return -EINVAL;
 	if (m->over)
 		return m->err;
 	/* The old frame has no room for exponents. */
-	if (r->type == HA_INA_FLOAT32 && !m->group.extended && r->coll != HA_INA_BROADCAST && r->coll != HA_INA_ALL_GATHER)
+	if (r->type == HA_INA_FLOAT32 && !m->group.extended && r->coll != HA_INA_BROADCAST &&
+	    r->coll != HA_INA_ALL_GATHER)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -190,7 +199,9 @@ static void split(struct ha_balancer *b, struct ha_job *job, const struct ina_sh
 	for (unsigned i = 0; i < m->nstreams; i++) {
 		struct ha_part *part = &job->part[i];
 
-		part->op = (struct ina_op){ .coll = r->coll, .root = r->root, .packets = ha_share(blocks, m->nstreams, i) };
+		part->op = (struct ina_op) { .coll = r->coll,
+					     .root = r->root,
+					     .packets = ha_share(blocks, m->nstreams, i) };
 		part->stream = &m->stream[i];
 		part->job = job;
 		part->data = data;
@@ -211,7 +222,9 @@ static void loop(struct ha_balancer *b, struct ha_job *job, const struct ina_shm
 	const struct ha_member *m = job->member;
 	struct ha_part *part = &job->part[0];
 
-	part->op = (struct ina_op){ .coll = r->coll, .root = r->root, .packets = ina_shm_blocks(r->bytes) / INA_SHM_BLOCK };
+	part->op = (struct ina_op) { .coll = r->coll,
+				     .root = r->root,
+				     .packets = ina_shm_blocks(r->bytes) / INA_SHM_BLOCK };
 	part->data = job->peer->buffer + r->offset;
 	part->type = r->type;
 	part->met = 0;
@@ -284,7 +297,8 @@ static void add_member(struct ha_balancer *b, struct ha_member *m)
 }
 
 /*
- * What the client had pushed before it left counts as in flight: it is taken first. If there is no room for it the group ends for all, as
+ * What the client had pushed before it left counts as in flight: it is taken first. If there is no
+ * room for it the group ends for all, as
  * it would with that.
  */
 static void remove_member(struct ha_balancer *b, struct ha_member *m)
@@ -357,7 +371,8 @@ static bool all_asleep(struct ha_balancer *b)
 	for (struct ha_peer *p = b->own.peers; p; p = p->next)
 		if (!p->mute && !ina_shm_peer_sleep(p->shm))
 			return false;
-	return !ha_mailbox_filled(&b->mailbox) && !atomic_load_explicit(&b->stop, memory_order_acquire);
+	return !ha_mailbox_filled(&b->mailbox) &&
+	       !atomic_load_explicit(&b->stop, memory_order_acquire);
 }
 
 static void rest(struct ha_balancer *b)
@@ -402,7 +417,10 @@ static void *run(void *arg)
 		CPU_ZERO(&set);
 		CPU_SET(b->cpu, &set);
 		if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-			HA_WARN(NULL, "the load balancer cannot be pinned to processor %d; it runs where the system puts it", b->cpu);
+			HA_WARN(NULL,
+				"the load balancer cannot be pinned to processor %d; it runs where "
+				"the system puts it",
+				b->cpu);
 	}
 	while (!atomic_load_explicit(&b->stop, memory_order_acquire))
 		round_of(b);

@@ -75,7 +75,8 @@ static int only(const cpu_set_t *may, int *cpu, int n)
 	return kept;
 }
 
-int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shared, char *why, size_t size)
+int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shared, char *why,
+		    size_t size)
 {
 	int all[CPU_SETSIZE], found, usable;
 	cpu_set_t may;
@@ -84,12 +85,16 @@ int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shar
 		return -errno;
 	found = list ? parse(list, all, CPU_SETSIZE) : of_node(node, all, CPU_SETSIZE);
 	if (found < 0) {
-		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8", list);
+		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8",
+			 list);
 		return found;
 	}
 	usable = only(&may, all, found);
 	if (list && usable < found) {
-		snprintf(why, size, "processors \"%s\": this process may not use all of them (taskset -p, cgroup)", list);
+		snprintf(why, size,
+			 "processors \"%s\": this process may not use all of them (taskset -p, "
+			 "cgroup)",
+			 list);
 		return -EINVAL;
 	}
 	if (!list && usable < (int)n)
@@ -98,7 +103,10 @@ int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shar
 	for (unsigned i = 0; i < n; i++)
 		cpu[i] = *shared ? -1 : all[i];
 	if (list && *shared) {
-		snprintf(why, size, "processors \"%s\": %u threads poll (the balancer and the workers), give one to each", list, n);
+		snprintf(why, size,
+			 "processors \"%s\": %u threads poll (the balancer and the workers), give "
+			 "one to each",
+			 list, n);
 		return -EINVAL;
 	}
 	return 0;

@@ -7,9 +7,12 @@
 #include <stddef.h>
 
 /*
- * list: "2-5,8" as the operator gave it, or NULL: those of the card's NUMA node (-1: all) that this process may use. 0 and cpu[n]: a processor for each; or all
- * -1, with *shared, where there are not enough: then nobody is pinned. -EINVAL and why[size]: the list makes no sense.
+ * list: "2-5,8" as the operator gave it, or NULL: those of the card's NUMA node (-1: all) that this
+ * process may use. 0 and cpu[n]: a processor for each; or all
+ * -1, with *shared, where there are not enough: then nobody is pinned. -EINVAL and why[size]: the
+ * list makes no sense.
  */
-int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shared, char *why, size_t size);
+int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shared, char *why,
+		    size_t size);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * mailbox.h - rare messages to a thread, from any other
  *
- * A message is part of what it is about, and on its way at most once at a time: so sending needs no memory, and cannot fail.
+ * A message is part of what it is about, and on its way at most once at a time: so sending needs no
+ * memory, and cannot fail.
  */
 #ifndef INA_BACKEND_MAILBOX_H
 #define INA_BACKEND_MAILBOX_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ha-backend: options, and then the daemon. */
-#include "base/http.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/http.h"
 #include "base/log.h"
 #include "ina/host/backend/authority_controller.h"
 #include "ina/host/backend/cores.h"
@@ -66,7 +66,8 @@ static struct ha_net *open_net(const struct ha_backend_settings *s, char *why, s
 #endif
 }
 
-static struct ha_authority *open_authority(const struct ha_backend_settings *s, struct ha_net *net, char *why, size_t size)
+static struct ha_authority *open_authority(const struct ha_backend_settings *s, struct ha_net *net,
+					   char *why, size_t size)
 {
 	struct ha_authority *a;
 
@@ -111,10 +112,13 @@ static int open_backend(struct daemon *d, struct ha_backend_settings *s)
 	d->backend = ha_backend_open(&s->backend, net, a, why, sizeof(why));
 	if (!d->backend)
 		return complain("it cannot start", why);
-	HA_INFO(NULL, "card %s (%s), %u.%u.%u.%u, %u workers; clients at %s; groups: %s", net->device, net->ops->name, net->addr >> 24, net->addr >> 16 & 255,
-		net->addr >> 8 & 255, net->addr & 255, net->workers, s->backend.server.path, s->controller.address ? s->controller.address : "this host's alone");
+	HA_INFO(NULL, "card %s (%s), %u.%u.%u.%u, %u workers; clients at %s; groups: %s",
+		net->device, net->ops->name, net->addr >> 24, net->addr >> 16 & 255,
+		net->addr >> 8 & 255, net->addr & 255, net->workers, s->backend.server.path,
+		s->controller.address ? s->controller.address : "this host's alone");
 	if (s->backend.limits.shared)
-		HA_INFO(NULL, "%u threads that poll share their processors: nobody is pinned", 1 + s->workers);
+		HA_INFO(NULL, "%u threads that poll share their processors: nobody is pinned",
+			1 + s->workers);
 	return 0;
 }
 

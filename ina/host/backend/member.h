@@ -43,8 +43,13 @@ struct ha_member {
 	struct ha_message add, end, remove, ended, removed;
 	int end_err; /* set with `end` */
 	char end_why[320];
-	int remove_err; /* set with `remove`: 0 = the client leaves; else how its operations end, and those of all ranks */
-	bool remove_asked; /* with it: the client is there, and is informed when all of it is over */
+	/*
+	 * set with `remove`: 0 = the client leaves; else how its operations end, and those of all
+	 * ranks
+	 */
+	int remove_err;
+	/* with it: the client is there, and is informed when all of it is over */
+	bool remove_asked;
 	char remove_why[320];
 
 	/* The balancer's. */

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ina/host/backend/arp.h"
 #include "ina/frame/port/eal.h"
 #include "ina/frame/port/packet.h"
 #include "ina/frame/port/spread.h"
 #include "ina/frame/port/steer.h"
 #include "ina/frame/port/tx.h"
+#include "ina/host/backend/arp.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#define RING 4096u	/* packets that wait for a worker, where the device does not steer */
+#define RING 4096u      /* packets that wait for a worker, where the device does not steer */
 #define SEND_ROOM 1024u /* packets that wait for the device */
 #define ARP_TRIES 15
 #define ARP_WAIT_MS 200
@@ -37,7 +37,7 @@ struct dpdk_net {
 	struct ina_spread spread;
 	struct ina_spreader spreader;
 	struct queue *queue;
-	_Atomic bool ask; /* a worker is to send a request for `wanted` */
+	_Atomic bool ask;     /* a worker is to send a request for `wanted` */
 	pthread_mutex_t lock; /* wanted, found, mac */
 	uint32_t wanted;
 	bool found;
@@ -101,7 +101,8 @@ static void ask_arp(struct dpdk_net *d, unsigned worker)
 {
 	struct ha_arp a = { .request = true, .sender = d->net.addr };
 
-	if (likely(!atomic_load_explicit(&d->ask, memory_order_relaxed)) || !atomic_exchange(&d->ask, false))
+	if (likely(!atomic_load_explicit(&d->ask, memory_order_relaxed)) ||
+	    !atomic_exchange(&d->ask, false))
 		return;
 	memcpy(a.sender_mac, d->net.mac, 6);
 	pthread_mutex_lock(&d->lock);
@@ -139,8 +140,10 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 		if (arp_found(d, mac))
 			return 0;
 	}
-	snprintf(why, size, "no answer to ARP from the switch %u.%u.%u.%u on %s: look at the cable; behind a router give --switch-mac", addr >> 24,
-		 addr >> 16 & 255, addr >> 8 & 255, addr & 255, net->device);
+	snprintf(why, size,
+		 "no answer to ARP from the switch %u.%u.%u.%u on %s: look at the cable; behind a "
+		 "router give --switch-mac",
+		 addr >> 24, addr >> 16 & 255, addr >> 8 & 255, addr & 255, net->device);
 	return -EHOSTUNREACH;
 }
 
@@ -167,7 +170,8 @@ static unsigned receive_any(struct dpdk_net *d, unsigned worker, struct rte_mbuf
 	return ina_spread_receive(&d->spread, worker, m, n);
 }
 
-static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet, unsigned n)
+static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
+			unsigned n)
 {
 	struct dpdk_net *d = of(net);
 	struct queue *q = &d->queue[worker];
@@ -187,7 +191,8 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 			rte_pktmbuf_free(m[i]);
 			continue;
 		}
-		packet[q->nheld] = (struct ha_net_packet){ rte_pktmbuf_mtod(m[i], const uint8_t *), m[i]->data_len };
+		packet[q->nheld] = (struct ha_net_packet) { rte_pktmbuf_mtod(m[i], const uint8_t *),
+							    m[i]->data_len };
 		q->held[q->nheld++] = m[i];
 	}
 	return q->nheld;
@@ -234,7 +239,10 @@ static void tick(struct ha_net *net)
 static void begin(struct ha_net *net, unsigned worker)
 {
 	if (rte_thread_register())
-		HA_INFO(net->device, "DPDK has no place for worker %u's thread: its packets come without a cache", worker);
+		HA_INFO(net->device,
+			"DPDK has no place for worker %u's thread: its packets come without a "
+			"cache",
+			worker);
 }
 
 static void end(struct ha_net *net, unsigned worker)
@@ -263,7 +271,11 @@ static void close_it(struct ha_net *net)
 
 static int start(const char *port, unsigned memory_mb, char *why, size_t size)
 {
-	struct ina_eal_options o = { .program = "ha-backend", .port = { port }, .nports = 1, .threads = 1, .memory_mb = memory_mb };
+	struct ina_eal_options o = { .program = "ha-backend",
+				     .port = { port },
+				     .nports = 1,
+				     .threads = 1,
+				     .memory_mb = memory_mb };
 	int err = ina_eal_start(&o, why, size);
 
 	if (!err)
@@ -295,19 +307,33 @@ static int open_queues(struct dpdk_net *d, char *why, size_t size)
 }
 
 static const struct ha_net_ops ops = {
-	.name = "dpdk", .begin = begin, .end = end, .receive = receive, .send = send_frame, .flush = flush, .fd = fd, .neighbour = neighbour,
-	.tick = tick, .lost = lost, .close = close_it,
+	.name = "dpdk",
+	.begin = begin,
+	.end = end,
+	.receive = receive,
+	.send = send_frame,
+	.flush = flush,
+	.fd = fd,
+	.neighbour = neighbour,
+	.tick = tick,
+	.lost = lost,
+	.close = close_it,
 };
 
-/* The device's queues, the workers' rings and what is on its way; no more than half of the memory, the rest is the devices'. */
+/*
+ * The device's queues, the workers' rings and what is on its way; no more than half of the memory,
+ * the rest is the devices'.
+ */
 static unsigned packets(unsigned workers, unsigned memory_mb)
 {
-	unsigned wanted = 4096 + workers * 8192, room = ((memory_mb ? memory_mb : 256) << 20) / 2 / (INA_PACKET_ROOM + 512);
+	unsigned wanted = 4096 + workers * 8192,
+		 room = ((memory_mb ? memory_mb : 256) << 20) / 2 / (INA_PACKET_ROOM + 512);
 
 	return wanted < room ? wanted : room;
 }
 
-struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *port, unsigned memory_mb, char *why, size_t size)
+struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *port,
+				unsigned memory_mb, char *why, size_t size)
 {
 	struct dpdk_net *d = calloc(1, sizeof(*d));
 	struct ina_port_config config = { .rx_queues = workers, .tx_queues = workers };
@@ -318,10 +344,11 @@ struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *por
 		return NULL;
 	}
 	pthread_mutex_init(&d->lock, NULL);
-	d->net = (struct ha_net){ .ops = &ops, .workers = workers, .addr = addr };
+	d->net = (struct ha_net) { .ops = &ops, .workers = workers, .addr = addr };
 	d->pool = ina_pool_create("backend", packets(workers, memory_mb), why, size);
 	config.pool = d->pool;
-	if (!strncmp(port, "net_memif", 9)) /* its two ends have to have the same number, and it steers nothing */
+	/* its two ends have to have the same number, and it steers nothing */
+	if (!strncmp(port, "net_memif", 9))
 		config.rx_queues = config.tx_queues = 1;
 	if (!d->pool || ina_port_open(&d->port, port, &config, why, size))
 		goto failed;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NETCCL_PACKET_LOOPBACK: frames are encoded, decoded, added up and answered in the worker's own thread. */
+/*
+ * NETCCL_PACKET_LOOPBACK: frames are encoded, decoded, added up and answered in the worker's own
+ * thread.
+ */
 #include "ina/host/backend/net.h"
 #include "ina/switch/enter.h"
 
@@ -28,7 +31,8 @@ static struct loopback *of(struct ha_net *net)
 	return (struct loopback *)net;
 }
 
-static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet, unsigned n)
+static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
+			unsigned n)
 {
 	struct queue *q = &of(net)->queue[worker];
 	unsigned i;
@@ -37,13 +41,16 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 	for (i = 0; i < n && q->head + i != q->tail; i++) {
 		uint32_t at = (q->head + i) % PACKETS;
 
-		packet[i] = (struct ha_net_packet){ q->packet[at], q->len[at] };
+		packet[i] = (struct ha_net_packet) { q->packet[at], q->len[at] };
 	}
 	q->given = i;
 	return i;
 }
 
-/* The block of this rank as often as there are ranks; where another one is the root, what that would bring is zeros. */
+/*
+ * The block of this rank as often as there are ranks; where another one is the root, what that
+ * would bring is zeros.
+ */
 static void add_up(const struct ina_frame *f, unsigned ranks, struct ina_slot *slot)
 {
 	static const uint8_t nothing[INA_PAYLOAD_BYTES];
@@ -61,10 +68,12 @@ static void add_up(const struct ina_frame *f, unsigned ranks, struct ina_slot *s
 }
 
 /* slot: has the words while the answer is there. */
-static void put_sum(const struct ina_frame *f, unsigned ranks, struct ina_slot *slot, struct ina_frame *answer)
+static void put_sum(const struct ina_frame *f, unsigned ranks, struct ina_slot *slot,
+		    struct ina_frame *answer)
 {
 	add_up(f, ranks, slot);
-	answer->words = ina_coll_gets(f->coll, f->root, f->rank) ? (const uint8_t *)slot->word : NULL;
+	answer->words =
+		ina_coll_gets(f->coll, f->root, f->rank) ? (const uint8_t *)slot->word : NULL;
 	answer->flags = f->extended ? slot->flags | INA_F_ANSWER : 0;
 	answer->exponent = f->extended && answer->words ? slot->exponent : 0;
 }
@@ -91,7 +100,8 @@ static void send(struct ha_net *net, unsigned worker, const struct ina_frame *f)
 		answer.flags = INA_F_ABORT | INA_F_ANSWER;
 	else
 		put_sum(f, ranks, &slot, &answer);
-	q->len[q->tail % PACKETS] = (uint16_t)ina_frame_encode(&answer, q->packet[q->tail % PACKETS]);
+	q->len[q->tail % PACKETS] =
+		(uint16_t)ina_frame_encode(&answer, q->packet[q->tail % PACKETS]);
 	q->tail++;
 }
 
@@ -126,7 +136,14 @@ static void close_it(struct ha_net *net)
 }
 
 static const struct ha_net_ops ops = {
-	.name = "loopback", .receive = receive, .send = send, .flush = flush, .fd = fd, .neighbour = neighbour, .lost = lost, .close = close_it,
+	.name = "loopback",
+	.receive = receive,
+	.send = send,
+	.flush = flush,
+	.fd = fd,
+	.neighbour = neighbour,
+	.lost = lost,
+	.close = close_it,
 };
 
 void ha_net_loopback_group(struct ha_net *net, uint8_t group, unsigned ranks)
@@ -140,7 +157,13 @@ struct ha_net *ha_net_loopback_open(unsigned workers, uint32_t addr, char *why, 
 
 	if (!l)
 		goto failed;
-	l->net = (struct ha_net){ .ops = &ops, .workers = workers, .addr = addr, .mac = { 2 }, .node = -1, .loopback = true, .device = "loopback" };
+	l->net = (struct ha_net) { .ops = &ops,
+				   .workers = workers,
+				   .addr = addr,
+				   .mac = { 2 },
+				   .node = -1,
+				   .loopback = true,
+				   .device = "loopback" };
 	l->queue = aligned_alloc(128, workers * sizeof(*l->queue));
 	if (!l->queue)
 		goto failed;

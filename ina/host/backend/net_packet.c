@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An AF_PACKET socket for each worker. The kernel's filter gives each only frames of aggregation to this host with its number (DSCP). Raw sockets
- * of both protocols that drop everything keep the kernel from answering the switch's packets with "protocol unreachable".
+ * An AF_PACKET socket for each worker. The kernel's filter gives each only frames of aggregation to
+ * this host with its number (DSCP). Raw sockets
+ * of both protocols that drop everything keep the kernel from answering the switch's packets with
+ * "protocol unreachable".
  */
 #include "ina/host/backend/arp.h"
 #include "ina/host/backend/net.h"
@@ -49,13 +51,14 @@ static struct packet_net *of(struct ha_net *net)
 	return (struct packet_net *)net;
 }
 
-static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet, unsigned n)
+static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
+			unsigned n)
 {
 	struct queue *q = &of(net)->queue[worker];
 	int got = recvmmsg(q->fd, q->in, n < HA_NET_BURST ? n : HA_NET_BURST, MSG_DONTWAIT, NULL);
 
 	for (int i = 0; i < got; i++)
-		packet[i] = (struct ha_net_packet){ q->in_bytes[i], q->in[i].msg_len };
+		packet[i] = (struct ha_net_packet) { q->in_bytes[i], q->in[i].msg_len };
 	return got < 0 ? 0 : (unsigned)got;
 }
 
@@ -109,8 +112,11 @@ static uint64_t lost(struct ha_net *net)
 
 static int open_socket(const struct packet_net *p, uint16_t type)
 {
-	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(type), .sll_ifindex = p->ifindex };
-	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, bytes = BUFFER_BYTES, err;
+	struct sockaddr_ll at = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(type),
+				  .sll_ifindex = p->ifindex };
+	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1,
+	    bytes = BUFFER_BYTES, err;
 
 	if (s < 0)
 		return -errno;
@@ -164,12 +170,12 @@ static int open_deaf(uint8_t protocol)
 static void set_parts(struct queue *q)
 {
 	for (unsigned i = 0; i < HA_NET_BURST; i++) {
-		q->in_part[i] = (struct iovec){ q->in_bytes[i], ROOM };
-		q->in[i].msg_hdr = (struct msghdr){ .msg_iov = &q->in_part[i], .msg_iovlen = 1 };
+		q->in_part[i] = (struct iovec) { q->in_bytes[i], ROOM };
+		q->in[i].msg_hdr = (struct msghdr) { .msg_iov = &q->in_part[i], .msg_iovlen = 1 };
 	}
 	for (unsigned i = 0; i < SEND_ROOM; i++) {
-		q->out_part[i] = (struct iovec){ q->out_bytes[i], 0 };
-		q->out[i].msg_hdr = (struct msghdr){ .msg_iov = &q->out_part[i], .msg_iovlen = 1 };
+		q->out_part[i] = (struct iovec) { q->out_bytes[i], 0 };
+		q->out[i].msg_hdr = (struct msghdr) { .msg_iov = &q->out_part[i], .msg_iovlen = 1 };
 	}
 }
 
@@ -186,7 +192,8 @@ static int open_queues(struct packet_net *p)
 
 		set_parts(&p->queue[i]);
 		p->queue[i].fd = open_socket(p, ETH_P_IP);
-		err = p->queue[i].fd < 0 ? p->queue[i].fd : set_filter(p->queue[i].fd, p->net.addr, i);
+		err = p->queue[i].fd < 0 ? p->queue[i].fd
+					 : set_filter(p->queue[i].fd, p->net.addr, i);
 		if (err)
 			return err;
 	}
@@ -216,9 +223,11 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 	if (s >= 0)
 		close(s);
 	if (err)
-		snprintf(why, size, "no answer from %u.%u.%u.%u on %s (%s), which packets to the switch %u.%u.%u.%u go to: look at the cable and the route, or give --switch-mac",
-			 hop >> 24, hop >> 16 & 255, hop >> 8 & 255, hop & 255, net->device, strerror(-err), addr >> 24, addr >> 16 & 255, addr >> 8 & 255,
-			 addr & 255);
+		snprintf(why, size,
+			 "no answer from %u.%u.%u.%u on %s (%s), which packets to the switch "
+			 "%u.%u.%u.%u go to: look at the cable and the route, or give --switch-mac",
+			 hop >> 24, hop >> 16 & 255, hop >> 8 & 255, hop & 255, net->device,
+			 strerror(-err), addr >> 24, addr >> 16 & 255, addr >> 8 & 255, addr & 255);
 	return err;
 }
 
@@ -239,7 +248,14 @@ static void close_it(struct ha_net *net)
 }
 
 static const struct ha_net_ops ops = {
-	.name = "packet", .receive = receive, .send = send_frame, .flush = flush, .fd = fd, .neighbour = neighbour, .lost = lost, .close = close_it,
+	.name = "packet",
+	.receive = receive,
+	.send = send_frame,
+	.flush = flush,
+	.fd = fd,
+	.neighbour = neighbour,
+	.lost = lost,
+	.close = close_it,
 };
 
 static bool find_interface(struct packet_net *p, const char *ifname, char *why, size_t size)
@@ -253,16 +269,21 @@ static bool find_interface(struct packet_net *p, const char *ifname, char *why, 
 		return false;
 	}
 	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || (ifname && strcmp(i->ifa_name, ifname)))
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET ||
+		    (ifname && strcmp(i->ifa_name, ifname)))
 			continue;
-		found = ntohl(((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr.s_addr) == a;
+		found = ntohl(((const struct sockaddr_in *)(const void *)i->ifa_addr)
+				      ->sin_addr.s_addr) == a;
 		if (found)
 			snprintf(p->net.device, sizeof(p->net.device), "%.15s", i->ifa_name);
 	}
 	freeifaddrs(all);
 	if (!found)
-		snprintf(why, size, "no interface of this host%s%s has the address %u.%u.%u.%u (NETCCL_BIND_ADDR)", ifname ? " called " : "", ifname ? ifname : "",
-			 a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+		snprintf(why, size,
+			 "no interface of this host%s%s has the address %u.%u.%u.%u "
+			 "(NETCCL_BIND_ADDR)",
+			 ifname ? " called " : "", ifname ? ifname : "", a >> 24, a >> 16 & 255,
+			 a >> 8 & 255, a & 255);
 	return found;
 }
 
@@ -300,7 +321,8 @@ static int node_of(const char *device)
 	return node;
 }
 
-struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *ifname, char *why, size_t size)
+struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *ifname, char *why,
+				  size_t size)
 {
 	struct packet_net *p = calloc(1, sizeof(*p));
 	int err;
@@ -309,7 +331,7 @@ struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *i
 		snprintf(why, size, "no memory");
 		return NULL;
 	}
-	p->net = (struct ha_net){ .ops = &ops, .workers = workers, .addr = addr, .node = -1 };
+	p->net = (struct ha_net) { .ops = &ops, .workers = workers, .addr = addr, .node = -1 };
 	p->deaf[0] = p->deaf[1] = -1;
 	if (!find_interface(p, ifname, why, size))
 		goto failed;
@@ -322,7 +344,8 @@ struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *i
 		p->deaf[1] = open_deaf(INA_PROTOCOL_EXTENDED);
 		return &p->net;
 	}
-	snprintf(why, size, "packet sockets on %s: %s%s", p->net.device, strerror(-err), err == -EPERM ? "; it needs CAP_NET_RAW" : "");
+	snprintf(why, size, "packet sockets on %s: %s%s", p->net.device, strerror(-err),
+		 err == -EPERM ? "; it needs CAP_NET_RAW" : "");
 failed:
 	close_it(&p->net);
 	return NULL;

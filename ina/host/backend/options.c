@@ -22,7 +22,8 @@ static bool take_seconds(void *target, const struct ha_option_text *given)
 
 	errno = 0;
 	seconds = strtod(given->text, &end);
-	if (*given->text < '0' || *given->text > '9' || *end || errno || seconds < low || seconds > high)
+	if (*given->text < '0' || *given->text > '9' || *end || errno || seconds < low ||
+	    seconds > high)
 		return ha_option_refuse(given, "a number from %g to %g", low, high);
 	*(uint64_t *)((char *)target + o->offset) = (uint64_t)(seconds * HA_NS_PER_S);
 	return true;
@@ -55,35 +56,61 @@ static const char *const nets[] = { "packet", "dpdk", "loopback", NULL }; /* enu
 
 static const struct ha_option rows[] = {
 	{ "bind", 'b', "ADDRESS", "of the card (NETCCL_BIND_ADDR)", INA_ADDRESS(addr) },
-	{ "controller", 'c', "WHERE", "HOST:PORT or unix:PATH of ha-controller (NETCCL_CONTROLLER_ADDR)", HA_TEXT(controller.address) },
-	{ "socket", 's', "PATH", "where clients attach (NETCCL_BACKEND; " SOCKET ")", HA_TEXT(backend.server.path) },
-	{ "mode", 0, "OCTAL", "of the socket: who may attach (0660)", HA_CALL(take_octal, "an octal mode from 1 to 777, as in 0660") },
-	{ "workers", 'w', "N", "threads with a queue of the card each: a power of two, at most 64, the same on all hosts (2)",
+	{ "controller", 'c', "WHERE",
+	  "HOST:PORT or unix:PATH of ha-controller (NETCCL_CONTROLLER_ADDR)",
+	  HA_TEXT(controller.address) },
+	{ "socket", 's', "PATH", "where clients attach (NETCCL_BACKEND; " SOCKET ")",
+	  HA_TEXT(backend.server.path) },
+	{ "mode", 0, "OCTAL", "of the socket: who may attach (0660)",
+	  HA_CALL(take_octal, "an octal mode from 1 to 777, as in 0660") },
+	{ "workers", 'w', "N",
+	  "threads with a queue of the card each: a power of two, at most 64, the same on all "
+	  "hosts (2)",
 	  INA_POWER_OF_TWO(workers, 1, INA_WORKERS_MAX) },
-	{ "net", 'n', "KIND", "packet: the kernel's interface; dpdk: with --port; loopback: none (packet)", HA_CHOICE(net, nets) },
+	{ "net", 'n', "KIND",
+	  "packet: the kernel's interface; dpdk: with --port; loopback: none (packet)",
+	  HA_CHOICE(net, nets) },
 	{ "interface", 'i', "NAME", "of those that have the address", HA_TEXT(interface) },
-	{ "port", 'p', "SPEC", "DPDK's: 0000:01:00.0, or net_memif0,role=client,socket=/run/a.sock; implies --net=dpdk",
+	{ "port", 'p', "SPEC",
+	  "DPDK's: 0000:01:00.0, or net_memif0,role=client,socket=/run/a.sock; implies --net=dpdk",
 	  HA_CALL(take_port, "a port of DPDK") },
-	{ "cpus", 0, "LIST", "as in 2-5,8: the balancer's, then the workers' (near the card, where there are enough)", HA_TEXT(cpus) },
+	{ "cpus", 0, "LIST",
+	  "as in 2-5,8: the balancer's, then the workers' (near the card, where there are enough)",
+	  HA_TEXT(cpus) },
 	{ "shared", 0, NULL,
-	  "others need the processors, too: nobody is pinned, and threads without work yield (so where there are fewer than threads)",
+	  "others need the processors, too: nobody is pinned, and threads without work yield (so "
+	  "where there are fewer than threads)",
 	  HA_FLAG(backend.limits.shared) },
-	{ "switch-mac", 0, "MAC", "of the next hop to switches (ARP finds it)", INA_MAC(switch_mac), HA_GIVEN(has_switch_mac) },
-	{ "idle-us", 0, "N", "microseconds without work, after which a thread sleeps instead of polling (1000)",
+	{ "switch-mac", 0, "MAC", "of the next hop to switches (ARP finds it)", INA_MAC(switch_mac),
+	  HA_GIVEN(has_switch_mac) },
+	{ "idle-us", 0, "N",
+	  "microseconds without work, after which a thread sleeps instead of polling (1000)",
 	  HA_NUMBER(backend.limits.idle_ns, 0, 1000000000), .scale = HA_NS_PER_US },
-	{ "slots", 0, "N", "aggregators of a group, a power of two (the controller's default)", INA_POWER_OF_TWO(groups.slots, 16, 32768) },
-	{ "lease", 0, "SECONDS", "a rank that is silent for so long ends its group (15)", SECONDS(lease_ns, 100) },
-	{ "peer-timeout", 0, "SECONDS", "an operation waits so long for other ranks (60)", SECONDS(backend.limits.peer_ns, 10) },
-	{ "switch-timeout", 0, "SECONDS", "and so long for any word of the switch (2)", SECONDS(backend.limits.switch_ns, 10) },
-	{ "old-frames", 0, NULL, "groups speak NetCCL's frames: no float32 sums, no aborts", HA_FLAG_OFF(groups.extended) },
+	{ "slots", 0, "N", "aggregators of a group, a power of two (the controller's default)",
+	  INA_POWER_OF_TWO(groups.slots, 16, 32768) },
+	{ "lease", 0, "SECONDS", "a rank that is silent for so long ends its group (15)",
+	  SECONDS(lease_ns, 100) },
+	{ "peer-timeout", 0, "SECONDS", "an operation waits so long for other ranks (60)",
+	  SECONDS(backend.limits.peer_ns, 10) },
+	{ "switch-timeout", 0, "SECONDS", "and so long for any word of the switch (2)",
+	  SECONDS(backend.limits.switch_ns, 10) },
+	{ "old-frames", 0, NULL, "groups speak NetCCL's frames: no float32 sums, no aborts",
+	  HA_FLAG_OFF(groups.extended) },
 	{ "clients", 0, "N", "at most (64)", HA_NUMBER(backend.server.peers, 1, 4096) },
-	{ "client-memory", 0, "MB", "at most (1024)", HA_NUMBER(backend.server.bytes, 4, 1u << 20), .scale = 1 << 20 },
+	{ "client-memory", 0, "MB", "at most (1024)", HA_NUMBER(backend.server.bytes, 4, 1u << 20),
+	  .scale = 1 << 20 },
 	{ "memory", 0, "MB", "DPDK's, for packets (256)", HA_NUMBER(memory_mb, 16, 2048) },
-	{ "log", 0, "SECONDS", "a line of figures for each worker, when there was traffic; 0 = none (10)", HA_NUMBER(log_s, 0, 86400) },
-	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9843)", HA_TEXT(metrics) },
-	{ "cert", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_CERT)", HA_TEXT(controller.tls.cert) },
-	{ "key", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_KEY)", HA_TEXT(controller.tls.key) },
-	{ "ca", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_CA)", HA_TEXT(controller.tls.ca) },
+	{ "log", 0, "SECONDS",
+	  "a line of figures for each worker, when there was traffic; 0 = none (10)",
+	  HA_NUMBER(log_s, 0, 86400) },
+	{ "metrics", 'm', "WHERE", "ADDRESS:PORT of the OpenMetrics, or none (127.0.0.1:9843)",
+	  HA_TEXT(metrics) },
+	{ "cert", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_CERT)",
+	  HA_TEXT(controller.tls.cert) },
+	{ "key", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_KEY)",
+	  HA_TEXT(controller.tls.key) },
+	{ "ca", 0, "FILE", "PEM file: TLS with the controller (NETCCL_CONTROLLER_CA)",
+	  HA_TEXT(controller.tls.ca) },
 	{ 0 },
 };
 
@@ -91,8 +118,10 @@ static const struct ha_program program = {
 	.name = "ha-backend",
 	.about = "Makes sums for the processes of this host, in the network.",
 	.options = { rows },
-	.notes = "NETCCL_PACKET_LOOPBACK, NETCCL_WORKER_LOOPBACK, NETCCL_LB_LOOPBACK (set to anything but 0): operations come back from "
-		 "there, as if this rank were all.\nExit status: 1 it cannot run here, 2 called wrongly.",
+	.notes = "NETCCL_PACKET_LOOPBACK, NETCCL_WORKER_LOOPBACK, NETCCL_LB_LOOPBACK (set to "
+		 "anything but 0): operations come back from "
+		 "there, as if this rank were all.\nExit status: 1 it cannot run here, 2 called "
+		 "wrongly.",
 };
 
 static int wrong(const char *what)
@@ -122,7 +151,9 @@ static int environment(struct ha_backend_settings *s, const struct ha_config *co
 		return wrong("NETCCL_BIND_ADDR is no IPv4 address");
 	if (ha_config_is_set(config, HA_CFG_controller_addr))
 		s->controller.address = config->controller_addr;
-	s->controller.tls = (struct ha_tls){ text(config->controller_ca), text(config->controller_cert), text(config->controller_key) };
+	s->controller.tls =
+		(struct ha_tls) { text(config->controller_ca), text(config->controller_cert),
+				  text(config->controller_key) };
 	s->backend.server.path = socket && *socket ? socket : SOCKET;
 	s->backend.limits.loop = says_yes("NETCCL_WORKER_LOOPBACK");
 	s->backend.loop = says_yes("NETCCL_LB_LOOPBACK");
@@ -139,7 +170,8 @@ static int check(struct ha_backend_settings *s)
 	if (s->groups.slots && s->groups.slots < 2 * s->workers)
 		return wrong("--slots: two for each worker at least");
 	if (s->cpus && s->backend.limits.shared)
-		return wrong("--cpus and --shared: either processors of its own or shared ones (taskset says which)");
+		return wrong("--cpus and --shared: either processors of its own or shared ones "
+			     "(taskset says which)");
 	if (s->net == HA_BACKEND_NET_LOOPBACK) {
 		s->addr = s->addr ? s->addr : 0x7f000001;
 		s->controller.address = NULL;
@@ -148,21 +180,28 @@ static int check(struct ha_backend_settings *s)
 	if (!s->addr)
 		return wrong("--bind (NETCCL_BIND_ADDR): the IPv4 address of the card");
 	if (!s->controller.address)
-		return wrong("--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is, as in 10.0.0.1:50051");
+		return wrong("--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is, as in "
+			     "10.0.0.1:50051");
 	if (s->net == HA_BACKEND_NET_DPDK && !s->port)
 		return wrong("--net=dpdk: --port says which");
 	return 0;
 }
 
-int ha_backend_options_parse(int argc, char **argv, const struct ha_config *config, struct ha_backend_settings *s)
+int ha_backend_options_parse(int argc, char **argv, const struct ha_config *config,
+			     struct ha_backend_settings *s)
 {
 	int rc;
 
-	*s = (struct ha_backend_settings){
-		.workers = 2, .log_s = 10, .metrics = "127.0.0.1:9843", .lease_ns = 15 * HA_NS_PER_S,
+	*s = (struct ha_backend_settings) {
+		.workers = 2,
+		.log_s = 10,
+		.metrics = "127.0.0.1:9843",
+		.lease_ns = 15 * HA_NS_PER_S,
 		.groups = { .extended = true },
 		.controller = { .deadline_ms = 5000, .patient = true },
-		.backend = { .limits = { .peer_ns = 60 * HA_NS_PER_S, .switch_ns = 2 * HA_NS_PER_S, .idle_ns = HA_NS_PER_MS } },
+		.backend = { .limits = { .peer_ns = 60 * HA_NS_PER_S,
+					 .switch_ns = 2 * HA_NS_PER_S,
+					 .idle_ns = HA_NS_PER_MS } },
 	};
 	rc = environment(s, config);
 	if (!rc)

@@ -3,8 +3,8 @@
 #ifndef INA_BACKEND_OPTIONS_H
 #define INA_BACKEND_OPTIONS_H
 
-#include "ina/host/backend/backend.h"
 #include "ina/controller/client.h"
+#include "ina/host/backend/backend.h"
 
 enum ha_backend_net { HA_BACKEND_NET_PACKET, HA_BACKEND_NET_DPDK, HA_BACKEND_NET_LOOPBACK };
 
@@ -15,7 +15,8 @@ struct ha_backend_settings {
 	unsigned workers, log_s, memory_mb;
 	struct ha_group_defaults groups;
 	uint64_t lease_ns; /* of groups */
-	struct ha_ina_client_options controller; /* address NULL: none, groups are this host's alone */
+	/* address NULL: none, groups are this host's alone */
+	struct ha_ina_client_options controller;
 	uint8_t switch_mac[6];
 	bool has_switch_mac;
 	struct ha_backend_options backend;
@@ -24,6 +25,7 @@ struct ha_backend_settings {
 struct ha_config;
 
 /* The texts of config are kept. 0: go on; else the exit status + 1, after one line. */
-int ha_backend_options_parse(int argc, char **argv, const struct ha_config *config, struct ha_backend_settings *s);
+int ha_backend_options_parse(int argc, char **argv, const struct ha_config *config,
+			     struct ha_backend_settings *s);
 
 #endif

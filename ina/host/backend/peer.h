@@ -7,7 +7,10 @@
 #include "ina/host/backend/stream.h"
 #include "ina/host/shm/server.h"
 
-/* One request, from the moment it is taken from the ring until its response. The balancer's, but for what part[] says. */
+/*
+ * One request, from the moment it is taken from the ring until its response. The balancer's, but
+ * for what part[] says.
+ */
 struct ha_job {
 	struct ha_peer *peer;
 	struct ha_member *member;
@@ -29,7 +32,7 @@ struct ha_peer {
 	uint8_t *buffer;
 	uint64_t buffer_bytes;
 	const _Atomic bool *lost; /* the buffer is */
-	bool mute; /* nothing is taken from it any more */
+	bool mute;                /* nothing is taken from it any more */
 	bool leaving;
 	unsigned jobs, members;
 	struct ha_job *free;

@@ -14,7 +14,7 @@ struct ha_registrar_lease {
 	struct ha_group_facts group;
 	unsigned rank;
 	uint64_t incarnation, due; /* ns: to be renewed */
-	bool doubted; /* the last answer was none */
+	bool doubted;              /* the last answer was none */
 	struct ha_registrar_lease *next;
 };
 
@@ -22,7 +22,8 @@ struct ha_registrar_lease {
 
 static void create(struct ha_registrar *r, struct ha_question *q)
 {
-	q->err = r->authority->ops->create(r->authority, &q->spec, &q->group, q->why, sizeof(q->why));
+	q->err = r->authority->ops->create(r->authority, &q->spec, &q->group, q->why,
+					   sizeof(q->why));
 }
 
 static uint64_t interval(const struct ha_group_facts *g)
@@ -30,7 +31,10 @@ static uint64_t interval(const struct ha_group_facts *g)
 	return g->lease_ms ? g->lease_ms * HA_NS_PER_MS / 3 : UINT64_MAX / 2;
 }
 
-/* Where packets to the switch go; before the rank is taken: one that cannot reach its switch has not joined. */
+/*
+ * Where packets to the switch go; before the rank is taken: one that cannot reach its switch has
+ * not joined.
+ */
 static int find_switch(struct ha_registrar *r, struct ha_group_facts *g, char *why, size_t size)
 {
 	if (r->switch_mac) {
@@ -49,7 +53,8 @@ static void join(struct ha_registrar *r, struct ha_question *q)
 		snprintf(q->why, sizeof(q->why), "no memory");
 		return;
 	}
-	q->err = r->authority->ops->join(r->authority, &q->group, q->rank, q->incarnation, q->why, sizeof(q->why));
+	q->err = r->authority->ops->join(r->authority, &q->group, q->rank, q->incarnation, q->why,
+					 sizeof(q->why));
 	if (!q->err) {
 		q->err = find_switch(r, &q->group, q->why, sizeof(q->why));
 		if (q->err)
@@ -117,7 +122,8 @@ static void answer(struct ha_registrar *r, struct ha_message *message)
 
 /* ---- leases ---- */
 
-static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease, int err, const char *why)
+static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease, int err,
+		 const char *why)
 {
 	struct ha_question *q = calloc(1, sizeof(*q));
 
@@ -133,7 +139,8 @@ static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease,
 static bool renew(struct ha_registrar *r, struct ha_registrar_lease *lease)
 {
 	char why[320] = "", name[24];
-	int err = r->authority->ops->renew(r->authority, &lease->group, lease->rank, lease->incarnation, why, sizeof(why));
+	int err = r->authority->ops->renew(r->authority, &lease->group, lease->rank,
+					   lease->incarnation, why, sizeof(why));
 
 	lease->due = ha_clock_now(&ha_clock_live) + interval(&lease->group);
 	if (err == -ECANCELED || err == -ETIMEDOUT) {
@@ -181,7 +188,10 @@ static void rest(struct ha_registrar *r)
 	if (ha_mailbox_filled(&r->mailbox) || atomic_load_explicit(&r->stop, memory_order_acquire))
 		ha_sleeper_stay(&r->sleeper);
 	else
-		ha_sleeper_wait(&r->sleeper, -1, due == UINT64_MAX ? due : due > now ? due - now : 0);
+		ha_sleeper_wait(&r->sleeper, -1,
+				due == UINT64_MAX ? due
+				: due > now       ? due - now
+						  : 0);
 }
 
 static void *run(void *arg)
@@ -191,7 +201,10 @@ static void *run(void *arg)
 	int err = 0;
 
 	pthread_setname_np(pthread_self(), "ina-registrar");
-	/* In turn, for each may take seconds: no lease waits for more than one question, no question for more than one lease. */
+	/*
+	 * In turn, for each may take seconds: no lease waits for more than one question, no
+	 * question for more than one lease.
+	 */
 	while (!atomic_load_explicit(&r->stop, memory_order_acquire)) {
 		rest(r);
 		message = ha_mailbox_take(&r->mailbox);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * registrar.h - a thread that asks the authority, so that nobody else has to wait: create, join, leave, and every rank's lease
+ * registrar.h - a thread that asks the authority, so that nobody else has to wait: create, join,
+ * leave, and every rank's lease
  */
 #ifndef INA_BACKEND_REGISTRAR_H
 #define INA_BACKEND_REGISTRAR_H
@@ -11,7 +12,8 @@ enum ha_question_kind {
 	HA_QUESTION_CREATE = 100,
 	HA_QUESTION_JOIN,
 	HA_QUESTION_LEAVE, /* has no answer: the registrar frees it */
-	HA_QUESTION_LOST,  /* from the registrar unasked: the group of `incarnation` is over, err and why */
+	/* from the registrar unasked: the group of `incarnation` is over, err and why */
+	HA_QUESTION_LOST,
 };
 
 /* From control and back, in memory of malloc's. */

@@ -45,13 +45,18 @@ static size_t ask(struct question *q, void *buf, size_t size)
 	if (send(fd, q, q->head.nlmsg_len, 0) == (ssize_t)q->head.nlmsg_len)
 		n = recv(fd, buf, size, 0);
 	close(fd);
-	return n < (ssize_t)sizeof(*answer) || !NLMSG_OK(answer, (size_t)n) || answer->nlmsg_type == NLMSG_ERROR ? 0 : (size_t)n;
+	return n < (ssize_t)sizeof(*answer) || !NLMSG_OK(answer, (size_t)n) ||
+			       answer->nlmsg_type == NLMSG_ERROR
+		       ? 0
+		       : (size_t)n;
 }
 
 /* An attribute of the first message, or NULL. */
 static const void *attribute(const struct nlmsghdr *answer, size_t head, uint16_t type, size_t size)
 {
-	const struct rtattr *a = (const struct rtattr *)(const void *)((const char *)NLMSG_DATA(answer) + NLMSG_ALIGN(head));
+	const struct rtattr *a =
+		(const struct rtattr *)(const void *)((const char *)NLMSG_DATA(answer) +
+						      NLMSG_ALIGN(head));
 	int left = (int)answer->nlmsg_len - (int)NLMSG_LENGTH(head);
 
 	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
@@ -62,7 +67,8 @@ static const void *attribute(const struct nlmsghdr *answer, size_t head, uint16_
 
 uint32_t ha_route_hop(uint32_t addr, int ifindex)
 {
-	struct question q = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)), .nlmsg_type = RTM_GETROUTE },
+	struct question q = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+					.nlmsg_type = RTM_GETROUTE },
 			      .route = { .rtm_family = AF_INET, .rtm_dst_len = 32 } };
 	_Alignas(8) char buf[4096];
 	uint32_t to = htonl(addr), gateway;
@@ -72,7 +78,8 @@ uint32_t ha_route_hop(uint32_t addr, int ifindex)
 	add(&q, RTA_OIF, &ifindex, sizeof(ifindex));
 	if (!ask(&q, buf, sizeof(buf)))
 		return addr;
-	via = attribute((const struct nlmsghdr *)(const void *)buf, sizeof(struct rtmsg), RTA_GATEWAY, sizeof(gateway));
+	via = attribute((const struct nlmsghdr *)(const void *)buf, sizeof(struct rtmsg),
+			RTA_GATEWAY, sizeof(gateway));
 	if (!via)
 		return addr;
 	memcpy(&gateway, via, sizeof(gateway));
@@ -81,7 +88,8 @@ uint32_t ha_route_hop(uint32_t addr, int ifindex)
 
 bool ha_route_neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 {
-	struct question q = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)), .nlmsg_type = RTM_GETNEIGH },
+	struct question q = { .head = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+					.nlmsg_type = RTM_GETNEIGH },
 			      .neighbour = { .ndm_family = AF_INET, .ndm_ifindex = ifindex } };
 	_Alignas(8) char buf[4096];
 	const struct nlmsghdr *answer = (const struct nlmsghdr *)(const void *)buf;
@@ -93,7 +101,8 @@ bool ha_route_neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 	if (!ask(&q, buf, sizeof(buf)))
 		return false;
 	n = NLMSG_DATA(answer);
-	if (answer->nlmsg_type != RTM_NEWNEIGH || n->ndm_state & (NUD_INCOMPLETE | NUD_FAILED | NUD_NONE))
+	if (answer->nlmsg_type != RTM_NEWNEIGH ||
+	    n->ndm_state & (NUD_INCOMPLETE | NUD_FAILED | NUD_NONE))
 		return false;
 	found = attribute(answer, sizeof(*n), NDA_LLADDR, 6);
 	if (found)

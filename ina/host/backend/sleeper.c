@@ -27,7 +27,8 @@ void ha_sleeper_wait(struct ha_sleeper *s, int fd, uint64_t timeout_ns)
 	struct timespec t = { (time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000) };
 	uint64_t rings;
 
-	if (ppoll(p, fd < 0 ? 1 : 2, timeout_ns == UINT64_MAX ? NULL : &t, NULL) > 0 && p[0].revents & POLLIN)
+	if (ppoll(p, fd < 0 ? 1 : 2, timeout_ns == UINT64_MAX ? NULL : &t, NULL) > 0 &&
+	    p[0].revents & POLLIN)
 		while (read(s->fd, &rings, sizeof(rings)) < 0 && errno == EINTR)
 			;
 	ha_sleeper_stay(s);

@@ -2,7 +2,8 @@
 /*
  * sleeper.h - how a polling thread goes to sleep, and how others wake it
  *
- * The thread says that it sleeps, looks once more at everything that others write, and only then waits; others write first and look at
+ * The thread says that it sleeps, looks once more at everything that others write, and only then
+ * waits; others write first and look at
  * `asleep` then. Each of the two has a full fence in between, so one of them sees the other.
  */
 #ifndef INA_BACKEND_SLEEPER_H
@@ -21,7 +22,10 @@ struct ha_sleeper {
 int ha_sleeper_open(struct ha_sleeper *s);
 void ha_sleeper_close(struct ha_sleeper *s);
 
-/* From now on others wake us. Then look at everything once more, and either ha_sleeper_wait() or ha_sleeper_stay(). */
+/*
+ * From now on others wake us. Then look at everything once more, and either ha_sleeper_wait() or
+ * ha_sleeper_stay().
+ */
 static inline void ha_sleeper_announce(struct ha_sleeper *s)
 {
 	atomic_store_explicit(&s->asleep, 1, memory_order_relaxed);
@@ -33,7 +37,10 @@ static inline void ha_sleeper_stay(struct ha_sleeper *s)
 	atomic_store_explicit(&s->asleep, 0, memory_order_relaxed);
 }
 
-/* Until somebody wakes us, fd (-1: none) is readable, or timeout_ns have passed (UINT64_MAX: for ever). */
+/*
+ * Until somebody wakes us, fd (-1: none) is readable, or timeout_ns have passed (UINT64_MAX: for
+ * ever).
+ */
 void ha_sleeper_wait(struct ha_sleeper *s, int fd, uint64_t timeout_ns);
 
 void ha_sleeper_ring(struct ha_sleeper *s);

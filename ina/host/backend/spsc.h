@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spsc.h - notes from one thread to one other, without a lock: a ring with one producer and one consumer */
+/*
+ * spsc.h - notes from one thread to one other, without a lock: a ring with one producer and one
+ * consumer
+ */
 #ifndef INA_BACKEND_SPSC_H
 #define INA_BACKEND_SPSC_H
 
@@ -30,7 +33,8 @@ static inline bool ha_spsc_push(struct ha_spsc *s, const struct ha_note *note)
 	uint32_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
 
 	if (tail - s->head_seen == HA_SPSC_NOTES) {
-		s->head_seen = atomic_load_explicit(&s->head, memory_order_acquire); /* pairs with pop's release */
+		/* pairs with pop's release */
+		s->head_seen = atomic_load_explicit(&s->head, memory_order_acquire);
 		if (tail - s->head_seen == HA_SPSC_NOTES)
 			return false;
 	}
@@ -44,7 +48,8 @@ static inline bool ha_spsc_pop(struct ha_spsc *s, struct ha_note *note)
 	uint32_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
 
 	if (head == s->tail_seen) {
-		s->tail_seen = atomic_load_explicit(&s->tail, memory_order_acquire); /* pairs with push's release */
+		/* pairs with push's release */
+		s->tail_seen = atomic_load_explicit(&s->tail, memory_order_acquire);
 		if (head == s->tail_seen)
 			return false;
 	}
@@ -56,7 +61,8 @@ static inline bool ha_spsc_pop(struct ha_spsc *s, struct ha_note *note)
 /* The consumer's. */
 static inline bool ha_spsc_empty(struct ha_spsc *s)
 {
-	return atomic_load_explicit(&s->head, memory_order_relaxed) == atomic_load_explicit(&s->tail, memory_order_acquire);
+	return atomic_load_explicit(&s->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&s->tail, memory_order_acquire);
 }
 
 #endif

@@ -14,7 +14,8 @@ static bool adds(uint8_t coll)
 
 static uint8_t met_of(uint8_t flags)
 {
-	return (uint8_t)((flags & INA_F_OVERFLOW ? HA_INA_SATURATED : 0) | (flags & INA_F_NONFINITE ? HA_INA_NONFINITE : 0));
+	return (uint8_t)((flags & INA_F_OVERFLOW ? HA_INA_SATURATED : 0) |
+			 (flags & INA_F_NONFINITE ? HA_INA_NONFINITE : 0));
 }
 
 static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
@@ -31,7 +32,9 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 		*block = s->quant->block((const float *)(const void *)from, words, s->headroom);
 	/* A rank that cannot read what it is to bring is gone: nobody gets zeros for it. */
 	if (ina_shm_guard_lost(p->lost))
-		ina_worker_abort(&s->worker, -ENOTCONN, "a process of this host has lost the memory that it shares with the backend");
+		ina_worker_abort(&s->worker, -ENOTCONN,
+				 "a process of this host has lost the memory that it shares with "
+				 "the backend");
 }
 
 static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)

@@ -72,8 +72,9 @@ static bool can_be(const uint8_t *t)
 {
 	unsigned ranks = t[5], workers = t[6] & ~EXTENDED, slots = t[7];
 
-	return t[4] && ranks >= 2 && ranks <= INA_RANKS_MAX && workers <= 6 && slots <= 15 && slots > workers && zeros(t + 10, 2) &&
-	       ina_get16(t + 8) + (1u << slots) <= 65536 && name_is_sound(t + 28) && zeros(t + 60 + 4 * ranks, 4 * (INA_RANKS_MAX - ranks));
+	return t[4] && ranks >= 2 && ranks <= INA_RANKS_MAX && workers <= 6 && slots <= 15 &&
+	       slots > workers && zeros(t + 10, 2) && ina_get16(t + 8) + (1u << slots) <= 65536 &&
+	       name_is_sound(t + 28) && zeros(t + 60 + 4 * ranks, 4 * (INA_RANKS_MAX - ranks));
 }
 
 int ha_ticket_read(const uint8_t t[HA_INA_TICKET], struct ha_group_facts *g, const char **why)

@@ -2,7 +2,8 @@
 /*
  * ticket.h - what all ranks of a group hand round to join it (HA_INA_TICKET bytes)
  *
- * Nobody believes it: it says which group is meant, by switch, number, epoch and key; what that group is its controller says (authority.h), and
+ * Nobody believes it: it says which group is meant, by switch, number, epoch and key; what that
+ * group is its controller says (authority.h), and
  * the ticket's copy only has to agree. Bytes, big-endian:
  *
  *    0  "HAT" 1              the version
@@ -20,6 +21,7 @@
 
 void ha_ticket_write(const struct ha_group_facts *group, uint8_t ticket[HA_INA_TICKET]);
 /* 0, or -EINVAL and *why. lease_ms and switch_mac are not in it. */
-int ha_ticket_read(const uint8_t ticket[HA_INA_TICKET], struct ha_group_facts *group, const char **why);
+int ha_ticket_read(const uint8_t ticket[HA_INA_TICKET], struct ha_group_facts *group,
+		   const char **why);
 
 #endif

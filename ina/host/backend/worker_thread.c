@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOTES 64				 /* taken in one round */
+#define NOTES 64 /* taken in one round */
 #define PUBLISH_NS (5 * HA_NS_PER_MS)
 
 /* ---- to the balancer ---- */
@@ -48,7 +48,8 @@ static void send(void *arg, const struct ina_frame *frame)
 	w->net->ops->send(w->net, w->number, frame);
 }
 
-static void configure(const struct ha_worker_thread *w, const struct ha_member *m, struct ina_worker_config *c)
+static void configure(const struct ha_worker_thread *w, const struct ha_member *m,
+		      struct ina_worker_config *c)
 {
 	const struct ha_group_facts *g = &m->group;
 
@@ -80,12 +81,14 @@ static void add_stream(struct ha_worker_thread *w, struct ha_stream *s)
 	int err;
 
 	configure(w, m, &c);
-	err = ina_worker_init(&s->worker, &c, &w->own.clock.clock, &(struct ina_worker_ops){ send, w }, s->entry, s->capacity, &why);
+	err = ina_worker_init(&s->worker, &c, &w->own.clock.clock,
+			      &(struct ina_worker_ops) { send, w }, s->entry, s->capacity, &why);
 	if (err) { /* a group that cannot be: whoever gave it is wrong */
 		memset(&s->worker, 0, sizeof(s->worker));
 		s->worker.config = c;
 		s->worker.error = err;
-		snprintf(s->worker.why, sizeof(s->worker.why), "group %u, rank %u: %s", m->group.id, m->rank, why);
+		snprintf(s->worker.why, sizeof(s->worker.why), "group %u, rank %u: %s", m->group.id,
+			 m->rank, why);
 	}
 	s->started = true;
 	s->next = w->own.first;
@@ -113,7 +116,8 @@ static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
 }
 
 /*
- * A client that leaves with nothing in flight does not disturb the other ranks; all else ends the group for them, too. Its operations end at once, but the
+ * A client that leaves with nothing in flight does not disturb the other ranks; all else ends the
+ * group for them, too. Its operations end at once, but the
  * stream stays, and with it this rank's place in the group, until the switch knows.
  */
 static void remove_stream(struct ha_stream *s, int err)
@@ -183,7 +187,10 @@ static bool take_notes(struct ha_worker_thread *w)
 
 /* ---- packets ---- */
 
-/* Several switches may each have a group of this number, and an earlier incarnation of it may still be known here. */
+/*
+ * Several switches may each have a group of this number, and an earlier incarnation of it may still
+ * be known here.
+ */
 static struct ha_stream *stream_of(const struct ha_worker_thread *w, const struct ina_frame *f)
 {
 	struct ha_stream *first = w->own.by[f->group][f->rank];
@@ -191,7 +198,8 @@ static struct ha_stream *stream_of(const struct ha_worker_thread *w, const struc
 	if (!first || !first->same)
 		return first;
 	for (struct ha_stream *s = first; s; s = s->same)
-		if (s->worker.config.switch_addr == f->src && (!f->extended || s->worker.config.epoch == f->epoch))
+		if (s->worker.config.switch_addr == f->src &&
+		    (!f->extended || s->worker.config.epoch == f->epoch))
 			return s;
 	return first;
 }
@@ -285,7 +293,8 @@ static void publish(struct ha_worker_thread *w)
 	atomic_store_explicit(&w->stats.window, window, memory_order_relaxed);
 	atomic_store_explicit(&w->stats.left_psn, b ? b->worker.left : 0, memory_order_relaxed);
 	atomic_store_explicit(&w->stats.right_psn, b ? b->worker.next : 0, memory_order_relaxed);
-	atomic_store_explicit(&w->stats.cwnd_tenths, b ? (uint32_t)(b->worker.cwnd.cwnd * 10) : 0, memory_order_relaxed);
+	atomic_store_explicit(&w->stats.cwnd_tenths, b ? (uint32_t)(b->worker.cwnd.cwnd * 10) : 0,
+			      memory_order_relaxed);
 	w->own.published_at = w->own.clock.now;
 }
 
@@ -301,7 +310,10 @@ static void rest(struct ha_worker_thread *w)
 		return;
 	}
 	wait = due == UINT64_MAX ? due : due > now ? due - now : 0;
-	most = fd >= 0 ? UINT64_MAX : due == UINT64_MAX ? HA_NAP_MAX_NS : ha_nap_ns(now - w->own.worked_at); /* packets cannot wake us: look from time to time */
+	/* packets cannot wake us: look from time to time */
+	most = fd >= 0             ? UINT64_MAX
+	       : due == UINT64_MAX ? HA_NAP_MAX_NS
+				   : ha_nap_ns(now - w->own.worked_at);
 	w->own.sleeps++;
 	ha_sleeper_wait(&w->sleeper, fd, wait < most ? wait : most);
 }
@@ -336,7 +348,10 @@ static void pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-		HA_WARN(NULL, "a worker cannot be pinned to processor %d; it runs where the system puts it", cpu);
+		HA_WARN(NULL,
+			"a worker cannot be pinned to processor %d; it runs where the system puts "
+			"it",
+			cpu);
 }
 
 static void *run(void *arg)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * worker_thread.h - one worker: a thread with a queue of the card, and the streams of all ranks of this host that have this worker's number
+ * worker_thread.h - one worker: a thread with a queue of the card, and the streams of all ranks of
+ * this host that have this worker's number
  *
- * It polls: packets, what the load balancer hands over, timers; without a system call as long as there is work. After idle_ns without any it sleeps
- * until a packet comes, the balancer wakes it, or a timer is due. On processors that others need, too, it yields between looks that find nothing.
+ * It polls: packets, what the load balancer hands over, timers; without a system call as long as
+ * there is work. After idle_ns without any it sleeps
+ * until a packet comes, the balancer wakes it, or a timer is due. On processors that others need,
+ * too, it yields between looks that find nothing.
  */
 #ifndef INA_BACKEND_WORKER_THREAD_H
 #define INA_BACKEND_WORKER_THREAD_H
@@ -19,21 +22,21 @@
 /* Notes from the balancer to a worker, and back. */
 enum ha_note_kind {
 	HA_NOTE_ADD = 1, /* struct ha_stream: begin */
-	HA_NOTE_POST,	 /* struct ha_part */
-	HA_NOTE_ABORT,	 /* struct ha_stream: end with err, for all ranks */
-	HA_NOTE_REMOVE,	 /* struct ha_stream: forget it; err as in ha_member.remove_err */
+	HA_NOTE_POST,    /* struct ha_part */
+	HA_NOTE_ABORT,   /* struct ha_stream: end with err, for all ranks */
+	HA_NOTE_REMOVE,  /* struct ha_stream: forget it; err as in ha_member.remove_err */
 
-	HA_NOTE_DONE,	 /* struct ha_part */
-	HA_NOTE_FAILED,	 /* struct ha_stream: its worker's error and why; once */
+	HA_NOTE_DONE,    /* struct ha_part */
+	HA_NOTE_FAILED,  /* struct ha_stream: its worker's error and why; once */
 	HA_NOTE_REMOVED, /* struct ha_stream: nobody here knows it any more */
 };
 
 /* Beside the protocol's own counters. */
-#define HA_WORKER_COUNTERS(X)                                                          \
-	X(frames, "frames of aggregation that came")                                    \
-	X(faulty, "packets that are no sound frame")                                    \
-	X(foreign, "frames for no rank of this host")                                 \
-	X(operations, "operations begun")                                               \
+#define HA_WORKER_COUNTERS(X)                         \
+	X(frames, "frames of aggregation that came")  \
+	X(faulty, "packets that are no sound frame")  \
+	X(foreign, "frames for no rank of this host") \
+	X(operations, "operations begun")             \
 	X(sleeps, "times it had nothing to do and slept")
 
 /* For anybody to read; the thread refreshes them every few milliseconds. */
@@ -42,14 +45,15 @@ struct ha_worker_stats {
 	INA_COUNTER_LIST(X)
 	HA_WORKER_COUNTERS(X)
 #undef X
-	_Atomic uint32_t streams, window, left_psn, right_psn, cwnd_tenths; /* the last three: of the stream that was busy last */
+	/* the last three: of the stream that was busy last */
+	_Atomic uint32_t streams, window, left_psn, right_psn, cwnd_tenths;
 };
 
 struct ha_worker_limits {
 	uint64_t peer_ns, switch_ns; /* as in ina_worker_config */
-	uint64_t idle_ns;	     /* without work, before it sleeps; 0 = at once */
-	bool shared;		     /* others need its processor, too: without work it yields */
-	bool loop;		     /* NETCCL_WORKER_LOOPBACK */
+	uint64_t idle_ns;            /* without work, before it sleeps; 0 = at once */
+	bool shared;                 /* others need its processor, too: without work it yields */
+	bool loop;                   /* NETCCL_WORKER_LOOPBACK */
 };
 
 #define HA_WORKER_GROUPS 256

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* context.c - what every call does with its context: the sentence that goes with an error, waking the daemon, the last reference */
+/*
+ * context.c - what every call does with its context: the sentence that goes with an error, waking
+ * the daemon, the last reference
+ */
 #include "ina/host/front/front.h"
 
 #include <errno.h>
@@ -8,7 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What this thread's last call had to say: another thread's call, which may wait for a controller, says its own. */
+/*
+ * What this thread's last call had to say: another thread's call, which may wait for a controller,
+ * says its own.
+ */
 static _Thread_local struct {
 	const struct ha_ina *ctx;
 	char text[INA_SHM_TEXT + 64];

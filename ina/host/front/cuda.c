@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, numbers and signatures are the CUDA Runtime API's (its reference manual, version 11 on; unchanged since for these). */
+/*
+ * Names, numbers and signatures are the CUDA Runtime API's (its reference manual, version 11 on;
+ * unchanged since for these).
+ */
 #include "ina/host/front/cuda.h"
 
 #include <dlfcn.h>
@@ -59,7 +62,8 @@ static char missing[CUDA_WHY]; /* empty: it is there */
 
 static void load(void)
 {
-	static const char *const names[] = { "libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
+	static const char *const names[] = { "libcudart.so", "libcudart.so.13", "libcudart.so.12",
+					     "libcudart.so.11.0" };
 	void *library = dlsym(RTLD_DEFAULT, "cudaMemcpyAsync") ? RTLD_DEFAULT : NULL;
 
 	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
@@ -67,8 +71,10 @@ static void load(void)
 	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library && !dlsym(RTLD_DEFAULT, "cudaMemcpyAsync")) { /* RTLD_DEFAULT is NULL itself */
-		snprintf(missing, sizeof(missing), "memory of a GPU, and no CUDA runtime: libcudart.so is not where the loader looks "
-						   "(LD_LIBRARY_PATH), or copy to host memory first");
+		snprintf(missing, sizeof(missing),
+			 "memory of a GPU, and no CUDA runtime: libcudart.so is not where the "
+			 "loader looks "
+			 "(LD_LIBRARY_PATH), or copy to host memory first");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -76,7 +82,9 @@ static void load(void)
 
 		*(void **)calls[i].pointer = call;
 		if (!call && !*missing)
-			snprintf(missing, sizeof(missing), "the CUDA runtime has no %s: it must be version 11 or newer", calls[i].name);
+			snprintf(missing, sizeof(missing),
+				 "the CUDA runtime has no %s: it must be version 11 or newer",
+				 calls[i].name);
 	}
 }
 
@@ -86,13 +94,13 @@ static int failed(int error, const char *call, char why[CUDA_WHY])
 	return -EIO;
 }
 
-#define TRY(call, ...)                                                  \
-	do {                                                            \
-		error = cuda.call(__VA_ARGS__);                         \
-		if (error) {                                            \
-			*step = #call;                                  \
-			goto failed;                                    \
-		}                                                       \
+#define TRY(call, ...)                          \
+	do {                                    \
+		error = cuda.call(__VA_ARGS__); \
+		if (error) {                    \
+			*step = #call;          \
+			goto failed;            \
+		}                               \
 	} while (0)
 
 /* The memory is pinned once for all devices, so that copies do not wait for the processor. */
@@ -109,7 +117,8 @@ static int pin(struct ina_cuda_buffer *b, void *memory, size_t bytes, char why[C
 	return 0;
 }
 
-int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes, struct ina_cuda_stream **stream, char why[CUDA_WHY])
+int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes,
+		 struct ina_cuda_stream **stream, char why[CUDA_WHY])
 {
 	struct ina_cuda_stream *s;
 	int device = 0, error, err;
@@ -199,12 +208,13 @@ failed:
 }
 
 /* From the copy's start on its memory is CUDA's, whatever fails after it. */
-static int copy(struct ina_cuda_copy *c, void *stream, int device, void *to, const void *from, size_t bytes, int kind, void *after, char why[CUDA_WHY])
+static int copy(struct ina_cuda_copy *c, void *stream, int device, void *to, const void *from,
+		size_t bytes, int kind, void *after, char why[CUDA_WHY])
 {
 	const char *at = NULL, **step = &at;
 	int error;
 
-	*c = (struct ina_cuda_copy){ .device = device };
+	*c = (struct ina_cuda_copy) { .device = device };
 	TRY(set_device, device);
 	if (after)
 		TRY(stream_wait_event, stream, after, 0);
@@ -217,12 +227,14 @@ failed:
 	return failed(error, at, why);
 }
 
-int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
+int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes,
+			 void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
 {
 	return copy(c, s->in, s->device, to, from, bytes, DEVICE_TO_HOST, after, why);
 }
 
-int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes, void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
+int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes,
+		       void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
 {
 	return copy(c, s->out, s->device, to, from, bytes, HOST_TO_DEVICE, after, why);
 }
@@ -238,7 +250,7 @@ int ina_cuda_done(struct ina_cuda_copy *c, char why[CUDA_WHY])
 	if (error == NOT_READY)
 		return 0;
 	ina_cuda_forget(c->event);
-	*c = (struct ina_cuda_copy){ .stream = NULL };
+	*c = (struct ina_cuda_copy) { .stream = NULL };
 	if (error)
 		return failed(error, "a copy", why);
 	return 1;

@@ -11,10 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPINS 16	 /* looks, with requests in the backend's hands, before it sleeps */
-#define COPY_NS 20000	 /* between two looks at copies that CUDA makes */
-#define NONSENSE "the backend writes what cannot be into the shared memory: it must come from the same release"
-#define UNSAID_MS 50	 /* between two looks at groups that have ended, nobody has said why */
+#define SPINS 16      /* looks, with requests in the backend's hands, before it sleeps */
+#define COPY_NS 20000 /* between two looks at copies that CUDA makes */
+#define NONSENSE                                                                                \
+	"the backend writes what cannot be into the shared memory: it must come from the same " \
+	"release"
+#define UNSAID_MS 50 /* between two looks at groups that have ended, nobody has said why */
 
 /* ---- what the backend says ---- */
 
@@ -90,10 +92,16 @@ static void apply_states(struct ha_ina *ctx)
 			continue;
 		if (g->coming)
 			ina_front_group_fail(g, g->coming, false, "%s", g->coming_why);
-		else if (g->refused == -EOPNOTSUPP) /* of the request alone, with which no sentence comes */
-			ina_front_group_fail(g, g->refused, false, "float32 cannot be summed with NetCCL's frames, which this group speaks: start ha-backend without --old-frames");
+		/* of the request alone, with which no sentence comes */
+		else if (g->refused == -EOPNOTSUPP)
+			ina_front_group_fail(
+				g, g->refused, false,
+				"float32 cannot be summed with NetCCL's frames, which this group "
+				"speaks: start ha-backend without --old-frames");
 		else if (ctx->loopback || ha_clock_now(&ha_clock_live) >= g->refused_until)
-			ina_front_group_fail(g, g->refused, false, "the backend ended the operation: %s", strerror(-g->refused));
+			ina_front_group_fail(g, g->refused, false,
+					     "the backend ended the operation: %s",
+					     strerror(-g->refused));
 		else
 			ctx->unsaid = true;
 	}
@@ -124,7 +132,8 @@ static bool listen_to_backend(struct ha_ina *ctx)
 {
 	const char *why = NULL;
 	bool there = ctx->loopback || messages(ctx, &why);
-	int got = ina_front_responses(ctx); /* what it gave before it went, or ended a group, is good */
+	/* what it gave before it went, or ended a group, is good */
+	int got = ina_front_responses(ctx);
 
 	apply_states(ctx);
 	if (got < 0)
@@ -145,7 +154,8 @@ static bool work(struct ha_ina *ctx)
 	ctx->untold = false;
 	ina_front_tell_left(ctx);
 	moved |= ina_front_pump(ctx);
-	if (!ctx->error && ctx->client.memory.requests.torn) { /* found while pushing: nothing can be asked any more */
+	/* found while pushing: nothing can be asked any more */
+	if (!ctx->error && ctx->client.memory.requests.torn) {
 		lose(ctx, NONSENSE);
 		moved = true;
 	}
@@ -180,7 +190,8 @@ static void nap(struct ha_ina *ctx)
 static void sleep_until_woken(struct ha_ina *ctx)
 {
 	const short backend = ctx->untold ? POLLIN | POLLOUT : POLLIN;
-	struct pollfd p[2] = { { ctx->kick, POLLIN, 0 }, { ctx->error ? -1 : ctx->client.fd, backend, 0 } };
+	struct pollfd p[2] = { { ctx->kick, POLLIN, 0 },
+			       { ctx->error ? -1 : ctx->client.fd, backend, 0 } };
 	uint64_t count;
 
 	if (!ctx->error && !ina_shm_ring_sleep(&ctx->client.memory.responses))

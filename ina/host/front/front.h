@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front.h - inside of libhawser-ina: a context, its groups, their operations, and who may touch what
+ * front.h - inside of libhawser-ina: a context, its groups, their operations, and who may touch
+ * what
  *
- * One daemon thread per context does all the work: it copies into and out of the copy buffer, speaks with the backend, and ends operations. Calls
- * only check, put into lists, set flags and wait for it. ctx->lock protects everything but what is marked; the daemon lets go of it
+ * One daemon thread per context does all the work: it copies into and out of the copy buffer,
+ * speaks with the backend, and ends operations. Calls
+ * only check, put into lists, set flags and wait for it. ctx->lock protects everything but what is
+ * marked; the daemon lets go of it
  * while it copies, sleeps, or calls a notify function. So:
  *   an operation is in its group's list until the daemon has ended it; before that nobody frees it
  *   a group is in the context's list from the backend's JOINED (so that no STATE misses it) until ha_ina_group_leave(), which waits until
  *   its operations have ended; then in `leaving` until the socket has taken the LEAVE
  *   a context exists until it is closed and its last operation and group have been freed (refs)
  *
- * A piece is one segment of an operation. Its incarnation: IDLE, then, in the order of pieces, a place in the copy buffer and FILLING (what this rank
- * brings is being copied in), FULL, ASKED (in the backend's hands), EMPTYING (the result is being copied out), DONE; or FAILED. When its
- * group has failed, the operation does not wait for what is ASKED: the place in the buffer is given back when the backend answers (struct
+ * A piece is one segment of an operation. Its incarnation: IDLE, then, in the order of pieces, a
+ * place in the copy buffer and FILLING (what this rank
+ * brings is being copied in), FULL, ASKED (in the backend's hands), EMPTYING (the result is being
+ * copied out), DONE; or FAILED. When its
+ * group has failed, the operation does not wait for what is ASKED: the place in the buffer is given
+ * back when the backend answers (struct
  * ina_front_asked with no op). It does wait for copies, for these touch the caller's memory.
  */
 #ifndef INA_FRONT_H
@@ -32,16 +38,16 @@
 enum piece_state { IDLE, FILLING, FULL, ASKED, EMPTYING, DONE, FAILED };
 
 struct ina_front_piece {
-	_Atomic uint8_t state; /* also read without the lock */
-	uint16_t slot;	       /* of ha_ina.asked; FILLING to EMPTYING */
+	_Atomic uint8_t state;     /* also read without the lock */
+	uint16_t slot;             /* of ha_ina.asked; FILLING to EMPTYING */
 	struct ina_cuda_copy copy; /* CUDA's, when one is under way */
 };
 
 /* One piece as a collective of its own. */
 struct ina_front_part {
-	size_t segment; /* its number in the operation */
+	size_t segment;    /* its number in the operation */
 	const uint8_t *in; /* NULL: this rank brings nothing */
-	uint8_t *out;	   /* NULL: it gets nothing, or has it already */
+	uint8_t *out;      /* NULL: it gets nothing, or has it already */
 	uint32_t bytes;
 	uint8_t coll, root;
 };
@@ -53,10 +59,11 @@ struct ha_ina_op {
 	struct ha_ina_request request;
 	unsigned rank, ranks;
 	int32_t token; /* a barrier's word */
-	size_t pieces, filled, asked, finished; /* how far it is, in the order of work (not of segments) */
+	/* how far it is, in the order of work (not of segments) */
+	size_t pieces, filled, asked, finished;
 	struct ina_front_piece *piece;
 	struct ina_cuda_stream *cuda; /* NULL: host memory */
-	void *ready;		      /* CUDA event: the caller's stream was here */
+	void *ready;                  /* CUDA event: the caller's stream was here */
 	bool waited_in, waited_out;
 	atomic_bool ended; /* release: result, met, why are set */
 	int result;
@@ -74,23 +81,28 @@ struct ha_ina_group {
 	uint32_t handle, owner; /* the backend's name for it; the copy buffer's */
 	unsigned rank, ranks;
 	bool listed; /* in the context's list */
-	struct ha_ina_op *first, **end, *filling, *asking; /* operations that have not ended; where the work is */
+	/* operations that have not ended; where the work is */
+	struct ha_ina_op *first, **end, *filling, *asking;
 	uint32_t in_flight;
-	int error; /* what ended it */
+	int error;            /* what ended it */
 	bool own_error, told; /* the backend is to be told; it has been */
-	bool cut; /* an operation of it ended with an error: with it for all ranks */
+	bool cut;             /* an operation of it ended with an error: with it for all ranks */
 	char why[INA_SHM_TEXT];
-	int coming; /* the backend's word that it has ended; what came before that in the ring comes first */
+	/* the backend's word that it has ended; what came before that in the ring comes first */
+	int coming;
 	char coming_why[INA_SHM_TEXT];
-	int refused;		 /* a request's answer is that it has ended; why comes by another way, until (ha_clock_live) */
+	/*
+	 * a request's answer is that it has ended; why comes by another way, until (ha_clock_live)
+	 */
+	int refused;
 	uint64_t refused_until;
 };
 
 /* A piece that has its place in the buffer, and then a request in the backend's hands. */
 struct ina_front_asked {
-	struct ha_ina_op *op; /* NULL: it has ended without */
+	struct ha_ina_op *op;       /* NULL: it has ended without */
 	struct ha_ina_group *group; /* with op */
-	size_t index;	      /* of the piece, in the order of work */
+	size_t index;               /* of the piece, in the order of work */
 	uint64_t sequence, offset;
 	uint32_t bytes;
 	bool used, pushed, emptying;
@@ -113,9 +125,9 @@ struct ha_ina {
 	bool loopback, closing, forked, thread_runs;
 	pthread_t thread;
 	const int *give_up; /* the caller's (struct ha_ina_options) */
-	int kick;	/* eventfd: wakes the daemon */
-	bool sleeping;	/* it wants to be woken */
-	int error;	/* -ENOTCONN: the backend has gone */
+	int kick;           /* eventfd: wakes the daemon */
+	bool sleeping;      /* it wants to be woken */
+	int error;          /* -ENOTCONN: the backend has gone */
 	char error_why[INA_SHM_TEXT];
 	uint32_t address;
 	struct ina_shm_client client;
@@ -132,14 +144,16 @@ struct ha_ina {
 	uint32_t free_slot[INA_SHM_ENTRIES], free_slots;
 	uint64_t sequences;
 	struct ina_cuda_buffer cuda; /* the copy buffer as CUDA knows it, and the streams */
-	unsigned emptying; /* CUDA: copies of results under way */
-	unsigned idle;	   /* rounds without work */
-	struct ha_ina_op *to_notify, **notify_end, *notifying; /* whose function is being called, without the lock */
+	unsigned emptying;           /* CUDA: copies of results under way */
+	unsigned idle;               /* rounds without work */
+	/* whose function is being called, without the lock */
+	struct ha_ina_op *to_notify, **notify_end, *notifying;
 };
 
 /* ---- calls (any thread) ---- */
 /* err, with the sentence that ha_ina_error() gives to this thread. */
-int ina_front_fail(struct ha_ina *ctx, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int ina_front_fail(struct ha_ina *ctx, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* No sentence yet. */
 void ina_front_begin(struct ha_ina *ctx);
 /* With the lock. */
@@ -148,19 +162,28 @@ void ina_front_put(struct ha_ina *ctx); /* lets go of the lock, too */
 /* Nobody has it any more. */
 void ina_front_free(struct ha_ina *ctx);
 /* With the lock: what ended this group; the first word counts. own: the backend is to be told. */
-void ina_front_group_fail(struct ha_ina_group *group, int err, bool own, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* With the lock, which is let go of while waiting: the answer to a question; 0 or an error that has been said. group: JOIN's, else NULL. */
-int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type, struct ha_ina_group *group, struct ina_shm_message *answer);
+void ina_front_group_fail(struct ha_ina_group *group, int err, bool own, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/*
+ * With the lock, which is let go of while waiting: the answer to a question; 0 or an error that has
+ * been said. group: JOIN's, else NULL.
+ */
+int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
+		  struct ha_ina_group *group, struct ina_shm_message *answer);
 /* The backend has taken a rank in, and knows it by this name. */
 void ina_front_joined(struct ha_ina_group *group, const struct ina_shm_joined *joined);
 /* The same, and nobody waits for it any more: it is left at once. */
 void ina_front_joined_late(struct ha_ina *ctx, uint32_t handle);
 
-/* Leaves at the backend: it ends the group for all ranks, and answers what it still has of it. False: the socket is full, try again. */
+/*
+ * Leaves at the backend: it ends the group for all ranks, and answers what it still has of it.
+ * False: the socket is full, try again.
+ */
 bool ina_front_tell(struct ha_ina_group *group);
 /* Those that have been left. */
 void ina_front_tell_left(struct ha_ina *ctx);
-extern unsigned ina_front_time_limit_ms; /* for the backend's answer to a question; less in a test */
+/* for the backend's answer to a question; less in a test */
+extern unsigned ina_front_time_limit_ms;
 
 /* ---- the daemon's (with the lock) ---- */
 void *ina_front_daemon(void *ctx);

@@ -11,7 +11,8 @@
 
 #define LOOPBACK "hawser loopback"
 
-unsigned ina_front_time_limit_ms = 60000; /* for the controller, and whatever the backend does before it has an answer */
+/* for the controller, and whatever the backend does before it has an answer */
+unsigned ina_front_time_limit_ms = 60000;
 
 static uint32_t next_serial(struct ha_ina *ctx)
 {
@@ -46,9 +47,12 @@ static struct timespec time_limit(void)
 	return t;
 }
 
-int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type, struct ha_ina_group *group, struct ina_shm_message *answer)
+int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
+		  struct ha_ina_group *group, struct ina_shm_message *answer)
 {
-	struct ina_front_question q = { .next = ctx->questions, .serial = next_serial(ctx), .group = group };
+	struct ina_front_question q = { .next = ctx->questions,
+					.serial = next_serial(ctx),
+					.group = group };
 	struct ina_front_question **link = &ctx->questions;
 	const struct timespec until = time_limit();
 	int err;
@@ -56,7 +60,8 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 	question->serial = q.serial;
 	err = ina_shm_message_send(ctx->client.fd, question, -1);
 	if (err)
-		return ina_front_fail(ctx, err == -EAGAIN ? err : -ENOTCONN, "the backend cannot be asked: %s", strerror(-err));
+		return ina_front_fail(ctx, err == -EAGAIN ? err : -ENOTCONN,
+				      "the backend cannot be asked: %s", strerror(-err));
 	ctx->questions = &q;
 	while (!q.answered && !ctx->error && !ctx->closing && err != ETIMEDOUT && err != ECANCELED)
 		err = wait_some(ctx, &until);
@@ -65,15 +70,20 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 	*link = q.next;
 	if (!q.answered) {
 		if (err == ECANCELED)
-			return ina_front_fail(ctx, -ECANCELED, "given up while the backend had not answered");
+			return ina_front_fail(ctx, -ECANCELED,
+					      "given up while the backend had not answered");
 		if (ctx->error || ctx->closing)
-			return ina_front_fail(ctx, -ENOTCONN, "%s", ctx->error ? ctx->error_why : "the context was closed");
-		return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s", ina_front_time_limit_ms / 1000);
+			return ina_front_fail(ctx, -ENOTCONN, "%s",
+					      ctx->error ? ctx->error_why
+							 : "the context was closed");
+		return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s",
+				      ina_front_time_limit_ms / 1000);
 	}
 	if (q.answer.type == INA_SHM_REFUSED)
 		return ina_front_fail(ctx, q.answer.state.result, "%s", q.answer.state.text);
 	if (q.answer.type != type)
-		return ina_front_fail(ctx, -EPROTO, "the backend answers something else than was asked");
+		return ina_front_fail(ctx, -EPROTO,
+				      "the backend answers something else than was asked");
 	*answer = q.answer;
 	return 0;
 }
@@ -85,7 +95,8 @@ static int usable(struct ha_ina *ctx)
 	return ctx->error ? ina_front_fail(ctx, ctx->error, "%s", ctx->error_why) : 0;
 }
 
-static int create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, const char *name, uint8_t ticket[HA_INA_TICKET])
+static int create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, const char *name,
+		  uint8_t ticket[HA_INA_TICKET])
 {
 	struct ina_shm_message m = { .type = INA_SHM_CREATE, .create.ranks = ranks }, answer;
 	int err = usable(ctx);
@@ -93,7 +104,10 @@ static int create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, co
 	if (err)
 		return err;
 	if (!member || !ticket || ranks < 2 || ranks > HA_INA_RANKS)
-		return ina_front_fail(ctx, -EINVAL, "a group has 2 to %d ranks with an address each, and a ticket", HA_INA_RANKS);
+		return ina_front_fail(
+			ctx, -EINVAL,
+			"a group has 2 to %d ranks with an address each, and a ticket",
+			HA_INA_RANKS);
 	memset(ticket, 0, HA_INA_TICKET);
 	if (ctx->loopback) {
 		strcpy((char *)ticket, LOOPBACK);
@@ -110,7 +124,8 @@ static int create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, co
 	return err;
 }
 
-int ha_ina_group_create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, const char *name, uint8_t ticket[HA_INA_TICKET])
+int ha_ina_group_create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks,
+			const char *name, uint8_t ticket[HA_INA_TICKET])
 {
 	int err;
 
@@ -121,13 +136,17 @@ int ha_ina_group_create(struct ha_ina *ctx, const uint32_t *member, unsigned ran
 	return err;
 }
 
-static int joined_loopback(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank, struct ina_shm_joined *joined)
+static int joined_loopback(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
+			   struct ina_shm_joined *joined)
 {
 	unsigned ranks = ticket[sizeof(LOOPBACK)];
 
-	if (memcmp(ticket, LOOPBACK, sizeof(LOOPBACK)) || ranks < 2 || ranks > HA_INA_RANKS || rank >= ranks)
-		return ina_front_fail(ctx, -EINVAL, "the ticket is none of loopback's, or its group has no rank %u", rank);
-	*joined = (struct ina_shm_joined){ ++ctx->serials, rank, ranks };
+	if (memcmp(ticket, LOOPBACK, sizeof(LOOPBACK)) || ranks < 2 || ranks > HA_INA_RANKS ||
+	    rank >= ranks)
+		return ina_front_fail(
+			ctx, -EINVAL,
+			"the ticket is none of loopback's, or its group has no rank %u", rank);
+	*joined = (struct ina_shm_joined) { ++ctx->serials, rank, ranks };
 	return 0;
 }
 
@@ -188,7 +207,8 @@ void ina_front_tell_left(struct ha_ina *ctx)
 }
 
 /* The group's memory is the caller's as long as this fails. */
-static int join(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank, struct ha_ina_group *group)
+static int join(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
+		struct ha_ina_group *group)
 {
 	struct ina_shm_message m = { .type = INA_SHM_JOIN, .join.rank = rank }, answer = { 0 };
 	unsigned most = ctx->buffer.segments < GROUPS_MAX ? ctx->buffer.segments : GROUPS_MAX;
@@ -197,13 +217,16 @@ static int join(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank, struct
 	if (err)
 		return err;
 	if (!ticket || rank >= HA_INA_RANKS)
-		return ina_front_fail(ctx, -EINVAL, "joining takes a ticket, and a rank below %d", HA_INA_RANKS);
+		return ina_front_fail(ctx, -EINVAL, "joining takes a ticket, and a rank below %d",
+				      HA_INA_RANKS);
 	if (ctx->group_count >= most)
-		return ina_front_fail(ctx, -EAGAIN, "a copy buffer of %u segments is enough for %u groups: leave one, or a larger NETCCL_COPY_BUFFER",
+		return ina_front_fail(ctx, -EAGAIN,
+				      "a copy buffer of %u segments is enough for %u groups: leave "
+				      "one, or a larger NETCCL_COPY_BUFFER",
 				      ctx->buffer.segments, most);
 	ctx->group_count++; /* the lock is let go of while the backend thinks */
 	memcpy(m.join.ticket, ticket, HA_INA_TICKET);
-	*group = (struct ha_ina_group){ .ctx = ctx, .rank = rank, .end = &group->first };
+	*group = (struct ha_ina_group) { .ctx = ctx, .rank = rank, .end = &group->first };
 	if (!ctx->loopback)
 		err = ina_front_ask(ctx, &m, INA_SHM_JOINED, group, &answer);
 	else if (!(err = joined_loopback(ctx, ticket, rank, &answer.joined)))
@@ -215,7 +238,8 @@ static int join(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank, struct
 	return err;
 }
 
-int ha_ina_group_join(struct ha_ina *ctx, const uint8_t ticket[HA_INA_TICKET], unsigned rank, struct ha_ina_group **group)
+int ha_ina_group_join(struct ha_ina *ctx, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
+		      struct ha_ina_group **group)
 {
 	struct ha_ina_group *g = calloc(1, sizeof(*g));
 	int err;
@@ -254,10 +278,13 @@ void ina_front_group_fail(struct ha_ina_group *g, int err, bool own, const char 
 bool ina_front_tell(struct ha_ina_group *g)
 {
 	struct ha_ina *ctx = g->ctx;
-	struct ina_shm_message m = { .type = INA_SHM_LEAVE, .serial = next_serial(ctx), .leave = { g->handle, g->cut || g->first ? -ECANCELED : 0 } };
+	struct ina_shm_message m = { .type = INA_SHM_LEAVE,
+				     .serial = next_serial(ctx),
+				     .leave = { g->handle, g->cut || g->first ? -ECANCELED : 0 } };
 
 	/* LEFT is not waited for; who cannot be reached has gone, and knows. */
-	if (!g->told && !ctx->loopback && !ctx->error && ina_shm_message_send(ctx->client.fd, &m, -1) == -EAGAIN)
+	if (!g->told && !ctx->loopback && !ctx->error &&
+	    ina_shm_message_send(ctx->client.fd, &m, -1) == -EAGAIN)
 		ctx->untold = true;
 	else
 		g->told = true;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* loopback.c - no backend: the daemon answers its own requests, as if every rank had brought what this one did (NETCCL_FRONTEND_LOOPBACK) */
+/*
+ * loopback.c - no backend: the daemon answers its own requests, as if every rank had brought what
+ * this one did (NETCCL_FRONTEND_LOOPBACK)
+ */
 #include "ina/host/front/front.h"
 
 #include <math.h>
@@ -47,7 +50,8 @@ static unsigned answer(struct ha_ina *ctx, const struct ina_shm_request *q)
 
 	if (q->coll == HA_INA_BROADCAST || q->coll == HA_INA_ALL_GATHER || !ranks)
 		return 0;
-	return q->type == HA_INA_INT32 ? add_int32(data, q->bytes / 4, ranks) : add_float32(data, q->bytes / 4, ranks);
+	return q->type == HA_INA_INT32 ? add_int32(data, q->bytes / 4, ranks)
+				       : add_float32(data, q->bytes / 4, ranks);
 }
 
 bool ina_front_loopback(struct ha_ina *ctx)

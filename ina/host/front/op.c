@@ -60,7 +60,8 @@ static struct timespec later(uint64_t ns)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	sum = (uint64_t)t.tv_nsec + ns % 1000000000;
-	t.tv_sec += (time_t)(ns / 1000000000 < 1u << 30 ? ns / 1000000000 : 1u << 30) + (time_t)(sum / 1000000000);
+	t.tv_sec += (time_t)(ns / 1000000000 < 1u << 30 ? ns / 1000000000 : 1u << 30) +
+		    (time_t)(sum / 1000000000);
 	t.tv_nsec = (long)(sum % 1000000000);
 	return t;
 }
@@ -121,7 +122,8 @@ size_t ha_ina_op_segments(const struct ha_ina_op *op)
 
 bool ha_ina_op_done(const struct ha_ina_op *op, size_t segment)
 {
-	return segment < ha_ina_op_segments(op) && atomic_load_explicit(&op->piece[segment].state, memory_order_acquire) == DONE;
+	return segment < ha_ina_op_segments(op) &&
+	       atomic_load_explicit(&op->piece[segment].state, memory_order_acquire) == DONE;
 }
 
 unsigned ha_ina_op_met(const struct ha_ina_op *op)
@@ -138,7 +140,8 @@ void ha_ina_op_free(struct ha_ina_op *op)
 	ctx = op->ctx;
 	pthread_mutex_lock(&ctx->lock);
 	if (!atomic_load_explicit(&op->ended, memory_order_relaxed)) {
-		ina_front_group_fail(op->group, -ECANCELED, true, "an operation was freed before it had ended");
+		ina_front_group_fail(op->group, -ECANCELED, true,
+				     "an operation was freed before it had ended");
 		ina_front_kick(ctx);
 	}
 	while (!atomic_load_explicit(&op->ended, memory_order_relaxed) || op->notify_set)

@@ -18,7 +18,10 @@ static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ha_ina *all;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* ---- fork: the child has neither the daemon nor the memory, and its copy of the socket would hide the parent's end ---- */
+/*
+ * ---- fork: the child has neither the daemon nor the memory, and its copy of the socket would hide
+ * the parent's end ----
+ */
 
 static void before_fork(void)
 {
@@ -54,12 +57,14 @@ static void in_child(void)
 			close(ctx->client.fd);
 		close(ctx->kick);
 		ctx->client.fd = ctx->kick = -1;
-		ctx->client.memory = ctx->other = (struct ina_shm_memory){ 0 };
-		ctx->cuda = (struct ina_cuda_buffer){ 0 }; /* CUDA does not work after fork either */
+		ctx->client.memory = ctx->other = (struct ina_shm_memory) { 0 };
+		/* CUDA does not work after fork either */
+		ctx->cuda = (struct ina_cuda_buffer) { 0 };
 		ctx->forked = true;
 		ctx->thread_runs = false;
 		ctx->error = -ENOTCONN;
-		snprintf(ctx->error_why, sizeof(ctx->error_why), "this process was forked from the one that attached: ha_ina_open() again");
+		snprintf(ctx->error_why, sizeof(ctx->error_why),
+			 "this process was forked from the one that attached: ha_ina_open() again");
 		for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
 			ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
 			while (g->first)
@@ -107,7 +112,10 @@ static uint64_t size_of(const char *text)
 {
 	char *end;
 	uint64_t n = strtoull(text, &end, 10);
-	unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+	unsigned shift = *end == 'K' || *end == 'k'   ? 10
+			 : *end == 'M' || *end == 'm' ? 20
+			 : *end == 'G' || *end == 'g' ? 30
+						      : 0;
 
 	if (end == text || *text == '-' || (shift ? end[1] : *end) || n > UINT64_MAX >> 31)
 		return 0;
@@ -118,11 +126,15 @@ static uint64_t size_of(const char *text)
 static uint32_t segments_of(const struct ha_ina_options *options, char *why, size_t size)
 {
 	const char *set = getenv("NETCCL_COPY_BUFFER");
-	uint64_t bytes = options && options->buffer ? options->buffer : set && *set ? size_of(set) : BUFFER;
+	uint64_t bytes = options && options->buffer ? options->buffer
+			 : set && *set              ? size_of(set)
+						    : BUFFER;
 
 	if (bytes && bytes <= (uint64_t)INA_SHM_SEGMENTS_MAX * HA_INA_SEGMENT)
 		return (uint32_t)((bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT);
-	snprintf(why, size, "the copy buffer (NETCCL_COPY_BUFFER) is to have 1 byte to 8 GiB: a number, with K, M or G after it");
+	snprintf(why, size,
+		 "the copy buffer (NETCCL_COPY_BUFFER) is to have 1 byte to 8 GiB: a number, with "
+		 "K, M or G after it");
 	return 0;
 }
 
@@ -134,14 +146,18 @@ static bool says_yes(const char *name)
 	return set && *set && strcmp(set, "0");
 }
 
-static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint32_t segments, char *why, size_t size)
+static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint32_t segments,
+		  char *why, size_t size)
 {
 	const char *set = getenv("NETCCL_BACKEND");
 	int file = -1, err;
 
 	if (!ctx->loopback) {
-		err = ina_shm_client_open(&ctx->client, options && options->backend ? options->backend : set && *set ? set : SOCKET, segments,
-					  ctx->give_up, why, size);
+		err = ina_shm_client_open(&ctx->client,
+					  options && options->backend ? options->backend
+					  : set && *set               ? set
+								      : SOCKET,
+					  segments, ctx->give_up, why, size);
 		ctx->address = ctx->client.address;
 		return err;
 	}

@@ -22,7 +22,9 @@ static struct ina_front_part whole(const struct ha_ina_op *op, size_t index)
 {
 	const struct ha_ina_request *q = &op->request;
 	size_t at = index * HA_INA_SEGMENT;
-	struct ina_front_part p = { .segment = index, .coll = (uint8_t)q->coll, .root = (uint8_t)q->root };
+	struct ina_front_part p = { .segment = index,
+				    .coll = (uint8_t)q->coll,
+				    .root = (uint8_t)q->root };
 	bool is_root = op->rank == q->root;
 
 	p.bytes = rest(q->bytes, at);
@@ -37,12 +39,18 @@ static struct ina_front_part whole(const struct ha_ina_op *op, size_t index)
 	return p;
 }
 
-/* Reduce-scatter, all-gather: each rank's part is a collective with that root; parts take turns, so that no rank is the root for long. */
+/*
+ * Reduce-scatter, all-gather: each rank's part is a collective with that root; parts take turns, so
+ * that no rank is the root for long.
+ */
 static struct ina_front_part parts(const struct ha_ina_op *op, size_t index)
 {
 	const struct ha_ina_request *q = &op->request;
-	size_t part = q->bytes / op->ranks, per = cut(part), root = index % op->ranks, at = index / op->ranks * HA_INA_SEGMENT;
-	struct ina_front_part p = { .segment = root * per + index / op->ranks, .coll = (uint8_t)q->coll, .root = (uint8_t)root };
+	size_t part = q->bytes / op->ranks, per = cut(part), root = index % op->ranks,
+	       at = index / op->ranks * HA_INA_SEGMENT;
+	struct ina_front_part p = { .segment = root * per + index / op->ranks,
+				    .coll = (uint8_t)q->coll,
+				    .root = (uint8_t)root };
 
 	p.bytes = rest(part, at);
 	if (q->coll == HA_INA_REDUCE_SCATTER) {
@@ -61,7 +69,10 @@ struct ina_front_part ina_front_part(const struct ha_ina_op *op, size_t index)
 {
 	switch (op->request.coll) {
 	case HA_INA_BARRIER: /* every rank brings 1 */
-		return (struct ina_front_part){ .in = (const uint8_t *)&op->token, .out = (uint8_t *)&op->token, .bytes = 4, .coll = HA_INA_ALL_REDUCE };
+		return (struct ina_front_part) { .in = (const uint8_t *)&op->token,
+						 .out = (uint8_t *)&op->token,
+						 .bytes = 4,
+						 .coll = HA_INA_ALL_REDUCE };
 	case HA_INA_REDUCE_SCATTER:
 	case HA_INA_ALL_GATHER:
 		return parts(op, index);

@@ -28,7 +28,8 @@ static bool brings(const struct ha_ina_request *q, unsigned rank)
 /* A broadcast's root may give no `out`. */
 static bool must_get(const struct ha_ina_request *q, unsigned rank)
 {
-	return q->coll == HA_INA_REDUCE ? rank == q->root : q->coll != HA_INA_BROADCAST || rank != q->root;
+	return q->coll == HA_INA_REDUCE ? rank == q->root
+					: q->coll != HA_INA_BROADCAST || rank != q->root;
 }
 
 static bool apart(struct extent a, struct extent b)
@@ -42,9 +43,9 @@ static bool places_are_sound(const struct ha_ina_request *q, unsigned rank, unsi
 	size_t part = q->bytes / ranks;
 	struct extent in = { q->in, q->coll == HA_INA_ALL_GATHER ? part : q->bytes };
 	struct extent out = { q->out, q->coll == HA_INA_REDUCE_SCATTER ? part : q->bytes };
-	bool in_place = q->coll == HA_INA_REDUCE_SCATTER ? out.at == in.at + rank * part :
-			q->coll == HA_INA_ALL_GATHER	 ? in.at == out.at + rank * part :
-							   in.at == out.at;
+	bool in_place = q->coll == HA_INA_REDUCE_SCATTER ? out.at == in.at + rank * part
+			: q->coll == HA_INA_ALL_GATHER   ? in.at == out.at + rank * part
+							 : in.at == out.at;
 
 	return !in.at || !out.at || !q->bytes || in_place || apart(in, out);
 }
@@ -59,7 +60,8 @@ static const char *wrong(const struct ha_ina_request *q, unsigned rank, unsigned
 	if (q->coll == HA_INA_BARRIER)
 		return NULL;
 	if ((unsigned)q->type > HA_INA_FLOAT32 || (reduces(q->coll) && q->type == HA_INA_BYTES))
-		return "type: a switch adds HA_INA_INT32 and HA_INA_FLOAT32; HA_INA_BYTES go with broadcast and all-gather";
+		return "type: a switch adds HA_INA_INT32 and HA_INA_FLOAT32; HA_INA_BYTES go with "
+		       "broadcast and all-gather";
 	if ((q->coll == HA_INA_REDUCE || q->coll == HA_INA_BROADCAST) && q->root >= ranks)
 		return "root is no rank of the group";
 	if (q->bytes % (in_parts(q->coll) ? unit * ranks : unit))
@@ -79,7 +81,8 @@ static const char *wrong(const struct ha_ina_request *q, unsigned rank, unsigned
 
 static size_t pieces_of(const struct ha_ina_request *q, unsigned ranks)
 {
-	size_t part = in_parts(q->coll) ? q->bytes / ranks : q->bytes, per = (part + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT;
+	size_t part = in_parts(q->coll) ? q->bytes / ranks : q->bytes,
+	       per = (part + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT;
 
 	return q->coll == HA_INA_BARRIER ? 1 : in_parts(q->coll) ? per * ranks : per;
 }
@@ -109,7 +112,10 @@ static struct ha_ina_op *make(struct ha_ina_group *g, const struct ha_ina_reques
 	return op;
 }
 
-/* The caller's stream is marked here, in the caller's thread: what comes before `stream` now comes before the copies. */
+/*
+ * The caller's stream is marked here, in the caller's thread: what comes before `stream` now comes
+ * before the copies.
+ */
 static int mark(struct ha_ina_op *op)
 {
 	struct ha_ina *ctx = op->ctx;
@@ -137,9 +143,11 @@ static int post(struct ha_ina_group *g, const struct ha_ina_request *q, struct h
 	if (g->error)
 		return ina_front_fail(ctx, g->error, "%s", g->why);
 	if (ctx->error || ctx->closing)
-		return ina_front_fail(ctx, -ENOTCONN, "%s", ctx->error ? ctx->error_why : "the context was closed");
+		return ina_front_fail(ctx, -ENOTCONN, "%s",
+				      ctx->error ? ctx->error_why : "the context was closed");
 	if (ctx->ops >= OPS_MAX)
-		return ina_front_fail(ctx, -EAGAIN, "%u operations have not ended yet: test some", ctx->ops);
+		return ina_front_fail(ctx, -EAGAIN, "%u operations have not ended yet: test some",
+				      ctx->ops);
 	*op = make(g, q);
 	if (!*op)
 		return ina_front_fail(ctx, -ENOMEM, "out of memory");

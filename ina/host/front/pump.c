@@ -2,7 +2,8 @@
 /*
  * pump.c - pieces on their way: in, to the backend, out
  *
- * One step for each group in turn, so that no group's copies hold up another's. The copy of one piece overlaps with what the network does with those before.
+ * One step for each group in turn, so that no group's copies hold up another's. The copy of one
+ * piece overlaps with what the network does with those before.
  */
 #include "base/clock.h"
 #include "ina/host/front/front.h"
@@ -17,7 +18,8 @@ static struct ina_front_piece *piece_of(const struct ina_front_asked *a)
 
 static void set_state(struct ina_front_piece *p, enum piece_state state)
 {
-	atomic_store_explicit(&p->state, state, memory_order_release); /* DONE: with the result's bytes, for ha_ina_op_done() */
+	/* DONE: with the result's bytes, for ha_ina_op_done() */
+	atomic_store_explicit(&p->state, state, memory_order_release);
 }
 
 static uint8_t *place(struct ha_ina *ctx, const struct ina_front_asked *a)
@@ -31,7 +33,7 @@ static void give_back(struct ha_ina *ctx, struct ina_front_asked *a)
 	ina_shm_buffer_give(&ctx->buffer, a->offset, a->bytes);
 	if (a->group)
 		a->group->in_flight--;
-	*a = (struct ina_front_asked){ .op = NULL };
+	*a = (struct ina_front_asked) { .op = NULL };
 	ctx->free_slot[ctx->free_slots++] = (uint32_t)(a - ctx->asked);
 }
 
@@ -45,23 +47,32 @@ static void copy(struct ha_ina *ctx, void *to, const void *from, size_t bytes)
 
 /* ---- in ---- */
 
-static struct ina_front_asked *take_place(struct ha_ina_group *g, struct ha_ina_op *op, uint32_t bytes)
+static struct ina_front_asked *take_place(struct ha_ina_group *g, struct ha_ina_op *op,
+					  uint32_t bytes)
 {
 	struct ha_ina *ctx = g->ctx;
-	uint32_t share = ctx->buffer.segments / ctx->group_count, most = INA_SHM_ENTRIES / ctx->group_count;
+	uint32_t share = ctx->buffer.segments / ctx->group_count,
+		 most = INA_SHM_ENTRIES / ctx->group_count;
 	struct ina_front_asked *a;
 	uint64_t offset;
 
-	if (!ctx->free_slots || g->in_flight >= most || !ina_shm_buffer_take(&ctx->buffer, g->owner, share, bytes, &offset))
+	if (!ctx->free_slots || g->in_flight >= most ||
+	    !ina_shm_buffer_take(&ctx->buffer, g->owner, share, bytes, &offset))
 		return NULL;
 	a = &ctx->asked[ctx->free_slot[--ctx->free_slots]];
-	*a = (struct ina_front_asked){ .op = op, .group = g, .index = op->filled, .offset = offset, .bytes = bytes, .used = true };
+	*a = (struct ina_front_asked) { .op = op,
+					.group = g,
+					.index = op->filled,
+					.offset = offset,
+					.bytes = bytes,
+					.used = true };
 	a->sequence = ++ctx->sequences * INA_SHM_ENTRIES + (uint64_t)(a - ctx->asked);
 	g->in_flight++;
 	return a;
 }
 
-static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_part part, struct ina_front_asked *a)
+static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_part part,
+		 struct ina_front_asked *a)
 {
 	struct ina_front_piece *p = &op->piece[part.segment];
 	uint8_t *to = place(g->ctx, a);
@@ -72,7 +83,8 @@ static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_
 	if (part.in)
 		memset(to + part.bytes, 0, ina_shm_blocks(part.bytes) - part.bytes);
 	if (part.in && op->cuda) {
-		if (ina_cuda_from_device(op->cuda, to, part.in, part.bytes, op->waited_in ? NULL : op->ready, &p->copy, why))
+		if (ina_cuda_from_device(op->cuda, to, part.in, part.bytes,
+					 op->waited_in ? NULL : op->ready, &p->copy, why))
 			ina_front_group_fail(g, -EIO, true, "%s", why);
 		op->waited_in = true;
 		set_state(p, p->copy.stream ? FILLING : FULL);
@@ -136,8 +148,13 @@ static bool ask_next(struct ha_ina_group *g)
 	if (!filled(g, p) || g->error)
 		return false;
 	a = &g->ctx->asked[p->slot];
-	q = (struct ina_shm_request){ .sequence = a->sequence, .offset = a->offset, .bytes = part.bytes, .group = g->handle,
-				      .coll = part.coll, .type = (uint8_t)op->request.type, .root = part.root };
+	q = (struct ina_shm_request) { .sequence = a->sequence,
+				       .offset = a->offset,
+				       .bytes = part.bytes,
+				       .group = g->handle,
+				       .coll = part.coll,
+				       .type = (uint8_t)op->request.type,
+				       .root = part.root };
 	if (ina_shm_ring_push(&g->ctx->client.memory.requests, &q))
 		return false; /* torn: daemon.c, work */
 	op->asked++;
@@ -166,7 +183,8 @@ static void empty(struct ha_ina *ctx, struct ina_front_asked *a)
 
 	set_state(p, EMPTYING);
 	if (part.out && op->cuda) {
-		int err = ina_cuda_to_device(op->cuda, part.out, place(ctx, a), part.bytes, op->waited_out ? NULL : op->ready, &p->copy, why);
+		int err = ina_cuda_to_device(op->cuda, part.out, place(ctx, a), part.bytes,
+					     op->waited_out ? NULL : op->ready, &p->copy, why);
 
 		op->waited_out = true;
 		a->emptying = p->copy.stream != NULL;
@@ -202,7 +220,10 @@ static bool copies_out(struct ha_ina *ctx)
 	return moved;
 }
 
-/* The group has ended. Its operations do so with the backend's sentence (daemon.c, apply_states), which may be behind this answer. */
+/*
+ * The group has ended. Its operations do so with the backend's sentence (daemon.c, apply_states),
+ * which may be behind this answer.
+ */
 static void refused(struct ha_ina_group *g, int result)
 {
 	if (g->refused)
@@ -219,7 +240,8 @@ int ina_front_responses(struct ha_ina *ctx)
 	while ((got = ina_shm_ring_pop(&ctx->client.memory.responses, &r)) > 0) {
 		struct ina_front_asked *a = &ctx->asked[r.sequence % INA_SHM_ENTRIES];
 
-		if (!a->used || !a->pushed || a->emptying || a->sequence != r.sequence || r.result > 0 || r.result < -4095)
+		if (!a->used || !a->pushed || a->emptying || a->sequence != r.sequence ||
+		    r.result > 0 || r.result < -4095)
 			return -EPROTO;
 		moved = 1;
 		if (!a->op) {
@@ -237,7 +259,10 @@ int ina_front_responses(struct ha_ina *ctx)
 
 /* ---- the end ---- */
 
-/* Of a failed group's operation: true when no copy touches its memory any more. What the backend still has is nobody's from here on. */
+/*
+ * Of a failed group's operation: true when no copy touches its memory any more. What the backend
+ * still has is nobody's from here on.
+ */
 static bool let_go(struct ha_ina_group *g, struct ha_ina_op *op)
 {
 	struct ha_ina *ctx = g->ctx;
@@ -267,7 +292,8 @@ static int outcome(struct ha_ina_group *g, struct ha_ina_op *op)
 {
 	if (op->request.coll != HA_INA_BARRIER || (uint32_t)op->token == op->ranks)
 		return 0;
-	ina_front_group_fail(g, -EPROTO, true, "a barrier reached %d ranks of %u", op->token, op->ranks);
+	ina_front_group_fail(g, -EPROTO, true, "a barrier reached %d ranks of %u", op->token,
+			     op->ranks);
 	return -EPROTO;
 }
 

@@ -30,7 +30,7 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)word(j->number, index, i, j->rank));
-	*block = (struct ina_block){ 0 };
+	*block = (struct ina_block) { 0 };
 }
 
 static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
@@ -50,7 +50,8 @@ static void done(void *arg, int err)
 	j->err = err;
 }
 
-void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint32_t packets, unsigned rank, unsigned ranks)
+void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint32_t packets,
+	       unsigned rank, unsigned ranks)
 {
 	static const struct ina_op_ops ops = { bring, take, done };
 
@@ -58,5 +59,7 @@ void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint3
 	j->number = number;
 	j->rank = rank;
 	j->ranks = ranks;
-	j->op = (struct ina_op){ .ops = &ops, .arg = j, .coll = coll, .root = root, .packets = packets };
+	j->op = (struct ina_op) {
+		.ops = &ops, .arg = j, .coll = coll, .root = root, .packets = packets
+	};
 }

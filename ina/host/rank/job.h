@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.h - operations whose result is known: what each rank brings, and what must come out, to the last bit */
+/*
+ * job.h - operations whose result is known: what each rank brings, and what must come out, to the
+ * last bit
+ */
 #ifndef INA_RANK_JOB_H
 #define INA_RANK_JOB_H
 
@@ -15,6 +18,7 @@ struct job {
 };
 
 /* The operation `number`, ready for ina_worker_post(). */
-void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint32_t packets, unsigned rank, unsigned ranks);
+void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint32_t packets,
+	       unsigned rank, unsigned ranks);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ina-rank: one rank of a group, on any interface, without DPDK: it does operations whose results it knows and compares every word
+ * ina-rank: one rank of a group, on any interface, without DPDK: it does operations whose results
+ * it knows and compares every word
  *
- * To see that a switch adds, from a namespace or from another machine. Prints a line for each operation, and its counters at the end.
+ * To see that a switch adds, from a namespace or from another machine. Prints a line for each
+ * operation, and its counters at the end.
  */
+#include "ina/frame/address.h"
 #include "ina/frame/neighbour.h"
 #include "ina/frame/option.h"
 #include "ina/host/rank/job.h"
 #include "ina/host/rank/packet.h"
-#include "ina/frame/address.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,28 +53,39 @@ static const struct ha_option rows[] = {
 	{ "len", 0, "N", "its aggregators", HA_NUMBER(c.len, 1, 65536) },
 	{ "epoch", 0, "N", "of the group (0)", HA_NUMBER(c.epoch, 0, UINT32_MAX) },
 	{ "old", 0, NULL, "frames without epochs", HA_FLAG_OFF(c.extended) },
-	{ "workers", 0, "N", "of each rank, of which this is the first (1)", HA_NUMBER(c.workers, 1, 64) },
-	{ "coll", 0, "N", "1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is rank 0",
+	{ "workers", 0, "N", "of each rank, of which this is the first (1)",
+	  HA_NUMBER(c.workers, 1, 64) },
+	{ "coll", 0, "N",
+	  "1 all-reduce, 2 reduce, 3 broadcast, 4 reduce-scatter, 5 all-gather (1); the root is "
+	  "rank 0",
 	  HA_NUMBER(coll, 1, 5) },
-	{ "packets", 0, "N", "of an operation, 256 bytes each (1000)", HA_NUMBER(packets, 1, UINT32_MAX) },
+	{ "packets", 0, "N", "of an operation, 256 bytes each (1000)",
+	  HA_NUMBER(packets, 1, UINT32_MAX) },
 	{ "operations", 0, "N", "so many (1)", HA_NUMBER(operations, 0, UINT32_MAX) },
 	{ "first", 0, "N", "the number of the first (0)", HA_NUMBER(first, 0, UINT32_MAX) },
-	{ "lose", 0, "P", "a bad network: the fraction that is lost of what is sent (0)", INA_FRACTION(faults.lose) },
+	{ "lose", 0, "P", "a bad network: the fraction that is lost of what is sent (0)",
+	  INA_FRACTION(faults.lose) },
 	{ "twice", 0, "P", "the fraction that is sent twice (0)", INA_FRACTION(faults.twice) },
 	{ "late", 0, "P", "the fraction that is late (0)", INA_FRACTION(faults.late) },
-	{ "late-by", 0, "N", "packets that overtake one that is late (40)", HA_NUMBER(faults.late_by, 1, 255) },
+	{ "late-by", 0, "N", "packets that overtake one that is late (40)",
+	  HA_NUMBER(faults.late_by, 1, 255) },
 	{ "seed", 0, "N", "of the bad network (1)", HA_NUMBER(seed, 0, UINT32_MAX) },
-	{ "time-limit", 0, "SECONDS", "for the other ranks (10)", HA_NUMBER(c.peer_ns, 0, 100000), .scale = HA_NS_PER_S },
-	{ "hostile", 0, "N", "instead: N frames that no switch may answer or take", HA_NUMBER(hostile, 0, UINT32_MAX) },
+	{ "time-limit", 0, "SECONDS", "for the other ranks (10)", HA_NUMBER(c.peer_ns, 0, 100000),
+	  .scale = HA_NS_PER_S },
+	{ "hostile", 0, "N", "instead: N frames that no switch may answer or take",
+	  HA_NUMBER(hostile, 0, UINT32_MAX) },
 	{ 0 },
 };
 
 static const struct ha_program program = {
 	.name = "ina-rank",
-	.synopsis = "--interface=NAME --switch=IPV4 --group=N --rank=N --ranks=N --base=N --len=N [OPTIONS]",
-	.about = "One rank of a group, on any interface, without DPDK: it does operations whose results it knows and compares every word.",
+	.synopsis = "--interface=NAME --switch=IPV4 --group=N --rank=N --ranks=N --base=N --len=N "
+		    "[OPTIONS]",
+	.about = "One rank of a group, on any interface, without DPDK: it does operations whose "
+		 "results it knows and compares every word.",
 	.options = { rows },
-	.notes = "Exit status: 0 every word was right, 1 it could not be done, 2 called wrongly, 3 a word was WRONG.",
+	.notes = "Exit status: 0 every word was right, 1 it could not be done, 2 called wrongly, 3 "
+		 "a word was WRONG.",
 };
 
 /* ---- the protocol over the socket ---- */
@@ -103,7 +116,7 @@ static void wait_until(struct rank *r, uint64_t due)
 	struct timespec t = { (time_t)(ns / HA_NS_PER_S), (long)(ns % HA_NS_PER_S) };
 
 	if (due == UINT64_MAX)
-		t = (struct timespec){ 1, 0 };
+		t = (struct timespec) { 1, 0 };
 	ppoll(&p, 1, &t, NULL);
 }
 
@@ -131,11 +144,13 @@ static int operation(struct rank *r, uint32_t number)
 	if (stop)
 		return 0;
 	if (err || j.err) {
-		printf("operation %u: %s\n", number, *r->worker.why ? r->worker.why : strerror(-(err ? err : j.err)));
+		printf("operation %u: %s\n", number,
+		       *r->worker.why ? r->worker.why : strerror(-(err ? err : j.err)));
 		return 1;
 	}
-	printf("operation %u: %u packets, %.3f ms, %" PRIu64 " wrong, at %.3f s\n", number, r->o->packets,
-	       (double)(ha_clock_now(&ha_clock_live) - began) / 1e6, j.wrong, (double)ha_clock_now(&ha_clock_live) / 1e9);
+	printf("operation %u: %u packets, %.3f ms, %" PRIu64 " wrong, at %.3f s\n", number,
+	       r->o->packets, (double)(ha_clock_now(&ha_clock_live) - began) / 1e6, j.wrong,
+	       (double)ha_clock_now(&ha_clock_live) / 1e9);
 	return j.wrong ? 3 : 0;
 }
 
@@ -149,7 +164,10 @@ static void finish_telling(struct rank *r)
 	}
 }
 
-/* Those who miss an answer of the last operation need the switch only, but the frames that are late must go. */
+/*
+ * Those who miss an answer of the last operation need the switch only, but the frames that are late
+ * must go.
+ */
 static void print_counters(const struct rank *r)
 {
 	const struct ina_counters *c = &r->worker.count;
@@ -157,27 +175,46 @@ static void print_counters(const struct rank *r)
 #define X(name, help) printf("%s %" PRIu64 "\n", #name, c->name);
 	INA_COUNTER_LIST(X)
 #undef X
-	printf("frames %" PRIu64 " lost %" PRIu64 " twice %" PRIu64 " late %" PRIu64 "\n", r->socket.sent, r->socket.lost, r->socket.doubled,
-	       r->socket.delayed);
+	printf("frames %" PRIu64 " lost %" PRIu64 " twice %" PRIu64 " late %" PRIu64 "\n",
+	       r->socket.sent, r->socket.lost, r->socket.doubled, r->socket.delayed);
 }
 
 /* ---- hostile ---- */
 
 static struct ina_frame lie(const struct options *o, uint32_t n)
 {
-	struct ina_frame f = { .src = o->c.addr, .dst = o->c.switch_addr, .ecn = INA_ECT1, .extended = o->c.extended, .coll = o->coll,
-			       .group = o->c.group, .rank = o->c.rank, .agg_addr = (uint16_t)(o->c.base + n % o->c.len), .psn = n % o->c.len,
+	struct ina_frame f = { .src = o->c.addr,
+			       .dst = o->c.switch_addr,
+			       .ecn = INA_ECT1,
+			       .extended = o->c.extended,
+			       .coll = o->coll,
+			       .group = o->c.group,
+			       .rank = o->c.rank,
+			       .agg_addr = (uint16_t)(o->c.base + n % o->c.len),
+			       .psn = n % o->c.len,
 			       .epoch = o->c.extended ? o->c.epoch : 0 };
 
 	memcpy(f.dst_mac, o->c.switch_mac, 6);
 	memcpy(f.src_mac, o->c.mac, 6);
 	switch (n % 6) {
-	case 0: break;				     /* another's rank, from our address */
-	case 1: f.rank = 31; break;		     /* that the group has not */
-	case 2: f.group = (uint8_t)(200 + n % 50); break; /* that the switch has not */
-	case 3: f.worker = 33; break;
-	case 4: f.extended = !f.extended; f.epoch = 0; break;
-	case 5: f.agg_addr ^= 0x8000; break;
+	case 0:
+		break; /* another's rank, from our address */
+	case 1:
+		f.rank = 31;
+		break; /* that the group has not */
+	case 2:
+		f.group = (uint8_t)(200 + n % 50);
+		break; /* that the switch has not */
+	case 3:
+		f.worker = 33;
+		break;
+	case 4:
+		f.extended = !f.extended;
+		f.epoch = 0;
+		break;
+	case 5:
+		f.agg_addr ^= 0x8000;
+		break;
 	}
 	return f;
 }
@@ -222,7 +259,9 @@ static int find_switch(struct options *o)
 			nanosleep(&t, NULL);
 	}
 	if (err)
-		fprintf(stderr, "ina-rank: the switch cannot be found (%s): has it the address of --switch, and does its machine answer ARP?\n",
+		fprintf(stderr,
+			"ina-rank: the switch cannot be found (%s): has it the address of "
+			"--switch, and does its machine answer ARP?\n",
 			strerror(-err));
 	else
 		memcpy(o->c.switch_mac, n.mac, 6);
@@ -266,7 +305,11 @@ static int run(struct options *o)
 
 int main(int argc, char **argv)
 {
-	static struct options o = { .packets = 1000, .operations = 1, .coll = INA_ALL_REDUCE, .seed = 1, .faults.late_by = 40 };
+	static struct options o = { .packets = 1000,
+				    .operations = 1,
+				    .coll = INA_ALL_REDUCE,
+				    .seed = 1,
+				    .faults.late_by = 40 };
 	int result;
 
 	ina_worker_defaults(&o.c);
@@ -276,7 +319,10 @@ int main(int argc, char **argv)
 	if (result)
 		return result - 1;
 	if (!o.interface || !o.c.switch_addr || !o.c.group || !o.c.ranks || !o.c.len)
-		return ha_program_refuse(&program, "--interface, --switch, --group, --ranks and --len are needed") - 1;
+		return ha_program_refuse(
+			       &program,
+			       "--interface, --switch, --group, --ranks and --len are needed") -
+		       1;
 	o.c.switch_ns = o.c.peer_ns;
 	return run(&o);
 }

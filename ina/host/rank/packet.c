@@ -39,7 +39,8 @@ int packet_open(struct packet_socket *s, const char *interface, char *why, size_
 	s->dice = 1;
 	s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0) {
-		snprintf(why, size, "no raw socket (%s): run as root (CAP_NET_RAW)", strerror(errno));
+		snprintf(why, size, "no raw socket (%s): run as root (CAP_NET_RAW)",
+			 strerror(errno));
 		return -errno;
 	}
 	err = interface_read(s, interface);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packet.h - a raw socket on one interface: frames of aggregation out and in, with faults on request */
+/*
+ * packet.h - a raw socket on one interface: frames of aggregation out and in, with faults on
+ * request
+ */
 #ifndef INA_RANK_PACKET_H
 #define INA_RANK_PACKET_H
 
@@ -7,7 +10,7 @@
 
 struct packet_faults {
 	double lose, twice, late; /* fractions of what is sent */
-	uint32_t late_by;	  /* frames that overtake one that is late, at most 255 */
+	uint32_t late_by;         /* frames that overtake one that is late, at most 255 */
 };
 
 #define PACKET_HELD 256

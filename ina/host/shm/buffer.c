@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/shm/buffer.h"
 
-void ina_shm_buffer_init(struct ina_shm_buffer *b, struct ina_shm_segment *segment, uint32_t segments)
+void ina_shm_buffer_init(struct ina_shm_buffer *b, struct ina_shm_segment *segment,
+			 uint32_t segments)
 {
-	*b = (struct ina_shm_buffer){ .segment = segment, .segments = segments };
+	*b = (struct ina_shm_buffer) { .segment = segment, .segments = segments };
 	for (uint32_t i = 0; i < segments; i++)
-		segment[i] = (struct ina_shm_segment){ 0 };
+		segment[i] = (struct ina_shm_segment) { 0 };
 }
 
 /* The owner's segment that still has room, else a free one; UINT32_MAX. */
@@ -13,7 +14,8 @@ static uint32_t find(const struct ina_shm_buffer *b, uint32_t owner, uint32_t sh
 {
 	uint32_t held = 0, free = UINT32_MAX;
 
-	for (uint32_t n = 0, i = b->next; n < b->segments; n++, i = i + 1 == b->segments ? 0 : i + 1) {
+	for (uint32_t n = 0, i = b->next; n < b->segments;
+	     n++, i = i + 1 == b->segments ? 0 : i + 1) {
 		const struct ina_shm_segment *s = &b->segment[i];
 
 		if (!s->out)
@@ -27,16 +29,18 @@ static uint32_t find(const struct ina_shm_buffer *b, uint32_t owner, uint32_t sh
 	return held < share ? free : UINT32_MAX;
 }
 
-bool ina_shm_buffer_take(struct ina_shm_buffer *b, uint32_t owner, uint32_t share, uint32_t bytes, uint64_t *offset)
+bool ina_shm_buffer_take(struct ina_shm_buffer *b, uint32_t owner, uint32_t share, uint32_t bytes,
+			 uint64_t *offset)
 {
-	uint32_t room = ina_shm_blocks(bytes), i = bytes && bytes <= HA_INA_SEGMENT ? find(b, owner, share, room) : UINT32_MAX;
+	uint32_t room = ina_shm_blocks(bytes),
+		 i = bytes && bytes <= HA_INA_SEGMENT ? find(b, owner, share, room) : UINT32_MAX;
 	struct ina_shm_segment *s;
 
 	if (i == UINT32_MAX)
 		return false;
 	s = &b->segment[i];
 	if (!s->out) {
-		*s = (struct ina_shm_segment){ .owner = owner };
+		*s = (struct ina_shm_segment) { .owner = owner };
 		b->next = i + 1 == b->segments ? 0 : i + 1;
 	}
 	*offset = (uint64_t)i * HA_INA_SEGMENT + s->used;

@@ -20,13 +20,18 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* While a backend that hangs has its queue full there is nothing to wait for, -EAGAIN: one tries again. */
+/*
+ * While a backend that hangs has its queue full there is nothing to wait for, -EAGAIN: one tries
+ * again.
+ */
 static int try_for_a_while(int fd, const struct sockaddr_un *address, const int *give_up)
 {
 	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS;
 	int err;
 
-	while ((err = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0) == -EAGAIN) {
+	while ((err = connect(fd, (const struct sockaddr *)address, sizeof(*address))
+			      ? -errno
+			      : 0) == -EAGAIN) {
 		if (ina_shm_given_up(give_up))
 			return -ECANCELED;
 		if (now_ms() >= until)
@@ -60,20 +65,26 @@ static int dial(const char *path, const int *give_up, char *why, size_t size)
 		return err;
 	}
 	if (err == -EACCES || err == -EPERM) {
-		snprintf(why, size, "%s: this user may not attach to the backend: see its socket's owner and mode", path);
+		snprintf(why, size,
+			 "%s: this user may not attach to the backend: see its socket's owner and "
+			 "mode",
+			 path);
 		return err;
 	}
 	if (err == -EAGAIN) {
-		snprintf(why, size, "%s: the backend has not answered for %d s", path, INA_SHM_TIME_LIMIT_MS / 1000);
+		snprintf(why, size, "%s: the backend has not answered for %d s", path,
+			 INA_SHM_TIME_LIMIT_MS / 1000);
 		return -ENOTCONN;
 	}
-	snprintf(why, size, "%s: no backend (%s): start ha-backend on this host, or set NETCCL_BACKEND", path, strerror(-err));
+	snprintf(why, size,
+		 "%s: no backend (%s): start ha-backend on this host, or set NETCCL_BACKEND", path,
+		 strerror(-err));
 	return -ENOTCONN;
 }
 
 /* Asks, and waits for this type of answer. */
-static int ask(int fd, const struct ina_shm_message *question, int file, uint32_t type, const int *give_up, struct ina_shm_message *m, char *why,
-	       size_t size)
+static int ask(int fd, const struct ina_shm_message *question, int file, uint32_t type,
+	       const int *give_up, struct ina_shm_message *m, char *why, size_t size)
 {
 	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS, left;
 	const char *what = "";
@@ -100,19 +111,24 @@ static int ask(int fd, const struct ina_shm_message *question, int file, uint32_
 			snprintf(why, size, "the backend says: %s", m->state.text);
 			return m->state.result;
 		}
-		snprintf(why, size, "the backend %s%s", err == -ENOTCONN ? "has gone" : "answers nonsense: ", what);
+		snprintf(why, size, "the backend %s%s",
+			 err == -ENOTCONN ? "has gone" : "answers nonsense: ", what);
 		return err > 0 ? -EPROTO : err;
 	}
 	snprintf(why, size, "the backend has not answered for %d s", INA_SHM_TIME_LIMIT_MS / 1000);
 	return -ENOTCONN;
 }
 
-int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_t segments, const int *give_up, char *why, size_t size)
+int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_t segments,
+			const int *give_up, char *why, size_t size)
 {
-	struct ina_shm_message m = { .type = INA_SHM_HELLO, .serial = 1, .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } }, got;
+	struct ina_shm_message m = { .type = INA_SHM_HELLO,
+				     .serial = 1,
+				     .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } },
+			       got;
 	int file = -1, err;
 
-	*client = (struct ina_shm_client){ .fd = dial(path, give_up, why, size) };
+	*client = (struct ina_shm_client) { .fd = dial(path, give_up, why, size) };
 	if (client->fd < 0)
 		return client->fd;
 	err = ask(client->fd, &m, -1, INA_SHM_WELCOME, give_up, &got, why, size);
@@ -120,14 +136,18 @@ int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_
 		goto failed;
 	client->address = got.hello.address;
 	if (got.hello.magic != INA_SHM_MAGIC || got.hello.version != INA_SHM_VERSION) {
-		snprintf(why, size, "the backend speaks another version: library and backend must come from the same release");
+		snprintf(why, size,
+			 "the backend speaks another version: library and backend must come from "
+			 "the same release");
 		err = -EPROTO;
 		goto failed;
 	}
 	err = ina_shm_memory_make(&client->memory, segments, &file, why, size);
 	if (err)
 		goto failed;
-	m = (struct ina_shm_message){ .type = INA_SHM_ATTACH, .serial = 2, .bytes = client->memory.bytes };
+	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH,
+				       .serial = 2,
+				       .bytes = client->memory.bytes };
 	err = ask(client->fd, &m, file, INA_SHM_ATTACHED, give_up, &got, why, size);
 	close(file);
 	if (!err)
@@ -153,5 +173,6 @@ int ina_shm_client_bell(struct ina_shm_client *client)
 	if (!ina_shm_ring_bell(&client->memory.requests))
 		return 0;
 	err = ina_shm_message_send(client->fd, &bell, -1);
-	return err == -EAGAIN ? 0 : err; /* it has other messages of ours to read, and they wake it as well */
+	/* it has other messages of ours to read, and they wake it as well */
+	return err == -EAGAIN ? 0 : err;
 }

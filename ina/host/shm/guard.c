@@ -26,7 +26,8 @@ static bool replaced(uintptr_t at, uint64_t bytes)
 }
 
 /*
- * Said before it is done: whoever reads zeros finds it said. All of the mapping is replaced, so that the client's further doings change nothing here; where
+ * Said before it is done: whoever reads zeros finds it said. All of the mapping is replaced, so
+ * that the client's further doings change nothing here; where
  * the system is too short of memory for that, the one page.
  */
 static bool made_good(uintptr_t at)
@@ -65,7 +66,8 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 
 static void install(void)
 {
-	struct sigaction ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+	struct sigaction ours = { .sa_sigaction = on_bus,
+				  .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
 
 	sigemptyset(&ours.sa_mask);
 	ready = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
@@ -75,7 +77,8 @@ static void count(unsigned n)
 {
 	unsigned was = atomic_load_explicit(&used, memory_order_relaxed);
 
-	while (was < n && !atomic_compare_exchange_weak_explicit(&used, &was, n, memory_order_release, memory_order_relaxed))
+	while (was < n && !atomic_compare_exchange_weak_explicit(
+				  &used, &was, n, memory_order_release, memory_order_relaxed))
 		;
 }
 

@@ -13,7 +13,7 @@
 
 int ina_shm_address(const char *path, struct sockaddr_un *address)
 {
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
 	if (!*path || strlen(path) >= sizeof(address->sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address->sun_path, path);
@@ -23,7 +23,8 @@ int ina_shm_address(const char *path, struct sockaddr_un *address)
 static bool is_dead(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) && errno == ECONNREFUSED;
+	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+		    errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);
@@ -49,7 +50,8 @@ static bool is_there(int lock, const char *path)
 {
 	struct stat ours, theirs;
 
-	return !fstat(lock, &ours) && !lstat(path, &theirs) && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+	return !fstat(lock, &ours) && !lstat(path, &theirs) && ours.st_dev == theirs.st_dev &&
+	       ours.st_ino == theirs.st_ino;
 }
 
 /* The lock, -EADDRINUSE when another has it, or another errno. */
@@ -117,13 +119,14 @@ static int open_it(const struct sockaddr_un *address, unsigned mode, int *fd, co
 	return listen(*fd, 64) ? -errno : 0;
 }
 
-int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place, char *why, size_t size)
+int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place, char *why,
+		   size_t size)
 {
 	struct sockaddr_un address;
 	const char *step = "the path is too long";
 	int err = ina_shm_address(path, &address);
 
-	*place = (struct ina_shm_place){ -1, -1 };
+	*place = (struct ina_shm_place) { -1, -1 };
 	if (err)
 		goto failed;
 	place->lock = take_lock(path);

@@ -25,24 +25,29 @@ static void ends(struct ina_shm_memory *memory)
 
 	memory->buffer = memory->map + INA_SHM_BUFFER;
 	memory->buffer_bytes = (uint64_t)memory->segments * HA_INA_SEGMENT;
-	ina_shm_ring_init(&memory->requests, &control->requests, memory->map + INA_SHM_REQUESTS, INA_SHM_ENTRIES,
-			  sizeof(struct ina_shm_request));
-	ina_shm_ring_init(&memory->responses, &control->responses, memory->map + INA_SHM_RESPONSES, INA_SHM_ENTRIES,
-			  sizeof(struct ina_shm_response));
+	ina_shm_ring_init(&memory->requests, &control->requests, memory->map + INA_SHM_REQUESTS,
+			  INA_SHM_ENTRIES, sizeof(struct ina_shm_request));
+	ina_shm_ring_init(&memory->responses, &control->responses, memory->map + INA_SHM_RESPONSES,
+			  INA_SHM_ENTRIES, sizeof(struct ina_shm_response));
 }
 
-/* Copies run on any node and the card sits on one: spread evenly. Where the kernel does not let us, pages lie where they are first touched. */
+/*
+ * Copies run on any node and the card sits on one: spread evenly. Where the kernel does not let us,
+ * pages lie where they are first touched.
+ */
 static void interleave(void *map, uint64_t bytes)
 {
 	unsigned long node[NODES / (8 * sizeof(long))] = { 0 };
 	unsigned nodes = 0;
 
-	if (syscall(SYS_get_mempolicy, NULL, node, (unsigned long)NODES, NULL, (unsigned long)MPOL_F_MEMS_ALLOWED))
+	if (syscall(SYS_get_mempolicy, NULL, node, (unsigned long)NODES, NULL,
+		    (unsigned long)MPOL_F_MEMS_ALLOWED))
 		return;
 	for (size_t i = 0; i < sizeof(node) / sizeof(node[0]); i++)
 		nodes += (unsigned)__builtin_popcountl(node[i]);
 	if (nodes > 1)
-		(void)syscall(SYS_mbind, map, (unsigned long)bytes, MPOL_INTERLEAVE, node, (unsigned long)NODES, 0UL);
+		(void)syscall(SYS_mbind, map, (unsigned long)bytes, MPOL_INTERLEAVE, node,
+			      (unsigned long)NODES, 0UL);
 }
 
 static int map_it(struct ina_shm_memory *memory, int file, uint64_t bytes)
@@ -56,7 +61,10 @@ static int map_it(struct ina_shm_memory *memory, int file, uint64_t bytes)
 	return 0;
 }
 
-/* All pages are there. A signal may end fallocate(), which then has done nothing: by segments it comes to its end. */
+/*
+ * All pages are there. A signal may end fallocate(), which then has done nothing: by segments it
+ * comes to its end.
+ */
 static int fill(int file, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += HA_INA_SEGMENT)
@@ -66,14 +74,16 @@ static int fill(int file, uint64_t bytes)
 	return 0;
 }
 
-int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *file, char *why, size_t size)
+int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *file, char *why,
+			size_t size)
 {
 	uint64_t bytes = ina_shm_bytes(segments);
 	const char *step = "memfd_create";
 	int fd = memfd_create("hawser-ina", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
 
 	memset(memory, 0, sizeof(*memory));
-	if (fd < 0 || (step = "ftruncate", ftruncate(fd, (off_t)bytes)) || (step = "seals", fcntl(fd, F_ADD_SEALS, SEALS))) {
+	if (fd < 0 || (step = "ftruncate", ftruncate(fd, (off_t)bytes)) ||
+	    (step = "seals", fcntl(fd, F_ADD_SEALS, SEALS))) {
 		err = -errno;
 		goto failed;
 	}
@@ -82,7 +92,8 @@ int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *f
 	if (err)
 		goto failed;
 	interleave(memory->map, bytes);
-	madvise(memory->map, bytes, MADV_HUGEPAGE); /* where the system gives shared memory huge pages on request */
+	/* where the system gives shared memory huge pages on request */
+	madvise(memory->map, bytes, MADV_HUGEPAGE);
 	madvise(memory->map, bytes, MADV_DONTFORK);
 	step = "fallocate";
 	err = fill(fd, bytes);
@@ -94,7 +105,9 @@ int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *f
 	*file = fd;
 	return 0;
 failed:
-	snprintf(why, size, "no %llu MiB of memory to share with the backend (%s: %s): give this process more, or a smaller copy buffer",
+	snprintf(why, size,
+		 "no %llu MiB of memory to share with the backend (%s: %s): give this process "
+		 "more, or a smaller copy buffer",
 		 (unsigned long long)(bytes >> 20), step, strerror(-err));
 	ina_shm_memory_drop(memory);
 	if (fd >= 0)
@@ -103,7 +116,8 @@ failed:
 }
 
 /*
- * Reading what is not there must not end the reader, nor make it pay for pages: so no other kind of file, none that can shrink, none that runs out of huge
+ * Reading what is not there must not end the reader, nor make it pay for pages: so no other kind of
+ * file, none that can shrink, none that runs out of huge
  * pages. What else may go wrong with it is the guard's.
  */
 static const char *unfit(int file, uint64_t most, uint64_t *bytes)
@@ -112,7 +126,8 @@ static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 	struct statfs fs;
 	int seals = fcntl(file, F_GET_SEALS);
 
-	if (fstat(file, &st) || fstatfs(file, &fs) || !S_ISREG(st.st_mode) || (unsigned long)fs.f_type != TMPFS_MAGIC || seals < 0)
+	if (fstat(file, &st) || fstatfs(file, &fs) || !S_ISREG(st.st_mode) ||
+	    (unsigned long)fs.f_type != TMPFS_MAGIC || seals < 0)
 		return "the file is not one of memfd_create()'s in normal pages";
 	if ((seals & SEALS) != SEALS)
 		return "the file may still shrink or grow: it is not sealed";
@@ -120,15 +135,18 @@ static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 	if (*bytes < ina_shm_bytes(1))
 		return "the file is too small";
 	if (*bytes > most)
-		return "the file is larger than the backend allows: a smaller copy buffer (NETCCL_COPY_BUFFER), or a larger limit there";
+		return "the file is larger than the backend allows: a smaller copy buffer "
+		       "(NETCCL_COPY_BUFFER), or a larger limit there";
 	if ((uint64_t)st.st_blocks * 512 < *bytes)
 		return "the file has holes";
 	return NULL;
 }
 
 /*
- * No holes, not now and not later. Where both sides have their mappings the file is sealed against further ones that write; that seal also forbids to
- * punch holes (Linux 5.1; before, only the guard helps). Pages beyond the end may hide holes from unfit(), so those are filled, at this side's cost, at most once.
+ * No holes, not now and not later. Where both sides have their mappings the file is sealed against
+ * further ones that write; that seal also forbids to
+ * punch holes (Linux 5.1; before, only the guard helps). Pages beyond the end may hide holes from
+ * unfit(), so those are filled, at this side's cost, at most once.
  */
 static const char *keep_pages(int file, uint64_t bytes)
 {
@@ -140,7 +158,8 @@ static const char *keep_pages(int file, uint64_t bytes)
 	return err ? strerror(-err) : NULL;
 }
 
-int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, char *why, size_t size)
+int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, char *why,
+			size_t size)
 {
 	struct ina_shm_header header;
 	const char *what;

@@ -24,11 +24,13 @@ static const uint16_t body[INA_SHM_TYPES] = {
 };
 
 #define BIT(type) (1u << (type))
-#define FROM_CLIENT \
-	(BIT(INA_SHM_HELLO) | BIT(INA_SHM_ATTACH) | BIT(INA_SHM_CREATE) | BIT(INA_SHM_JOIN) | BIT(INA_SHM_LEAVE) | BIT(INA_SHM_BELL))
-#define FROM_BACKEND                                                                                                      \
-	(BIT(INA_SHM_WELCOME) | BIT(INA_SHM_ATTACHED) | BIT(INA_SHM_TICKET) | BIT(INA_SHM_JOINED) | BIT(INA_SHM_LEFT) | \
-	 BIT(INA_SHM_STATE) | BIT(INA_SHM_REFUSED) | BIT(INA_SHM_BELL))
+#define FROM_CLIENT                                                                           \
+	(BIT(INA_SHM_HELLO) | BIT(INA_SHM_ATTACH) | BIT(INA_SHM_CREATE) | BIT(INA_SHM_JOIN) | \
+	 BIT(INA_SHM_LEAVE) | BIT(INA_SHM_BELL))
+#define FROM_BACKEND                                                                           \
+	(BIT(INA_SHM_WELCOME) | BIT(INA_SHM_ATTACHED) | BIT(INA_SHM_TICKET) |                  \
+	 BIT(INA_SHM_JOINED) | BIT(INA_SHM_LEFT) | BIT(INA_SHM_STATE) | BIT(INA_SHM_REFUSED) | \
+	 BIT(INA_SHM_BELL))
 
 size_t ina_shm_message_bytes(uint32_t type)
 {
@@ -49,24 +51,29 @@ static bool body_is_sound(const struct ina_shm_message *m)
 {
 	switch (m->type) {
 	case INA_SHM_CREATE:
-		return m->create.ranks >= 2 && m->create.ranks <= HA_INA_RANKS && is_line(m->create.name, INA_SHM_NAME);
+		return m->create.ranks >= 2 && m->create.ranks <= HA_INA_RANKS &&
+		       is_line(m->create.name, INA_SHM_NAME);
 	case INA_SHM_JOIN:
 		return m->join.rank < HA_INA_RANKS;
 	case INA_SHM_LEAVE:
 		return m->leave.result <= 0 && m->leave.result > -4096;
 	case INA_SHM_JOINED:
-		return m->joined.ranks >= 2 && m->joined.ranks <= HA_INA_RANKS && m->joined.rank < m->joined.ranks;
+		return m->joined.ranks >= 2 && m->joined.ranks <= HA_INA_RANKS &&
+		       m->joined.rank < m->joined.ranks;
 	case INA_SHM_STATE:
 	case INA_SHM_REFUSED:
-		return m->state.result < 0 && m->state.result > -4096 && is_line(m->state.text, INA_SHM_TEXT);
+		return m->state.result < 0 && m->state.result > -4096 &&
+		       is_line(m->state.text, INA_SHM_TEXT);
 	default:
 		return true;
 	}
 }
 
-int ina_shm_message_check(const struct ina_shm_message *message, size_t bytes, bool from_client, const char **why)
+int ina_shm_message_check(const struct ina_shm_message *message, size_t bytes, bool from_client,
+			  const char **why)
 {
-	if (bytes < HEAD || !ina_shm_message_bytes(message->type) || !(BIT(message->type) & (from_client ? FROM_CLIENT : FROM_BACKEND)))
+	if (bytes < HEAD || !ina_shm_message_bytes(message->type) ||
+	    !(BIT(message->type) & (from_client ? FROM_CLIENT : FROM_BACKEND)))
 		*why = "a message is none that the other side may send";
 	else if (bytes != ina_shm_message_bytes(message->type))
 		*why = "a message has the wrong length";
@@ -82,7 +89,9 @@ int ina_shm_message_send(int fd, const struct ina_shm_message *message, int file
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .align = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} control = { .align = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				 .cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SCM_RIGHTS } };
 	struct iovec part = { (void *)message, ina_shm_message_bytes(message->type) };
 	struct msghdr all = { .msg_iov = &part, .msg_iovlen = 1 };
 
@@ -103,7 +112,9 @@ static int files_of(struct msghdr *all)
 	int first = -1;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(all); c; c = CMSG_NXTHDR(all, c)) {
-		size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+		size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS
+				   ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int)
+				   : 0;
 
 		for (size_t i = 0; i < n; i++) {
 			int file;
@@ -118,14 +129,18 @@ static int files_of(struct msghdr *all)
 	return first;
 }
 
-int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_client, int *file, const char **why)
+int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_client, int *file,
+			    const char **why)
 {
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(FILES * sizeof(int))];
 	} control;
 	struct iovec part = { message, sizeof(*message) };
-	struct msghdr all = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr all = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 	bool reset = false;
 	ssize_t n;
 	int err;
@@ -146,8 +161,10 @@ int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_c
 		err = -EPROTO;
 	} else
 		err = ina_shm_message_check(message, (size_t)n, from_client, why);
-	if (!err && *file < 0 && all.msg_flags & MSG_CTRUNC) { /* the kernel could not give it to us */
-		*why = "the file that came could not be taken: a larger LimitNOFILE for the backend (ulimit -n), or fewer processes on this host";
+	/* the kernel could not give it to us */
+	if (!err && *file < 0 && all.msg_flags & MSG_CTRUNC) {
+		*why = "the file that came could not be taken: a larger LimitNOFILE for the "
+		       "backend (ulimit -n), or fewer processes on this host";
 		err = -EPROTO;
 	}
 	if (!err && *file >= 0 && message->type != INA_SHM_ATTACH) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * message.h - what client and backend say to each other over the Unix socket (SOCK_SEQPACKET: a packet is a message)
+ * message.h - what client and backend say to each other over the Unix socket (SOCK_SEQPACKET: a
+ * packet is a message)
  *
  *   client                       backend
  *   HELLO version                WELCOME version, the card's address     or REFUSED and the end
@@ -47,7 +48,7 @@ struct ina_shm_hello {
 
 struct ina_shm_create {
 	uint32_t ranks, member[HA_INA_RANKS]; /* in the order of ranks, host order */
-	char name[INA_SHM_NAME];	      /* for people; ends with 0 */
+	char name[INA_SHM_NAME];              /* for people; ends with 0 */
 };
 
 struct ina_shm_join {
@@ -61,39 +62,54 @@ struct ina_shm_joined {
 
 struct ina_shm_leave {
 	uint32_t handle;
-	int32_t result; /* 0; a negative errno: it leaves operations behind that have not ended, also such as were not pushed yet, and they end so for all ranks */
+	/*
+	 * 0; a negative errno: it leaves operations behind that have not ended, also such as were
+	 * not pushed yet, and they end so for all ranks
+	 */
+	int32_t result;
 };
 
 struct ina_shm_state {
-	uint32_t handle; /* STATE; 0 in REFUSED */
-	int32_t result;	 /* negative errno */
+	uint32_t handle;         /* STATE; 0 in REFUSED */
+	int32_t result;          /* negative errno */
 	char text[INA_SHM_TEXT]; /* one line, ends with 0 */
 };
 
 struct ina_shm_message {
-	uint32_t type;	 /* enum ina_shm_type */
+	uint32_t type;   /* enum ina_shm_type */
 	uint32_t serial; /* the question's; 0 = not an answer */
 	union {
 		struct ina_shm_hello hello; /* HELLO, WELCOME */
-		uint64_t bytes;		    /* ATTACH: of the file */
+		uint64_t bytes;             /* ATTACH: of the file */
 		struct ina_shm_create create;
 		uint8_t ticket[HA_INA_TICKET];
 		struct ina_shm_join join;
 		struct ina_shm_joined joined;
 		struct ina_shm_leave leave;
-		uint32_t handle; /* LEFT */
+		uint32_t handle;            /* LEFT */
 		struct ina_shm_state state; /* STATE, REFUSED */
 	};
 };
 
 /* Bytes of a message of this type; 0: there is no such type. */
 size_t ina_shm_message_bytes(uint32_t type);
-/* Of what came, in memory of one's own: length and type, and what of it can be checked alone. 0, or -EPROTO and *why. */
-int ina_shm_message_check(const struct ina_shm_message *message, size_t bytes, bool from_client, const char **why);
+/*
+ * Of what came, in memory of one's own: length and type, and what of it can be checked alone. 0, or
+ * -EPROTO and *why.
+ */
+int ina_shm_message_check(const struct ina_shm_message *message, size_t bytes, bool from_client,
+			  const char **why);
 
-/* Never waits. file: one to pass along, or -1. 0; -EAGAIN: the other does not read; -ENOTCONN: it has gone; or another errno. */
+/*
+ * Never waits. file: one to pass along, or -1. 0; -EAGAIN: the other does not read; -ENOTCONN: it
+ * has gone; or another errno.
+ */
 int ina_shm_message_send(int fd, const struct ina_shm_message *message, int file);
-/* Never waits. 1; 0: nothing there; -ENOTCONN: the other has gone; -EPROTO and *why. *file is a file passed along (the caller's now), or -1. */
-int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_client, int *file, const char **why);
+/*
+ * Never waits. 1; 0: nothing there; -ENOTCONN: the other has gone; -EPROTO and *why. *file is a
+ * file passed along (the caller's now), or -1.
+ */
+int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_client, int *file,
+			    const char **why);
 
 #endif

@@ -7,10 +7,13 @@
 
 #define WORDS_MAX 8u /* the largest entry's */
 
-void ina_shm_ring_init(struct ina_shm_ring *ring, struct ina_shm_ends *ends, void *entries, uint32_t size, uint32_t bytes)
+void ina_shm_ring_init(struct ina_shm_ring *ring, struct ina_shm_ends *ends, void *entries,
+		       uint32_t size, uint32_t bytes)
 {
 	assert(bytes % 8 == 0 && bytes / 8 <= WORDS_MAX && !(size & (size - 1)));
-	*ring = (struct ina_shm_ring){ .ends = ends, .entry = entries, .size = size, .words = bytes / 8 };
+	*ring = (struct ina_shm_ring) {
+		.ends = ends, .entry = entries, .size = size, .words = bytes / 8
+	};
 }
 
 static _Atomic uint64_t *slot_of(struct ina_shm_ring *ring)
@@ -52,7 +55,8 @@ int ina_shm_ring_push(struct ina_shm_ring *ring, const void *entry)
 
 bool ina_shm_ring_bell(struct ina_shm_ring *ring)
 {
-	atomic_thread_fence(memory_order_seq_cst); /* the push before the look; ina_shm_ring_sleep() does the reverse */
+	/* the push before the look; ina_shm_ring_sleep() does the reverse */
+	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(&ring->ends->sleeps.value, memory_order_relaxed) &&
 	       atomic_exchange_explicit(&ring->ends->sleeps.value, 0, memory_order_relaxed);
 }

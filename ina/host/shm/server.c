@@ -18,7 +18,7 @@
 #define DEAF_MS 50
 
 enum stage {
-	NEW,	  /* connected */
+	NEW,      /* connected */
 	WELCOMED, /* its HELLO was right */
 	ATTACHED, /* it shares memory with us */
 };
@@ -28,8 +28,12 @@ enum ending { RUNNING, BEING_ENDED, ENDED };
 struct ina_shm_peer {
 	struct ina_shm_server *server; /* control thread only */
 	struct ina_shm_peer *next;
-	int fd;	   /* open until the release, so that other threads' answers go nowhere else */
-	int pidfd; /* the process's end, which its children's copies of the socket do not hide; -1: the kernel has none */
+	int fd; /* open until the release, so that other threads' answers go nowhere else */
+	/*
+	 * the process's end, which its children's copies of the socket do not hide; -1: the kernel
+	 * has none
+	 */
+	int pidfd;
 	struct ucred cred;
 	enum stage stage;
 	struct ina_shm_memory memory;
@@ -45,13 +49,17 @@ struct ina_shm_server {
 	void *arg;
 	struct ina_shm_place place;
 	int epoll;
-	uint64_t deaf_until; /* accept() failed: nobody new is looked at before then, ns; 0: it did not */
-	bool warned;	     /* that it does */
+	/* accept() failed: nobody new is looked at before then, ns; 0: it did not */
+	uint64_t deaf_until;
+	bool warned; /* that it does */
 	unsigned peers;
 	struct ina_shm_peer *first; /* newest first */
 };
 
-/* What an event is about: the peer's address; plus 1: its process has ended; NULL: the listening socket. */
+/*
+ * What an event is about: the peer's address; plus 1: its process has ended; NULL: the listening
+ * socket.
+ */
 static int watch(struct ina_shm_server *server, int fd, struct ina_shm_peer *peer, bool process)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = (char *)peer + process };
@@ -59,7 +67,8 @@ static int watch(struct ina_shm_server *server, int fd, struct ina_shm_peer *pee
 	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config, const struct ina_shm_server_ops *ops, void *arg,
+struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config,
+					   const struct ina_shm_server_ops *ops, void *arg,
 					   char *why, size_t size)
 {
 	struct ina_shm_server *server = calloc(1, sizeof(*server));
@@ -131,7 +140,8 @@ static void gone(struct ina_shm_peer *peer, const char *reason)
 
 	while (atomic_load(&peer->ending) == BEING_ENDED)
 		; /* another thread is between two lines */
-	snprintf(why, sizeof(why), "client process %d: %s", (int)peer->cred.pid, ended ? peer->why : reason);
+	snprintf(why, sizeof(why), "client process %d: %s", (int)peer->cred.pid,
+		 ended ? peer->why : reason);
 	if (ended)
 		HA_WARN("ina", "%s", why);
 	epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->fd, NULL);
@@ -185,15 +195,21 @@ static void refuse(int fd, const char *text)
 	close(fd);
 }
 
-/* Who connects waits in the socket's queue, and would make it readable without end: it is left alone for a while. */
+/*
+ * Who connects waits in the socket's queue, and would make it readable without end: it is left
+ * alone for a while.
+ */
 static void go_deaf(struct ina_shm_server *server, int err)
 {
 	struct epoll_event none = { 0 };
 
-	if (err == EAGAIN || err == EINTR || err == ECONNABORTED || epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &none))
+	if (err == EAGAIN || err == EINTR || err == ECONNABORTED ||
+	    epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &none))
 		return;
 	if (!server->warned)
-		HA_WARN("ina", "%s: new clients have to wait (%s): a larger LimitNOFILE for the backend (ulimit -n), or fewer processes on this host",
+		HA_WARN("ina",
+			"%s: new clients have to wait (%s): a larger LimitNOFILE for the backend "
+			"(ulimit -n), or fewer processes on this host",
 			server->config.path, strerror(err));
 	server->warned = true;
 	server->deaf_until = ha_clock_now(&ha_clock_live) + DEAF_MS * HA_NS_PER_MS;
@@ -207,7 +223,8 @@ static int listen_again(struct ina_shm_server *server, int timeout_ms)
 
 	if (!server->deaf_until)
 		return timeout_ms;
-	if (now >= server->deaf_until && !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &event)) {
+	if (now >= server->deaf_until &&
+	    !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &event)) {
 		server->deaf_until = 0;
 		return timeout_ms;
 	}
@@ -226,7 +243,8 @@ static void accept_one(struct ina_shm_server *server)
 	}
 	server->warned = false;
 	if (server->peers >= server->config.peers && !make_room(server)) {
-		refuse(fd, "the backend has as many clients as it takes: a larger limit there, or fewer processes on this host");
+		refuse(fd, "the backend has as many clients as it takes: a larger limit there, or "
+			   "fewer processes on this host");
 		return;
 	}
 	peer = calloc(1, sizeof(*peer));
@@ -244,7 +262,8 @@ static void accept_one(struct ina_shm_server *server)
 	if (watch(server, fd, peer, false))
 		gone(peer, "epoll has no room");
 	else if (peer->pidfd >= 0)
-		(void)watch(server, peer->pidfd, peer, true); /* without it, the socket's end still tells */
+		/* without it, the socket's end still tells */
+		(void)watch(server, peer->pidfd, peer, true);
 }
 
 /* ---- messages ---- */
@@ -262,10 +281,12 @@ static void hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
 
 	if (m->hello.magic != INA_SHM_MAGIC || m->hello.version != INA_SHM_VERSION) {
-		ina_shm_peer_end(peer, "it speaks another version: client and backend must come from the same release");
+		ina_shm_peer_end(peer, "it speaks another version: client and backend must come "
+				       "from the same release");
 		return;
 	}
-	yes.hello = (struct ina_shm_hello){ INA_SHM_MAGIC, INA_SHM_VERSION, peer->server->config.address };
+	yes.hello = (struct ina_shm_hello) { INA_SHM_MAGIC, INA_SHM_VERSION,
+					     peer->server->config.address };
 	peer->stage = WELCOMED;
 	answer(peer, &yes);
 }
@@ -276,7 +297,8 @@ static void attach(struct ina_shm_peer *peer, const struct ina_shm_message *m, i
 	struct ina_shm_server *server = peer->server;
 	char why[INA_SHM_TEXT];
 
-	if (file < 0 || ina_shm_memory_take(&peer->memory, file, server->config.bytes, why, sizeof(why))) {
+	if (file < 0 ||
+	    ina_shm_memory_take(&peer->memory, file, server->config.bytes, why, sizeof(why))) {
 		ina_shm_peer_end(peer, file < 0 ? "no file came with ATTACH" : why);
 		return;
 	}
@@ -285,7 +307,10 @@ static void attach(struct ina_shm_peer *peer, const struct ina_shm_message *m, i
 	answer(peer, &yes);
 }
 
-/* Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could not ring (ina_shm_client_bell). */
+/*
+ * Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could
+ * not ring (ina_shm_client_bell).
+ */
 static void told(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 {
 	struct ina_shm_server *server = peer->server;
@@ -335,8 +360,10 @@ void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
 
 	timeout_ms = listen_again(server, timeout_ms);
 	/* One at a time: what is done for one event may free what the next would be about. */
-	for (unsigned n = 0; n < 256 && epoll_wait(server->epoll, &event, 1, n ? 0 : timeout_ms) == 1; n++) {
-		struct ina_shm_peer *peer = (struct ina_shm_peer *)((uintptr_t)event.data.ptr & ~(uintptr_t)1);
+	for (unsigned n = 0;
+	     n < 256 && epoll_wait(server->epoll, &event, 1, n ? 0 : timeout_ms) == 1; n++) {
+		struct ina_shm_peer *peer =
+			(struct ina_shm_peer *)((uintptr_t)event.data.ptr & ~(uintptr_t)1);
 
 		if (!peer)
 			accept_one(server);
@@ -377,7 +404,8 @@ int ina_shm_peer_next(struct ina_shm_peer *peer, struct ina_shm_request *request
 
 	if (n > 0 && ina_shm_request_check(request, peer->memory.buffer_bytes, &why))
 		n = -EPROTO;
-	if (n > 0 && atomic_load_explicit(&peer->in_flight, memory_order_relaxed) >= INA_SHM_ENTRIES) {
+	if (n > 0 &&
+	    atomic_load_explicit(&peer->in_flight, memory_order_relaxed) >= INA_SHM_ENTRIES) {
 		why = "it has more requests in flight than there may be";
 		n = -EPROTO;
 	}
@@ -410,7 +438,8 @@ void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_respon
 
 bool ina_shm_peer_sleep(struct ina_shm_peer *peer)
 {
-	return ina_shm_ring_sleep(&peer->memory.requests) && !ina_shm_guard_lost(&peer->memory.guard->lost);
+	return ina_shm_ring_sleep(&peer->memory.requests) &&
+	       !ina_shm_guard_lost(&peer->memory.guard->lost);
 }
 
 void ina_shm_peer_awake(struct ina_shm_peer *peer)
@@ -420,7 +449,8 @@ void ina_shm_peer_awake(struct ina_shm_peer *peer)
 
 /* ---- answers ---- */
 
-void ina_shm_answer_ticket(struct ina_shm_peer *peer, uint32_t serial, const uint8_t ticket[HA_INA_TICKET])
+void ina_shm_answer_ticket(struct ina_shm_peer *peer, uint32_t serial,
+			   const uint8_t ticket[HA_INA_TICKET])
 {
 	struct ina_shm_message m = { .type = INA_SHM_TICKET, .serial = serial };
 
@@ -428,9 +458,12 @@ void ina_shm_answer_ticket(struct ina_shm_peer *peer, uint32_t serial, const uin
 	answer(peer, &m);
 }
 
-void ina_shm_answer_joined(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle, uint32_t rank, uint32_t ranks)
+void ina_shm_answer_joined(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle,
+			   uint32_t rank, uint32_t ranks)
 {
-	struct ina_shm_message m = { .type = INA_SHM_JOINED, .serial = serial, .joined = { handle, rank, ranks } };
+	struct ina_shm_message m = { .type = INA_SHM_JOINED,
+				     .serial = serial,
+				     .joined = { handle, rank, ranks } };
 
 	answer(peer, &m);
 }
@@ -442,9 +475,12 @@ void ina_shm_answer_left(struct ina_shm_peer *peer, uint32_t serial, uint32_t ha
 	answer(peer, &m);
 }
 
-static void state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uint32_t handle, int err, const char *text)
+static void state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uint32_t handle,
+		  int err, const char *text)
 {
-	struct ina_shm_message m = { .type = type, .serial = serial, .state = { .handle = handle, .result = err } };
+	struct ina_shm_message m = { .type = type,
+				     .serial = serial,
+				     .state = { .handle = handle, .result = err } };
 
 	snprintf(m.state.text, sizeof(m.state.text), "%s", text);
 	for (char *c = m.state.text; *c; c++)

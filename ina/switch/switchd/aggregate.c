@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * aggregate.c - contributions to the slot core, and its answers to the ranks: answers.h, the general way here, and in predicted.h the way of nearly all packets
+ * aggregate.c - contributions to the slot core, and its answers to the ranks: answers.h, the
+ * general way here, and in predicted.h the way of nearly all packets
  *
  * Compiled again by aggregate_avx2.c.
  */
@@ -16,23 +17,38 @@
 /* What is not plain comes seldom, and would take the place of what comes often. */
 INLINE bool predictable(const struct ina_frame *f, const struct rte_mbuf *m)
 {
-	return f->words && f->coll == INA_ALL_REDUCE && f->ecn == INA_ECT1 && !f->flags && m->data_len == ina_wire_bytes(f);
+	return f->words && f->coll == INA_ALL_REDUCE && f->ecn == INA_ECT1 && !f->flags &&
+	       m->data_len == ina_wire_bytes(f);
 }
 
 /* Of the next packet, from one that was taken. */
-static void __attribute__((noinline)) predict(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m, uint32_t each)
+static void __attribute__((noinline))
+predict(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m, uint32_t each)
 {
 	const struct ina_group_config *g = &c->sw.group[f->group].config;
-	struct ina_prediction *p = &c->prediction[ina_predict_row(f->group, (uint8_t)(f->worker << 2 | INA_ECT1))][f->rank];
+	struct ina_prediction *p =
+		&c->prediction[ina_predict_row(f->group, (uint8_t)(f->worker << 2 | INA_ECT1))]
+			      [f->rank];
 	uint64_t comes = ina_predict_comes(c->sw.changes, m->port, m->data_len);
 	struct ina_frame a = *f;
 	struct ina_wire_head head;
 
 	if (!predictable(f, m))
 		return;
-	*p = (struct ina_prediction){ .comes = comes, .place = ina_place_of(f->src_mac, m->port), .whose = ina_predict_whose(c->sw.changes, f->group, f->worker),
-				      .first = g->base + f->worker * each, .each = each, .port = m->port, .bytes = m->data_len, .group = f->group, .rank = f->rank, .root = f->root,
-				      .ranks = g->ranks, .extended = f->extended, .checksum = c->all->port[m->port].checksum };
+	*p = (struct ina_prediction) { .comes = comes,
+				       .place = ina_place_of(f->src_mac, m->port),
+				       .whose = ina_predict_whose(c->sw.changes, f->group,
+								  f->worker),
+				       .first = g->base + f->worker * each,
+				       .each = each,
+				       .port = m->port,
+				       .bytes = m->data_len,
+				       .group = f->group,
+				       .rank = f->rank,
+				       .root = f->root,
+				       .ranks = g->ranks,
+				       .extended = f->extended,
+				       .checksum = c->all->port[m->port].checksum };
 	ina_predict_head(p, rte_pktmbuf_mtod(m, const uint8_t *), f->extended);
 	a.src = c->sw.addr;
 	ina_copy_mac(a.src_mac, c->sw.mac);
@@ -71,7 +87,10 @@ INLINE void learn(struct ina_core *c, const struct ina_frame *f, uint16_t port)
 	atomic_store_explicit(at, place, memory_order_relaxed);
 }
 
-/* An incarnation that was ended on another core, or by the controller, is ended here before its next packet is looked at. */
+/*
+ * An incarnation that was ended on another core, or by the controller, is ended here before its
+ * next packet is looked at.
+ */
 INLINE void learn_of_end(struct ina_core *c, const struct ina_frame *f)
 {
 	uint64_t over = atomic_load_explicit(&c->all->over[f->group], memory_order_acquire);
@@ -82,7 +101,9 @@ INLINE void learn_of_end(struct ina_core *c, const struct ina_frame *f)
 
 INLINE void tell_of_end(struct ina_core *c, const struct ina_frame *f)
 {
-	atomic_store_explicit(&c->all->over[f->group], 1ull << 32 | c->sw.group[f->group].config.epoch, memory_order_release);
+	atomic_store_explicit(&c->all->over[f->group],
+			      1ull << 32 | c->sw.group[f->group].config.epoch,
+			      memory_order_release);
 }
 
 /* The same way back: what this program does with a packet when it adds nothing, to compare with. */
@@ -102,7 +123,6 @@ INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mb
 	c->count.answers++;
 	ina_tx_send(&c->tx[port], m);
 }
-
 
 /* What a contribution is worth, and who learns of it. */
 INLINE void judge(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
@@ -154,13 +174,15 @@ INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf 
 	judge(c, f, m);
 }
 
-static void __attribute__((noinline, cold)) bad(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
+static void __attribute__((noinline, cold))
+bad(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
 {
 	c->count.fault[fault]++;
 	drop(m);
 }
 
-static void __attribute__((noinline)) reflect_all(struct ina_core *c, struct rte_mbuf **m, unsigned n)
+static void __attribute__((noinline))
+reflect_all(struct ina_core *c, struct rte_mbuf **m, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct ina_frame f;
@@ -196,12 +218,15 @@ void INA_AGGREGATE(struct ina_core *c, struct rte_mbuf **m, unsigned n)
 
 unsigned INA_AGGREGATE_PREDICTED(struct ina_core *c, struct rte_mbuf **m, unsigned n, int port)
 {
-	struct burst u = { .comes = ina_predict_comes(c->sw.changes, 0, 0), .addr = __builtin_bswap32(c->sw.addr), .calm = !c->depth && !c->ingress.average };
+	struct burst u = { .comes = ina_predict_comes(c->sw.changes, 0, 0),
+			   .addr = __builtin_bswap32(c->sw.addr),
+			   .calm = !c->depth && !c->ingress.average };
 	const ina_prediction_row *rows = c->prediction;
 	unsigned left = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct ina_prediction *p = predicted(&u, rows, m[i], port < 0 ? m[i]->port : (unsigned)port);
+		const struct ina_prediction *p =
+			predicted(&u, rows, m[i], port < 0 ? m[i]->port : (unsigned)port);
 
 		if (likely(p))
 			contribute_as_predicted(c, &u, p, m[i]);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * answers.h - packets that were taken in, and answers to the ranks made of them: a part of aggregate.c, compiled with it for each kind of processor
+ * answers.h - packets that were taken in, and answers to the ranks made of them: a part of
+ * aggregate.c, compiled with it for each kind of processor
  *
- * One packet for each rank that gets an answer, of one copy of the words from the slot. The packets that came are used again for the answers, so a sum
- * takes no new ones. Words shared between the answers (attached mbufs) would save less than they cost: an answer would be two
- * mbufs, the drivers of virtual devices copy both into their rings all the same (af_xdp takes no chains at all), and the slot, which its next psn
+ * One packet for each rank that gets an answer, of one copy of the words from the slot. The packets
+ * that came are used again for the answers, so a sum
+ * takes no new ones. Words shared between the answers (attached mbufs) would save less than they
+ * cost: an answer would be two
+ * mbufs, the drivers of virtual devices copy both into their rings all the same (af_xdp takes no
+ * chains at all), and the slot, which its next psn
  * overwrites, would have to live until the last driver had sent.
  */
 #ifndef INA_SWITCHD_ANSWERS_H
@@ -26,7 +30,9 @@ static void __attribute__((noinline, cold)) drop(struct rte_mbuf *m)
 /* An mbuf that another user may see, or that has no room, is not written to. */
 INLINE struct rte_mbuf *reusable(struct rte_mbuf *m)
 {
-	if (unlikely(rte_mbuf_refcnt_read(m) > 1 || m->nb_segs > 1 || m->data_len + rte_pktmbuf_tailroom(m) < INA_FRAME_MAX || !RTE_MBUF_DIRECT(m))) {
+	if (unlikely(rte_mbuf_refcnt_read(m) > 1 || m->nb_segs > 1 ||
+		     m->data_len + rte_pktmbuf_tailroom(m) < INA_FRAME_MAX ||
+		     !RTE_MBUF_DIRECT(m))) {
 		drop(m);
 		return NULL;
 	}
@@ -84,7 +90,9 @@ struct answers {
 
 INLINE struct answers answers_of(const struct ina_frame *a)
 {
-	return (struct answers){ .head = ina_wire_make(a), .words = a->words, .group = a->group, .ecn = a->ecn };
+	return (struct answers) {
+		.head = ina_wire_make(a), .words = a->words, .group = a->group, .ecn = a->ecn
+	};
 }
 
 INLINE uint64_t place_of(const struct ina_core *c, uint8_t group, uint8_t rank)
@@ -98,12 +106,15 @@ INLINE bool marks_egress(struct ina_core *c, uint16_t port)
 	return ina_mark_packet(&c->egress[port], ina_tx_depth(&c->tx[port]));
 }
 
-INLINE void write_answer(struct ina_core *c, const struct answers *a, uint8_t rank, uint64_t place, uint64_t ecn, struct rte_mbuf *m)
+INLINE void write_answer(struct ina_core *c, const struct answers *a, uint8_t rank, uint64_t place,
+			 uint64_t ecn, struct rte_mbuf *m)
 {
 	struct ina_cores *all = c->all;
 	uint16_t port = ina_place_port(place);
 	uint8_t *b = rte_pktmbuf_mtod(m, uint8_t *);
-	size_t head = ina_wire_write(&a->head, place, c->sw.group[a->group].config.member[rank].addr, rank, ecn, !all->port[port].checksum, b);
+	size_t head =
+		ina_wire_write(&a->head, place, c->sw.group[a->group].config.member[rank].addr,
+			       rank, ecn, !all->port[port].checksum, b);
 
 	if (a->words)
 		copy_words(b + head, a->words);
@@ -140,7 +151,8 @@ INLINE uint8_t turn_of(unsigned i, unsigned ranks, uint8_t sender)
 }
 
 /* Some get words, the others none. */
-static void __attribute__((noinline)) answer_each(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
+static void __attribute__((noinline))
+answer_each(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
 	unsigned ranks = c->sw.group[f->group].config.ranks;
 	struct answers with = answers_of(f), without;
@@ -150,7 +162,8 @@ static void __attribute__((noinline)) answer_each(struct ina_core *c, struct ina
 	for (unsigned i = 0; i < ranks; i++) {
 		uint8_t rank = turn_of(i, ranks, f->rank);
 
-		answer(c, ina_coll_gets(f->coll, f->root, rank) ? &with : &without, rank, rank == f->rank ? m : NULL);
+		answer(c, ina_coll_gets(f->coll, f->root, rank) ? &with : &without, rank,
+		       rank == f->rank ? m : NULL);
 	}
 }
 

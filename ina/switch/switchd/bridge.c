@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bridge.c - what is not ours: forwarded as a learning bridge does (IEEE 802.1D), and the switch's own address answers ARP
+ * bridge.c - what is not ours: forwarded as a learning bridge does (IEEE 802.1D), and the switch's
+ * own address answers ARP
  *
  * No spanning tree: a loop of cables is the operator's to avoid.
  */
@@ -14,7 +15,8 @@
 #define ARP_BYTES 28 /* RFC 826, of Ethernet and IPv4 */
 #define SECOND 1000000000ull
 
-static const uint8_t reserved[5] = { 0x01, 0x80, 0xc2, 0x00, 0x00 }; /* 802.1D: 01:80:c2:00:00:00 to 0f stay on their cable */
+/* 802.1D: 01:80:c2:00:00:00 to 0f stay on their cable */
+static const uint8_t reserved[5] = { 0x01, 0x80, 0xc2, 0x00, 0x00 };
 
 /* ---- congestion ---- */
 
@@ -47,7 +49,8 @@ static enum mark_result mark(struct rte_mbuf *m)
 
 static void forward(struct ina_core *c, uint16_t port, struct rte_mbuf *m)
 {
-	if (unlikely(m->nb_segs > 1) && !c->all->port[port].segments && (m->pkt_len > INA_PACKET_ROOM || rte_pktmbuf_linearize(m))) {
+	if (unlikely(m->nb_segs > 1) && !c->all->port[port].segments &&
+	    (m->pkt_len > INA_PACKET_ROOM || rte_pktmbuf_linearize(m))) {
 		c->count.no_packet++;
 		rte_pktmbuf_free(m);
 		return;
@@ -72,9 +75,10 @@ static bool is_for_us(const struct ina_core *c, const struct rte_mbuf *m)
 {
 	const uint8_t *arp = rte_pktmbuf_mtod_offset(m, const uint8_t *, INA_ETHERNET_BYTES);
 
-	return m->data_len >= INA_ETHERNET_BYTES + ARP_BYTES && ina_get16(arp - 2) == ETHERTYPE_ARP && ina_get16(arp) == 1 &&
-	       ina_get16(arp + 2) == ETHERTYPE_IPV4 && arp[4] == 6 && arp[5] == 4 && ina_get16(arp + 6) == 1 &&
-	       ina_get32(arp + 24) == c->all->addr;
+	return m->data_len >= INA_ETHERNET_BYTES + ARP_BYTES &&
+	       ina_get16(arp - 2) == ETHERTYPE_ARP && ina_get16(arp) == 1 &&
+	       ina_get16(arp + 2) == ETHERTYPE_IPV4 && arp[4] == 6 && arp[5] == 4 &&
+	       ina_get16(arp + 6) == 1 && ina_get32(arp + 24) == c->all->addr;
 }
 
 static void answer_arp(struct ina_core *c, struct rte_mbuf *m)

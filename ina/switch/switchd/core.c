@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define RING 2048 /* packets that may wait for another core */
+#define RING 2048          /* packets that may wait for another core */
 #define SHORT_ROUNDS 10000 /* in a second */
 #define IP_AT INA_ETHERNET_BYTES
 #define OLD_AT (IP_AT + INA_IP_BYTES)
@@ -27,8 +27,12 @@ static unsigned owner(const struct ina_cores *all, uint8_t group, uint8_t worker
 	return all->ncores > 1 ? (unsigned)(group + worker) % all->ncores : 0;
 }
 
-/* A frame of either kind, to our address, whole enough to have a group? Its slot, too, if it is what it seems to be. */
-static inline bool is_ours(const struct ina_cores *all, const struct rte_mbuf *m, int *worker, uint8_t *group, uint32_t *slot)
+/*
+ * A frame of either kind, to our address, whole enough to have a group? Its slot, too, if it is
+ * what it seems to be.
+ */
+static inline bool is_ours(const struct ina_cores *all, const struct rte_mbuf *m, int *worker,
+			   uint8_t *group, uint32_t *slot)
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
 	unsigned at;
@@ -58,9 +62,12 @@ static inline void fetch_slot(const struct ina_core *c, uint32_t slot)
 /* ---- a round ---- */
 
 /* Not when packets are lost, repeated or sent back on purpose. How many are left. */
-static inline unsigned aggregate_predicted(struct ina_core *c, struct rte_mbuf **m, unsigned n, int port)
+static inline unsigned aggregate_predicted(struct ina_core *c, struct rte_mbuf **m, unsigned n,
+					   int port)
 {
-	return unlikely(c->all->trouble.on | c->all->reflect) ? n : c->aggregate_predicted(c, m, n, port);
+	return unlikely(c->all->trouble.on | c->all->reflect)
+		       ? n
+		       : c->aggregate_predicted(c, m, n, port);
 }
 
 /* True: it is for this core's slots. Else it is gone. */
@@ -87,7 +94,10 @@ static inline bool classify(struct ina_core *c, struct rte_mbuf *m)
 	return false;
 }
 
-/* How many packets wait in a device's queue, where the driver says so: asked only when there was a whole burst. */
+/*
+ * How many packets wait in a device's queue, where the driver says so: asked only when there was a
+ * whole burst.
+ */
 static void look_behind(struct ina_core *c, uint16_t port, uint16_t queue)
 {
 	int n = rte_eth_rx_queue_count(c->all->port[port].id, queue);
@@ -230,7 +240,8 @@ int ina_core_run(void *arg)
 
 /* ---- commands ---- */
 
-void ina_cores_command(struct ina_cores *all, void (*command)(void *arg, struct ina_switch *sw, unsigned core), void *arg)
+void ina_cores_command(struct ina_cores *all,
+		       void (*command)(void *arg, struct ina_switch *sw, unsigned core), void *arg)
 {
 	uint64_t number = atomic_load_explicit(&all->command_number, memory_order_relaxed) + 1;
 
@@ -247,7 +258,8 @@ void ina_cores_command(struct ina_cores *all, void (*command)(void *arg, struct 
 
 static void *map(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
@@ -278,7 +290,8 @@ static void core_free(struct ina_core *c)
 
 static struct ina_core *core_open(struct ina_cores *all, unsigned index)
 {
-	struct ina_core *c = aligned_alloc(INA_CORE_LINE, (sizeof(*c) + INA_CORE_LINE - 1) / INA_CORE_LINE * INA_CORE_LINE);
+	struct ina_core *c = aligned_alloc(INA_CORE_LINE, (sizeof(*c) + INA_CORE_LINE - 1) /
+								  INA_CORE_LINE * INA_CORE_LINE);
 
 	if (!c)
 		return NULL;
@@ -305,11 +318,13 @@ static struct ina_core *core_open(struct ina_cores *all, unsigned index)
 static int open_tx(struct ina_core *c)
 {
 	for (unsigned p = 0; p < c->all->nports; p++) {
-		int err = ina_tx_open(&c->tx[p], &c->all->port[p], c->index, c->all->ncores, c->all->queue);
+		int err = ina_tx_open(&c->tx[p], &c->all->port[p], c->index, c->all->ncores,
+				      c->all->queue);
 
 		if (err)
 			return err;
-		ina_mark_open(&c->egress[p], &c->all->mark, 0xd1b54a32d192ed03ull * (c->index * INA_PORTS_MAX + p + 1));
+		ina_mark_open(&c->egress[p], &c->all->mark,
+			      0xd1b54a32d192ed03ull * (c->index * INA_PORTS_MAX + p + 1));
 	}
 	return 0;
 }
@@ -333,7 +348,8 @@ static int deal_queues(struct ina_cores *all)
 
 int ina_cores_open(struct ina_cores *all, char *why, size_t size)
 {
-	int err = all->ncores > 1 ? ina_spread_open(&all->spread, "cores", all->ncores, RING, true) : 0;
+	int err = all->ncores > 1 ? ina_spread_open(&all->spread, "cores", all->ncores, RING, true)
+				  : 0;
 
 	for (unsigned i = 0; !err && i < all->ncores; i++) {
 		all->core[i] = core_open(all, i);
@@ -342,7 +358,9 @@ int ina_cores_open(struct ina_cores *all, char *why, size_t size)
 	if (!err)
 		err = deal_queues(all);
 	if (err)
-		snprintf(why, size, "%s", err == -E2BIG ? "too many queues for so few cores" : "no memory for the cores (--memory)");
+		snprintf(why, size, "%s",
+			 err == -E2BIG ? "too many queues for so few cores"
+				       : "no memory for the cores (--memory)");
 	return err;
 }
 

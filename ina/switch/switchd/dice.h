@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dice.h - random numbers that cost nothing (xorshift64*, Vigna 2016), one sequence for each state */
+/*
+ * dice.h - random numbers that cost nothing (xorshift64*, Vigna 2016), one sequence for each state
+ */
 #ifndef INA_SWITCHD_DICE_H
 #define INA_SWITCHD_DICE_H
 

@@ -48,12 +48,14 @@ static void remove_on_core(void *arg, struct ina_switch *sw, unsigned core)
 /* ---- what a controller says ---- */
 
 /* With the lock. All cores say the same, for all have the same groups. */
-static int install_locked(struct ina_groups *g, const struct ina_group_config *config, const char **why)
+static int install_locked(struct ina_groups *g, const struct ina_group_config *config,
+			  const char **why)
 {
 	struct change c = { .config = config };
 	_Atomic uint64_t *over = &g->all->over[config->id];
 	uint64_t before = atomic_load_explicit(over, memory_order_relaxed);
-	int err = ina_switch_check(&g->all->core[0]->sw, config, why); /* what it looks at only commands change, and the lock is ours */
+	/* what it looks at only commands change, and the lock is ours */
+	int err = ina_switch_check(&g->all->core[0]->sw, config, why);
 
 	if (err)
 		return err;
@@ -65,11 +67,13 @@ static int install_locked(struct ina_groups *g, const struct ina_group_config *c
 		return c.err[0];
 	}
 	/* Unless a rank has ended the new incarnation already. */
-	atomic_compare_exchange_strong_explicit(over, &before, 0, memory_order_relaxed, memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(over, &before, 0, memory_order_relaxed,
+						memory_order_relaxed);
 	g->config[config->id] = *config;
 	g->live[config->id] = true;
 	g->installs++;
-	HA_INFO("switch", "group %u epoch %u: %u ranks, %u workers, slots %u to %u, %s frames", config->id, config->epoch, config->ranks, config->workers, config->base,
+	HA_INFO("switch", "group %u epoch %u: %u ranks, %u workers, slots %u to %u, %s frames",
+		config->id, config->epoch, config->ranks, config->workers, config->base,
 		config->base + config->len - 1, config->extended ? "extended" : "old");
 	return 0;
 }
@@ -141,25 +145,28 @@ static size_t seen(void *arg, struct ina_follow_seen *out)
 	pthread_mutex_lock(&g->lock);
 	for (unsigned id = 1; id < INA_GROUPS; id++)
 		if (g->live[id] && take_seen(g->all, id))
-			out[n++] = (struct ina_follow_seen){ (uint8_t)id, g->config[id].epoch };
+			out[n++] = (struct ina_follow_seen) { (uint8_t)id, g->config[id].epoch };
 	pthread_mutex_unlock(&g->lock);
 	return n;
 }
 
 struct ina_follow_ops ina_groups_ops(struct ina_groups *g)
 {
-	return (struct ina_follow_ops){ .install = install, .end = end, .remove = remove_group, .seen = seen, .arg = g };
+	return (struct ina_follow_ops) {
+		.install = install, .end = end, .remove = remove_group, .seen = seen, .arg = g
+	};
 }
 
 bool ina_groups_is_over(const struct ina_groups *g, uint8_t id)
 {
-	return atomic_load_explicit(&g->all->over[id], memory_order_acquire) == (1ull << 32 | g->config[id].epoch);
+	return atomic_load_explicit(&g->all->over[id], memory_order_acquire) ==
+	       (1ull << 32 | g->config[id].epoch);
 }
 
 void ina_groups_count(struct ina_groups *g, struct ina_groups_figures *f)
 {
 	pthread_mutex_lock(&g->lock);
-	*f = (struct ina_groups_figures){ .installs = g->installs, .ends = g->ends };
+	*f = (struct ina_groups_figures) { .installs = g->installs, .ends = g->ends };
 	for (unsigned id = 1; id < INA_GROUPS; id++)
 		if (g->live[id]) {
 			f->live++;
@@ -172,8 +179,9 @@ void ina_groups_count(struct ina_groups *g, struct ina_groups_figures *f)
 
 static bool same(const struct ina_group_config *a, const struct ina_group_config *b)
 {
-	return a->ranks == b->ranks && a->workers == b->workers && a->extended == b->extended && a->base == b->base && a->len == b->len &&
-	       a->epoch == b->epoch && a->first_psn == b->first_psn && !memcmp(a->member, b->member, sizeof(a->member));
+	return a->ranks == b->ranks && a->workers == b->workers && a->extended == b->extended &&
+	       a->base == b->base && a->len == b->len && a->epoch == b->epoch &&
+	       a->first_psn == b->first_psn && !memcmp(a->member, b->member, sizeof(a->member));
 }
 
 /* Those that are not in the file any more. */
@@ -185,18 +193,21 @@ static void end_missing(struct ina_groups *g, const struct ina_group_config *wan
 }
 
 /* Those that have ended give way. */
-static void make_room(struct ina_groups *g, const struct ina_group_config *wanted, const struct ina_group_config *c)
+static void make_room(struct ina_groups *g, const struct ina_group_config *wanted,
+		      const struct ina_group_config *c)
 {
 	for (unsigned id = 1; id < INA_GROUPS; id++) {
 		const struct ina_group_config *o = &g->config[id];
 
-		if (g->live[id] && g->from_file[id] && !wanted[id].id && o->base < c->base + c->len && c->base < o->base + o->len)
+		if (g->live[id] && g->from_file[id] && !wanted[id].id &&
+		    o->base < c->base + c->len && c->base < o->base + o->len)
 			remove_locked(g, (uint8_t)id, o->epoch);
 	}
 }
 
 /* wanted[INA_GROUPS], by number, id 0 where there is none. */
-static int apply(struct ina_groups *g, const struct ina_group_config *wanted, char *why, size_t size)
+static int apply(struct ina_groups *g, const struct ina_group_config *wanted, char *why,
+		 size_t size)
 {
 	int first = 0;
 

@@ -30,12 +30,14 @@ void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port,
 	if (mac[0] & 1)
 		return;
 	for (unsigned way = 0; way < INA_MAC_WAYS; way++) {
-		uint32_t age = now - atomic_load_explicit(&t->heard[set][way], memory_order_relaxed);
+		uint32_t age =
+			now - atomic_load_explicit(&t->heard[set][way], memory_order_relaxed);
 
 		at = atomic_load_explicit(&t->place[set][way], memory_order_relaxed);
 		if (!((at ^ place) & PLACE_MAC) && at) {
 			if (at != place)
-				atomic_store_explicit(&t->place[set][way], place, memory_order_relaxed);
+				atomic_store_explicit(&t->place[set][way], place,
+						      memory_order_relaxed);
 			refresh(t, set, way, now);
 			return;
 		}
@@ -58,19 +60,24 @@ uint16_t ina_mac_find(const struct ina_mac_table *t, const uint8_t mac[6], uint3
 	for (unsigned way = 0; way < INA_MAC_WAYS; way++) {
 		uint64_t at = atomic_load_explicit(&t->place[set][way], memory_order_relaxed);
 
-		if (at && (at & PLACE_MAC) == wanted && fresh(atomic_load_explicit(&t->heard[set][way], memory_order_relaxed), now))
+		if (at && (at & PLACE_MAC) == wanted &&
+		    fresh(atomic_load_explicit(&t->heard[set][way], memory_order_relaxed), now))
 			return ina_place_port(at);
 	}
 	return INA_MAC_NOWHERE;
 }
 
-unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now, void (*one)(void *arg, const uint8_t mac[6], uint16_t port, uint32_t age), void *arg)
+unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now,
+		       void (*one)(void *arg, const uint8_t mac[6], uint16_t port, uint32_t age),
+		       void *arg)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < INA_MAC_SETS * INA_MAC_WAYS; i++) {
-		uint64_t at = atomic_load_explicit(&t->place[i / INA_MAC_WAYS][i % INA_MAC_WAYS], memory_order_relaxed);
-		uint32_t heard = atomic_load_explicit(&t->heard[i / INA_MAC_WAYS][i % INA_MAC_WAYS], memory_order_relaxed);
+		uint64_t at = atomic_load_explicit(&t->place[i / INA_MAC_WAYS][i % INA_MAC_WAYS],
+						   memory_order_relaxed);
+		uint32_t heard = atomic_load_explicit(&t->heard[i / INA_MAC_WAYS][i % INA_MAC_WAYS],
+						      memory_order_relaxed);
 		uint8_t mac[6];
 
 		if (!at || !fresh(heard, now))

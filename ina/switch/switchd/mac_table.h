@@ -2,7 +2,8 @@
 /*
  * mac_table.h - behind which port an Ethernet address is, as the packets that came from it say
  *
- * Any thread learns and looks up, without a lock: an entry is one word. A set has four entries; a fifth address takes the place of the one that was
+ * Any thread learns and looks up, without a lock: an entry is one word. A set has four entries; a
+ * fifth address takes the place of the one that was
  * silent longest. An address that was silent for INA_MAC_AGE_S is not known any more.
  */
 #ifndef INA_SWITCHD_MAC_TABLE_H
@@ -19,7 +20,10 @@
 #define INA_MAC_AGE_S 300
 #define INA_MAC_NOWHERE UINT16_MAX
 
-/* Address and port in a word: the six bytes, then the port + 1. 0: none. Relaxed: it says all that there is to know. */
+/*
+ * Address and port in a word: the six bytes, then the port + 1. 0: none. Relaxed: it says all that
+ * there is to know.
+ */
 typedef _Atomic uint64_t ina_place;
 
 struct ina_mac_table {
@@ -48,6 +52,8 @@ void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port,
 /* The port, or INA_MAC_NOWHERE. */
 uint16_t ina_mac_find(const struct ina_mac_table *t, const uint8_t mac[6], uint32_t now);
 /* Entries that are known; each goes to `one`, if that is not NULL. */
-unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now, void (*one)(void *arg, const uint8_t mac[6], uint16_t port, uint32_t age), void *arg);
+unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now,
+		       void (*one)(void *arg, const uint8_t mac[6], uint16_t port, uint32_t age),
+		       void *arg);
 
 #endif

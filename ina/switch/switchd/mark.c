@@ -5,7 +5,7 @@
 
 void ina_mark_open(struct ina_mark *m, const struct ina_mark_config *config, uint64_t seed)
 {
-	*m = (struct ina_mark){ .config = config, .dice = seed | 1 };
+	*m = (struct ina_mark) { .config = config, .dice = seed | 1 };
 }
 
 bool ina_mark_decide(struct ina_mark *m)

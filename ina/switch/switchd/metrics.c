@@ -13,7 +13,8 @@
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# TYPE hawser_switch_%s %s\n# HELP hawser_switch_%s %s\n", name, type, name, help);
+	fprintf(out, "# TYPE hawser_switch_%s %s\n# HELP hawser_switch_%s %s\n", name, type, name,
+		help);
 }
 
 static void counter(FILE *out, const char *name, uint64_t value, const char *help)
@@ -30,12 +31,16 @@ static void gauge(FILE *out, const char *name, uint64_t value, const char *help)
 
 static void verdicts(const struct ina_core_counts *c, FILE *out)
 {
-	head(out, "frames", "counter", "Frames of aggregation, by what the slot core said of them.");
+	head(out, "frames", "counter",
+	     "Frames of aggregation, by what the slot core said of them.");
 	for (unsigned r = 0; r < INA_REASONS; r++)
-		fprintf(out, "hawser_switch_frames_total{reason=\"%s\"} %" PRIu64 "\n", ina_reason_name(r, NULL), c->reason[r]);
-	head(out, "bad_frames", "counter", "Frames to this switch that are not taken, by what is wrong with them.");
+		fprintf(out, "hawser_switch_frames_total{reason=\"%s\"} %" PRIu64 "\n",
+			ina_reason_name(r, NULL), c->reason[r]);
+	head(out, "bad_frames", "counter",
+	     "Frames to this switch that are not taken, by what is wrong with them.");
 	for (unsigned f = INA_FAULT_NONE + 1; f < INA_FAULTS; f++)
-		fprintf(out, "hawser_switch_bad_frames_total{fault=\"%s\"} %" PRIu64 "\n", ina_fault_name(f, NULL), c->fault[f]);
+		fprintf(out, "hawser_switch_bad_frames_total{fault=\"%s\"} %" PRIu64 "\n",
+			ina_fault_name(f, NULL), c->fault[f]);
 }
 
 /* Of a port: what we have, or the driver. */
@@ -54,7 +59,8 @@ static void port_row(const struct ina_cores *all, unsigned p, struct port_row *r
 
 		r->sent += __atomic_load_n(&tx->sent, __ATOMIC_RELAXED);
 		r->dropped += __atomic_load_n(&tx->dropped, __ATOMIC_RELAXED);
-		r->depth += __atomic_load_n(&tx->head, __ATOMIC_RELAXED) - __atomic_load_n(&tx->tail, __ATOMIC_RELAXED);
+		r->depth += __atomic_load_n(&tx->head, __ATOMIC_RELAXED) -
+			    __atomic_load_n(&tx->tail, __ATOMIC_RELAXED);
 	}
 }
 
@@ -66,11 +72,16 @@ static const struct {
 	{ "port_up", "gauge", "The other end of the cable is up.", ROW(up) },
 	{ "port_depth", "gauge", "Packets that wait for the driver to take them.", ROW(depth) },
 	{ "port_sent", "counter", "Packets that the driver took.", ROW(sent) },
-	{ "port_dropped", "counter", "Packets dropped because the port's queue was full or nobody at its other end.", ROW(dropped) },
+	{ "port_dropped", "counter",
+	  "Packets dropped because the port's queue was full or nobody at its other end.",
+	  ROW(dropped) },
 	{ "port_received", "counter", "Packets received, by the driver.", ROW(driver.rx_packets) },
-	{ "port_missed", "counter", "Packets that the device had no room for, by the driver.", ROW(driver.rx_missed) },
-	{ "port_errors", "counter", "Packets received with errors, by the driver.", ROW(driver.rx_errors) },
-	{ "port_no_packet", "counter", "Packets lost because the pool was empty, by the driver.", ROW(driver.no_mbuf) },
+	{ "port_missed", "counter", "Packets that the device had no room for, by the driver.",
+	  ROW(driver.rx_missed) },
+	{ "port_errors", "counter", "Packets received with errors, by the driver.",
+	  ROW(driver.rx_errors) },
+	{ "port_no_packet", "counter", "Packets lost because the pool was empty, by the driver.",
+	  ROW(driver.no_mbuf) },
 };
 
 static void ports(const struct ina_cores *all, FILE *out)
@@ -84,7 +95,8 @@ static void ports(const struct ina_cores *all, FILE *out)
 
 		head(out, of_port[i].name, of_port[i].type, of_port[i].help);
 		for (unsigned p = 0; p < all->nports; p++)
-			fprintf(out, "hawser_switch_%s%s{port=\"%s\"} %" PRIu64 "\n", of_port[i].name, tail, all->port[p].name,
+			fprintf(out, "hawser_switch_%s%s{port=\"%s\"} %" PRIu64 "\n",
+				of_port[i].name, tail, all->port[p].name,
 				*(const uint64_t *)((const char *)&row[p] + of_port[i].at));
 	}
 }
@@ -103,12 +115,17 @@ void ina_switchd_metrics(const struct ina_switchd *s, FILE *out)
 	gauge(out, "cycles_per_second", rte_get_tsc_hz(), "Of the counter of busy_cycles.");
 	gauge(out, "cores", s->all->ncores, "Cores that poll.");
 	gauge(out, "groups", groups.live, "Groups that there are, those that have ended included.");
-	gauge(out, "groups_over", groups.over, "Groups that have ended and whose ranks are still being informed.");
+	gauge(out, "groups_over", groups.over,
+	      "Groups that have ended and whose ranks are still being informed.");
 	counter(out, "installs", groups.installs, "Incarnations of groups that have begun.");
 	counter(out, "ends", groups.ends, "Groups ended by the controller or the file.");
 	counter(out, "reloads", s->reloads, "Times that the file of groups was read.");
-	gauge(out, "addresses", ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S), NULL, NULL), "Ethernet addresses that are known.");
-	gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow), "The controller has answered.");
+	gauge(out, "addresses",
+	      ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S),
+			    NULL, NULL),
+	      "Ethernet addresses that are known.");
+	gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow),
+	      "The controller has answered.");
 	ports(s->all, out);
 	fputs("# EOF\n", out);
 }
@@ -126,14 +143,16 @@ static void dump_group(struct ina_switchd *s, unsigned id, FILE *out)
 	const struct ina_group_config *c = &s->groups.config[id];
 	char addr[HA_ADDRESS_TEXT], mac[24];
 
-	fprintf(out, "group %u epoch %u: slots %u to %u, %u workers, %s frames%s\n", id, c->epoch, c->base, c->base + c->len - 1, c->workers,
-		c->extended ? "extended" : "old", ina_groups_is_over(&s->groups, (uint8_t)id) ? ", over" : "");
+	fprintf(out, "group %u epoch %u: slots %u to %u, %u workers, %s frames%s\n", id, c->epoch,
+		c->base, c->base + c->len - 1, c->workers, c->extended ? "extended" : "old",
+		ina_groups_is_over(&s->groups, (uint8_t)id) ? ", over" : "");
 	for (unsigned r = 0; r < c->ranks; r++) {
 		uint64_t place = atomic_load_explicit(&s->all->where[id][r], memory_order_relaxed);
 		uint8_t m[6];
 
 		ina_place_mac(place, m);
-		fprintf(out, "  rank %-2u %-15s %s\n", r, ha_address_text(c->member[r].addr, addr), place ? mac_text(m, mac, sizeof(mac)) : "has not answered");
+		fprintf(out, "  rank %-2u %-15s %s\n", r, ha_address_text(c->member[r].addr, addr),
+			place ? mac_text(m, mac, sizeof(mac)) : "has not answered");
 	}
 }
 
@@ -147,7 +166,8 @@ static void dump_mac(void *arg, const uint8_t mac[6], uint16_t port, uint32_t ag
 	struct dumping *d = arg;
 	char text[24];
 
-	fprintf(d->out, "address %s behind %s, %u s ago\n", mac_text(mac, text, sizeof(text)), d->s->all->port[port].name, age);
+	fprintf(d->out, "address %s behind %s, %u s ago\n", mac_text(mac, text, sizeof(text)),
+		d->s->all->port[port].name, age);
 }
 
 void ina_switchd_dump(struct ina_switchd *s, FILE *out)
@@ -157,7 +177,10 @@ void ina_switchd_dump(struct ina_switchd *s, FILE *out)
 
 	for (unsigned p = 0; p < s->all->nports; p++) {
 		port_row(s->all, p, &row);
-		fprintf(out, "port %s (%s): %s, sent %" PRIu64 ", dropped %" PRIu64 ", %" PRIu64 " wait\n", s->all->port[p].name, s->all->port[p].driver, row.up ? "up" : "down",
+		fprintf(out,
+			"port %s (%s): %s, sent %" PRIu64 ", dropped %" PRIu64 ", %" PRIu64
+			" wait\n",
+			s->all->port[p].name, s->all->port[p].driver, row.up ? "up" : "down",
 			row.sent, row.dropped, row.depth);
 	}
 	pthread_mutex_lock(&s->groups.lock);
@@ -165,13 +188,16 @@ void ina_switchd_dump(struct ina_switchd *s, FILE *out)
 		if (s->groups.live[id])
 			dump_group(s, id, out);
 	pthread_mutex_unlock(&s->groups.lock);
-	ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S), dump_mac, &(struct dumping){ s, out });
+	ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S),
+		      dump_mac, &(struct dumping) { s, out });
 	ina_cores_count(s->all, &c);
 	for (unsigned r = 0; r < INA_REASONS; r++)
 		if (c.reason[r])
-			fprintf(out, "frames %s: %" PRIu64 "\n", ina_reason_name(r, NULL), c.reason[r]);
+			fprintf(out, "frames %s: %" PRIu64 "\n", ina_reason_name(r, NULL),
+				c.reason[r]);
 	for (unsigned f = INA_FAULT_NONE + 1; f < INA_FAULTS; f++)
 		if (c.fault[f])
-			fprintf(out, "bad frames %s: %" PRIu64 "\n", ina_fault_name(f, NULL), c.fault[f]);
+			fprintf(out, "bad frames %s: %" PRIu64 "\n", ina_fault_name(f, NULL),
+				c.fault[f]);
 	fflush(out);
 }

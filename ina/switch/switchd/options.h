@@ -3,8 +3,8 @@
 #ifndef INA_SWITCHD_OPTIONS_H
 #define INA_SWITCHD_OPTIONS_H
 
-#include "ina/switch/follow.h"
 #include "ina/frame/port/eal.h"
+#include "ina/switch/follow.h"
 #include "ina/switch/switchd/mark.h"
 #include "ina/switch/switchd/trouble.h"
 
@@ -22,8 +22,8 @@ struct ina_switch_options {
 	struct ina_mark_config mark;
 	struct ina_trouble_config trouble;
 	bool reflect;
-	const char *groups;  /* a file, or NULL */
-	const char *metrics; /* ADDRESS:PORT, or none */
+	const char *groups;               /* a file, or NULL */
+	const char *metrics;              /* ADDRESS:PORT, or none */
 	struct ina_follow_options follow; /* client.address NULL: no controller */
 	const char *serves[INA_SERVES_MAX];
 	unsigned nserves;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * predicted.h - contributions whose heads are as predicted (predict.h), and answers with predicted heads: a part of aggregate.c, behind the general way
+ * predicted.h - contributions whose heads are as predicted (predict.h), and answers with predicted
+ * heads: a part of aggregate.c, behind the general way
  *
- * The slot core is the same (ina/switch/step.h); what is left out is what the prediction has answered. Whatever is not as usual then - a slot that is not the packet's, an incarnation that is
+ * The slot core is the same (ina/switch/step.h); what is left out is what the prediction has
+ * answered. Whatever is not as usual then - a slot that is not the packet's, an incarnation that is
  * over, a block that was in already, a mark, a flag, a rank that has moved - goes the general way.
  */
 #ifndef INA_SWITCHD_PREDICTED_H
@@ -15,9 +17,10 @@
 /* A burst of packets: what it counts, and what is known for all of them. */
 struct burst {
 	uint64_t comes; /* ina_predict_comes() without port and bytes */
-	uint32_t addr;	/* the switch's, as it lies */
-	bool calm;	/* nothing waits, and has not for a while: no packet is marked on its way in */
-	uint8_t group;	/* is there, as was seen after all of them had come; 0: not looked yet */
+	uint32_t addr;  /* the switch's, as it lies */
+	/* nothing waits, and has not for a while: no packet is marked on its way in */
+	bool calm;
+	uint8_t group; /* is there, as was seen after all of them had come; 0: not looked yet */
 	unsigned taken, complete, answers;
 };
 
@@ -37,7 +40,8 @@ INLINE bool is_zero(head_lane v)
 /* But for what differs from packet to packet. */
 INLINE bool same_head(const uint8_t *b, const struct ina_prediction *p)
 {
-	const head_lane *is = (const head_lane *)b, *was = (const head_lane *)p->head, *mask = (const head_lane *)p->mask;
+	const head_lane *is = (const head_lane *)b, *was = (const head_lane *)p->head,
+			*mask = (const head_lane *)p->mask;
 
 	return is_zero(((is[0] & mask[0]) ^ was[0]) | ((is[1] & mask[1]) ^ was[1]));
 }
@@ -52,7 +56,8 @@ INLINE bool is_plain(const struct rte_mbuf *m)
 }
 
 /* The one that m, from this port, is as; NULL: none. */
-INLINE const struct ina_prediction *predicted(const struct burst *u, const ina_prediction_row *rows, const struct rte_mbuf *m, unsigned port)
+INLINE const struct ina_prediction *predicted(const struct burst *u, const ina_prediction_row *rows,
+					      const struct rte_mbuf *m, unsigned port)
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *), *at;
 	const struct ina_prediction *p;
@@ -63,16 +68,20 @@ INLINE const struct ina_prediction *predicted(const struct burst *u, const ina_p
 	memcpy(&dst, b + INA_WIRE_IP_AT + 16, sizeof(dst));
 	if (dst != u->addr) /* most of what is not for the slot core */
 		return NULL;
-	at = b + INA_WIRE_AT + (b[INA_WIRE_IP_AT + 9] == INA_PROTOCOL_EXTENDED ? INA_EXTENSION_BYTES : 0);
+	at = b + INA_WIRE_AT +
+	     (b[INA_WIRE_IP_AT + 9] == INA_PROTOCOL_EXTENDED ? INA_EXTENSION_BYTES : 0);
 	p = &rows[ina_predict_row(at[1], b[INA_WIRE_IP_AT + 1])][0] + at[2];
-	if (unlikely(!same_head(b, p)) || unlikely(p->comes != (u->comes | port << 16 | m->data_len)) || unlikely(!is_plain(m)))
+	if (unlikely(!same_head(b, p)) ||
+	    unlikely(p->comes != (u->comes | port << 16 | m->data_len)) || unlikely(!is_plain(m)))
 		return NULL;
 	return p;
 }
 
 /* ---- answers ---- */
 
-/* What differs between packets, as the last of an answer's numbers have it: the same for all ranks. */
+/*
+ * What differs between packets, as the last of an answer's numbers have it: the same for all ranks.
+ */
 struct varying {
 	uint64_t part[INA_PREDICT_ANSWER - INA_PREDICT_VARIES];
 };
@@ -92,7 +101,9 @@ INLINE struct varying varying_of(const struct ina_prediction *p, const uint8_t *
 	return v;
 }
 
-INLINE void answer_as_predicted(struct ina_core *c, const struct ina_prediction *p, const struct varying *v, const struct ina_slot *s, struct rte_mbuf *m)
+INLINE void answer_as_predicted(struct ina_core *c, const struct ina_prediction *p,
+				const struct varying *v, const struct ina_slot *s,
+				struct rte_mbuf *m)
 {
 	uint64_t last[INA_PREDICT_ANSWER - INA_PREDICT_VARIES];
 	uint8_t *b = rte_pktmbuf_mtod(m, uint8_t *);
@@ -100,7 +111,8 @@ INLINE void answer_as_predicted(struct ina_core *c, const struct ina_prediction 
 	memcpy(b, p->answer, 8 * INA_PREDICT_VARIES);
 	for (unsigned i = 0; i < INA_PREDICT_ANSWER - INA_PREDICT_VARIES; i++)
 		last[i] = p->answer[INA_PREDICT_VARIES + i] | v->part[i];
-	memcpy(b + 8 * INA_PREDICT_VARIES, last, sizeof(last)); /* up to twelve bytes too many, where words will be */
+	/* up to twelve bytes too many, where words will be */
+	memcpy(b + 8 * INA_PREDICT_VARIES, last, sizeof(last));
 	copy_words(b + p->bytes - INA_PAYLOAD_BYTES, (const uint8_t *)s->word);
 	if (p->checksum) {
 		ina_packet_made(&c->all->port[p->port], m, p->bytes);
@@ -119,13 +131,18 @@ INLINE void decode_again(struct rte_mbuf *m, bool marked, struct ina_frame *f)
 	enum ina_fault fault = ina_packet_decode(m, f);
 
 	if (fault)
-		__builtin_unreachable(); /* all but slot, exponent, psn and words are as they were when it was taken, and any of those are sound */
+		/*
+		 * all but slot, exponent, psn and words are as they were when it was taken, and any
+		 * of those are sound
+		 */
+		__builtin_unreachable();
 	if (marked)
 		f->ecn = INA_CE;
 }
 
 /* What the answers to the last contribution have in common. */
-INLINE void sum_of(const struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came, bool marked, struct ina_frame *a)
+INLINE void sum_of(const struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came,
+		   bool marked, struct ina_frame *a)
 {
 	struct ina_frame f;
 
@@ -134,7 +151,8 @@ INLINE void sum_of(const struct ina_core *c, const struct ina_slot *s, struct rt
 	ina_step_put_sum(s, a);
 }
 
-static void __attribute__((noinline)) contribute_generally(struct ina_core *c, const struct ina_prediction *p, struct rte_mbuf *m)
+static void __attribute__((noinline))
+contribute_generally(struct ina_core *c, const struct ina_prediction *p, struct rte_mbuf *m)
 {
 	struct ina_frame f;
 
@@ -143,7 +161,8 @@ static void __attribute__((noinline)) contribute_generally(struct ina_core *c, c
 	contribute(c, &f, m);
 }
 
-static void __attribute__((noinline)) judge_generally(struct ina_core *c, const struct ina_prediction *p, struct rte_mbuf *m, bool marked)
+static void __attribute__((noinline))
+judge_generally(struct ina_core *c, const struct ina_prediction *p, struct rte_mbuf *m, bool marked)
 {
 	struct ina_frame f;
 
@@ -152,7 +171,8 @@ static void __attribute__((noinline)) judge_generally(struct ina_core *c, const 
 	judge(c, &f, m);
 }
 
-static void __attribute__((noinline)) answer_all_generally(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *m, bool marked)
+static void __attribute__((noinline))
+answer_all_generally(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *m, bool marked)
 {
 	struct ina_frame a;
 
@@ -160,7 +180,9 @@ static void __attribute__((noinline)) answer_all_generally(struct ina_core *c, c
 	answer_all(c, &a, m);
 }
 
-static void __attribute__((noinline)) answer_generally(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came, uint8_t rank, struct rte_mbuf *m)
+static void __attribute__((noinline))
+answer_generally(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came, uint8_t rank,
+		 struct rte_mbuf *m)
 {
 	struct ina_frame a;
 	struct answers one;
@@ -171,7 +193,9 @@ static void __attribute__((noinline)) answer_generally(struct ina_core *c, const
 }
 
 /* The queue to it has become too long. */
-static void __attribute__((noinline)) answer_marked(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came, const struct ina_prediction *to, struct rte_mbuf *m)
+static void __attribute__((noinline))
+answer_marked(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *came,
+	      const struct ina_prediction *to, struct rte_mbuf *m)
 {
 	struct ina_frame a;
 	struct answers one;
@@ -184,8 +208,13 @@ static void __attribute__((noinline)) answer_marked(struct ina_core *c, const st
 
 /* ---- contributions ---- */
 
-/* p: of the last one to come. Its packet is the last rank's: until then it holds what the general way needs. */
-INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u, const struct ina_prediction *p, const struct ina_slot *s, struct rte_mbuf *came)
+/*
+ * p: of the last one to come. Its packet is the last rank's: until then it holds what the general
+ * way needs.
+ */
+INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u,
+				    const struct ina_prediction *p, const struct ina_slot *s,
+				    struct rte_mbuf *came)
 {
 	struct varying v = varying_of(p, rte_pktmbuf_mtod(came, const uint8_t *), s->exponent);
 	const struct ina_prediction *to = p - p->rank;
@@ -196,7 +225,8 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u, const s
 
 		if (unlikely(!m))
 			continue;
-		if (unlikely(to->whose != p->whose || to->place != place_of(c, p->group, (uint8_t)i))) {
+		if (unlikely(to->whose != p->whose ||
+			     to->place != place_of(c, p->group, (uint8_t)i))) {
 			answer_generally(c, s, came, (uint8_t)i, m);
 		} else if (unlikely(marks_egress(c, to->port))) {
 			answer_marked(c, s, came, to, m);
@@ -208,8 +238,10 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u, const s
 }
 
 /*
- * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at once for a burst: whoever has learned of an abort sends
- * after the word of it was written (core.h), so what was received before the look has nothing that the look could miss.
+ * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at
+ * once for a burst: whoever has learned of an abort sends
+ * after the word of it was written (core.h), so what was received before the look has nothing that
+ * the look could miss.
  */
 INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
 {
@@ -217,7 +249,8 @@ INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
 
 	if (likely(u->group == group))
 		return true;
-	if (atomic_load_explicit(&c->all->over[group], memory_order_acquire) || g->over || c->now >= g->config.lease_until)
+	if (atomic_load_explicit(&c->all->over[group], memory_order_acquire) || g->over ||
+	    c->now >= g->config.lease_until)
 		return false;
 	c->seen[group] = 1;
 	u->group = group;
@@ -225,10 +258,19 @@ INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
 }
 
 /* What the prediction does not say, from before the words. */
-INLINE struct ina_frame frame_of(const struct ina_prediction *p, const uint8_t *words, uint32_t psn, bool marked)
+INLINE struct ina_frame frame_of(const struct ina_prediction *p, const uint8_t *words, uint32_t psn,
+				 bool marked)
 {
-	return (struct ina_frame){ .extended = p->extended, .coll = INA_ALL_REDUCE, .root = p->root, .rank = p->rank, .ecn = marked ? INA_CE : INA_ECT1,
-				   .exponent = p->extended ? words[2 - INA_EXTENSION_BYTES - INA_HEADER_BYTES] : 0, .psn = psn, .words = words };
+	return (struct ina_frame) {
+		.extended = p->extended,
+		.coll = INA_ALL_REDUCE,
+		.root = p->root,
+		.rank = p->rank,
+		.ecn = marked ? INA_CE : INA_ECT1,
+		.exponent = p->extended ? words[2 - INA_EXTENSION_BYTES - INA_HEADER_BYTES] : 0,
+		.psn = psn,
+		.words = words
+	};
 }
 
 /* Known to be reusable. */
@@ -242,7 +284,8 @@ INLINE void put_plain(struct ina_core *c, struct rte_mbuf *m)
 	c->spare[c->nspare++] = m;
 }
 
-INLINE void contribute_as_predicted(struct ina_core *c, struct burst *u, const struct ina_prediction *p, struct rte_mbuf *m)
+INLINE void contribute_as_predicted(struct ina_core *c, struct burst *u,
+				    const struct ina_prediction *p, struct rte_mbuf *m)
 {
 	const uint8_t *words = rte_pktmbuf_mtod(m, const uint8_t *) + p->bytes - INA_PAYLOAD_BYTES;
 	uint32_t psn = ina_get32(words - 4), at = p->first + (psn & (p->each - 1));

@@ -17,7 +17,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define ROUND_NS (200 * HA_NS_PER_MS) /* between two looks at the ports' cables: a memif dials then */
+/* between two looks at the ports' cables: a memif dials then */
+#define ROUND_NS (200 * HA_NS_PER_MS)
 
 static int complain(const char *what, const char *why)
 {
@@ -35,13 +36,16 @@ static void reload(struct ina_switchd *s)
 	if (!s->options->groups)
 		HA_WARN("switch", "SIGHUP: there is no --groups to read");
 	else if (ina_groups_load(&s->groups, s->options->groups, &read, why, sizeof(why)))
-		HA_WARN("switch", "%s; %s", why, read ? "groups that can be are as the file says" : "groups stay as they are");
+		HA_WARN("switch", "%s; %s", why,
+			read ? "groups that can be are as the file says"
+			     : "groups stay as they are");
 	s->reloads++;
 }
 
 static void signals_ready(struct ha_watch *watch, uint32_t events)
 {
-	struct ina_switchd *s = (struct ina_switchd *)((char *)watch - offsetof(struct ina_switchd, signals));
+	struct ina_switchd *s =
+		(struct ina_switchd *)((char *)watch - offsetof(struct ina_switchd, signals));
 	struct signalfd_siginfo info;
 
 	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
@@ -67,8 +71,10 @@ static int signals_open(struct ina_switchd *s)
 	signal(SIGPIPE, SIG_IGN);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return complain("signals", strerror(errno));
-	s->signals = (struct ha_watch){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
-	if (s->signals.fd < 0 || ha_loop_open(&s->loop) || ha_loop_add(&s->loop, &s->signals, EPOLLIN))
+	s->signals =
+		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
+	if (s->signals.fd < 0 || ha_loop_open(&s->loop) ||
+	    ha_loop_add(&s->loop, &s->signals, EPOLLIN))
 		return complain("signals", strerror(errno));
 	return 0;
 }
@@ -79,19 +85,25 @@ static unsigned packets(const struct ina_switch_options *o)
 {
 	unsigned mb = o->eal.memory_mb ? o->eal.memory_mb : 256;
 
-	return o->packets ? o->packets : (unsigned)((uint64_t)mb * 1024 * 1024 * 3 / 4 / ina_packet_bytes());
+	return o->packets ? o->packets
+			  : (unsigned)((uint64_t)mb * 1024 * 1024 * 3 / 4 / ina_packet_bytes());
 }
 
 static int ports_open(struct ina_switchd *s, const struct ina_switch_options *o)
 {
-	struct ina_port_config c = { .rx_queues = o->queues, .tx_queues = o->cores, .promiscuous = true };
+	struct ina_port_config c = { .rx_queues = o->queues,
+				     .tx_queues = o->cores,
+				     .promiscuous = true };
 	char why[256];
 
 	c.pool = s->all->pool = ina_pool_create("packets", packets(o), why, sizeof(why));
 	if (!c.pool)
 		return complain(NULL, why);
 	for (unsigned p = 0; p < o->eal.nports; p++) {
-		/* A memif's other end says how many queues there are, and it has one unless it was told otherwise. */
+		/*
+		 * A memif's other end says how many queues there are, and it has one unless it was
+		 * told otherwise.
+		 */
 		c.tx_queues = strncmp(o->eal.port[p], "net_memif", 9) ? o->cores : o->queues;
 		if (ina_port_open(&s->all->port[p], o->eal.port[p], &c, why, sizeof(why)))
 			return complain("--port", why);
@@ -186,8 +198,9 @@ int ina_switchd_open(struct ina_switchd *s, const struct ina_switch_options *o)
 		ina_switchd_close(s);
 		return err;
 	}
-	HA_INFO("switch", "%s at %s: %u ports, %u cores, %u slots, metrics on port %u%s", o->name, ha_address_text(o->addr, addr), s->all->nports, s->all->ncores,
-		o->slots, s->http.port, o->trouble.on ? ", with --fault" : "");
+	HA_INFO("switch", "%s at %s: %u ports, %u cores, %u slots, metrics on port %u%s", o->name,
+		ha_address_text(o->addr, addr), s->all->nports, s->all->ncores, o->slots,
+		s->http.port, o->trouble.on ? ", with --fault" : "");
 	return 0;
 }
 
@@ -197,7 +210,8 @@ static void look_at_cables(struct ina_switchd *s)
 		bool up = ina_port_up(&s->all->port[p]);
 
 		if (up != s->up[p])
-			HA_INFO("switch", "port %s is %s", s->all->port[p].name, up ? "up" : "down");
+			HA_INFO("switch", "port %s is %s", s->all->port[p].name,
+				up ? "up" : "down");
 		s->up[p] = up;
 	}
 }

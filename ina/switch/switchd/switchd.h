@@ -12,7 +12,7 @@ struct ina_switchd {
 	struct ina_cores *all;
 	struct ina_groups groups;
 	struct ina_follow *follow; /* NULL: no controller */
-	struct ha_loop loop;	   /* signals and metrics, in the first thread */
+	struct ha_loop loop;       /* signals and metrics, in the first thread */
 	struct ha_http http;
 	struct ha_watch signals;
 	uint64_t reloads;

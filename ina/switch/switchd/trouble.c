@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-void ina_trouble_open(struct ina_trouble_state *s, const struct ina_trouble_config *config, uint64_t thread)
+void ina_trouble_open(struct ina_trouble_state *s, const struct ina_trouble_config *config,
+		      uint64_t thread)
 {
 	memset(s, 0, sizeof(*s));
 	s->config = config;
@@ -25,7 +26,9 @@ static bool hold(struct ina_trouble_state *s, struct rte_mbuf *m, int out, uint6
 		rte_pktmbuf_free(m);
 		return false;
 	}
-	s->packet[s->held++] = (struct ina_trouble_packet){ m, now + 1000 + ina_dice(&s->dice) % s->config->delay_ns, out };
+	s->packet[s->held++] = (struct ina_trouble_packet) {
+		m, now + 1000 + ina_dice(&s->dice) % s->config->delay_ns, out
+	};
 	return true;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trouble.h - a bad network, on request: packets of aggregation are lost, repeated and held back, on their way in and on their way out
+ * trouble.h - a bad network, on request: packets of aggregation are lost, repeated and held back,
+ * on their way in and on their way out
  *
- * For demonstrations and tests. What is held back, and every second copy, comes between 1 us and `delay` later: behind others.
+ * For demonstrations and tests. What is held back, and every second copy, comes between 1 us and
+ * `delay` later: behind others.
  */
 #ifndef INA_SWITCHD_TROUBLE_H
 #define INA_SWITCHD_TROUBLE_H
@@ -32,7 +34,8 @@ struct ina_trouble_state {
 	uint64_t lost, repeated, reordered;
 };
 
-void ina_trouble_open(struct ina_trouble_state *s, const struct ina_trouble_config *config, uint64_t thread);
+void ina_trouble_open(struct ina_trouble_state *s, const struct ina_trouble_config *config,
+		      uint64_t thread);
 void ina_trouble_close(struct ina_trouble_state *s);
 /* m goes on now: true. False: it is lost, or comes later. */
 bool ina_trouble_pass(struct ina_trouble_state *s, struct rte_mbuf *m, int out, uint64_t now);

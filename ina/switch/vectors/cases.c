@@ -11,27 +11,45 @@ struct play {
 	struct ina_group_config group;
 };
 
-static struct play begin_workers(const struct ina_case_sink *sink, bool extended, unsigned ranks, uint8_t workers, uint32_t len, uint32_t first_psn)
+static struct play begin_workers(const struct ina_case_sink *sink, bool extended, unsigned ranks,
+				 uint8_t workers, uint32_t len, uint32_t first_psn)
 {
 	struct play p = { .sink = sink };
 
-	p.group = (struct ina_group_config){ .id = 7, .ranks = (uint8_t)ranks, .workers = workers, .extended = extended, .base = 16, .len = len,
-					     .epoch = 5, .first_psn = first_psn, .lease_until = UINT64_MAX };
+	p.group = (struct ina_group_config) { .id = 7,
+					      .ranks = (uint8_t)ranks,
+					      .workers = workers,
+					      .extended = extended,
+					      .base = 16,
+					      .len = len,
+					      .epoch = 5,
+					      .first_psn = first_psn,
+					      .lease_until = UINT64_MAX };
 	for (unsigned i = 0; i < ranks; i++)
-		p.group.member[i] = (struct ina_member){ INA_CASE_RANK + i, { 2, 0, 0, 0, 0, (uint8_t)(i + 1) } };
+		p.group.member[i] = (struct ina_member) { INA_CASE_RANK + i,
+							  { 2, 0, 0, 0, 0, (uint8_t)(i + 1) } };
 	sink->install(sink->arg, &p.group);
 	return p;
 }
 
-static struct play begin(const struct ina_case_sink *sink, bool extended, unsigned ranks, uint32_t len, uint32_t first_psn)
+static struct play begin(const struct ina_case_sink *sink, bool extended, unsigned ranks,
+			 uint32_t len, uint32_t first_psn)
 {
 	return begin_workers(sink, extended, ranks, 1, len, first_psn);
 }
 
-static struct ina_frame frame(const struct play *p, uint8_t coll, uint8_t root, uint8_t rank, uint32_t psn)
+static struct ina_frame frame(const struct play *p, uint8_t coll, uint8_t root, uint8_t rank,
+			      uint32_t psn)
 {
-	struct ina_frame f = { .src_mac = { 2, 0, 0, 0, 0, (uint8_t)(rank + 1) }, .src = INA_CASE_RANK + rank, .dst = INA_CASE_SWITCH,
-			       .ecn = INA_ECT1, .extended = p->group.extended, .coll = coll, .group = 7, .rank = rank, .root = root,
+	struct ina_frame f = { .src_mac = { 2, 0, 0, 0, 0, (uint8_t)(rank + 1) },
+			       .src = INA_CASE_RANK + rank,
+			       .dst = INA_CASE_SWITCH,
+			       .ecn = INA_ECT1,
+			       .extended = p->group.extended,
+			       .coll = coll,
+			       .group = 7,
+			       .rank = rank,
+			       .root = root,
 			       .psn = psn };
 
 	memcpy(f.dst_mac, ina_case_mac, 6);
@@ -182,7 +200,9 @@ static void overflow(const struct ina_case_sink *sink, bool extended)
 
 static void exponents(const struct ina_case_sink *sink, bool extended)
 {
-	static const uint8_t exponent[][3] = { { 140, 142, 141 }, { 142, 140, 142 }, { 0, 31, 3 }, { 40, 0, 72 }, { 0, 255, 1 } };
+	static const uint8_t exponent[][3] = {
+		{ 140, 142, 141 }, { 142, 140, 142 }, { 0, 31, 3 }, { 40, 0, 72 }, { 0, 255, 1 }
+	};
 	struct play p = begin(sink, extended, 3, 16, 0);
 
 	for (uint32_t n = 0; n < 5; n++)
@@ -246,14 +266,30 @@ static void foreign_packets(const struct ina_case_sink *sink, bool extended)
 	for (int wrong = 0; wrong < 8; wrong++) {
 		f = frame(&p, INA_ALL_REDUCE, 0, 2, 0);
 		switch (wrong) {
-		case 0: f.src = INA_CASE_RANK + 1; break;
-		case 1: f.rank = 5; break;
-		case 2: f.root = 3; break;
-		case 3: f.worker = 1; break;
-		case 4: f.agg_addr++; break;
-		case 5: f.group = 8; break;
-		case 6: f.dst++; break;
-		case 7: f.extended = !extended; break;
+		case 0:
+			f.src = INA_CASE_RANK + 1;
+			break;
+		case 1:
+			f.rank = 5;
+			break;
+		case 2:
+			f.root = 3;
+			break;
+		case 3:
+			f.worker = 1;
+			break;
+		case 4:
+			f.agg_addr++;
+			break;
+		case 5:
+			f.group = 8;
+			break;
+		case 6:
+			f.dst++;
+			break;
+		case 7:
+			f.extended = !extended;
+			break;
 		}
 		emit_words(&p, f, 99999, 0);
 	}
@@ -324,9 +360,10 @@ static void malformed(const struct ina_case_sink *sink, bool extended)
 		uint8_t at, value;
 		bool mended;
 	} is[] = {
-		{ 14, 0x46, true }, { 17, 40, true },  { 20, 0x00, true }, { 20, 0x60, true }, { 22, 0, true },	 { 24, 0x12, false },
-		{ 34, 2, false },   { 35, 0x80, false }, { 35, 0x18, false }, { 35, 0x10, false }, { 37, 1, false }, { 42, 0, false },
-		{ 42, 6, false },   { 43, 0, false },  { 44, 32, false },  { 45, 32, false },
+		{ 14, 0x46, true },  { 17, 40, true },    { 20, 0x00, true }, { 20, 0x60, true },
+		{ 22, 0, true },     { 24, 0x12, false }, { 34, 2, false },   { 35, 0x80, false },
+		{ 35, 0x18, false }, { 35, 0x10, false }, { 37, 1, false },   { 42, 0, false },
+		{ 42, 6, false },    { 43, 0, false },    { 44, 32, false },  { 45, 32, false },
 	};
 	struct play p = begin(sink, extended, 2, 4, 0);
 	struct ina_frame f = frame(&p, INA_ALL_REDUCE, 0, 1, 0);
@@ -363,21 +400,27 @@ static void workers(const struct ina_case_sink *sink, bool extended)
 
 const struct ina_case ina_cases[] = {
 	{ "all_reduce", "the sum to all", true, true, all_reduce },
-	{ "reduce", "the sum to the root, the others' acknowledgements without words", true, true, reduce },
+	{ "reduce", "the sum to the root, the others' acknowledgements without words", true, true,
+	  reduce },
 	{ "broadcast", "the root's words to all but the root", true, true, broadcast },
 	{ "reduce_scatter", "as reduce, with a root that goes round", true, true, reduce_scatter },
 	{ "all_gather", "as broadcast, with a root that goes round", true, true, all_gather },
-	{ "duplicate", "contributions that come again, before the sum and after", true, true, duplicate },
-	{ "stale", "delayed duplicates of earlier psns, on live and done slots", true, true, stale },
+	{ "duplicate", "contributions that come again, before the sum and after", true, true,
+	  duplicate },
+	{ "stale", "delayed duplicates of earlier psns, on live and done slots", true, true,
+	  stale },
 	{ "early", "psns further ahead than a window may be", true, true, early },
 	{ "wrap", "psns over 2^32", true, true, wrap },
-	{ "overflow", "sums that pass the ends of int32, and such that just do not", true, true, overflow },
+	{ "overflow", "sums that pass the ends of int32, and such that just do not", true, true,
+	  overflow },
 	{ "exponents", "blocks of different exponents, near and far", false, true, exponents },
 	{ "flags", "overflow and non-finite as ranks say them", false, true, flags },
 	{ "marked", "congestion met on the way to the switch", true, true, marked },
 	{ "probes", "need, held, and the sum", false, true, probes },
-	{ "foreign", "packets from somebody else, or for something else", true, true, foreign_packets },
-	{ "epochs", "packets of another incarnation, and an answer for a switch", false, true, epochs },
+	{ "foreign", "packets from somebody else, or for something else", true, true,
+	  foreign_packets },
+	{ "epochs", "packets of another incarnation, and an answer for a switch", false, true,
+	  epochs },
 	{ "aborted", "a rank ends the group", false, true, aborted },
 	{ "lapsed", "the lease ends", true, true, lapsed },
 	{ "malformed", "bytes that are no frame", false, true, malformed },

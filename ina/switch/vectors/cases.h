@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cases.h - what any switch must be able to show: packets in, by name, for whoever wants to feed them to something
+ * cases.h - what any switch must be able to show: packets in, by name, for whoever wants to feed
+ * them to something
  *
  * What comes out is not written down: it is what the slot core says.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ina-vectors: every case as a packet test for P4 targets (STF), and all frames in one capture with a list of what is in them
+ * ina-vectors: every case as a packet test for P4 targets (STF), and all frames in one capture with
+ * a list of what is in them
  *
  * Usage: ina-vectors stf DIRECTORY       one CASE_KIND.stf for each case and kind of frame
  *        ina-vectors pcap FILE LIST      all frames, in and out; LIST has a line for each
@@ -46,15 +47,21 @@ static void stf_group(FILE *f, const struct ina_group_config *c)
 {
 	uint32_t each = c->len / c->workers, all = UINT32_MAX >> (32 - c->ranks);
 
-	fprintf(f, "# group %u, epoch %u: %u ranks, %u workers, %s frames, slots %u to %u\n", c->id, c->epoch, c->ranks, c->workers,
-		c->extended ? "extended" : "old", c->base, c->base + c->len - 1);
-	fprintf(f, "add group group:%u extended:%u set_group(ranks:%u, workers:%u, base:%u, each:%u, mask:%u, all:%" PRIu32
-		   ", epoch:%" PRIu32 ", first_psn:%" PRIu32 ")\n",
-		c->id, c->extended, c->ranks, c->workers, c->base, each, each - 1, all, c->epoch, c->first_psn);
+	fprintf(f, "# group %u, epoch %u: %u ranks, %u workers, %s frames, slots %u to %u\n", c->id,
+		c->epoch, c->ranks, c->workers, c->extended ? "extended" : "old", c->base,
+		c->base + c->len - 1);
+	fprintf(f,
+		"add group group:%u extended:%u set_group(ranks:%u, workers:%u, base:%u, each:%u, "
+		"mask:%u, all:%" PRIu32 ", epoch:%" PRIu32 ", first_psn:%" PRIu32 ")\n",
+		c->id, c->extended, c->ranks, c->workers, c->base, each, each - 1, all, c->epoch,
+		c->first_psn);
 	for (unsigned i = 0; i < c->ranks; i++) {
-		fprintf(f, "add member group:%u rank:%u set_member(addr:0x%08x)\n", c->id, i, c->member[i].addr);
-		fprintf(f, "add receiver group:%u to:%u set_receiver(addr:0x%08x, mac:0x%012" PRIx64 ")\n", c->id, i,
-			c->member[i].addr, mac_number(c->member[i].mac));
+		fprintf(f, "add member group:%u rank:%u set_member(addr:0x%08x)\n", c->id, i,
+			c->member[i].addr);
+		fprintf(f,
+			"add receiver group:%u to:%u set_receiver(addr:0x%08x, mac:0x%012" PRIx64
+			")\n",
+			c->id, i, c->member[i].addr, mac_number(c->member[i].mac));
 	}
 	fprintf(f, "mc_mgrp_create %u\n", c->id);
 	for (unsigned i = 0; i < c->ranks; i++)
@@ -82,10 +89,13 @@ static void pcap_frame(struct out *o, const uint8_t *bytes, size_t len)
 		fprintf(o->list, "%u bad\n", o->frames);
 		return;
 	}
-	fprintf(o->list, "%u %s coll=%u group=%u rank=%u root=%u slot=%u psn=%" PRIu32 " worker=%u ecn=%u flags=0x%02x exponent=%u epoch=%" PRIu32
-			 " words=%u first=%d last=%d\n",
-		o->frames, f.extended ? "extended" : "old", f.coll, f.group, f.rank, f.root, f.agg_addr, f.psn, f.worker, f.ecn, f.flags,
-		f.exponent, f.epoch, f.words ? INA_WORDS : 0, f.words ? (int32_t)ina_get32(f.words) : 0,
+	fprintf(o->list,
+		"%u %s coll=%u group=%u rank=%u root=%u slot=%u psn=%" PRIu32
+		" worker=%u ecn=%u flags=0x%02x exponent=%u epoch=%" PRIu32
+		" words=%u first=%d last=%d\n",
+		o->frames, f.extended ? "extended" : "old", f.coll, f.group, f.rank, f.root,
+		f.agg_addr, f.psn, f.worker, f.ecn, f.flags, f.exponent, f.epoch,
+		f.words ? INA_WORDS : 0, f.words ? (int32_t)ina_get32(f.words) : 0,
 		f.words ? (int32_t)ina_get32(f.words + INA_PAYLOAD_BYTES - 4) : 0);
 }
 
@@ -138,7 +148,8 @@ static void packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
 	if (fault == INA_FAULT_NONE)
 		ina_switch_step(&o->sw, o->now, &f, &v);
 	if (o->stf) {
-		fprintf(o->stf, "# %s\n", fault ? ina_fault_name(fault, NULL) : ina_reason_name(v.reason, NULL));
+		fprintf(o->stf, "# %s\n",
+			fault ? ina_fault_name(fault, NULL) : ina_reason_name(v.reason, NULL));
 		stf_bytes(o->stf, "packet", port, bytes, len);
 	}
 	if (o->pcap)
@@ -183,7 +194,10 @@ static void write_stf(struct out *o, const char *directory, const struct ina_cas
 
 	snprintf(path, sizeof(path), "%s/%s_%s.stf", directory, c->name, kind);
 	o->stf = open_or_end(path);
-	fprintf(o->stf, "# %s, %s frames: %s. Written by ina-vectors from the slot core (ina/switch/switch.c); do not edit.\n", c->name, kind, c->help);
+	fprintf(o->stf,
+		"# %s, %s frames: %s. Written by ina-vectors from the slot core "
+		"(ina/switch/switch.c); do not edit.\n",
+		c->name, kind, c->help);
 	run_case(o, c, extended);
 	close_or_end(o->stf, path);
 	o->stf = NULL;

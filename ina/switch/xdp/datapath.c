@@ -17,7 +17,7 @@ extern const unsigned char ina_xdp_object[], ina_xdp_object_end[];
 /* A group that is installed. */
 struct incarnation {
 	struct ina_xdp_group *shared; /* with the program; NULL: none */
-	int group, ports;	      /* maps */
+	int group, ports;             /* maps */
 };
 
 struct ina_xdp {
@@ -34,7 +34,9 @@ struct ina_xdp {
 
 /* ---- opening ---- */
 
-/* What libbpf and the verifier say about the last failure: the first line of it that is an error. */
+/*
+ * What libbpf and the verifier say about the last failure: the first line of it that is an error.
+ */
 static char said[512];
 
 static int listen_to(enum libbpf_print_level level, const char *format, va_list args)
@@ -51,19 +53,26 @@ static int listen_to(enum libbpf_print_level level, const char *format, va_list 
 static void explain(int err, char *why, size_t size)
 {
 	if (err == -EPERM)
-		snprintf(why, size, "the kernel does not let us load an XDP program: run as root (CAP_BPF, CAP_NET_ADMIN)");
+		snprintf(why, size,
+			 "the kernel does not let us load an XDP program: run as root (CAP_BPF, "
+			 "CAP_NET_ADMIN)");
 	else if (err == -ENOMEM)
-		snprintf(why, size, "no memory for the slots: fewer (--slots), or raise the limit of locked memory");
+		snprintf(why, size,
+			 "no memory for the slots: fewer (--slots), or raise the limit of locked "
+			 "memory");
 	else
-		snprintf(why, size, "the kernel refuses the XDP program (%s; %s): it must be Linux 5.14 or later", strerror(-err),
-			 *said ? said : "no reason given");
+		snprintf(why, size,
+			 "the kernel refuses the XDP program (%s; %s): it must be Linux 5.14 or "
+			 "later",
+			 strerror(-err), *said ? said : "no reason given");
 }
 
 static struct bpf_map *map_named(struct bpf_object *o, const char *end)
 {
 	struct bpf_map *m;
 
-	bpf_object__for_each_map(m, o) {
+	bpf_object__for_each_map(m, o)
+	{
 		const char *name = bpf_map__name(m);
 		size_t n = strlen(name), k = strlen(end);
 
@@ -76,14 +85,18 @@ static struct bpf_map *map_named(struct bpf_object *o, const char *end)
 /* Before it is loaded. */
 static int configure(struct ina_xdp *x, bool testable)
 {
-	struct bpf_map *constants = map_named(x->object, ".rodata"), *slots = map_named(x->object, "slots");
+	struct bpf_map *constants = map_named(x->object, ".rodata"),
+		       *slots = map_named(x->object, "slots");
 	struct bpf_program *p;
 	size_t size;
 
-	if (!constants || !slots || !bpf_map__initial_value(constants, &size) || size != sizeof(x->settings) ||
-	    bpf_map__set_initial_value(constants, &x->settings, size) || bpf_map__set_max_entries(slots, x->settings.nslots))
+	if (!constants || !slots || !bpf_map__initial_value(constants, &size) ||
+	    size != sizeof(x->settings) ||
+	    bpf_map__set_initial_value(constants, &x->settings, size) ||
+	    bpf_map__set_max_entries(slots, x->settings.nslots))
 		return -EINVAL;
-	bpf_object__for_each_program(p, x->object) {
+	bpf_object__for_each_program(p, x->object)
+	{
 		if (bpf_program__expected_attach_type(p) == BPF_XDP_DEVMAP && testable)
 			bpf_program__set_expected_attach_type(p, BPF_XDP);
 		if (!strncmp(bpf_program__name(p), "bench_", 6))
@@ -108,7 +121,8 @@ static int load(struct ina_xdp *x, bool testable)
 
 	*said = 0;
 	libbpf_set_print(listen_to);
-	x->object = bpf_object__open_mem(ina_xdp_object, (size_t)(ina_xdp_object_end - ina_xdp_object), &opts);
+	x->object = bpf_object__open_mem(ina_xdp_object,
+					 (size_t)(ina_xdp_object_end - ina_xdp_object), &opts);
 	if (!x->object)
 		return -errno;
 	err = configure(x, testable);
@@ -117,7 +131,8 @@ static int load(struct ina_xdp *x, bool testable)
 	return err ? err : take_files(x, testable);
 }
 
-struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testable, char *why, size_t size)
+struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testable, char *why,
+			     size_t size)
 {
 	struct ina_xdp *x = calloc(1, sizeof(*x));
 	struct timespec now;
@@ -130,7 +145,10 @@ struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testa
 	x->settings = *settings;
 	x->settings.testable = testable;
 	ina_switch_init(&x->shadow, settings->addr, settings->mac, NULL, settings->nslots);
-	/* Above the incarnations of a switch of before: only its own maps know them, but a clock costs nothing. */
+	/*
+	 * Above the incarnations of a switch of before: only its own maps know them, but a clock
+	 * costs nothing.
+	 */
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	x->incarnation = (uint64_t)now.tv_sec << 32;
 	err = load(x, testable);
@@ -179,15 +197,18 @@ static int fail(struct ina_xdp *x, const char *what, int err)
 }
 
 /* The group's own map, filled, and shared with us. */
-static int make_group(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct incarnation *l)
+static int make_group(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex,
+		      struct incarnation *l)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	struct ina_xdp_group g = { .group = { .config = *c, .installed = true, .lived = true }, .incarnation = ++x->incarnation };
+	struct ina_xdp_group g = { .group = { .config = *c, .installed = true, .lived = true },
+				   .incarnation = ++x->incarnation };
 	uint32_t zero = 0;
 
 	for (unsigned i = 0; i < c->ranks; i++)
 		g.port[i] = (uint32_t)ifindex[i];
-	l->group = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ina_group", sizeof(zero), sizeof(g), 1, &opts);
+	l->group =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "ina_group", sizeof(zero), sizeof(g), 1, &opts);
 	if (l->group < 0)
 		return fail(x, "no map for a group", -errno);
 	if (bpf_map_update_elem(l->group, &zero, &g, BPF_ANY)) {
@@ -213,11 +234,13 @@ static int set_port(struct ina_xdp *x, const struct incarnation *l, uint32_t ran
 	return fail(x, "a rank's port cannot be redirected to", -errno);
 }
 
-static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex, struct incarnation *l)
+static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex,
+		      struct incarnation *l)
 {
 	int err = 0;
 
-	l->ports = bpf_map_create(BPF_MAP_TYPE_DEVMAP, "ina_ports", sizeof(uint32_t), sizeof(struct bpf_devmap_val), INA_RANKS_MAX, NULL);
+	l->ports = bpf_map_create(BPF_MAP_TYPE_DEVMAP, "ina_ports", sizeof(uint32_t),
+				  sizeof(struct bpf_devmap_val), INA_RANKS_MAX, NULL);
 	if (l->ports < 0)
 		return fail(x, "no map for a group's ports", -errno);
 	for (uint32_t i = 0; i < c->ranks && !err; i++)
@@ -230,7 +253,8 @@ static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const
 /* The ports first: whoever sees the group finds them. */
 static int publish(struct ina_xdp *x, uint32_t id, const struct incarnation *l)
 {
-	if (bpf_map_update_elem(x->ports, &id, &l->ports, BPF_ANY) || bpf_map_update_elem(x->groups, &id, &l->group, BPF_ANY))
+	if (bpf_map_update_elem(x->ports, &id, &l->ports, BPF_ANY) ||
+	    bpf_map_update_elem(x->groups, &id, &l->group, BPF_ANY))
 		return fail(x, "the table of groups", -errno);
 	return 0;
 }
@@ -262,7 +286,8 @@ int ina_xdp_install(struct ina_xdp *x, const struct ina_group_config *c, const i
 	if (x->of[c->id].shared)
 		forget(&x->of[c->id]);
 	x->of[c->id] = l;
-	x->shadow.group[c->id] = (struct ina_group){ .config = *c, .installed = true, .lived = true };
+	x->shadow.group[c->id] =
+		(struct ina_group) { .config = *c, .installed = true, .lived = true };
 	return 0;
 }
 
@@ -271,7 +296,9 @@ static int find(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct incarnatio
 	*l = &x->of[id];
 	if (!(*l)->shared)
 		return fail(x, "there is no such group", -ENOENT);
-	return (*l)->shared->group.config.epoch == epoch ? 0 : fail(x, "the group has another epoch", -ESTALE);
+	return (*l)->shared->group.config.epoch == epoch
+		       ? 0
+		       : fail(x, "the group has another epoch", -ESTALE);
 }
 
 int ina_xdp_renew(struct ina_xdp *x, uint8_t id, uint32_t epoch, uint64_t lease_until)

@@ -2,7 +2,8 @@
 /*
  * datapath.h - the XDP program in the kernel, and its groups
  *
- * Calls return 0 or a negative errno, and then ina_xdp_why() is one line for the operator. One thread at a time.
+ * Calls return 0 or a negative errno, and then ina_xdp_why() is one line for the operator. One
+ * thread at a time.
  */
 #ifndef INA_XDP_DATAPATH_H
 #define INA_XDP_DATAPATH_H
@@ -13,13 +14,20 @@
 
 struct ina_xdp;
 
-/* Needs root (CAP_BPF and CAP_NET_ADMIN) and Linux 5.14. testable: the program of answers runs in BPF_PROG_TEST_RUN and goes in no devmap. NULL and why. */
-struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testable, char *why, size_t size);
+/*
+ * Needs root (CAP_BPF and CAP_NET_ADMIN) and Linux 5.14. testable: the program of answers runs in
+ * BPF_PROG_TEST_RUN and goes in no devmap. NULL and why.
+ */
+struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testable, char *why,
+			     size_t size);
 /* Packets go past the switch from here on. */
 void ina_xdp_close(struct ina_xdp *x);
 const char *ina_xdp_why(const struct ina_xdp *x);
 
-/* ifindex: the port of each rank. As ina_switch_install(): -EINVAL, -ENOSPC, -EEXIST, -ESTALE; what the kernel refuses besides. */
+/*
+ * ifindex: the port of each rank. As ina_switch_install(): -EINVAL, -ENOSPC, -EEXIST, -ESTALE; what
+ * the kernel refuses besides.
+ */
 int ina_xdp_install(struct ina_xdp *x, const struct ina_group_config *config, const int *ifindex);
 int ina_xdp_renew(struct ina_xdp *x, uint8_t id, uint32_t epoch, uint64_t lease_until);
 int ina_xdp_remove(struct ina_xdp *x, uint8_t id, uint32_t epoch);
@@ -34,7 +42,10 @@ bool ina_xdp_seen(struct ina_xdp *x, uint8_t id);
 int ina_xdp_count(struct ina_xdp *x, uint64_t *n);
 const char *ina_xdp_counter_name(unsigned which, const char **help);
 
-/* Programs, for who attaches or runs them; -1: none of that name. "ina_switch", "ina_answer", "bench_drop", "bench_switch". */
+/*
+ * Programs, for who attaches or runs them; -1: none of that name. "ina_switch", "ina_answer",
+ * "bench_drop", "bench_switch".
+ */
 int ina_xdp_program(const struct ina_xdp *x, const char *name);
 
 #endif

@@ -5,17 +5,22 @@
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# TYPE hawser_switch_%s %s\n# HELP hawser_switch_%s %s\n", name, type, name, help);
+	fprintf(out, "# TYPE hawser_switch_%s %s\n# HELP hawser_switch_%s %s\n", name, type, name,
+		help);
 }
 
 static void verdicts(const uint64_t *n, FILE *out)
 {
-	head(out, "frames", "counter", "Frames of aggregation, by what the slot core said of them.");
+	head(out, "frames", "counter",
+	     "Frames of aggregation, by what the slot core said of them.");
 	for (unsigned i = INA_XDP_REASONS_AT; i < INA_XDP_OWN_AT; i++)
-		fprintf(out, "hawser_switch_frames_total{reason=\"%s\"} %" PRIu64 "\n", ina_xdp_counter_name(i, NULL), n[i]);
-	head(out, "bad_frames", "counter", "Frames to this switch that are not taken, by what is wrong with them.");
+		fprintf(out, "hawser_switch_frames_total{reason=\"%s\"} %" PRIu64 "\n",
+			ina_xdp_counter_name(i, NULL), n[i]);
+	head(out, "bad_frames", "counter",
+	     "Frames to this switch that are not taken, by what is wrong with them.");
 	for (unsigned i = INA_XDP_FAULTS_AT + INA_FAULT_NONE + 1; i < INA_XDP_REASONS_AT; i++)
-		fprintf(out, "hawser_switch_bad_frames_total{fault=\"%s\"} %" PRIu64 "\n", ina_xdp_counter_name(i, NULL), n[i]);
+		fprintf(out, "hawser_switch_bad_frames_total{fault=\"%s\"} %" PRIu64 "\n",
+			ina_xdp_counter_name(i, NULL), n[i]);
 }
 
 /* A name without dashes, and a sentence. */
@@ -46,7 +51,8 @@ static void groups(struct ina_xdp *x, FILE *out)
 	}
 	head(out, "groups", "gauge", "Groups that there are, those that have ended included.");
 	fprintf(out, "hawser_switch_groups %u\n", live);
-	head(out, "groups_over", "gauge", "Groups that have ended and whose ranks are still being informed.");
+	head(out, "groups_over", "gauge",
+	     "Groups that have ended and whose ranks are still being informed.");
 	fprintf(out, "hawser_switch_groups_over %u\n", over);
 }
 
@@ -54,10 +60,12 @@ static void ports_native(const struct ina_xdp_port *ports, unsigned nports, FILE
 {
 	head(out, "port_native", "gauge", "1: the program runs in the port's driver; 0: after it.");
 	for (unsigned i = 0; i < nports; i++)
-		fprintf(out, "hawser_switch_port_native{port=\"%s\"} %d\n", ports[i].name, ports[i].native);
+		fprintf(out, "hawser_switch_port_native{port=\"%s\"} %d\n", ports[i].name,
+			ports[i].native);
 }
 
-void ina_xdp_metrics(struct ina_xdp *x, const struct ina_xdp_port *ports, unsigned nports, FILE *out)
+void ina_xdp_metrics(struct ina_xdp *x, const struct ina_xdp_port *ports, unsigned nports,
+		     FILE *out)
 {
 	uint64_t n[INA_XDP_COUNTERS];
 

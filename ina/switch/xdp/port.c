@@ -30,7 +30,8 @@ static bool driver_is(const char *name, const char *driver)
 
 static int attach(const struct ina_xdp_port *p, int program, bool native)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		    .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
 	int link = bpf_link_create(program, p->ifindex, BPF_XDP, &opts);
 
 	return link < 0 ? -errno : link;
@@ -39,19 +40,28 @@ static int attach(const struct ina_xdp_port *p, int program, bool native)
 static void explain(const struct ina_xdp_port *p, int err, bool native, char *why, size_t size)
 {
 	if (err == -EPERM)
-		snprintf(why, size, "%s: may not have an XDP program from us: run as root (CAP_NET_ADMIN)", p->name);
+		snprintf(why, size,
+			 "%s: may not have an XDP program from us: run as root (CAP_NET_ADMIN)",
+			 p->name);
 	else if (err == -EBUSY || err == -EEXIST)
-		snprintf(why, size, "%s: has an XDP program already: end that one, or `ip link set %s xdp off`", p->name, p->name);
+		snprintf(
+			why, size,
+			"%s: has an XDP program already: end that one, or `ip link set %s xdp off`",
+			p->name, p->name);
 	else if (err == -EOPNOTSUPP && native)
 		snprintf(why, size, "%s: its driver has no native XDP: --mode=generic", p->name);
 	else if (native)
-		snprintf(why, size, "%s: its driver does not take an XDP program (%s): is its MTU above a page, or LRO on? Else --mode=generic", p->name,
-			 strerror(-err));
+		snprintf(why, size,
+			 "%s: its driver does not take an XDP program (%s): is its MTU above a "
+			 "page, or LRO on? Else --mode=generic",
+			 p->name, strerror(-err));
 	else
-		snprintf(why, size, "%s: the kernel does not take an XDP program here: %s", p->name, strerror(-err));
+		snprintf(why, size, "%s: the kernel does not take an XDP program here: %s", p->name,
+			 strerror(-err));
 }
 
-int ina_xdp_port_open(struct ina_xdp_port *p, const char *name, int program, enum ina_xdp_mode mode, char *why, size_t size)
+int ina_xdp_port_open(struct ina_xdp_port *p, const char *name, int program, enum ina_xdp_mode mode,
+		      char *why, size_t size)
 {
 	memset(p, 0, sizeof(*p));
 	p->link = -1;
@@ -62,7 +72,8 @@ int ina_xdp_port_open(struct ina_xdp_port *p, const char *name, int program, enu
 	strcpy(p->name, name);
 	p->native = mode == INA_XDP_NATIVE || (mode == INA_XDP_AUTO && !driver_is(name, "veth"));
 	p->link = attach(p, program, p->native);
-	if (p->link < 0 && p->native && mode == INA_XDP_AUTO && p->link != -EBUSY && p->link != -EEXIST && p->link != -EPERM) {
+	if (p->link < 0 && p->native && mode == INA_XDP_AUTO && p->link != -EBUSY &&
+	    p->link != -EEXIST && p->link != -EPERM) {
 		p->native = false;
 		p->link = attach(p, program, false);
 	}

@@ -7,16 +7,24 @@
  *                                                                -> XDP_DROP                       nobody receives anything
  *            not ours -> XDP_PASS                                                                  the bridge, the router, the host
  *
- * Answer all: bpf_redirect_map() with BPF_F_BROADCAST clones the frame for each entry of the group's devmap, which has one for each rank, and the
- * devmap's egress program gives each copy its rank and addresses. All in the kernel's own memory, with any driver that can redirect, and since
- * Linux 5.13; AF_XDP would bring every sum to user space, and a clone in tc a socket buffer for each. Which copy is whose cannot be a matter of the
- * entry: the kernel queues frames by port, and runs the first entry's program on all that wait there. So there is one program, and copies of an
+ * Answer all: bpf_redirect_map() with BPF_F_BROADCAST clones the frame for each entry of the
+ * group's devmap, which has one for each rank, and the
+ * devmap's egress program gives each copy its rank and addresses. All in the kernel's own memory,
+ * with any driver that can redirect, and since
+ * Linux 5.13; AF_XDP would bring every sum to user space, and a clone in tc a socket buffer for
+ * each. Which copy is whose cannot be a matter of the
+ * entry: the kernel queues frames by port, and runs the first entry's program on all that wait
+ * there. So there is one program, and copies of an
  * answer are handed to the ranks behind a port in turn: they come one after the other, on one CPU.
  *
- * Two CPUs may have packets of one slot: every slot has a bpf_spin_lock, held from the age check to the last word of the sum in
- * the packet. The kernel (6.1) allows one lock at a time and neither helpers nor functions under it: what is needed there is
- * inline, room for the sum is made before, and the packet is turned into the answer after. A group is never changed but replaced, in a map of maps, so a
- * packet sees one incarnation of it, whole. A slot belongs to the latest incarnation that has used it: a packet that still sees an earlier one, while another CPU is
+ * Two CPUs may have packets of one slot: every slot has a bpf_spin_lock, held from the age check to
+ * the last word of the sum in
+ * the packet. The kernel (6.1) allows one lock at a time and neither helpers nor functions under
+ * it: what is needed there is
+ * inline, room for the sum is made before, and the packet is turned into the answer after. A group
+ * is never changed but replaced, in a map of maps, so a
+ * packet sees one incarnation of it, whole. A slot belongs to the latest incarnation that has used
+ * it: a packet that still sees an earlier one, while another CPU is
  * ahead, cannot take it back, and user space has no slots to clear.
  */
 #include "ina/switch/step.h"
@@ -124,7 +132,10 @@ INLINE __u16 checksum(const __u8 *ip)
 	return (__u16)~sum;
 }
 
-/* Everything up to the end of the IPv4 header; *bytes: of the frame without padding. f->dst is right unless it is not ours or too short. */
+/*
+ * Everything up to the end of the IPv4 header; *bytes: of the frame without padding. f->dst is
+ * right unless it is not ours or too short.
+ */
 INLINE enum ina_fault decode_ip(const __u8 *b, const __u8 *end, struct ina_frame *f, __u32 *bytes)
 {
 	const __u8 *ip = b + IP_AT;
@@ -185,7 +196,9 @@ INLINE enum ina_fault decode(const __u8 *b, const __u8 *end, struct ina_frame *f
 			return INA_FAULT_LENGTH; /* it cannot be: the verifier does not know */
 		fault = decode_extension(at, f);
 		if (!fault)
-			fault = ina_frame_flags_fault(f->flags, f->exponent, *bytes > INA_AT + INA_EXTENSION_BYTES + INA_HEADER_BYTES);
+			fault = ina_frame_flags_fault(f->flags, f->exponent,
+						      *bytes > INA_AT + INA_EXTENSION_BYTES +
+								       INA_HEADER_BYTES);
 		if (fault)
 			return fault;
 		at += INA_EXTENSION_BYTES;
@@ -221,11 +234,16 @@ INLINE bool resize(struct xdp_md *ctx, __u32 bytes)
 	return now == (__s32)bytes || !bpf_xdp_adjust_tail(ctx, (__s32)bytes - now);
 }
 
-/* What is rank's alone in an answer whose words, if it has any, all may read. false: it cannot be sent. */
-INLINE bool address_to(struct xdp_md *ctx, const struct ina_group_config *c, __u32 rank, bool extended)
+/*
+ * What is rank's alone in an answer whose words, if it has any, all may read. false: it cannot be
+ * sent.
+ */
+INLINE bool address_to(struct xdp_md *ctx, const struct ina_group_config *c, __u32 rank,
+		       bool extended)
 {
 	const __u32 head = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0);
-	__u8 *b = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end, *at = b + head - INA_HEADER_BYTES;
+	__u8 *b = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end,
+	     *at = b + head - INA_HEADER_BYTES;
 	__u32 bytes = head;
 
 	if (b + head > end)
@@ -237,7 +255,7 @@ INLINE bool address_to(struct xdp_md *ctx, const struct ina_group_config *c, __u
 	if (end > b + head && ina_coll_gets(at[0], at[3], (__u8)rank)) {
 		bytes += INA_PAYLOAD_BYTES;
 	} else if (extended) {
-		b[INA_AT + 1] &= (__u8)~(INA_F_OVERFLOW | INA_F_NONFINITE);
+		b[INA_AT + 1] &= (__u8) ~(INA_F_OVERFLOW | INA_F_NONFINITE);
 		b[INA_AT + 2] = 0;
 	}
 	ina_put16(b + IP_AT + 2, (__u16)(bytes - IP_AT));
@@ -248,9 +266,12 @@ INLINE bool address_to(struct xdp_md *ctx, const struct ina_group_config *c, __u
 	return resize(ctx, bytes);
 }
 
-/* The frame becomes the answer, but for what is each rank's own. Its length is that of the frame with words, or without. */
-INLINE bool turn_round(struct xdp_md *ctx, const struct ina_frame *f, const struct sum *sum, __u8 flags, __u32 bytes,
-		       bool extended)
+/*
+ * The frame becomes the answer, but for what is each rank's own. Its length is that of the frame
+ * with words, or without.
+ */
+INLINE bool turn_round(struct xdp_md *ctx, const struct ina_frame *f, const struct sum *sum,
+		       __u8 flags, __u32 bytes, bool extended)
 {
 	__u8 *b = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end, *ip = b + IP_AT;
 
@@ -298,7 +319,8 @@ INLINE void open(struct slot_value *v, const struct request *r)
 }
 
 /*
- * ina_step_enter() under the lock; an enum ina_reason. A function of its own and for both kinds of frame: the verifier looks at it once,
+ * ina_step_enter() under the lock; an enum ina_reason. A function of its own and for both kinds of
+ * frame: the verifier looks at it once,
  * whatever ways lead there, which keeps it far from its limit.
  */
 __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
@@ -346,12 +368,22 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 }
 
 /* A frame of a living group, to its slot. INA_REASONS: there is no room for a sum. */
-INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group *g, const struct ina_frame *f, bool has_words, __u32 head,
+INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group *g,
+				  const struct ina_frame *f, bool has_words, __u32 head,
 				  struct sum *sum)
 {
 	const struct ina_group_config *c = &g->group.config;
-	struct request r = { .incarnation = g->incarnation, .first_psn = c->first_psn, .ranks = c->ranks, .psn = f->psn, .words_at = head, .coll = f->coll,
-			     .root = f->root, .rank = f->rank, .flags = f->flags, .exponent = f->exponent, .ecn = f->ecn,
+	struct request r = { .incarnation = g->incarnation,
+			     .first_psn = c->first_psn,
+			     .ranks = c->ranks,
+			     .psn = f->psn,
+			     .words_at = head,
+			     .coll = f->coll,
+			     .root = f->root,
+			     .rank = f->rank,
+			     .flags = f->flags,
+			     .exponent = f->exponent,
+			     .ecn = f->ecn,
 			     .has_words = has_words };
 	enum ina_reason reason;
 
@@ -367,10 +399,11 @@ INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group
 
 /* ---- the programs ---- */
 
-INLINE int answer(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_frame *f, enum ina_reason reason, const struct sum *sum,
-		  bool extended)
+INLINE int answer(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_frame *f,
+		  enum ina_reason reason, const struct sum *sum, bool extended)
 {
-	__u32 bytes = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0), id = f->group;
+	__u32 bytes = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0),
+	      id = f->group;
 	enum ina_action action;
 	__u8 flags;
 	void *to;
@@ -391,7 +424,8 @@ INLINE int answer(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_
 }
 
 /* extended is a constant, so that every offset is. */
-INLINE int step(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f, __u32 bytes, bool extended)
+INLINE int step(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f, __u32 bytes,
+		bool extended)
 {
 	const __u32 head = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0);
 	struct sum sum = { 0 };
@@ -415,7 +449,8 @@ INLINE int switch_frame(struct xdp_md *ctx)
 	enum ina_fault fault;
 	__u32 bytes = 0;
 
-	fault = decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f, &bytes);
+	fault = decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f,
+		       &bytes);
 	if (fault)
 		count(INA_XDP_FAULTS_AT + fault);
 	if (fault == INA_FAULT_NOT_OURS || fault == INA_FAULT_SHORT)
@@ -427,7 +462,9 @@ INLINE int switch_frame(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	g = f.dst == settings.addr ? group_find(f.group) : NULL;
-	reason = f.dst != settings.addr ? INA_REASON_NOT_HERE : !g ? INA_REASON_NO_GROUP : ina_step_sender(settings.addr, &g->group, &f);
+	reason = f.dst != settings.addr ? INA_REASON_NOT_HERE
+		 : !g                   ? INA_REASON_NO_GROUP
+					: ina_step_sender(settings.addr, &g->group, &f);
 	if (reason != INA_REASON_TAKEN || !g) {
 		count(INA_XDP_REASONS_AT + reason);
 		return reason == INA_REASON_NOT_HERE ? XDP_PASS : XDP_DROP;
@@ -442,14 +479,15 @@ INLINE __u32 is_zero(__u32 x)
 {
 	__u32 not = (x | -x) >> 31;
 
-	INA_OPAQUE(not);
-	return not ^ 1;
+	INA_OPAQUE(not );
+	return not ^1;
 }
 
 /* The number of the one bit that is set. */
 INLINE __u32 bit_number(__u32 bit)
 {
-	return (is_zero(bit & 0xaaaaaaaa) | is_zero(bit & 0xcccccccc) << 1 | is_zero(bit & 0xf0f0f0f0) << 2 | is_zero(bit & 0xff00ff00) << 3 |
+	return (is_zero(bit & 0xaaaaaaaa) | is_zero(bit & 0xcccccccc) << 1 |
+		is_zero(bit & 0xf0f0f0f0) << 2 | is_zero(bit & 0xff00ff00) << 3 |
 		is_zero(bit & 0xffff0000) << 4) ^
 	       31;
 }
@@ -472,7 +510,8 @@ INLINE __u32 next_rank(const struct ina_xdp_group *g, const struct ina_xdp_curso
 	if (!behind)
 		return INA_RANKS_MAX;
 	rest = behind;
-	if (c->psn == of->psn && c->epoch == of->epoch && c->agg_addr == of->agg_addr && c->group == of->group && c->next < INA_RANKS_MAX)
+	if (c->psn == of->psn && c->epoch == of->epoch && c->agg_addr == of->agg_addr &&
+	    c->group == of->group && c->next < INA_RANKS_MAX)
 		rest &= ~0u << c->next;
 	if (!rest)
 		rest = behind;
@@ -514,7 +553,8 @@ int ina_answer(struct xdp_md *ctx)
 
 	if (b + INA_AT > end)
 		return XDP_DROP;
-	return b[IP_AT + 9] == INA_PROTOCOL_EXTENDED ? answer_one(ctx, true) : answer_one(ctx, false);
+	return b[IP_AT + 9] == INA_PROTOCOL_EXTENDED ? answer_one(ctx, true)
+						     : answer_one(ctx, false);
 }
 
 SEC("xdp")
@@ -527,7 +567,10 @@ int ina_switch(struct xdp_md *ctx)
 
 static __u32 turn;
 
-/* The frame becomes the next one of group 1, an extended all-reduce with words: rank after rank, psn after psn. */
+/*
+ * The frame becomes the next one of group 1, an extended all-reduce with words: rank after rank,
+ * psn after psn.
+ */
 INLINE bool next_frame(struct xdp_md *ctx)
 {
 	__u8 *b = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end;
@@ -557,7 +600,9 @@ int bench_drop(struct xdp_md *ctx)
 
 	if (!next_frame(ctx))
 		return XDP_ABORTED;
-	return decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f, &bytes) ? XDP_PASS : XDP_DROP;
+	return decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f, &bytes)
+		       ? XDP_PASS
+		       : XDP_DROP;
 }
 
 SEC("xdp")

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/switch/xdp/switch_xdp.h"
 
-#include "base/http.h"
 #include "base/clock.h"
-#include "ina/switch/group_file.h"
+#include "base/http.h"
 #include "ina/frame/neighbour.h"
+#include "ina/switch/group_file.h"
 #include "ina/switch/xdp/metrics.h"
 #ifdef INA_XDP_FOLLOW
 #include "base/config.h"
@@ -31,8 +31,8 @@ struct switch_xdp {
 	pthread_mutex_t lock; /* of all below: the follower has a thread of its own */
 	struct ina_xdp *x;
 	struct ina_xdp_port port[SWITCH_XDP_PORTS];
-	int at[INA_GROUPS][INA_RANKS_MAX]; /* the port of each rank, as installed */
-	bool said[INA_GROUPS];		   /* that a group waits */
+	int at[INA_GROUPS][INA_RANKS_MAX];          /* the port of each rank, as installed */
+	bool said[INA_GROUPS];                      /* that a group waits */
 	struct ina_group_config wanted[INA_GROUPS]; /* of the file, until they are installed */
 	/* The first thread's. */
 	struct ha_loop loop;
@@ -64,20 +64,24 @@ static bool is_port(const struct switch_xdp *s, int ifindex)
 }
 
 #define IP_FORMAT "%u.%u.%u.%u"
-#define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a) & 255
+#define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a)&255
 
 /* 0; -EAGAIN: not known yet; else why it cannot be. */
-static int find_rank(const struct switch_xdp *s, uint32_t addr, struct ina_neighbour *n, char *why, size_t size)
+static int find_rank(const struct switch_xdp *s, uint32_t addr, struct ina_neighbour *n, char *why,
+		     size_t size)
 {
 	int err = ina_neighbour_find(addr, n);
 	char name[IF_NAMESIZE] = "?";
 
 	if (err == -EADDRINUSE) {
-		snprintf(why, size, IP_FORMAT " is an address of this machine: a rank is behind a port", IP(addr));
+		snprintf(why, size,
+			 IP_FORMAT " is an address of this machine: a rank is behind a port",
+			 IP(addr));
 	} else if (err == -EAGAIN) {
 		snprintf(why, size, IP_FORMAT " does not answer ARP yet", IP(addr));
 	} else if (err) {
-		snprintf(why, size, "there is no way to " IP_FORMAT ": %s", IP(addr), strerror(-err));
+		snprintf(why, size, "there is no way to " IP_FORMAT ": %s", IP(addr),
+			 strerror(-err));
 	} else if (!is_port(s, n->ifindex)) {
 		if_indextoname((unsigned)n->ifindex, name);
 		snprintf(why, size, IP_FORMAT " is behind %s, which is no --port", IP(addr), name);
@@ -86,7 +90,8 @@ static int find_rank(const struct switch_xdp *s, uint32_t addr, struct ina_neigh
 	return err;
 }
 
-static int find_ranks(const struct switch_xdp *s, struct ina_group_config *c, int *ifindex, char *why, size_t size)
+static int find_ranks(const struct switch_xdp *s, struct ina_group_config *c, int *ifindex,
+		      char *why, size_t size)
 {
 	struct ina_neighbour n;
 	int err = 0;
@@ -110,7 +115,8 @@ static void look_again(struct switch_xdp *s)
 			char why[128];
 
 			if (find_rank(s, g->config.member[r].addr, &n, why, sizeof(why)) ||
-			    (n.ifindex == s->at[id][r] && !memcmp(n.mac, g->config.member[r].mac, 6)))
+			    (n.ifindex == s->at[id][r] &&
+			     !memcmp(n.mac, g->config.member[r].mac, 6)))
 				continue;
 			if (ina_xdp_move(s->x, (uint8_t)id, r, n.mac, n.ifindex))
 				say("group %u, rank %u: %s", id, r, ina_xdp_why(s->x));
@@ -121,7 +127,8 @@ static void look_again(struct switch_xdp *s)
 
 /* ---- groups; the lock is held ---- */
 
-static int install(struct switch_xdp *s, const struct ina_group_config *config, char *why, size_t size)
+static int install(struct switch_xdp *s, const struct ina_group_config *config, char *why,
+		   size_t size)
 {
 	struct ina_group_config c = *config;
 	int ifindex[INA_RANKS_MAX], err = find_ranks(s, &c, ifindex, why, size);
@@ -137,8 +144,8 @@ static int install(struct switch_xdp *s, const struct ina_group_config *config, 
 		return err;
 	}
 	memcpy(s->at[c.id], ifindex, sizeof(ifindex));
-	say("group %u: epoch %u, %u ranks, %u workers, %s frames, slots %u to %u", c.id, c.epoch, c.ranks, c.workers,
-	    c.extended ? "extended" : "old", c.base, c.base + c.len - 1);
+	say("group %u: epoch %u, %u ranks, %u workers, %s frames, slots %u to %u", c.id, c.epoch,
+	    c.ranks, c.workers, c.extended ? "extended" : "old", c.base, c.base + c.len - 1);
 	return 0;
 }
 
@@ -205,7 +212,9 @@ static size_t follow_seen(void *arg, struct ina_follow_seen *seen)
 	pthread_mutex_lock(&s->lock);
 	for (unsigned id = 1; id < INA_GROUPS; id++)
 		if (ina_xdp_seen(s->x, (uint8_t)id))
-			seen[n++] = (struct ina_follow_seen){ (uint8_t)id, ina_xdp_group(s->x, (uint8_t)id)->config.epoch };
+			seen[n++] = (struct ina_follow_seen) {
+				(uint8_t)id, ina_xdp_group(s->x, (uint8_t)id)->config.epoch
+			};
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -213,10 +222,18 @@ static size_t follow_seen(void *arg, struct ina_follow_seen *seen)
 static struct ina_follow *follow(struct switch_xdp *s, char *why, size_t size)
 {
 	const struct switch_xdp_options *o = s->o;
-	const struct ina_follow_options options = { .client = { .address = o->controller, .tls = { .ca = o->ca, .cert = o->cert, .key = o->key } },
-						    .name = o->name, .addr = o->settings.addr, .slots = o->settings.nslots,
-						    .serves = o->serves, .nserves = o->nserves, .workers = o->workers };
-	const struct ina_follow_ops ops = { follow_install, follow_end, follow_remove, follow_seen, s };
+	const struct ina_follow_options options = {
+		.client = { .address = o->controller,
+			    .tls = { .ca = o->ca, .cert = o->cert, .key = o->key } },
+		.name = o->name,
+		.addr = o->settings.addr,
+		.slots = o->settings.nslots,
+		.serves = o->serves,
+		.nserves = o->nserves,
+		.workers = o->workers
+	};
+	const struct ina_follow_ops ops = { follow_install, follow_end, follow_remove, follow_seen,
+					    s };
 	struct ha_config config;
 
 	ha_config_load_env(&config);
@@ -239,8 +256,9 @@ static void print(struct switch_xdp *s)
 		const struct ina_group *g = ina_xdp_group(s->x, (uint8_t)id);
 
 		if (g)
-			printf("group %u epoch %u ranks %u workers %u slots %u %u%s\n", id, g->config.epoch, g->config.ranks, g->config.workers,
-			       g->config.base, g->config.len, g->over || !g->config.lease_until ? " over" : "");
+			printf("group %u epoch %u ranks %u workers %u slots %u %u%s\n", id,
+			       g->config.epoch, g->config.ranks, g->config.workers, g->config.base,
+			       g->config.len, g->over || !g->config.lease_until ? " over" : "");
 	}
 	if (!ina_xdp_count(s->x, n))
 		for (unsigned i = 0; i < INA_XDP_COUNTERS; i++)
@@ -266,7 +284,8 @@ static int open_ports(struct switch_xdp *s)
 	char why[256];
 
 	for (size_t i = 0; i < s->o->nports; i++) {
-		if (ina_xdp_port_open(&s->port[i], s->o->port[i], program, s->o->mode, why, sizeof(why))) {
+		if (ina_xdp_port_open(&s->port[i], s->o->port[i], program, s->o->mode, why,
+				      sizeof(why))) {
 			say("%s", why);
 			close_ports(s, i);
 			return -1;
@@ -278,7 +297,8 @@ static int open_ports(struct switch_xdp *s)
 
 static void signalled(struct ha_watch *watch, uint32_t events)
 {
-	struct switch_xdp *s = (struct switch_xdp *)((char *)watch - offsetof(struct switch_xdp, signals));
+	struct switch_xdp *s =
+		(struct switch_xdp *)((char *)watch - offsetof(struct switch_xdp, signals));
 	struct signalfd_siginfo info;
 
 	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
@@ -312,8 +332,10 @@ static int open_loop(struct switch_xdp *s)
 	sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	s->signals = (struct ha_watch){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signalled };
-	if (s->signals.fd >= 0 && !ha_loop_open(&s->loop) && !ha_loop_add(&s->loop, &s->signals, EPOLLIN))
+	s->signals =
+		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signalled };
+	if (s->signals.fd >= 0 && !ha_loop_open(&s->loop) &&
+	    !ha_loop_add(&s->loop, &s->signals, EPOLLIN))
 		return 0;
 	say("signals: %s", strerror(errno));
 	return 1;
@@ -339,7 +361,10 @@ static void run(struct switch_xdp *s)
 		waiting = install_wanted(s);
 		look_again(s);
 		pthread_mutex_unlock(&s->lock);
-		ha_loop_serve(&s->loop, ha_clock_now(&ha_clock_live) + (waiting ? SOON_MS : LOOK_MS) * HA_NS_PER_MS, &s->stop);
+		ha_loop_serve(&s->loop,
+			      ha_clock_now(&ha_clock_live) +
+				      (waiting ? SOON_MS : LOOK_MS) * HA_NS_PER_MS,
+			      &s->stop);
 		ha_http_tick(&s->http);
 	}
 }
@@ -359,7 +384,8 @@ static int serve(struct switch_xdp *s)
 		ina_follow_stop(f);
 		return 0;
 #else
-		say("built without the controller's packages (scripts/install-deps ina): --groups=FILE is what it can");
+		say("built without the controller's packages (scripts/install-deps ina): "
+		    "--groups=FILE is what it can");
 		return 2;
 #endif
 	}
@@ -387,7 +413,8 @@ int switch_xdp_run(const struct switch_xdp_options *o)
 	int rc;
 
 	s.o = o;
-	if (o->groups && ina_group_file(o->groups, ha_clock_now(&ha_clock_live), s.wanted, why, sizeof(why))) {
+	if (o->groups &&
+	    ina_group_file(o->groups, ha_clock_now(&ha_clock_live), s.wanted, why, sizeof(why))) {
 		say("--groups: %s", why);
 		return 2;
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* switch_xdp.h - the XDP switch as a program: ports, groups from a controller or a file, where their ranks are */
+/*
+ * switch_xdp.h - the XDP switch as a program: ports, groups from a controller or a file, where
+ * their ranks are
+ */
 #ifndef INA_XDP_SWITCH_XDP_H
 #define INA_XDP_SWITCH_XDP_H
 
