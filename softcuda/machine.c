@@ -44,7 +44,8 @@ static const char *read_count(const char *name, unsigned least, unsigned most, u
 		return NULL;
 	uint64_t parsed;
 	const char *end;
-	bool valid = parse_digits(text, &parsed, &end) && *end == '\0' && parsed >= least && parsed <= most;
+	bool valid = parse_digits(text, &parsed, &end) && *end == '\0' && parsed >= least &&
+		     parsed <= most;
 	if (!valid) {
 		char expected[64];
 		snprintf(expected, sizeof(expected), "a number from %u to %u", least, most);
@@ -60,7 +61,7 @@ static int find_size_shift(const char *suffix)
 	static const struct {
 		const char *suffix;
 		int shift;
-	} known[] = {{"", 0}, {"K", 10}, {"M", 20}, {"G", 30}};
+	} known[] = { { "", 0 }, { "K", 10 }, { "M", 20 }, { "G", 30 } };
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(suffix, known[i].suffix) == 0)
@@ -85,7 +86,10 @@ static const char *read_memory(uint64_t *value)
 	return NULL;
 }
 
-/* NCCL looks a GPU's address up in /sys: with a real device behind it, it would take over that device's place. */
+/*
+ * NCCL looks a GPU's address up in /sys: with a real device behind it, it would take over that
+ * device's place.
+ */
 static uint32_t find_free_domain(void)
 {
 	for (uint32_t domain = FIRST_DOMAIN; domain < 0xffff; domain++) {
@@ -99,8 +103,9 @@ static uint32_t find_free_domain(void)
 
 const char *read_machine(struct machine *machine)
 {
-	*machine = (struct machine){.devices = DEFAULT_DEVICES, .memory = DEFAULT_MEMORY};
-	const char *wrong = read_count("SOFTCUDA_DEVICES", 1, MACHINE_DEVICES_MAX, &machine->devices);
+	*machine = (struct machine) { .devices = DEFAULT_DEVICES, .memory = DEFAULT_MEMORY };
+	const char *wrong =
+		read_count("SOFTCUDA_DEVICES", 1, MACHINE_DEVICES_MAX, &machine->devices);
 	if (wrong == NULL)
 		wrong = read_count("SOFTCUDA_NVLINK", 0, MACHINE_NVLINKS_MAX, &machine->nvlinks);
 	if (wrong == NULL)
@@ -112,7 +117,9 @@ const char *read_machine(struct machine *machine)
 
 struct machine_pci find_machine_pci(const struct machine *machine, unsigned number)
 {
-	return (struct machine_pci){.domain = machine->pci_domain, .bus = number + 1, .device = 0};
+	return (struct machine_pci) { .domain = machine->pci_domain,
+				      .bus = number + 1,
+				      .device = 0 };
 }
 
 int find_machine_device(const struct machine *machine, const char *pci_id)
@@ -143,7 +150,8 @@ void make_machine_uuid(const struct machine *machine, unsigned number, unsigned 
 	uint64_t halves[2];
 	for (unsigned i = 0; i < 2; i++) {
 		halves[i] = hash_bytes(0xcbf29ce484222325ull + i, host, strlen(host));
-		halves[i] = hash_bytes(halves[i], &machine->pci_domain, sizeof(machine->pci_domain));
+		halves[i] =
+			hash_bytes(halves[i], &machine->pci_domain, sizeof(machine->pci_domain));
 		halves[i] = hash_bytes(halves[i], &number, sizeof(number));
 	}
 	memcpy(uuid, halves, sizeof(halves));

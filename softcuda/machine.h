@@ -2,7 +2,8 @@
 /*
  * machine.h - the GPUs that softcuda shows: how many, how large, at which PCI addresses
  *
- * All processes of a host read the same environment and so see the same devices. The runtime and NVML both take what
+ * All processes of a host read the same environment and so see the same devices. The runtime and
+ * NVML both take what
  * they report from here.
  */
 #ifndef SOFTCUDA_MACHINE_H
@@ -35,12 +36,18 @@ struct machine_pci {
 	uint32_t device;
 };
 
-/* Read the environment. Returns NULL, or one line that says which variable is wrong and what it may be. */
+/*
+ * Read the environment. Returns NULL, or one line that says which variable is wrong and what it may
+ * be.
+ */
 const char *read_machine(struct machine *machine);
 
 /* PCI address of device `number`, 0 to devices - 1. */
 struct machine_pci find_machine_pci(const struct machine *machine, unsigned number);
-/* The device that has the address "dddd:bb:dd.f" (hexadecimal, any case, domain of 1 to 8 digits), or -1. */
+/*
+ * The device that has the address "dddd:bb:dd.f" (hexadecimal, any case, domain of 1 to 8 digits),
+ * or -1.
+ */
 int find_machine_device(const struct machine *machine, const char *pci_id);
 /* 16 bytes that differ between the devices of a host and between hosts. */
 void make_machine_uuid(const struct machine *machine, unsigned number, unsigned char uuid[16]);

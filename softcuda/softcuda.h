@@ -2,9 +2,12 @@
 /*
  * softcuda.h - what softcuda offers beside CUDA's own interface: how a kernel gets a body
  *
- * A program built by nvcc registers its kernels by name (`__cudaRegisterFunction`). Their machine code is for a GPU and
- * is never read. Who can do such a kernel's work on the host registers a resolver for its name; a launch then runs the
- * resolved function on the thread of the stream that it was launched on. A kernel that no resolver knows is refused at
+ * A program built by nvcc registers its kernels by name (`__cudaRegisterFunction`). Their machine
+ * code is for a GPU and
+ * is never read. Who can do such a kernel's work on the host registers a resolver for its name; a
+ * launch then runs the
+ * resolved function on the thread of the stream that it was launched on. A kernel that no resolver
+ * knows is refused at
  * the launch with cudaErrorNotSupported, and one line in the log names it.
  */
 #ifndef SOFTCUDA_H
@@ -21,8 +24,9 @@ extern "C" {
 
 /* One launch, as its body sees it. Everything here is valid until the body returns. */
 struct softcuda_launch {
-	const char *name;       /* mangled name of the device function */
-	const void *parameters; /* a copy of the parameters, laid out as CUDA does: in order, each at its own alignment */
+	const char *name; /* mangled name of the device function */
+	/* a copy of the parameters, laid out as CUDA does: in order, each at its own alignment */
+	const void *parameters;
 	size_t parameters_size; /* bytes */
 	uint32_t grid[3];
 	uint32_t block[3];
@@ -43,7 +47,9 @@ struct softcuda_kernel {
 /* The body of the kernel with this mangled name, or NULL where this resolver does not know it. */
 typedef const struct softcuda_kernel *softcuda_resolve_fn(const char *name);
 
-/* Add a resolver; resolvers are asked in the order in which they were added. Returns 0 or -ENOSPC. */
+/*
+ * Add a resolver; resolvers are asked in the order in which they were added. Returns 0 or -ENOSPC.
+ */
 SOFTCUDA_EXPORT int softcuda_add_resolver(softcuda_resolve_fn *resolve);
 /* Remove one that was added, before the object that holds it is unloaded. */
 SOFTCUDA_EXPORT void softcuda_remove_resolver(softcuda_resolve_fn *resolve);

@@ -15,8 +15,12 @@ static const size_t work_sizes[] = {
 #endif
 };
 
-/* Works lie in the launch's arguments, or in a buffer that may wrap between any two groups of 16 bytes. */
-static void copy_work(char *to, const struct kernel_arguments *arguments, size_t offset, size_t bytes)
+/*
+ * Works lie in the launch's arguments, or in a buffer that may wrap between any two groups of 16
+ * bytes.
+ */
+static void copy_work(char *to, const struct kernel_arguments *arguments, size_t offset,
+		      size_t bytes)
 {
 	if (arguments->storage == STORAGE_ARGUMENTS) {
 		memcpy(to, (const char *)arguments + offset, bytes);
@@ -27,14 +31,17 @@ static void copy_work(char *to, const struct kernel_arguments *arguments, size_t
 }
 
 /* False: there is no room for all of them. */
-static bool copy_works(struct batch *batch, const struct kernel_arguments *arguments, const struct work_batch *from)
+static bool copy_works(struct batch *batch, const struct kernel_arguments *arguments,
+		       const struct work_batch *from)
 {
 	for (uint64_t bits = from->offset_bits; bits; bits &= bits - 1) {
-		size_t offset = from->offset_base + (size_t)__builtin_ctzll(bits) * batch->work_bytes;
+		size_t offset =
+			from->offset_base + (size_t)__builtin_ctzll(bits) * batch->work_bytes;
 
 		if ((batch->work_count + 1) * batch->work_bytes > BATCH_WORK_BYTES)
 			return false;
-		copy_work(batch->works + batch->work_count * batch->work_bytes, arguments, offset, batch->work_bytes);
+		copy_work(batch->works + batch->work_count * batch->work_bytes, arguments, offset,
+			  batch->work_bytes);
 		batch->work_count++;
 	}
 	return true;
@@ -53,8 +60,8 @@ static void acknowledge_works(const struct batch *batch, const struct kernel_arg
 }
 #endif
 
-const char *load_batch(struct batch *batch, const struct kernel_arguments *arguments, unsigned index,
-		       unsigned channel_id)
+const char *load_batch(struct batch *batch, const struct kernel_arguments *arguments,
+		       unsigned index, unsigned channel_id)
 {
 	const struct work_batch *batches = (const struct work_batch *)(arguments + 1);
 	const struct work_batch *from = &batches[index];

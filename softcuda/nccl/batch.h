@@ -20,8 +20,8 @@ struct batch {
 };
 
 /* Copy the works of batch `index` and of its extensions. NULL, or what is wrong with it. */
-const char *load_batch(struct batch *batch, const struct kernel_arguments *arguments, unsigned index,
-		       unsigned channel_id);
+const char *load_batch(struct batch *batch, const struct kernel_arguments *arguments,
+		       unsigned index, unsigned channel_id);
 
 static inline const void *work_of_batch(const struct batch *batch, unsigned index)
 {

@@ -29,10 +29,14 @@ void start_block(struct block *block, const struct kernel_arguments *arguments, 
 	block->work_counter = read_work_counter(block->channel);
 }
 
-/* What cannot come from the NCCL that the layout is for: better to end here than to damage the user's data. */
+/*
+ * What cannot come from the NCCL that the layout is for: better to end here than to damage the
+ * user's data.
+ */
 static void fail_block(const struct block *block, const char *what)
 {
-	fprintf(stderr, "softcuda: NCCL " LAYOUT_VERSION ", rank %d, channel %d: the launch has %s\n",
+	fprintf(stderr,
+		"softcuda: NCCL " LAYOUT_VERSION ", rank %d, channel %d: the launch has %s\n",
 		block->context.comm->rank, block->context.channel_id, what);
 	abort();
 }
@@ -41,7 +45,8 @@ static void start_batch(struct block *block)
 {
 	const char *error;
 
-	error = load_batch(&block->batch, block->arguments, block->batch_index, (unsigned)block->context.channel_id);
+	error = load_batch(&block->batch, block->arguments, block->batch_index,
+			   (unsigned)block->context.channel_id);
 	if (error)
 		fail_block(block, error);
 	block->function = find_function(block->batch.function);
@@ -94,14 +99,15 @@ static bool is_signed_integer(enum element_type type)
 }
 
 /* The operator's argument as reduce.h takes it. */
-static uint64_t argument_of_work(const struct work_collective *work, const struct device_function *function)
+static uint64_t argument_of_work(const struct work_collective *work,
+				 const struct device_function *function)
 {
 	uint64_t argument = work->argument;
 
 	if (work->argument_is_pointer)
-		argument = load_argument((const void *)(uintptr_t)argument, element_bytes(function->type),
-					 function->operator);
-	if (AVERAGE_IS_PLAIN_DIVISOR && function->operator == REDUCE_SUM_DIVIDE)
+		argument = load_argument((const void *)(uintptr_t)argument,
+					 element_bytes(function->type), function->operator);
+	if (AVERAGE_IS_PLAIN_DIVISOR && function->operator== REDUCE_SUM_DIVIDE)
 		argument = argument << 1 | is_signed_integer(function->type);
 	return argument;
 }
@@ -110,12 +116,14 @@ static void open_collective(struct block *block, const struct work_collective *w
 {
 	const struct device_function *function = block->function;
 	open_collective_fn *open = find_opener(function);
-	struct collective_task task = { .context = &block->context, .function = function, .work = work,
-					.pat = &block->pat };
+	struct collective_task task = {
+		.context = &block->context, .function = function, .work = work, .pat = &block->pat
+	};
 	uint64_t argument = argument_of_work(work, function);
 
 	if (!open)
-		fail_block(block, "an algorithm that hosts do not have (NVLS); exclude it by NCCL_ALGO=^NVLS,NVLSTree");
+		fail_block(block, "an algorithm that hosts do not have (NVLS); exclude it by "
+				  "NCCL_ALGO=^NVLS,NVLSTree");
 	if (!find_reduction(&task.reduction, function->type, function->operator, argument))
 		fail_block(block, "an unknown reduction");
 	block->lane_count = open(block->lanes, &task);
@@ -128,7 +136,8 @@ static void open_all_p2p(struct block *block)
 	for (; block->work_next < block->batch.work_count; block->work_next++) {
 		const struct work_p2p *work = work_of_batch(&block->batch, block->work_next);
 
-		block->lane_count += open_p2p(block->lanes + block->lane_count, &block->context, work);
+		block->lane_count +=
+			open_p2p(block->lanes + block->lane_count, &block->context, work);
 	}
 }
 
@@ -137,8 +146,9 @@ static void open_all_broadcasts(struct block *block)
 #if LAYOUT_HAS_BROADCASTS
 	struct work_broadcast *works = (struct work_broadcast *)block->batch.works;
 
-	block->lane_count = open_broadcasts(block->lanes, &block->context, block->function->protocol, works,
-					    block->batch.work_count);
+	block->lane_count =
+		open_broadcasts(block->lanes, &block->context, block->function->protocol, works,
+				block->batch.work_count);
 #endif
 	block->work_next = block->batch.work_count;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * broadcasts.c - an all-gather of different sizes: many broadcasts on one ring, a chunk of each in turn
+ * broadcasts.c - an all-gather of different sizes: many broadcasts on one ring, a chunk of each in
+ * turn
  */
 #include "softcuda/nccl/broadcasts.h"
 
@@ -49,8 +50,8 @@ static bool next_of_broadcasts(struct lane *lane, struct operation *operation)
 	return true;
 }
 
-unsigned open_broadcasts(struct lane *lane, const struct lane_context *context, enum protocol protocol,
-			 struct work_broadcast *works, unsigned count)
+unsigned open_broadcasts(struct lane *lane, const struct lane_context *context,
+			 enum protocol protocol, struct work_broadcast *works, unsigned count)
 {
 	const struct ring *ring = &context->channel->ring;
 

@@ -6,7 +6,7 @@
 #include "softcuda/nccl/lane.h"
 
 /* One lane for all works; their progress is kept in them. */
-unsigned open_broadcasts(struct lane *lane, const struct lane_context *context, enum protocol protocol,
-			 struct work_broadcast *works, unsigned count);
+unsigned open_broadcasts(struct lane *lane, const struct lane_context *context,
+			 enum protocol protocol, struct work_broadcast *works, unsigned count);
 
 #endif

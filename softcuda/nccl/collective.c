@@ -17,11 +17,13 @@ static size_t grain_bytes(enum protocol protocol)
 void divide_work(struct cursor *cursor, const struct collective_task *task)
 {
 	const struct division *division = &task->work->division;
-	ptrdiff_t grain = (ptrdiff_t)(grain_bytes(task->function->protocol) / task->reduction.element_bytes);
+	ptrdiff_t grain =
+		(ptrdiff_t)(grain_bytes(task->function->protocol) / task->reduction.element_bytes);
 	unsigned low = task->work->channel_low;
 	unsigned high = task->work->channel_high;
 	unsigned channel = (unsigned)task->context->channel_id;
-	ptrdiff_t middle = (ptrdiff_t)high - (ptrdiff_t)low - 1; /* -1 where there is one channel only */
+	/* -1 where there is one channel only */
+	ptrdiff_t middle = (ptrdiff_t)high - (ptrdiff_t)low - 1;
 	ptrdiff_t count_low = (ptrdiff_t)division->count_low;
 	ptrdiff_t count_middle = (ptrdiff_t)division->count_middle;
 
@@ -35,7 +37,8 @@ void divide_work(struct cursor *cursor, const struct collective_task *task)
 		cursor->count = (ptrdiff_t)division->count_high;
 		cursor->chunk = (ptrdiff_t)division->grains_high * grain;
 	} else {
-		cursor->start = count_low + ((ptrdiff_t)channel - (ptrdiff_t)low - 1) * count_middle;
+		cursor->start =
+			count_low + ((ptrdiff_t)channel - (ptrdiff_t)low - 1) * count_middle;
 		cursor->count = count_middle;
 		cursor->chunk = (ptrdiff_t)division->grains_middle * grain;
 	}

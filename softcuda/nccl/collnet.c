@@ -11,7 +11,8 @@ void divide_collnet(struct collnet_division *division, const struct lane *lane)
 	division->channels = (ptrdiff_t)work->channel_high - (ptrdiff_t)work->channel_low + 1;
 }
 
-void start_collnet_lane(struct lane *lane, const struct collective_task *task, next_operation_fn *next)
+void start_collnet_lane(struct lane *lane, const struct collective_task *task,
+			next_operation_fn *next)
 {
 	start_lane(lane, task, next);
 	set_lane_slices(lane, 1, 1);

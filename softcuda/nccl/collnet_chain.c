@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collnet_chain.c - all-reduce: sums go up a chain of the host's GPUs and into the network, results come down again
+ * collnet_chain.c - all-reduce: sums go up a chain of the host's GPUs and into the network, results
+ * come down again
  *
- * In the peers the network is one more rank, behind the last. Up uses the second connection of each two peers, down the
+ * In the peers the network is one more rank, behind the last. Up uses the second connection of each
+ * two peers, down the
  * first.
  */
 #include "softcuda/nccl/collnet.h"
@@ -32,7 +34,8 @@ static bool next_of_chain(struct lane *lane, struct operation *operation, unsign
 
 static bool next_up(struct lane *lane, struct operation *operation)
 {
-	unsigned flags = OPERATION_SEND | OPERATION_INPUT | (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0);
+	unsigned flags =
+		OPERATION_SEND | OPERATION_INPUT | (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0);
 
 	if (lane->recv_count)
 		flags |= OPERATION_RECV;
@@ -53,7 +56,8 @@ static bool next_down(struct lane *lane, struct operation *operation)
 
 static ptrdiff_t registered_steps(const struct collective_task *task)
 {
-	return NETWORK_STEPS((ptrdiff_t)(task->work->collnet.count * task->reduction.element_bytes));
+	return NETWORK_STEPS(
+		(ptrdiff_t)(task->work->collnet.count * task->reduction.element_bytes));
 }
 
 static void open_up(struct lane *lane, const struct collective_task *task)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collnet_direct.c - all-reduce: each of a host's GPUs with a NIC, a head, sums a share of the data of all its GPUs
+ * collnet_direct.c - all-reduce: each of a host's GPUs with a NIC, a head, sums a share of the data
+ * of all its GPUs
  *
- * Up to four lanes: data for the other heads are scattered, shares of the other GPUs are summed and given to the network,
+ * Up to four lanes: data for the other heads are scattered, shares of the other GPUs are summed and
+ * given to the network,
  * results come from the network and go to the other GPUs, results of the other heads are gathered.
  */
 #include "softcuda/nccl/collnet.h"
@@ -19,7 +21,8 @@ static const struct direct *direct_of(const struct lane *lane)
 }
 
 /*
- * Shares of the heads within a round: side by side for each channel, or, where the network works on user buffers, those
+ * Shares of the heads within a round: side by side for each channel, or, where the network works on
+ * user buffers, those
  * of all channels side by side for each head.
  */
 struct shares {
@@ -36,7 +39,8 @@ static void find_shares(struct shares *shares, const struct lane *lane)
 
 	divide_collnet(division, lane);
 	shares->heads = direct_of(lane)->head_count;
-	shares->first = by_head ? division->part * division->chunk : division->part * shares->heads * division->chunk;
+	shares->first = by_head ? division->part * division->chunk
+				: division->part * shares->heads * division->chunk;
 	shares->stride = by_head ? division->channels * division->chunk : division->chunk;
 }
 
@@ -98,13 +102,17 @@ static bool next_exchange(struct lane *lane, struct operation *operation)
 	operation->destination = offset;
 	operation->count = shares.division.chunk;
 	operation->limit = shares.division.count - offset;
-	if (!network_uses_buffers(lane->work) && operation->limit > shares.heads * shares.division.chunk)
+	if (!network_uses_buffers(lane->work) &&
+	    operation->limit > shares.heads * shares.division.chunk)
 		operation->limit = shares.heads * shares.division.chunk;
 	next_round(lane, &shares);
 	return true;
 }
 
-/* Where the share of the i-th of the other heads lies, and how much of it there is; own data are left out. */
+/*
+ * Where the share of the i-th of the other heads lies, and how much of it there is; own data are
+ * left out.
+ */
 static ptrdiff_t share_of_peer(const struct lane *lane, unsigned i, ptrdiff_t *count)
 {
 	int own = direct_of(lane)->head_rank;
@@ -130,7 +138,8 @@ static void move_scattered(struct lane *lane)
 
 		if (count <= 0)
 			continue;
-		add_source(&movement, lane->input + offset * (ptrdiff_t)lane->reduction.element_bytes);
+		add_source(&movement,
+			   lane->input + offset * (ptrdiff_t)lane->reduction.element_bytes);
 		add_destination(&movement, slot_address(&lane->send[i]));
 		move_elements(&lane->reduction, &movement, (size_t)count);
 	}
@@ -146,12 +155,14 @@ static void move_gathered(struct lane *lane)
 		if (count <= 0)
 			continue;
 		add_source(&movement, slot_address(&lane->recv[i]));
-		add_destination(&movement, lane->output + offset * (ptrdiff_t)lane->reduction.element_bytes);
+		add_destination(&movement,
+				lane->output + offset * (ptrdiff_t)lane->reduction.element_bytes);
 		move_elements(&lane->reduction, &movement, (size_t)count);
 	}
 }
 
-static void open_exchange(struct lane *lane, const struct collective_task *task, move_pieces_fn *move)
+static void open_exchange(struct lane *lane, const struct collective_task *task,
+			  move_pieces_fn *move)
 {
 	start_collnet_lane(lane, task, next_exchange);
 	lane->protocol = &protocol_pieces;
@@ -160,7 +171,8 @@ static void open_exchange(struct lane *lane, const struct collective_task *task,
 
 static ptrdiff_t registered_steps(const struct collective_task *task)
 {
-	return NETWORK_STEPS((ptrdiff_t)(task->work->collnet.count * task->reduction.element_bytes));
+	return NETWORK_STEPS(
+		(ptrdiff_t)(task->work->collnet.count * task->reduction.element_bytes));
 }
 
 static void open_sums(struct lane *lane, const struct collective_task *task, bool notifies)

@@ -2,7 +2,8 @@
 /*
  * collnet_rails.c - all-gather and reduce-scatter by the network, every GPU of a host being a head
  *
- * GPUs with the same number on their hosts form a rail. The network gathers, or sums, the data of a rail's ranks, host
+ * GPUs with the same number on their hosts form a rail. The network gathers, or sums, the data of a
+ * rail's ranks, host
  * after host; within a host each head passes its rail's data on to the others, or sums theirs.
  */
 #include "softcuda/nccl/collnet.h"
@@ -115,7 +116,8 @@ static bool find_piece(const struct lane *lane, int rail, ptrdiff_t offset, stru
 		return false;
 	divide_collnet(&division, lane);
 	node = start / division.count;
-	piece->rank = lane->context->comm->collnet_dense_to_rank[node * direct_of(lane)->head_count + rail];
+	piece->rank = lane->context->comm
+			      ->collnet_dense_to_rank[node * direct_of(lane)->head_count + rail];
 	piece->user = piece->rank * division.count + start - node * division.count;
 	piece->offset = offset;
 	piece->count = smaller(lane->operation.count - offset, (node + 1) * division.count - start);
@@ -127,7 +129,8 @@ static int rail_of_peer(const struct lane *lane, unsigned i)
 	return (direct_of(lane)->head_rank + 1 + (int)i) % direct_of(lane)->head_count;
 }
 
-static char *in_slot(const struct lane *lane, const struct endpoint *endpoint, const struct piece *piece)
+static char *in_slot(const struct lane *lane, const struct endpoint *endpoint,
+		     const struct piece *piece)
 {
 	return slot_address(endpoint) + piece->offset * (ptrdiff_t)lane->reduction.element_bytes;
 }
@@ -144,8 +147,10 @@ static char *in_output(const struct lane *lane, const struct piece *piece)
 	char *own;
 
 	divide_collnet(&division, lane);
-	own = lane->output + lane->context->comm->rank * division.count * (ptrdiff_t)lane->reduction.element_bytes;
-	if (((const struct work_collective *)lane->work)->send_buffer == own && piece->rank == lane->context->comm->rank)
+	own = lane->output +
+	      lane->context->comm->rank * division.count * (ptrdiff_t)lane->reduction.element_bytes;
+	if (((const struct work_collective *)lane->work)->send_buffer == own &&
+	    piece->rank == lane->context->comm->rank)
 		return NULL;
 	return in_user_buffer(lane, lane->output, piece);
 }
@@ -156,7 +161,8 @@ static void move_gathered(struct lane *lane)
 	ptrdiff_t offset = 0;
 	struct piece piece;
 
-	for (; find_piece(lane, direct_of(lane)->head_rank, offset, &piece); offset += piece.count) {
+	for (; find_piece(lane, direct_of(lane)->head_rank, offset, &piece);
+	     offset += piece.count) {
 		struct movement movement = { 0 };
 
 		add_source(&movement, in_slot(lane, &lane->recv[0], &piece));
@@ -165,14 +171,17 @@ static void move_gathered(struct lane *lane)
 			const struct endpoint *peer = &lane->send[i];
 			bool direct = peer->transfer == TRANSFER_WRITE;
 
-			add_destination(&movement, direct ? in_user_buffer(lane, peer->direct, &piece)
-							  : in_slot(lane, peer, &piece));
+			add_destination(&movement,
+					direct ? in_user_buffer(lane, peer->direct, &piece)
+					       : in_slot(lane, peer, &piece));
 		}
 		move_elements(&lane->reduction, &movement, (size_t)piece.count);
 	}
 }
 
-/* All-gather: what the other heads have received, and have not written into our buffer themselves. */
+/*
+ * All-gather: what the other heads have received, and have not written into our buffer themselves.
+ */
 static void move_passed_on(struct lane *lane)
 {
 	struct piece piece;
@@ -182,7 +191,8 @@ static void move_passed_on(struct lane *lane)
 
 		if (lane->recv[i].transfer == TRANSFER_WRITE)
 			continue;
-		for (ptrdiff_t offset = 0; find_piece(lane, rail, offset, &piece); offset += piece.count) {
+		for (ptrdiff_t offset = 0; find_piece(lane, rail, offset, &piece);
+		     offset += piece.count) {
 			struct movement movement = { 0 };
 
 			add_source(&movement, in_slot(lane, &lane->recv[i], &piece));
@@ -200,7 +210,8 @@ static void move_to_heads(struct lane *lane)
 	for (unsigned i = 0; i < lane->send_count; i++) {
 		int rail = rail_of_peer(lane, i);
 
-		for (ptrdiff_t offset = 0; find_piece(lane, rail, offset, &piece); offset += piece.count) {
+		for (ptrdiff_t offset = 0; find_piece(lane, rail, offset, &piece);
+		     offset += piece.count) {
 			struct movement movement = { .prepare = true };
 
 			add_source(&movement, in_user_buffer(lane, lane->input, &piece));
@@ -216,7 +227,8 @@ static void move_sums(struct lane *lane)
 	ptrdiff_t offset = 0;
 	struct piece piece;
 
-	for (; find_piece(lane, direct_of(lane)->head_rank, offset, &piece); offset += piece.count) {
+	for (; find_piece(lane, direct_of(lane)->head_rank, offset, &piece);
+	     offset += piece.count) {
 		struct movement movement = { .prepare = true };
 
 		add_source(&movement, in_user_buffer(lane, lane->input, &piece));
@@ -227,7 +239,8 @@ static void move_sums(struct lane *lane)
 	}
 }
 
-static void start_pieces(struct lane *lane, const struct collective_task *task, move_pieces_fn *move)
+static void start_pieces(struct lane *lane, const struct collective_task *task,
+			 move_pieces_fn *move)
 {
 	start_collnet_lane(lane, task, next_range);
 	lane->protocol = &protocol_pieces;
@@ -253,7 +266,8 @@ static bool network_does_all(const struct collective_task *task)
 {
 	const struct direct *direct = &task->context->channel->collnet_direct;
 
-	return network_uses_buffers(task->work) && (direct->down[0] < 0 || !NETWORK_STEPS_ARE_ROUNDS);
+	return network_uses_buffers(task->work) &&
+	       (direct->down[0] < 0 || !NETWORK_STEPS_ARE_ROUNDS);
 }
 
 unsigned open_collnet_all_gather(struct lane *lanes, const struct collective_task *task)
@@ -272,15 +286,15 @@ unsigned open_collnet_all_gather(struct lane *lanes, const struct collective_tas
 	} else {
 		start_pieces(&lanes[count], task, move_gathered);
 		open_lane_receivers(&lanes[count], &direct->out, 1, FROM_NETWORK_CONNECTION);
-		open_lane_senders(&lanes[count], direct->heads + 1, (unsigned)direct->head_count - 1,
-				  FROM_NETWORK_CONNECTION);
+		open_lane_senders(&lanes[count], direct->heads + 1,
+				  (unsigned)direct->head_count - 1, FROM_NETWORK_CONNECTION);
 		choose_collective_transfers(&lanes[count++], task->work, FROM_NETWORK_CONNECTION,
 					    FROM_NETWORK_CONNECTION);
 	}
 	if (direct->head_count > 1) {
 		start_pieces(&lanes[count], task, move_passed_on);
-		open_lane_receivers(&lanes[count], direct->heads + 1, (unsigned)direct->head_count - 1,
-				    FROM_NETWORK_CONNECTION);
+		open_lane_receivers(&lanes[count], direct->heads + 1,
+				    (unsigned)direct->head_count - 1, FROM_NETWORK_CONNECTION);
 		choose_collective_transfers(&lanes[count++], task->work, FROM_NETWORK_CONNECTION,
 					    FROM_NETWORK_CONNECTION);
 	}
@@ -295,13 +309,15 @@ unsigned open_collnet_reduce_scatter(struct lane *lanes, const struct collective
 
 	if (others) {
 		start_pieces(&lanes[count], task, move_to_heads);
-		open_lane_senders(&lanes[count++], direct->heads + 1, others, TO_NETWORK_CONNECTION);
+		open_lane_senders(&lanes[count++], direct->heads + 1, others,
+				  TO_NETWORK_CONNECTION);
 	}
 	if (network_does_all(task)) {
 		start_notify_lane(&lanes[count], task, registered_steps(task));
 	} else {
 		start_pieces(&lanes[count], task, move_sums);
-		open_lane_receivers(&lanes[count], direct->heads + 1, others, TO_NETWORK_CONNECTION);
+		open_lane_receivers(&lanes[count], direct->heads + 1, others,
+				    TO_NETWORK_CONNECTION);
 	}
 	open_lane_senders(&lanes[count++], &direct->out, 1, TO_NETWORK_CONNECTION);
 	if (network_uses_buffers(task->work))

@@ -11,7 +11,8 @@ void use_network(struct endpoint *endpoint)
 		return;
 	endpoint->transfer = TRANSFER_NET;
 	if (!endpoint->sends)
-		store_relaxed(&endpoint_slot(endpoint)->size, 0); /* the proxy may receive into the user's buffer */
+		/* the proxy may receive into the user's buffer */
+		store_relaxed(&endpoint_slot(endpoint)->size, 0);
 }
 
 void offer_buffer(struct endpoint *endpoint, char *own, char *as_seen_by_peer)
@@ -40,7 +41,8 @@ static bool exchange_address(struct endpoint *endpoint)
 	content = load_acquire(slot);
 	if (endpoint->exchange == EXCHANGE_OFFER) {
 		if (content)
-			return false; /* the peer has not taken the address of the operation before */
+			/* the peer has not taken the address of the operation before */
+			return false;
 		store_release(slot, (uint64_t)(uintptr_t)endpoint->offered + EXCHANGE_BIAS);
 	} else {
 		if (!content)
@@ -63,7 +65,8 @@ bool exchange_addresses(struct lane *lane)
 	return complete;
 }
 
-static bool user_buffer_is_free(const struct endpoint *endpoint, unsigned steps_per_slice, bool is_p2p)
+static bool user_buffer_is_free(const struct endpoint *endpoint, unsigned steps_per_slice,
+				bool is_p2p)
 {
 	const struct fifo_slot *last;
 

@@ -2,9 +2,12 @@
 /*
  * direct_2_29_7.c - direct transfers as NCCL 2.29.7 arranges them
  *
- * Only buffers that the user registered are used directly. In a collective the sender writes, except where the work
- * says that the receiver reads; in a send and receive the connection says which. The receiver of a write, or the sender
- * of a read, puts its buffer's address, as its peer sees it, into the connection's slot; the other end takes it out.
+ * Only buffers that the user registered are used directly. In a collective the sender writes,
+ * except where the work
+ * says that the receiver reads; in a send and receive the connection says which. The receiver of a
+ * write, or the sender
+ * of a read, puts its buffer's address, as its peer sees it, into the connection's slot; the other
+ * end takes it out.
  */
 #include "softcuda/nccl/direct.h"
 
@@ -17,7 +20,8 @@ static enum transfer collective_transfer(const struct work_collective *work, uns
 	return work->direct & CONNECTION_DIRECT_READ ? TRANSFER_READ : TRANSFER_WRITE;
 }
 
-static void choose_for_receiver(struct lane *lane, unsigned i, const struct work_collective *work, unsigned connection)
+static void choose_for_receiver(struct lane *lane, unsigned i, const struct work_collective *work,
+				unsigned connection)
 {
 	const struct work_registered *registered = (const struct work_registered *)work;
 	struct endpoint *endpoint = &lane->recv[i];
@@ -25,12 +29,15 @@ static void choose_for_receiver(struct lane *lane, unsigned i, const struct work
 
 	endpoint->transfer = collective_transfer(work, connection);
 	if (endpoint->transfer == TRANSFER_WRITE)
-		offer_buffer(endpoint, lane->output, (char *)(work->recv_remote[local] + work->recv_offset));
+		offer_buffer(endpoint, lane->output,
+			     (char *)(work->recv_remote[local] + work->recv_offset));
 	else
-		expect_buffer(endpoint, endpoint->info->pointer_exchange ? NULL : registered->down_inputs[i]);
+		expect_buffer(endpoint,
+			      endpoint->info->pointer_exchange ? NULL : registered->down_inputs[i]);
 }
 
-static void choose_for_sender(struct lane *lane, unsigned i, const struct work_collective *work, unsigned connection)
+static void choose_for_sender(struct lane *lane, unsigned i, const struct work_collective *work,
+			      unsigned connection)
 {
 	const struct work_registered *registered = (const struct work_registered *)work;
 	struct endpoint *endpoint = &lane->send[i];
@@ -38,15 +45,19 @@ static void choose_for_sender(struct lane *lane, unsigned i, const struct work_c
 
 	endpoint->transfer = collective_transfer(work, connection);
 	if (endpoint->transfer == TRANSFER_WRITE)
-		expect_buffer(endpoint, endpoint->info->pointer_exchange ? NULL : registered->down_outputs[i]);
+		expect_buffer(endpoint, endpoint->info->pointer_exchange
+						? NULL
+						: registered->down_outputs[i]);
 	else if (lane->recv_count)
-		offer_buffer(endpoint, lane->output, (char *)(work->recv_remote[local] + work->recv_offset));
+		offer_buffer(endpoint, lane->output,
+			     (char *)(work->recv_remote[local] + work->recv_offset));
 	else
-		offer_buffer(endpoint, lane->input, (char *)(work->send_remote[local] + work->send_offset));
+		offer_buffer(endpoint, lane->input,
+			     (char *)(work->send_remote[local] + work->send_offset));
 }
 
-void choose_collective_transfers(struct lane *lane, const struct work_collective *work, unsigned recv_connection,
-				 unsigned send_connection)
+void choose_collective_transfers(struct lane *lane, const struct work_collective *work,
+				 unsigned recv_connection, unsigned send_connection)
 {
 	for (unsigned i = 0; i < lane->recv_count; i++) {
 		if (work->registered && lane->recv[i].info->flags & CONNECTION_DIRECT_PEER)

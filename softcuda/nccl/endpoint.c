@@ -2,7 +2,8 @@
 #include "softcuda/nccl/endpoint.h"
 #include "softcuda/nccl/shared_memory.h"
 
-static void open_endpoint(struct endpoint *endpoint, struct connection_info *info, int peer, unsigned round)
+static void open_endpoint(struct endpoint *endpoint, struct connection_info *info, int peer,
+			  unsigned round)
 {
 	endpoint->info = info;
 	endpoint->fifo = info->fifo;
@@ -15,7 +16,8 @@ static void open_endpoint(struct endpoint *endpoint, struct connection_info *inf
 	endpoint->exchange = EXCHANGE_NONE;
 }
 
-void open_receiver(struct endpoint *endpoint, struct connection_info *info, int peer, unsigned round)
+void open_receiver(struct endpoint *endpoint, struct connection_info *info, int peer,
+		   unsigned round)
 {
 	open_endpoint(endpoint, info, peer, round);
 	endpoint->sends = false;
@@ -23,7 +25,8 @@ void open_receiver(struct endpoint *endpoint, struct connection_info *info, int 
 	endpoint->posted = info->head;
 	endpoint->seen = load_acquire(endpoint->waited);
 	if (endpoint->step != info->step)
-		store_release(endpoint->posted, endpoint->step); /* return the credits of the steps left out */
+		/* return the credits of the steps left out */
+		store_release(endpoint->posted, endpoint->step);
 }
 
 void open_sender(struct endpoint *endpoint, struct connection_info *info, int peer, unsigned round)
@@ -53,7 +56,10 @@ bool endpoint_is_ready(struct endpoint *endpoint, unsigned steps)
 
 void announce_size(struct endpoint *endpoint, size_t bytes)
 {
-	/* The proxy reads it after the tail (Simple), or polls for it before it polls the lines' flags (LL). */
+	/*
+	 * The proxy reads it after the tail (Simple), or polls for it before it polls the lines'
+	 * flags (LL).
+	 */
 	if (endpoint->fifo)
 		store_relaxed(&endpoint_slot(endpoint)->size, bytes);
 }

@@ -2,8 +2,10 @@
 /*
  * endpoint.h - one end of a connection while an operation uses it
  *
- * A connection is a ring of eight steps and two counters that only grow: the sender's `tail` (steps written) and the
- * receiver's `head` (steps read). Where a proxy thread stands in between, `fifo` tells it the bytes of each step.
+ * A connection is a ring of eight steps and two counters that only grow: the sender's `tail` (steps
+ * written) and the
+ * receiver's `head` (steps read). Where a proxy thread stands in between, `fifo` tells it the bytes
+ * of each step.
  */
 #ifndef SOFTCUDA_NCCL_ENDPOINT_H
 #define SOFTCUDA_NCCL_ENDPOINT_H
@@ -18,7 +20,8 @@ enum transfer {
 	TRANSFER_BUFFER, /* through the connection's buffer */
 	TRANSFER_WRITE,  /* the sender writes into the receiver's user buffer */
 	TRANSFER_READ,   /* the receiver reads from the sender's user buffer */
-	TRANSFER_NET,    /* the network reads and writes user buffers: only counters and sizes move */
+	/* the network reads and writes user buffers: only counters and sizes move */
+	TRANSFER_NET,
 };
 
 /* Opening a direct endpoint takes an exchange of addresses: OFFER (or EXPECT), then OPEN. */
@@ -35,8 +38,9 @@ struct endpoint {
 	uint64_t *posted; /* our counter */
 	uint64_t seen;    /* last value read of the peer's counter */
 	uint64_t step;    /* our own position */
-	char *direct;     /* the user buffer at the connection's far end, or ours, as `transfer` says */
-	char *offered;    /* the address that the peer is to use */
+	/* the user buffer at the connection's far end, or ours, as `transfer` says */
+	char *direct;
+	char *offered; /* the address that the peer is to use */
 	uint32_t step_bytes;
 	int32_t peer;
 	enum transfer transfer;
@@ -45,7 +49,8 @@ struct endpoint {
 };
 
 /* Open for a protocol; the position is rounded up to a multiple of `round` steps. */
-void open_receiver(struct endpoint *endpoint, struct connection_info *info, int peer, unsigned round);
+void open_receiver(struct endpoint *endpoint, struct connection_info *info, int peer,
+		   unsigned round);
 void open_sender(struct endpoint *endpoint, struct connection_info *info, int peer, unsigned round);
 
 /* Write the position back for the next operation. */

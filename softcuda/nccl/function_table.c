@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* NCCL's own, in the same shared object. The table has a row for each combination, -1 where there is no function. */
+/*
+ * NCCL's own, in the same shared object. The table has a row for each combination, -1 where there
+ * is no function.
+ */
 extern const int ncclDevFuncRowToId[];
 extern const int ncclDevFuncIdCount;
 int ncclGetVersion(int *version);
@@ -16,10 +19,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Algorithms of a collective in the order of the rows. */
 static const enum algorithm ring_only[] = { ALGORITHM_RING };
-static const enum algorithm all_reduce_algorithms[] = { ALGORITHM_TREE,		 ALGORITHM_RING, ALGORITHM_COLLNET_DIRECT,
-							ALGORITHM_COLLNET_CHAIN, ALGORITHM_NVLS, ALGORITHM_NVLS_TREE };
-static const enum algorithm gather_algorithms[] = { ALGORITHM_RING, ALGORITHM_COLLNET_DIRECT, ALGORITHM_NVLS,
-						    ALGORITHM_PAT };
+static const enum algorithm all_reduce_algorithms[] = {
+	ALGORITHM_TREE,          ALGORITHM_RING, ALGORITHM_COLLNET_DIRECT,
+	ALGORITHM_COLLNET_CHAIN, ALGORITHM_NVLS, ALGORITHM_NVLS_TREE
+};
+static const enum algorithm gather_algorithms[] = { ALGORITHM_RING, ALGORITHM_COLLNET_DIRECT,
+						    ALGORITHM_NVLS, ALGORITHM_PAT };
 
 struct reader {
 	unsigned row;
@@ -41,8 +46,8 @@ static void read_row(struct reader *reader, struct device_function function)
 	present[number] = true;
 }
 
-static void read_protocols(struct reader *reader, struct device_function function, const enum algorithm *algorithms,
-			   unsigned count)
+static void read_protocols(struct reader *reader, struct device_function function,
+			   const enum algorithm *algorithms, unsigned count)
 {
 	for (unsigned a = 0; a < count; a++) {
 		function.algorithm = algorithms[a];
@@ -53,14 +58,14 @@ static void read_protocols(struct reader *reader, struct device_function functio
 	}
 }
 
-static void read_reductions(struct reader *reader, enum collective collective, const enum algorithm *algorithms,
-			    unsigned count)
+static void read_reductions(struct reader *reader, enum collective collective,
+			    const enum algorithm *algorithms, unsigned count)
 {
 	for (unsigned o = 0; o < REDUCE_OPERATOR_COUNT; o++) {
 		for (unsigned t = 0; t < LAYOUT_TYPE_COUNT; t++) {
 			struct device_function function = {
 				.collective = collective,
-				.operator = (enum reduction_operator)o,
+				.operator=(enum reduction_operator) o,
 				.type = (enum element_type)t,
 			};
 
@@ -72,12 +77,12 @@ static void read_reductions(struct reader *reader, enum collective collective, c
 /* A function that only moves bytes. */
 static struct device_function moving(enum collective collective)
 {
-	return (struct device_function){
+	return (struct device_function) {
 		.collective = collective,
 		.algorithm = ALGORITHM_RING,
 		.protocol = PROTOCOL_SIMPLE,
 		.type = ELEMENT_INT8,
-		.operator = REDUCE_SUM,
+		.operator= REDUCE_SUM,
 	};
 }
 
@@ -86,14 +91,16 @@ static bool read_table(void)
 	struct reader reader = { .row = 0, .valid = true };
 
 	read_row(&reader, moving(COLLECTIVE_SEND_RECV));
-	read_protocols(&reader, moving(COLLECTIVE_ALL_GATHER), gather_algorithms, LAYOUT_ALL_GATHER_ALGORITHMS);
+	read_protocols(&reader, moving(COLLECTIVE_ALL_GATHER), gather_algorithms,
+		       LAYOUT_ALL_GATHER_ALGORITHMS);
 	read_protocols(&reader, moving(COLLECTIVE_BROADCAST), ring_only, 1);
 #if LAYOUT_HAS_BROADCASTS
 	read_protocols(&reader, moving(COLLECTIVE_BROADCASTS), ring_only, 1);
 #endif
 	read_reductions(&reader, COLLECTIVE_ALL_REDUCE, all_reduce_algorithms, 6);
 	read_reductions(&reader, COLLECTIVE_REDUCE, ring_only, 1);
-	read_reductions(&reader, COLLECTIVE_REDUCE_SCATTER, gather_algorithms, LAYOUT_REDUCE_SCATTER_ALGORITHMS);
+	read_reductions(&reader, COLLECTIVE_REDUCE_SCATTER, gather_algorithms,
+			LAYOUT_REDUCE_SCATTER_ALGORITHMS);
 	return reader.valid;
 }
 
@@ -113,15 +120,19 @@ static void load_once(void)
 	ncclGetVersion(&version);
 	if (version != LAYOUT_VERSION_CODE) {
 		fprintf(stderr,
-			"softcuda: this libnccl.so.2 is NCCL version code %d, its device side is for %s (%d); known versions: "
-			NCCL_KNOWN_VERSIONS ". Build the library of that version with softcuda/libnccl.\n",
+			"softcuda: this libnccl.so.2 is NCCL version code %d, its device side is "
+			"for %s (%d); known versions: " NCCL_KNOWN_VERSIONS
+			". Build the library of that version with softcuda/libnccl.\n",
 			version, LAYOUT_VERSION, LAYOUT_VERSION_CODE);
 		return;
 	}
-	if (ncclDevFuncIdCount != LAYOUT_FUNCTION_COUNT || !read_table() || !every_function_has_a_row()) {
+	if (ncclDevFuncIdCount != LAYOUT_FUNCTION_COUNT || !read_table() ||
+	    !every_function_has_a_row()) {
 		fprintf(stderr,
-			"softcuda: NCCL " LAYOUT_VERSION " has %d device functions in an order that is not the release's "
-			"(%d): it was built with a choice of functions (ONLY_FUNCS) or changed; its kernels are refused\n",
+			"softcuda: NCCL " LAYOUT_VERSION
+			" has %d device functions in an order that is not the release's "
+			"(%d): it was built with a choice of functions (ONLY_FUNCS) or changed; "
+			"its kernels are refused\n",
 			ncclDevFuncIdCount, LAYOUT_FUNCTION_COUNT);
 		return;
 	}

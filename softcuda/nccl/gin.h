@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gin.h - the kernel that resets signals and counters of GPU-initiated networking (GIN) when its owner goes away
+ * gin.h - the kernel that resets signals and counters of GPU-initiated networking (GIN) when its
+ * owner goes away
  *
  * gin_reset.c and gin_none.c: for versions that have it, and for those that do not.
  */

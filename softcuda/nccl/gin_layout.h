@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gin_layout.h - a device communicator as the host passes it to a kernel, as far as signals and counters need it */
+/*
+ * gin_layout.h - a device communicator as the host passes it to a kernel, as far as signals and
+ * counters need it
+ */
 #ifndef SOFTCUDA_NCCL_GIN_LAYOUT_H
 #define SOFTCUDA_NCCL_GIN_LAYOUT_H
 
@@ -7,7 +10,8 @@
 #include <stdint.h>
 
 #define GIN_CONNECTIONS_MAX 4
-#define GIN_BY_PROXY 2 /* value of gin_device_comm.types: a proxy thread carries out what the GPU asks for */
+/* value of gin_device_comm.types: a proxy thread carries out what the GPU asks for */
+#define GIN_BY_PROXY 2
 
 /* What a proxy connection keeps in memory that the GPU writes; one for each of its contexts. */
 struct gin_proxy_context {

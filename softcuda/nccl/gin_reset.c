@@ -16,8 +16,10 @@ static void reset_context(const struct gin_device_comm *comm, uint32_t index)
 	uint64_t *shadows = comm->signal_shadows + (size_t)index * (size_t)comm->signal_count;
 
 	if (comm->types[connection] != GIN_BY_PROXY) {
-		fprintf(stderr, "softcuda: a GIN connection of type %u needs a GPU that drives the NIC itself; use "
-				"NCCL_GIN_TYPE=2 (proxy)\n",
+		fprintf(stderr,
+			"softcuda: a GIN connection of type %u needs a GPU that drives the NIC "
+			"itself; use "
+			"NCCL_GIN_TYPE=2 (proxy)\n",
 			comm->types[connection]);
 		abort();
 	}

@@ -40,7 +40,8 @@ static const struct softcuda_kernel *resolve_kernel(const char *name)
 __attribute__((constructor)) static void register_kernels(void)
 {
 	if (softcuda_add_resolver(resolve_kernel) != 0)
-		fprintf(stderr, "softcuda: no room for the kernels of NCCL " LAYOUT_VERSION ": too many resolvers\n");
+		fprintf(stderr, "softcuda: no room for the kernels of NCCL " LAYOUT_VERSION
+				": too many resolvers\n");
 }
 
 __attribute__((destructor)) static void unregister_kernels(void)

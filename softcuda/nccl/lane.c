@@ -10,7 +10,8 @@ static const struct protocol_functions *const protocols[PROTOCOL_COUNT] = {
 	[PROTOCOL_SIMPLE] = &protocol_simple,
 };
 
-void init_lane(struct lane *lane, const struct lane_context *context, enum protocol protocol, next_operation_fn *next)
+void init_lane(struct lane *lane, const struct lane_context *context, enum protocol protocol,
+	       next_operation_fn *next)
 {
 	lane->state = LANE_OPENING;
 	lane->context = context;
@@ -46,10 +47,12 @@ static unsigned chunk_steps(const struct lane *lane)
 	return lane->slices_per_chunk * lane->steps_per_slice;
 }
 
-void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count, unsigned connection)
+void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count,
+			 unsigned connection)
 {
 	for (unsigned i = 0; i < count && peers[i] >= 0; i++) {
-		struct connection_info *info = &lane->context->channel->peers[peers[i]]->recv[connection];
+		struct connection_info *info =
+			&lane->context->channel->peers[peers[i]]->recv[connection];
 
 		open_receiver(&lane->recv[lane->recv_count++], info, peers[i], chunk_steps(lane));
 	}
@@ -58,7 +61,8 @@ void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count
 void open_lane_senders(struct lane *lane, const int32_t *peers, unsigned count, unsigned connection)
 {
 	for (unsigned i = 0; i < count && peers[i] >= 0; i++) {
-		struct connection_info *info = &lane->context->channel->peers[peers[i]]->send[connection];
+		struct connection_info *info =
+			&lane->context->channel->peers[peers[i]]->send[connection];
 
 		open_sender(&lane->send[lane->send_count++], info, peers[i], chunk_steps(lane));
 	}

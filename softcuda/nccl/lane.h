@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane.h - one of the activities of a channel that run side by side: what a group of warps is on a GPU
+ * lane.h - one of the activities of a channel that run side by side: what a group of warps is on a
+ * GPU
  *
- * A ring has one lane, a tree one up and one down, each send and each receive has its own. A lane never waits: it is
- * advanced until it cannot move, and again later. So one thread carries all lanes of all channels of a launch.
+ * A ring has one lane, a tree one up and one down, each send and each receive has its own. A lane
+ * never waits: it is
+ * advanced until it cannot move, and again later. So one thread carries all lanes of all channels
+ * of a launch.
  */
 #ifndef SOFTCUDA_NCCL_LANE_H
 #define SOFTCUDA_NCCL_LANE_H
@@ -24,8 +27,10 @@ enum progress {
 };
 
 /*
- * The states of a lane, in order. OPENING: addresses of user buffers are exchanged with peers. RUNNING: operations are
- * executed. CLOSING: waits until peers, or the network, are done with user buffers of ours. DONE: never advanced again.
+ * The states of a lane, in order. OPENING: addresses of user buffers are exchanged with peers.
+ * RUNNING: operations are
+ * executed. CLOSING: waits until peers, or the network, are done with user buffers of ours. DONE:
+ * never advanced again.
  */
 enum lane_state { LANE_OPENING, LANE_RUNNING, LANE_CLOSING, LANE_DONE };
 
@@ -66,7 +71,8 @@ struct lane {
 	uint8_t slices_per_chunk; /* Simple */
 	uint8_t steps_per_slice;  /* Simple */
 	bool is_p2p;              /* a send or a receive, no collective */
-	bool offloaded;           /* the network moves all data itself; sizes and counters are all that is left */
+	/* the network moves all data itself; sizes and counters are all that is left */
+	bool offloaded;
 	uint8_t recv_count;
 	uint8_t send_count;
 	struct operation operation;
@@ -91,11 +97,14 @@ extern const struct protocol_functions protocol_pieces;
 extern const struct protocol_functions protocol_notify;
 
 /* Peers of a lane: `count` at most; -1 ends the list. */
-void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count, unsigned connection);
-void open_lane_senders(struct lane *lane, const int32_t *peers, unsigned count, unsigned connection);
+void open_lane_receivers(struct lane *lane, const int32_t *peers, unsigned count,
+			 unsigned connection);
+void open_lane_senders(struct lane *lane, const int32_t *peers, unsigned count,
+		       unsigned connection);
 
 /* A lane without endpoints, in the state in which they can be opened. */
-void init_lane(struct lane *lane, const struct lane_context *context, enum protocol protocol, next_operation_fn *next);
+void init_lane(struct lane *lane, const struct lane_context *context, enum protocol protocol,
+	       next_operation_fn *next);
 
 /* Move on as far as one operation or slice. */
 enum progress advance_lane(struct lane *lane);

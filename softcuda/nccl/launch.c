@@ -31,7 +31,8 @@ static enum progress advance_blocks(struct block *blocks, unsigned count)
 	return progress;
 }
 
-static void run_blocks(struct block *blocks, unsigned count, const struct kernel_arguments *arguments)
+static void run_blocks(struct block *blocks, unsigned count,
+		       const struct kernel_arguments *arguments)
 {
 	static _Thread_local struct idle idle;
 	enum progress progress;
@@ -57,7 +58,8 @@ void run_batches(const struct softcuda_launch *launch)
 
 	blocks = malloc(count * sizeof(*blocks));
 	if (!blocks) {
-		fprintf(stderr, "softcuda: no memory for the %u channels of an NCCL kernel\n", count);
+		fprintf(stderr, "softcuda: no memory for the %u channels of an NCCL kernel\n",
+			count);
 		abort();
 	}
 	for (unsigned i = 0; i < count; i++)

@@ -5,7 +5,10 @@
 
 #include "softcuda/softcuda.h"
 
-/* A kernel that runs batches of collectives, sends and receives. Returns when all are done or the user aborted. */
+/*
+ * A kernel that runs batches of collectives, sends and receives. Returns when all are done or the
+ * user aborted.
+ */
 void run_batches(const struct softcuda_launch *launch);
 
 #endif

@@ -2,9 +2,12 @@
 /*
  * layout.h - what NCCL's host side and its kernels share in memory
  *
- * These structures are private to each NCCL release. Every C file of this folder is compiled once for each known
- * version, with NCCL_LAYOUT naming that version's header; what all known versions have in common stands here. The
- * offsets are asserted in layout_check.c and compared with NCCL's own headers by scripts/compare-nccl-layout.
+ * These structures are private to each NCCL release. Every C file of this folder is compiled once
+ * for each known
+ * version, with NCCL_LAYOUT naming that version's header; what all known versions have in common
+ * stands here. The
+ * offsets are asserted in layout_check.c and compared with NCCL's own headers by
+ * scripts/compare-nccl-layout.
  */
 #ifndef SOFTCUDA_NCCL_LAYOUT_H
 #define SOFTCUDA_NCCL_LAYOUT_H
@@ -15,15 +18,16 @@
 
 enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT };
 
-#define FIFO_STEPS 8u            /* slots of a connection's buffer */
-#define CONNECTIONS_PER_PEER 2   /* in each direction: 0 for collectives, 1 for send and receive */
-#define TREE_ARITY 3             /* children of a node of a tree */
-#define DIRECT_ARITY 7           /* peers of a CollNet head inside its host */
+#define FIFO_STEPS 8u          /* slots of a connection's buffer */
+#define CONNECTIONS_PER_PEER 2 /* in each direction: 0 for collectives, 1 for send and receive */
+#define TREE_ARITY 3           /* children of a node of a tree */
+#define DIRECT_ARITY 7         /* peers of a CollNet head inside its host */
 #define NVLS_ARITY 32
-#define LL128_LINE_BYTES 128u    /* of which the last 8 are the flag */
+#define LL128_LINE_BYTES 128u /* of which the last 8 are the flag */
 #define LL128_DATA_BYTES 120u
-#define LL128_GROUP_LINES 16u    /* lines are written and announced in groups */
-#define NET_REGISTERED_CHUNK (1024 * 1024 * 1024L) /* bytes in one step of a buffer that the network reads itself */
+#define LL128_GROUP_LINES 16u /* lines are written and announced in groups */
+/* bytes in one step of a buffer that the network reads itself */
+#define NET_REGISTERED_CHUNK (1024 * 1024 * 1024L)
 #define P2P_PART_ALIGNMENT 4096u
 #define KERNEL_ARGUMENTS_MAX 4096u
 
@@ -52,7 +56,10 @@ struct net_device_handle {
 	int32_t needs_progress;
 };
 
-/* One end of a connection. The receiver owns its buffers, tail and fifo; the sender sees them mapped, or a proxy's. */
+/*
+ * One end of a connection. The receiver owns its buffers, tail and fifo; the sender sees them
+ * mapped, or a proxy's.
+ */
 struct connection_info {
 	char *buffers[PROTOCOL_COUNT];
 	void *memory_handles[PROTOCOL_COUNT];
@@ -80,7 +87,10 @@ struct tree {
 	int32_t down[TREE_ARITY];
 };
 
-/* CollNet within a host: each of the `heads` has a NIC; ranks exchange with all heads ("up"), heads with all ranks. */
+/*
+ * CollNet within a host: each of the `heads` has a NIC; ranks exchange with all heads ("up"), heads
+ * with all ranks.
+ */
 struct direct {
 	int32_t depth;
 	int32_t out; /* the peer that stands for the network, -1 on a rank that is no head */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* layout_2_22_3.h - the structures of NCCL 2.22.3 that are not the same in every known version. Included by layout.h. */
+/*
+ * layout_2_22_3.h - the structures of NCCL 2.22.3 that are not the same in every known version.
+ * Included by layout.h.
+ */
 #ifndef SOFTCUDA_NCCL_LAYOUT_2_22_3_H
 #define SOFTCUDA_NCCL_LAYOUT_2_22_3_H
 
@@ -14,18 +17,23 @@
 #define LAYOUT_HAS_PAT 0
 #define LAYOUT_HAS_WORK_COUNTER 0
 #define LAYOUT_HAS_WORK_CONSUMED 1 /* works taken out of the fifo are acknowledged by the kernel */
-#define LAYOUT_P2P_PARTS_REVERSED 1 /* parts of a send are dealt to channels in bit-reversed order */
+/* parts of a send are dealt to channels in bit-reversed order */
+#define LAYOUT_P2P_PARTS_REVERSED 1
 
 #define REDUCING_IS_DIRECT 0 /* only results may be written into user buffers of peers */
 #define P2P_LARGE_CHUNK (PTRDIFF_MAX / 2) /* one step whatever its size; the proxy divides it */
-#define AVERAGE_IS_PLAIN_DIVISOR 1 /* argument of an average: the divisor, the type says whether signed */
-#define NETWORK_STEPS(bytes) (((bytes) + (1 << 29) - 1) / (1 << 29)) /* of a CollNet that works on user buffers */
+/* argument of an average: the divisor, the type says whether signed */
+#define AVERAGE_IS_PLAIN_DIVISOR 1
+/* of a CollNet that works on user buffers */
+#define NETWORK_STEPS(bytes) (((bytes) + (1 << 29) - 1) / (1 << 29))
 #define NETWORK_STEPS_ARE_ROUNDS 0
 #define BROADCAST_IS_DIRECT 0
 
 #define CHANNELS_MAX 32
 
-/* connection_info.flags of this version only: as DIRECT_WRITE and DIRECT_READ, between processes. */
+/*
+ * connection_info.flags of this version only: as DIRECT_WRITE and DIRECT_READ, between processes.
+ */
 #define CONNECTION_IPC_WRITE 0x08
 #define CONNECTION_IPC_READ 0x10
 
@@ -65,7 +73,8 @@ struct kernel_comm {
 	int32_t node_count;
 	int32_t buffer_bytes[PROTOCOL_COUNT];
 	int32_t p2p_chunk_bytes;
-	uint32_t *work_consumed; /* [channel]: offset behind the last work that was taken out of the fifo */
+	/* [channel]: offset behind the last work that was taken out of the fifo */
+	uint32_t *work_consumed;
 	int32_t *collnet_dense_to_rank;
 	uint32_t *abort_flag;
 	struct channel *channels;
@@ -117,7 +126,8 @@ static inline bool network_moves_all(const struct work_collective *work)
 }
 
 /* Are the chunks of a send, or a receive, limited by what the network takes only? */
-static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm, const struct work_p2p *work, bool sends)
+static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm,
+					 const struct work_p2p *work, bool sends)
 {
 	(void)comm;
 	return sends ? work->send_net_registered : work->recv_net_registered;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* layout_2_29_7.h - the structures of NCCL 2.29.7 that are not the same in every known version. Included by layout.h. */
+/*
+ * layout_2_29_7.h - the structures of NCCL 2.29.7 that are not the same in every known version.
+ * Included by layout.h.
+ */
 #ifndef SOFTCUDA_NCCL_LAYOUT_2_29_7_H
 #define SOFTCUDA_NCCL_LAYOUT_2_29_7_H
 
@@ -18,9 +21,10 @@
 
 #define REDUCING_IS_DIRECT 1 /* sums that are passed on may be written into user buffers of peers */
 #define P2P_LARGE_CHUNK NET_REGISTERED_CHUNK
-#define AVERAGE_IS_PLAIN_DIVISOR 0 /* argument of an average: divisor * 2 + signed */
+#define AVERAGE_IS_PLAIN_DIVISOR 0              /* argument of an average: divisor * 2 + signed */
 #define NETWORK_STEPS(bytes) ((void)(bytes), 1) /* of a CollNet that works on user buffers */
-#define NETWORK_STEPS_ARE_ROUNDS 1    /* unless ranks of a host exchange data, then a step for each round */
+/* unless ranks of a host exchange data, then a step for each round */
+#define NETWORK_STEPS_ARE_ROUNDS 1
 #define BROADCAST_IS_DIRECT 1
 
 #define CHANNELS_MAX 64
@@ -136,7 +140,8 @@ static inline bool network_moves_all(const struct work_collective *work)
 }
 
 /* Are the chunks of a send, or a receive, limited by what the network takes only? */
-static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm, const struct work_p2p *work, bool sends)
+static inline bool p2p_uses_large_chunks(const struct kernel_comm *comm,
+					 const struct work_p2p *work, bool sends)
 {
 	bool by_ipc = sends ? work->send_ipc_registered : work->recv_ipc_registered;
 	bool by_network = sends ? work->send_net_registered : work->recv_net_registered;

@@ -13,12 +13,15 @@ struct block {
 
 unsigned lines_of_slot(const struct lane *lane, const struct line_format *format)
 {
-	return (unsigned)lane->context->comm->buffer_bytes[format->protocol] / FIFO_STEPS / format->line_bytes;
+	return (unsigned)lane->context->comm->buffer_bytes[format->protocol] / FIFO_STEPS /
+	       format->line_bytes;
 }
 
-char *line_slot(const struct lane *lane, const struct endpoint *endpoint, const struct line_format *format)
+char *line_slot(const struct lane *lane, const struct endpoint *endpoint,
+		const struct line_format *format)
 {
-	size_t slot_bytes = (size_t)lane->context->comm->buffer_bytes[format->protocol] / FIFO_STEPS;
+	size_t slot_bytes =
+		(size_t)lane->context->comm->buffer_bytes[format->protocol] / FIFO_STEPS;
 
 	return endpoint->info->buffers[format->protocol] + endpoint->step % FIFO_STEPS * slot_bytes;
 }
@@ -60,11 +63,13 @@ bool begin_sending_lines(struct lane *lane, const struct line_format *format)
 }
 
 /* The number of lines, from the current one on, that have arrived from all peers. */
-static unsigned receive_lines(struct lane *lane, const struct line_format *format, struct block *block, unsigned count)
+static unsigned receive_lines(struct lane *lane, const struct line_format *format,
+			      struct block *block, unsigned count)
 {
 	size_t offset = (size_t)lane->slice.offset * format->line_bytes;
 
-	for (unsigned i = 0; lane->operation.flags & OPERATION_RECV && i < lane->recv_count && count; i++) {
+	for (unsigned i = 0;
+	     lane->operation.flags & OPERATION_RECV && i < lane->recv_count && count; i++) {
 		const char *lines = line_slot(lane, &lane->recv[i], format) + offset;
 
 		count = format->read(block->received[i], lines, count, lane->recv[i].step);
@@ -72,8 +77,12 @@ static unsigned receive_lines(struct lane *lane, const struct line_format *forma
 	return count;
 }
 
-/* Combine what `block` holds; the address of the result. `bytes`: of the user's data, zero behind the last element. */
-static const char *combine_lines(struct lane *lane, struct block *block, size_t bytes, size_t padded, size_t offset)
+/*
+ * Combine what `block` holds; the address of the result. `bytes`: of the user's data, zero behind
+ * the last element.
+ */
+static const char *combine_lines(struct lane *lane, struct block *block, size_t bytes,
+				 size_t padded, size_t offset)
 {
 	const struct operation *operation = &lane->operation;
 	size_t size = lane->reduction.element_bytes;
@@ -99,8 +108,8 @@ static const char *combine_lines(struct lane *lane, struct block *block, size_t 
 	return block->result;
 }
 
-static void pass_lines_on(struct lane *lane, const struct line_format *format, const char *data, size_t bytes,
-			  unsigned count)
+static void pass_lines_on(struct lane *lane, const struct line_format *format, const char *data,
+			  size_t bytes, unsigned count)
 {
 	const struct operation *operation = &lane->operation;
 	ptrdiff_t destination = operation->destination * (ptrdiff_t)lane->reduction.element_bytes;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ll128.c - the LL128 protocol: 120 bytes of data and a flag of 8 bytes in a line that arrives in ascending order
+ * ll128.c - the LL128 protocol: 120 bytes of data and a flag of 8 bytes in a line that arrives in
+ * ascending order
  *
- * Data stand in the lines in their own order. (NCCL's kernels permute them within a line as their registers happen to
+ * Data stand in the lines in their own order. (NCCL's kernels permute them within a line as their
+ * registers happen to
  * lie; both ends of a connection are ours, and nobody in between looks at the data.)
  */
 #include "softcuda/nccl/lines.h"
@@ -22,7 +24,10 @@ static unsigned read_ll128(char *data, const char *lines, unsigned count, uint64
 	return count;
 }
 
-/* Lines behind the data carry the flag, too: the receiver and the proxy wait for all flags of a group. */
+/*
+ * Lines behind the data carry the flag, too: the receiver and the proxy wait for all flags of a
+ * group.
+ */
 static void write_ll128(char *lines, const char *data, size_t bytes, unsigned count, uint64_t step)
 {
 	for (unsigned i = 0; i < count; i++) {

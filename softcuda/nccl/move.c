@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-/* Data is combined in blocks that stay in the first-level cache between the sources and the destinations. */
+/*
+ * Data is combined in blocks that stay in the first-level cache between the sources and the
+ * destinations.
+ */
 #define BLOCK_BYTES 4096
 
-static void copy_to_destinations(const struct movement *movement, const char *from, unsigned first, size_t offset,
-				 size_t bytes)
+static void copy_to_destinations(const struct movement *movement, const char *from, unsigned first,
+				 size_t offset, size_t bytes)
 {
 	for (unsigned i = first; i < movement->destination_count; i++) {
 		char *to = movement->destinations[i] + offset;
@@ -18,8 +21,8 @@ static void copy_to_destinations(const struct movement *movement, const char *fr
 }
 
 /* Combine the sources of one block into the first destination. */
-static void combine_block(const struct reduction *reduction, const struct movement *movement, size_t offset,
-			  size_t count, bool prepare, bool finish)
+static void combine_block(const struct reduction *reduction, const struct movement *movement,
+			  size_t offset, size_t count, bool prepare, bool finish)
 {
 	const struct reduction_functions *functions = reduction->functions;
 	char accumulated[BLOCK_BYTES] __attribute__((aligned(64)));
@@ -34,7 +37,8 @@ static void combine_block(const struct reduction *reduction, const struct moveme
 		bool last = i == movement->source_count - 1;
 		char *to = last && !finish ? destination : accumulated;
 
-		functions->combine(to, result, movement->sources[i] + offset, count, reduction->argument);
+		functions->combine(to, result, movement->sources[i] + offset, count,
+				   reduction->argument);
 		result = to;
 	}
 	if (finish)

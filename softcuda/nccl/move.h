@@ -31,6 +31,7 @@ static inline void add_destination(struct movement *movement, char *address)
 }
 
 /* Nothing happens where there is no source or no destination. */
-void move_elements(const struct reduction *reduction, const struct movement *movement, size_t count);
+void move_elements(const struct reduction *reduction, const struct movement *movement,
+		   size_t count);
 
 #endif

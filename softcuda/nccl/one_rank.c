@@ -43,7 +43,8 @@ static bool type_of_name(const char *name, enum element_type *type)
 		return false;
 	found += strlen(template);
 	for (size_t i = 0; i < sizeof(mangled_types) / sizeof(mangled_types[0]); i++) {
-		if (strncmp(found, mangled_types[i].mangled, strlen(mangled_types[i].mangled)) == 0) {
+		if (strncmp(found, mangled_types[i].mangled, strlen(mangled_types[i].mangled)) ==
+		    0) {
 			*type = mangled_types[i].type;
 			return true;
 		}
@@ -63,7 +64,8 @@ static void run_one_rank(const struct softcuda_launch *launch)
 	if (!type_of_name(launch->name, &type))
 		return;
 	if (parameters->argument_is_pointer)
-		argument = load_argument((const void *)(uintptr_t)argument, element_bytes(type), REDUCE_PREMULTIPLY_SUM);
+		argument = load_argument((const void *)(uintptr_t)argument, element_bytes(type),
+					 REDUCE_PREMULTIPLY_SUM);
 	find_reduction(&reduction, type, REDUCE_PREMULTIPLY_SUM, argument);
 	add_source(&movement, parameters->source);
 	add_destination(&movement, parameters->destination);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* one_rank.h - the kernel of a reduction in a communicator of one rank: its input times the user's factor */
+/*
+ * one_rank.h - the kernel of a reduction in a communicator of one rank: its input times the user's
+ * factor
+ */
 #ifndef SOFTCUDA_NCCL_ONE_RANK_H
 #define SOFTCUDA_NCCL_ONE_RANK_H
 

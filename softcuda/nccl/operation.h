@@ -2,7 +2,8 @@
 /*
  * operation.h - what an algorithm asks of a protocol: one chunk received, combined, sent, kept
  *
- * An algorithm is a function that gives a lane's operations one after the other. It knows nothing of protocols; a
+ * An algorithm is a function that gives a lane's operations one after the other. It knows nothing
+ * of protocols; a
  * protocol executes an operation slice by slice and can stop between any two.
  */
 #ifndef SOFTCUDA_NCCL_OPERATION_H
@@ -11,9 +12,10 @@
 #include <stddef.h>
 
 enum operation_flags {
-	OPERATION_RECV = 1 << 0,   /* from all of the lane's receiving endpoints */
-	OPERATION_SEND = 1 << 1,   /* to all of its sending ones */
-	OPERATION_INPUT = 1 << 2,  /* the user's input is a source, prepared as the reduction says */
+	OPERATION_RECV = 1 << 0, /* from all of the lane's receiving endpoints */
+	OPERATION_SEND = 1 << 1, /* to all of its sending ones */
+	/* the user's input is a source, prepared as the reduction says */
+	OPERATION_INPUT = 1 << 2,
 	OPERATION_STORED = 1 << 3, /* the user's output is a source: what was stored there before */
 	OPERATION_STORE = 1 << 4,  /* the user's output is a destination */
 	OPERATION_FINISH = 1 << 5, /* the result is complete: finish it as the reduction says */

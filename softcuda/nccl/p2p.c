@@ -42,7 +42,10 @@ struct piece {
 	size_t bytes;
 };
 
-/* False: this channel has no part in the transfer. A part may be empty; its steps are taken all the same. */
+/*
+ * False: this channel has no part in the transfer. A part may be empty; its steps are taken all the
+ * same.
+ */
 static bool take_piece(struct piece *piece, const struct work_p2p *work, bool sends, int channel_id)
 {
 	unsigned parts = sends ? work->send_channels : work->recv_channels;
@@ -54,7 +57,8 @@ static bool take_piece(struct piece *piece, const struct work_p2p *work, bool se
 	if (part >= parts)
 		return false;
 	part_bytes = (bytes + parts - 1) / parts;
-	part_bytes = (part_bytes + P2P_PART_ALIGNMENT - 1) / P2P_PART_ALIGNMENT * P2P_PART_ALIGNMENT;
+	part_bytes =
+		(part_bytes + P2P_PART_ALIGNMENT - 1) / P2P_PART_ALIGNMENT * P2P_PART_ALIGNMENT;
 	start = part * part_bytes < bytes ? part * part_bytes : bytes;
 	piece->address = (sends ? work->send_address : work->recv_address) + start;
 	piece->bytes = bytes - start < part_bytes ? bytes - start : part_bytes;
@@ -70,7 +74,8 @@ static bool next_chunk(struct lane *lane, struct operation *operation)
 		return false;
 	cursor->step = 1;
 	operation->flags = OPERATION_DIRECT;
-	operation->flags |= lane->send_count ? OPERATION_SEND | OPERATION_INPUT : OPERATION_RECV | OPERATION_STORE;
+	operation->flags |= lane->send_count ? OPERATION_SEND | OPERATION_INPUT
+					     : OPERATION_RECV | OPERATION_STORE;
 	operation->source = cursor->position;
 	operation->destination = cursor->position;
 	operation->count = cursor->count - cursor->position;
@@ -80,8 +85,8 @@ static bool next_chunk(struct lane *lane, struct operation *operation)
 	return true;
 }
 
-static void start_p2p_lane(struct lane *lane, const struct lane_context *context, const struct work_p2p *work,
-			   const struct piece *piece, bool sends)
+static void start_p2p_lane(struct lane *lane, const struct lane_context *context,
+			   const struct work_p2p *work, const struct piece *piece, bool sends)
 {
 	bool is_ll = sends ? work->send_ll : work->recv_ll;
 	int32_t peer = sends ? work->send_rank : work->recv_rank;
@@ -107,7 +112,8 @@ static void start_p2p_lane(struct lane *lane, const struct lane_context *context
 	choose_p2p_transfer(lane, work);
 }
 
-unsigned open_p2p(struct lane *lanes, const struct lane_context *context, const struct work_p2p *work)
+unsigned open_p2p(struct lane *lanes, const struct lane_context *context,
+		  const struct work_p2p *work)
 {
 	struct piece sent = { 0 };
 	struct piece received = { 0 };

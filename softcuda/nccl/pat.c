@@ -2,8 +2,10 @@
 /*
  * pat.c - steps of a PAT schedule, one after the other
  *
- * A GPU works on several steps at a time; in the schedule's own order they come to the same, for no step waits for a
- * later one of its rank. A message is put together in its slot by several steps, and read by several: counters move
+ * A GPU works on several steps at a time; in the schedule's own order they come to the same, for no
+ * step waits for a
+ * later one of its rank. A message is put together in its slot by several steps, and read by
+ * several: counters move
  * where the schedule says so.
  */
 #include "softcuda/nccl/pat.h"
@@ -38,13 +40,19 @@ static bool step_is_ready(struct pat *pat)
 {
 	const struct pat_step *step = &pat->step;
 
-	if (step->recv_dimension >= 0 && !endpoint_is_ready(&pat->recv[step->recv_dimension], recv_ahead(pat) + 1))
+	if (step->recv_dimension >= 0 &&
+	    !endpoint_is_ready(&pat->recv[step->recv_dimension], recv_ahead(pat) + 1))
 		return false;
-	return step->send_dimension < 0 || endpoint_is_ready(&pat->send[step->send_dimension], send_ahead(pat) + 1);
+	return step->send_dimension < 0 ||
+	       endpoint_is_ready(&pat->send[step->send_dimension], send_ahead(pat) + 1);
 }
 
-/* Where a message's element lies that is `offset` from the start of the slot `ahead` of the current one. */
-static char *address_in_slot(const struct lane *lane, const struct endpoint *endpoint, unsigned ahead, ptrdiff_t offset)
+/*
+ * Where a message's element lies that is `offset` from the start of the slot `ahead` of the current
+ * one.
+ */
+static char *address_in_slot(const struct lane *lane, const struct endpoint *endpoint,
+			     unsigned ahead, ptrdiff_t offset)
 {
 	char *buffer = endpoint->info->buffers[PROTOCOL_SIMPLE];
 	size_t slot = (endpoint->step + ahead) % FIFO_STEPS * endpoint->step_bytes;
@@ -53,7 +61,8 @@ static char *address_in_slot(const struct lane *lane, const struct endpoint *end
 }
 
 /* The end of a step's data, counted from the connection's first step. */
-static ptrdiff_t position_of(const struct lane *lane, const struct endpoint *endpoint, unsigned ahead, ptrdiff_t offset)
+static ptrdiff_t position_of(const struct lane *lane, const struct endpoint *endpoint,
+			     unsigned ahead, ptrdiff_t offset)
 {
 	ptrdiff_t slot = endpoint->step_bytes / (ptrdiff_t)lane->reduction.element_bytes;
 
@@ -83,8 +92,9 @@ static void move_reduced(struct lane *lane)
 		const struct endpoint *peer = &pat->send[step->send_dimension];
 
 		place = address_in_slot(lane, peer, send_ahead(pat), step->send_offset);
-		is_first = goes_further(&pat->filled[step->send_dimension],
-					position_of(lane, peer, send_ahead(pat), step->send_offset));
+		is_first =
+			goes_further(&pat->filled[step->send_dimension],
+				     position_of(lane, peer, send_ahead(pat), step->send_offset));
 	} else {
 		place = lane->output + step->output * size;
 		is_first = goes_further(&pat->user_done, step->output + step->count);
@@ -92,8 +102,8 @@ static void move_reduced(struct lane *lane)
 	movement.prepare = is_first;
 	add_source(&movement, is_first ? lane->input + step->input * size : place);
 	if (step->recv_dimension >= 0)
-		add_source(&movement,
-			   address_in_slot(lane, &pat->recv[step->recv_dimension], 0, step->recv_offset));
+		add_source(&movement, address_in_slot(lane, &pat->recv[step->recv_dimension], 0,
+						      step->recv_offset));
 	add_destination(&movement, place);
 	move_elements(&lane->reduction, &movement, (size_t)step->count);
 }
@@ -110,16 +120,18 @@ static void move_gathered(struct lane *lane)
 	if (step->recv_dimension >= 0) {
 		const struct endpoint *peer = &pat->recv[step->recv_dimension];
 
-		add_source(&movement, address_in_slot(lane, peer, recv_ahead(pat), step->recv_offset));
-		is_first = goes_further(&pat->read[step->recv_dimension],
-					position_of(lane, peer, recv_ahead(pat), step->recv_offset));
+		add_source(&movement,
+			   address_in_slot(lane, peer, recv_ahead(pat), step->recv_offset));
+		is_first =
+			goes_further(&pat->read[step->recv_dimension],
+				     position_of(lane, peer, recv_ahead(pat), step->recv_offset));
 	} else {
 		add_source(&movement, lane->input + step->input * size);
 		is_first = goes_further(&pat->user_done, step->input + step->count);
 	}
 	if (step->send_dimension >= 0)
-		add_destination(&movement,
-				address_in_slot(lane, &pat->send[step->send_dimension], 0, step->send_offset));
+		add_destination(&movement, address_in_slot(lane, &pat->send[step->send_dimension],
+							   0, step->send_offset));
 	if (is_first)
 		add_destination(&movement, lane->output + step->output * size);
 	move_elements(&lane->reduction, &movement, (size_t)step->count);
@@ -133,7 +145,8 @@ static void post_step(struct lane *lane)
 
 	if (step->send_dimension >= 0 && step->post_send) {
 		peer = &pat->send[step->send_dimension];
-		announce_size(peer, (size_t)(step->send_offset + step->count) * lane->reduction.element_bytes);
+		announce_size(peer, (size_t)(step->send_offset + step->count) *
+					    lane->reduction.element_bytes);
 		post_steps(peer, 1);
 		close_endpoint(peer);
 	}
@@ -173,7 +186,8 @@ static void open_dimension(struct lane *lane, int dimension)
 	int from = lane->pat->schedule.gathers ? higher : lower;
 	int to = lane->pat->schedule.gathers ? lower : higher;
 
-	open_receiver(&lane->pat->recv[dimension], &context->channel->peers[from]->recv[0], from, 1);
+	open_receiver(&lane->pat->recv[dimension], &context->channel->peers[from]->recv[0], from,
+		      1);
 	open_sender(&lane->pat->send[dimension], &context->channel->peers[to]->send[0], to, 1);
 	lane->pat->filled[dimension] = 0;
 	lane->pat->read[dimension] = 0;
@@ -190,8 +204,9 @@ unsigned open_pat(struct lane *lane, const struct collective_task *task)
 	lane->protocol = &protocol_pat;
 	lane->pat = task->pat;
 	lane->pat->user_done = 0;
-	start_pat(&lane->pat->schedule, gathers, comm->rank, comm->rank_count, task->reduction.element_bytes,
-		  cursor->total, cursor->start, cursor->start + cursor->count, cursor->chunk);
+	start_pat(&lane->pat->schedule, gathers, comm->rank, comm->rank_count,
+		  task->reduction.element_bytes, cursor->total, cursor->start,
+		  cursor->start + cursor->count, cursor->chunk);
 	for (int dimension = 0; 1 << dimension < comm->rank_count; dimension++)
 		open_dimension(lane, dimension);
 	return 1;

@@ -14,7 +14,10 @@ struct pat {
 	struct pat_step step;
 	struct endpoint recv[PAT_DIMENSIONS];
 	struct endpoint send[PAT_DIMENSIONS];
-	/* How far slots were filled, or read; what lies before that holds, or was, data of this work. */
+	/*
+	 * How far slots were filled, or read; what lies before that holds, or was, data of this
+	 * work.
+	 */
 	ptrdiff_t filled[PAT_DIMENSIONS];
 	ptrdiff_t read[PAT_DIMENSIONS];
 	ptrdiff_t user_done; /* how far the user's output holds data of this work */

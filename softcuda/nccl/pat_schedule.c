@@ -2,16 +2,23 @@
 /*
  * pat_schedule.c
  *
- * A distance has upper bits, a multiple of `distance`, and lower ones. A phase visits all upper bits for the same lower
- * ones; `visit` counts them. A visit whose distance is not below the number of ranks is left out, but what it would have
+ * A distance has upper bits, a multiple of `distance`, and lower ones. A phase visits all upper
+ * bits for the same lower
+ * ones; `visit` counts them. A visit whose distance is not below the number of ranks is left out,
+ * but what it would have
  * sent on is sent on all the same where that is needed.
  *
- * Reduce-scatter: the lower bits count down. An odd distance is a leaf's: PAT_LEAVES starts its data on their way. Then
- * PAT_RELAYS receives along the lowest bit, adds, and sends along the next. What is left in the end are sums at multiples
- * of `distance`: PAT_TOPS_ODD and PAT_TOPS combine them pair by pair, `scale` doubling, and PAT_RESULT takes the last.
+ * Reduce-scatter: the lower bits count down. An odd distance is a leaf's: PAT_LEAVES starts its
+ * data on their way. Then
+ * PAT_RELAYS receives along the lowest bit, adds, and sends along the next. What is left in the end
+ * are sums at multiples
+ * of `distance`: PAT_TOPS_ODD and PAT_TOPS combine them pair by pair, `scale` doubling, and
+ * PAT_RESULT takes the last.
  *
- * All-gather: the same trees from their roots. PAT_TOPS hands out data over the upper bits, `scale` halving; then the
- * lower bits follow in depth-first order: PAT_RELAYS sends, and PAT_LEAVES receives what needs no sending on.
+ * All-gather: the same trees from their roots. PAT_TOPS hands out data over the upper bits, `scale`
+ * halving; then the
+ * lower bits follow in depth-first order: PAT_RELAYS sends, and PAT_LEAVES receives what needs no
+ * sending on.
  */
 #include "softcuda/nccl/pat_schedule.h"
 
@@ -31,7 +38,10 @@ static int round_up_to_power(int value)
 	return power;
 }
 
-/* How many trees are handled together: as many as fit into a message, times the steps that may be under way. */
+/*
+ * How many trees are handled together: as many as fit into a message, times the steps that may be
+ * under way.
+ */
 static void choose_aggregation(struct pat_schedule *schedule, size_t element_bytes)
 {
 	size_t message = (size_t)schedule->chunk * element_bytes;
@@ -39,7 +49,8 @@ static void choose_aggregation(struct pat_schedule *schedule, size_t element_byt
 	int steps = CONNECTION_STEPS;
 
 	schedule->aggregation = 1;
-	while (message / (channel * (size_t)schedule->aggregation) >= 2 && schedule->aggregation < schedule->ranks / 2)
+	while (message / (channel * (size_t)schedule->aggregation) >= 2 &&
+	       schedule->aggregation < schedule->ranks / 2)
 		schedule->aggregation *= 2;
 	schedule->per_message = schedule->aggregation;
 	while (steps > 1 && schedule->aggregation < schedule->ranks / 2) {
@@ -88,8 +99,9 @@ static void start_chunk(struct pat_schedule *schedule)
 	}
 }
 
-void start_pat(struct pat_schedule *schedule, bool gathers, int rank, int ranks, size_t element_bytes, ptrdiff_t total,
-	       ptrdiff_t offset, ptrdiff_t end, ptrdiff_t chunk)
+void start_pat(struct pat_schedule *schedule, bool gathers, int rank, int ranks,
+	       size_t element_bytes, ptrdiff_t total, ptrdiff_t offset, ptrdiff_t end,
+	       ptrdiff_t chunk)
 {
 	schedule->gathers = gathers;
 	schedule->rank = rank;
@@ -115,7 +127,8 @@ static bool fills_message(const struct pat_schedule *schedule, int number)
 	return (number + 1) % schedule->per_message == 0;
 }
 
-static ptrdiff_t place_in_message(const struct pat_schedule *schedule, int number, const struct pat_step *step)
+static ptrdiff_t place_in_message(const struct pat_schedule *schedule, int number,
+				  const struct pat_step *step)
 {
 	return number % schedule->per_message * step->count;
 }
@@ -126,7 +139,8 @@ static int bit_or_none(int distance)
 }
 
 /*
- * Reduce-scatter visits far ranks first: the bits of the number, mirrored and inverted. So peers change with the
+ * Reduce-scatter visits far ranks first: the bits of the number, mirrored and inverted. So peers
+ * change with the
  * numbers of which all upper bits are set, and only those.
  */
 static int upper_bits(const struct pat_schedule *schedule)
@@ -141,7 +155,8 @@ static int upper_bits(const struct pat_schedule *schedule)
 
 static bool meets_new_peer(const struct pat_schedule *schedule, int visits)
 {
-	int unset = visits - 1 - schedule->visit; /* all below the highest unset bit are unset, too, or there is none */
+	/* all below the highest unset bit are unset, too, or there is none */
+	int unset = visits - 1 - schedule->visit;
 
 	return (unset & (unset + 1)) == 0;
 }
@@ -177,9 +192,11 @@ static bool reduce_relay(struct pat_schedule *schedule, struct pat_step *step)
 	int from = upper_bits(schedule) * schedule->distance + schedule->lower;
 	int dimension = lowest_bit(from);
 	int distance = from - (1 << dimension);
-	bool complete = schedule->visit == visits_of_phase(schedule) - 1 || fills_message(schedule, schedule->visit);
+	bool complete = schedule->visit == visits_of_phase(schedule) - 1 ||
+			fills_message(schedule, schedule->visit);
 
-	bool to_top = distance != 0 && schedule->lower == 1 << dimension; /* no lower bits are left */
+	/* no lower bits are left */
+	bool to_top = distance != 0 && schedule->lower == 1 << dimension;
 
 	if (to_top && meets_new_peer(schedule, schedule->aggregation))
 		meet_new_peer(schedule, step);
@@ -189,7 +206,8 @@ static bool reduce_relay(struct pat_schedule *schedule, struct pat_step *step)
 	step->send_dimension = bit_or_none(distance);
 	step->send_offset = place_in_message(schedule, schedule->visit, step);
 	if (to_top)
-		step->send_offset = place_in_message(schedule, schedule->visit - schedule->first_visit, step);
+		step->send_offset =
+			place_in_message(schedule, schedule->visit - schedule->first_visit, step);
 	step->post_send = dimension == 0 && complete;
 	if (from < schedule->ranks) {
 		step->recv_dimension = dimension;
@@ -204,7 +222,8 @@ static bool reduce_relay(struct pat_schedule *schedule, struct pat_step *step)
 static bool reduce_odd_top(struct pat_schedule *schedule, struct pat_step *step)
 {
 	int distance = (2 * upper_bits(schedule) + 1) * schedule->scale * schedule->distance;
-	int received = schedule->visit + schedule->aggregation - schedule->aggregation / schedule->scale;
+	int received =
+		schedule->visit + schedule->aggregation - schedule->aggregation / schedule->scale;
 	bool last = schedule->visit == visits_of_phase(schedule) - 1;
 
 	if (distance >= schedule->ranks)
@@ -237,9 +256,11 @@ static bool reduce_top(struct pat_schedule *schedule, struct pat_step *step)
 	if (from < schedule->ranks) {
 		step->recv_dimension = dimension;
 		step->recv_offset = place_in_message(schedule, schedule->visit, step);
-		step->post_recv = schedule->visit == visits - 1 || fills_message(schedule, schedule->visit);
+		step->post_recv =
+			schedule->visit == visits - 1 || fills_message(schedule, schedule->visit);
 	}
-	step->send_offset = place_in_message(schedule, schedule->visit - schedule->first_visit, step);
+	step->send_offset =
+		place_in_message(schedule, schedule->visit - schedule->first_visit, step);
 	count_message(schedule);
 	return true;
 }
@@ -263,11 +284,15 @@ static bool gather_leaf(struct pat_schedule *schedule, struct pat_step *step)
 	step->output = index_of_rank(schedule, distance);
 	step->recv_dimension = 0;
 	step->recv_offset = place_in_message(schedule, schedule->visit, step);
-	step->post_recv = fills_message(schedule, schedule->visit) || distance + schedule->distance >= schedule->ranks;
+	step->post_recv = fills_message(schedule, schedule->visit) ||
+			  distance + schedule->distance >= schedule->ranks;
 	return true;
 }
 
-/* A root of the lower bits' trees: its data came by the upper bits, and lie where PAT_TOPS has put them. */
+/*
+ * A root of the lower bits' trees: its data came by the upper bits, and lie where PAT_TOPS has put
+ * them.
+ */
 static void receive_from_top(const struct pat_schedule *schedule, struct pat_step *step, int upper)
 {
 	int number = upper >> (step->recv_dimension + 1);
@@ -276,7 +301,8 @@ static void receive_from_top(const struct pat_schedule *schedule, struct pat_ste
 	step->recv_offset = place_in_message(schedule, number, step);
 	step->post_recv = step->send_dimension == 0 &&
 			  (fills_message(schedule, number) || next >= schedule->ranks);
-	step->step_offset = step->send_dimension == 0 ? 0 : (unsigned)(number / schedule->per_message);
+	step->step_offset =
+		step->send_dimension == 0 ? 0 : (unsigned)(number / schedule->per_message);
 }
 
 static bool gather_relay(struct pat_schedule *schedule, struct pat_step *step)
@@ -295,12 +321,14 @@ static bool gather_relay(struct pat_schedule *schedule, struct pat_step *step)
 	step->send_offset = place_in_message(schedule, schedule->visit, step);
 	step->post_send = fills || to + schedule->distance >= schedule->ranks;
 	step->recv_dimension = bit_or_none(distance);
-	step->step_offset = dimension == 0 ? 0 : (unsigned)(schedule->visit / schedule->per_message);
+	step->step_offset =
+		dimension == 0 ? 0 : (unsigned)(schedule->visit / schedule->per_message);
 	if (step->recv_dimension >= 0 && schedule->lower == 1 << dimension) {
 		receive_from_top(schedule, step, upper);
 	} else if (step->recv_dimension >= 0) {
 		step->recv_offset = place_in_message(schedule, schedule->visit, step);
-		step->post_recv = dimension == 0 && (fills || to + schedule->distance - 1 >= schedule->ranks);
+		step->post_recv =
+			dimension == 0 && (fills || to + schedule->distance - 1 >= schedule->ranks);
 	}
 	if (to >= schedule->ranks) {
 		step->send_dimension = -1;
@@ -321,7 +349,8 @@ static bool gather_top(struct pat_schedule *schedule, struct pat_step *step)
 	step->output = index_of_rank(schedule, distance);
 	step->send_dimension = lowest_bit(to);
 	step->send_offset = place_in_message(schedule, schedule->visit, step);
-	step->post_send = fills_message(schedule, schedule->visit) || to + 2 * unit >= schedule->ranks;
+	step->post_send =
+		fills_message(schedule, schedule->visit) || to + 2 * unit >= schedule->ranks;
 	step->step_offset = (unsigned)(schedule->visit / schedule->per_message);
 	step->recv_dimension = bit_or_none(distance);
 	if (step->recv_dimension >= 0) {
@@ -336,9 +365,11 @@ static bool make_step(struct pat_schedule *schedule, struct pat_step *step)
 {
 	switch (schedule->phase) {
 	case PAT_LEAVES:
-		return schedule->gathers ? gather_leaf(schedule, step) : reduce_leaf(schedule, step);
+		return schedule->gathers ? gather_leaf(schedule, step)
+					 : reduce_leaf(schedule, step);
 	case PAT_RELAYS:
-		return schedule->gathers ? gather_relay(schedule, step) : reduce_relay(schedule, step);
+		return schedule->gathers ? gather_relay(schedule, step)
+					 : reduce_relay(schedule, step);
 	case PAT_TOPS_ODD:
 		return reduce_odd_top(schedule, step);
 	case PAT_TOPS:
@@ -361,7 +392,8 @@ static void next_reduce_phase(struct pat_schedule *schedule)
 		if (schedule->lower > 1)
 			enter_phase(schedule, PAT_RELAYS);
 		else
-			enter_phase(schedule, schedule->aggregation > 1 ? PAT_TOPS_ODD : PAT_RESULT);
+			enter_phase(schedule,
+				    schedule->aggregation > 1 ? PAT_TOPS_ODD : PAT_RESULT);
 		break;
 	case PAT_RELAYS:
 		schedule->lower--;
@@ -372,7 +404,8 @@ static void next_reduce_phase(struct pat_schedule *schedule)
 		break;
 	case PAT_TOPS:
 		schedule->scale *= 2;
-		enter_phase(schedule, schedule->scale < schedule->aggregation ? PAT_TOPS_ODD : PAT_RESULT);
+		enter_phase(schedule,
+			    schedule->scale < schedule->aggregation ? PAT_TOPS_ODD : PAT_RESULT);
 		break;
 	default:
 		end_chunk(schedule);
@@ -380,7 +413,10 @@ static void next_reduce_phase(struct pat_schedule *schedule)
 	}
 }
 
-/* Depth first: down to the next lower bit, or, from an odd number, on to the nearest sibling. 0: there is none. */
+/*
+ * Depth first: down to the next lower bit, or, from an odd number, on to the nearest sibling. 0:
+ * there is none.
+ */
 static int next_lower_bits(int lower)
 {
 	int parent;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pieces.c - slices of the Simple protocol that are made of pieces from, or for, many places of a user buffer */
+/*
+ * pieces.c - slices of the Simple protocol that are made of pieces from, or for, many places of a
+ * user buffer
+ */
 #include "softcuda/nccl/simple.h"
 
 static void begin_pieces(struct lane *lane)

@@ -29,7 +29,8 @@ static bool work_is_profiled(const struct batch *batch, unsigned index)
 	return false;
 }
 
-static void note_works(const struct batch *batch, struct profiler_channel *channels, int channel_id, uint64_t counter)
+static void note_works(const struct batch *batch, struct profiler_channel *channels, int channel_id,
+		       uint64_t counter)
 {
 	for (unsigned i = 0; i < batch->work_count; i++) {
 		uint64_t number = counter + 1 + i;
@@ -39,7 +40,8 @@ static void note_works(const struct batch *batch, struct profiler_channel *chann
 			continue;
 		event = &channels[channel_id].events[number % PROFILER_EVENTS];
 		store_relaxed(&event->timestamp, read_timer());
-		store_release(&event->counter, number); /* the host's thread polls it, then reads the time */
+		/* the host's thread polls it, then reads the time */
+		store_release(&event->counter, number);
 	}
 }
 
@@ -53,12 +55,14 @@ void write_work_counter(struct channel *channel, uint64_t counter)
 	channel->work_counter = counter;
 }
 
-void note_works_started(const struct batch *batch, const struct lane_context *context, uint64_t counter)
+void note_works_started(const struct batch *batch, const struct lane_context *context,
+			uint64_t counter)
 {
 	note_works(batch, context->comm->work_started, context->channel_id, counter);
 }
 
-void note_works_completed(const struct batch *batch, const struct lane_context *context, uint64_t counter)
+void note_works_completed(const struct batch *batch, const struct lane_context *context,
+			  uint64_t counter)
 {
 	note_works(batch, context->comm->work_completed, context->channel_id, counter);
 }

@@ -13,14 +13,16 @@ void write_work_counter(struct channel *channel, uint64_t counter)
 	(void)counter;
 }
 
-void note_works_started(const struct batch *batch, const struct lane_context *context, uint64_t counter)
+void note_works_started(const struct batch *batch, const struct lane_context *context,
+			uint64_t counter)
 {
 	(void)batch;
 	(void)context;
 	(void)counter;
 }
 
-void note_works_completed(const struct batch *batch, const struct lane_context *context, uint64_t counter)
+void note_works_completed(const struct batch *batch, const struct lane_context *context,
+			  uint64_t counter)
 {
 	(void)batch;
 	(void)context;

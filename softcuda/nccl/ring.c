@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring.c - the collectives on a ring: each rank receives from the one before it and sends to the one behind it
+ * ring.c - the collectives on a ring: each rank receives from the one before it and sends to the
+ * one behind it
  *
- * In all of them the data of a chunk start at one rank and travel round the ring; what differs is whose data a rank
+ * In all of them the data of a chunk start at one rank and travel round the ring; what differs is
+ * whose data a rank
  * handles in its s-th step, and what it does with them.
  */
 #include "softcuda/nccl/collective.h"
@@ -13,8 +15,8 @@ static const struct work_collective *work_of(const struct lane *lane)
 	return lane->work;
 }
 
-static void fill_operation(struct operation *operation, unsigned flags, ptrdiff_t source, ptrdiff_t destination,
-			   ptrdiff_t count)
+static void fill_operation(struct operation *operation, unsigned flags, ptrdiff_t source,
+			   ptrdiff_t destination, ptrdiff_t count)
 {
 	operation->flags = flags;
 	operation->source = source;
@@ -32,7 +34,8 @@ static void advance_cursor(struct cursor *cursor, int steps, ptrdiff_t round)
 }
 
 /*
- * All-reduce: n chunks at a time. In steps 0 to n-1 chunks are summed along the ring, each ending at another rank; in
+ * All-reduce: n chunks at a time. In steps 0 to n-1 chunks are summed along the ring, each ending
+ * at another rank; in
  * steps n-1 to 2n-2 the sums go round.
  */
 static unsigned all_reduce_flags(int step, int ranks)
@@ -44,8 +47,8 @@ static unsigned all_reduce_flags(int step, int ranks)
 	if (step < ranks - 1)
 		return OPERATION_RECV | OPERATION_SEND | OPERATION_INPUT | direct;
 	if (step == ranks - 1)
-		return OPERATION_RECV | OPERATION_SEND | OPERATION_INPUT | OPERATION_STORE | OPERATION_FINISH |
-		       OPERATION_DIRECT_SEND | direct;
+		return OPERATION_RECV | OPERATION_SEND | OPERATION_INPUT | OPERATION_STORE |
+		       OPERATION_FINISH | OPERATION_DIRECT_SEND | direct;
 	if (step < 2 * ranks - 2)
 		return OPERATION_RECV | OPERATION_SEND | OPERATION_STORE | OPERATION_DIRECT;
 	return OPERATION_RECV | OPERATION_STORE | OPERATION_DIRECT;
@@ -71,7 +74,8 @@ static bool next_all_reduce(struct lane *lane, struct operation *operation)
 	offset = index * chunk;
 	left -= offset;
 	offset += cursor->start + cursor->position;
-	fill_operation(operation, all_reduce_flags(cursor->step, ranks), offset, offset, left < chunk ? left : chunk);
+	fill_operation(operation, all_reduce_flags(cursor->step, ranks), offset, offset,
+		       left < chunk ? left : chunk);
 	advance_cursor(cursor, 2 * ranks - 1, cursor->chunk * ranks);
 	return true;
 }
@@ -105,7 +109,10 @@ static bool next_all_gather(struct lane *lane, struct operation *operation)
 	return true;
 }
 
-/* Reduce-scatter: in step s a rank adds to the data for the rank that is s+1 places before it; its own come last. */
+/*
+ * Reduce-scatter: in step s a rank adds to the data for the rank that is s+1 places before it; its
+ * own come last.
+ */
 static bool next_reduce_scatter(struct lane *lane, struct operation *operation)
 {
 	struct cursor *cursor = &lane->cursor;
@@ -123,7 +130,8 @@ static bool next_reduce_scatter(struct lane *lane, struct operation *operation)
 		flags |= OPERATION_SEND;
 	else
 		flags |= OPERATION_STORE | OPERATION_FINISH;
-	fill_operation(operation, flags, destination + whose * cursor->total, destination, chunk_at_position(cursor));
+	fill_operation(operation, flags, destination + whose * cursor->total, destination,
+		       chunk_at_position(cursor));
 	advance_cursor(cursor, ranks, cursor->chunk);
 	return true;
 }
@@ -198,8 +206,8 @@ static bool next_own_copy(struct lane *lane, struct operation *operation)
 	if (lane->cursor.step++)
 		return false;
 	/* The position is that of this rank's data in the output. */
-	fill_operation(operation, OPERATION_INPUT | OPERATION_STORE, cursor->start, cursor->start + cursor->position,
-		       cursor->count);
+	fill_operation(operation, OPERATION_INPUT | OPERATION_STORE, cursor->start,
+		       cursor->start + cursor->position, cursor->count);
 	return true;
 }
 
@@ -256,7 +264,8 @@ unsigned open_ring(struct lane *lanes, const struct collective_task *task)
 	open_lane_senders(&lanes[0], &ring->next, 1, 0);
 	if (may_be_direct(collective))
 		choose_collective_transfers(&lanes[0], task->work, 0, 0);
-	if (network_moves && (collective == COLLECTIVE_ALL_GATHER || collective == COLLECTIVE_BROADCAST))
+	if (network_moves &&
+	    (collective == COLLECTIVE_ALL_GATHER || collective == COLLECTIVE_BROADCAST))
 		return 1 + open_own_copy(&lanes[1], task);
 	return 1;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shared_memory.h - loads and stores of what a kernel shares with proxy threads, NICs and kernels of other ranks
+ * shared_memory.h - loads and stores of what a kernel shares with proxy threads, NICs and kernels
+ * of other ranks
  *
- * A counter (head, tail) or a flag that says "data is there" or "the slot is free" is stored with release after the data
- * was written or read, and loaded with acquire before it is read or overwritten. The other side of a pair is another
- * kernel of ours, NCCL's proxy thread (volatile accesses and full fences), or a NIC that writes in ascending order.
+ * A counter (head, tail) or a flag that says "data is there" or "the slot is free" is stored with
+ * release after the data
+ * was written or read, and loaded with acquire before it is read or overwritten. The other side of
+ * a pair is another
+ * kernel of ours, NCCL's proxy thread (volatile accesses and full fences), or a NIC that writes in
+ * ascending order.
  */
 #ifndef SOFTCUDA_NCCL_SHARED_MEMORY_H
 #define SOFTCUDA_NCCL_SHARED_MEMORY_H

@@ -2,7 +2,8 @@
 /*
  * simple.c - the Simple protocol: data in slots, announced by the counters
  *
- * A chunk is moved in slices; each takes `steps_per_slice` steps of every connection that takes part, also where the
+ * A chunk is moved in slices; each takes `steps_per_slice` steps of every connection that takes
+ * part, also where the
  * slice is empty, for peers and proxies count steps.
  */
 #include "softcuda/nccl/simple.h"
@@ -44,9 +45,11 @@ char *slot_address(const struct endpoint *endpoint)
 	if (endpoint->fifo) {
 		slot = endpoint_slot(endpoint);
 		if ((int32_t)load_relaxed_32(&slot->mode) == FIFO_MODE_OFFSET)
-			return endpoint->info->buffers[PROTOCOL_SIMPLE] + (int32_t)load_relaxed_32(&slot->offset);
+			return endpoint->info->buffers[PROTOCOL_SIMPLE] +
+			       (int32_t)load_relaxed_32(&slot->offset);
 	}
-	return endpoint->info->buffers[PROTOCOL_SIMPLE] + endpoint->step % FIFO_STEPS * endpoint->step_bytes;
+	return endpoint->info->buffers[PROTOCOL_SIMPLE] +
+	       endpoint->step % FIFO_STEPS * endpoint->step_bytes;
 }
 
 /* Where the data of the current slice lies that this endpoint receives. */
@@ -54,7 +57,8 @@ static const char *source_address(const struct lane *lane, const struct endpoint
 {
 	size_t size = lane->reduction.element_bytes;
 	ptrdiff_t source = (lane->operation.source + lane->slice.offset) * (ptrdiff_t)size;
-	ptrdiff_t destination = (lane->operation.destination + lane->slice.offset) * (ptrdiff_t)size;
+	ptrdiff_t destination =
+		(lane->operation.destination + lane->slice.offset) * (ptrdiff_t)size;
 
 	if (!(lane->operation.flags & OPERATION_DIRECT_RECV))
 		return slot_address(endpoint);
@@ -71,11 +75,15 @@ static const char *source_address(const struct lane *lane, const struct endpoint
 	return slot_address(endpoint);
 }
 
-/* Where this endpoint's copy of the slice goes; NULL: the peer or the network takes it from a user buffer of ours. */
+/*
+ * Where this endpoint's copy of the slice goes; NULL: the peer or the network takes it from a user
+ * buffer of ours.
+ */
 static char *destination_address(const struct lane *lane, const struct endpoint *endpoint)
 {
 	size_t size = lane->reduction.element_bytes;
-	ptrdiff_t destination = (lane->operation.destination + lane->slice.offset) * (ptrdiff_t)size;
+	ptrdiff_t destination =
+		(lane->operation.destination + lane->slice.offset) * (ptrdiff_t)size;
 
 	if (!(lane->operation.flags & OPERATION_DIRECT_SEND))
 		return slot_address(endpoint);

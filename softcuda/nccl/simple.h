@@ -11,7 +11,10 @@ bool peers_are_ready(struct lane *lane);
 /* Where the slice lies in the connection's buffer. */
 char *slot_address(const struct endpoint *endpoint);
 
-/* The slice was moved: announce `count` elements and move the counters of all endpoints that take part. */
+/*
+ * The slice was moved: announce `count` elements and move the counters of all endpoints that take
+ * part.
+ */
 void post_slice(struct lane *lane, size_t count);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * small_float.h - 16- and 8-bit floating-point numbers: to float, and back rounded to nearest, ties to even
+ * small_float.h - 16- and 8-bit floating-point numbers: to float, and back rounded to nearest, ties
+ * to even
  *
  * Written without branches, so that the compiler can vectorise the loops in which they stand.
  */
@@ -26,7 +27,10 @@ static inline uint32_t bits_of_float(float value)
 	return bits;
 }
 
-/* 1 sign, 5 exponent, 10 mantissa. The product moves the exponent's bias and is exact for subnormal numbers, too. */
+/*
+ * 1 sign, 5 exponent, 10 mantissa. The product moves the exponent's bias and is exact for subnormal
+ * numbers, too.
+ */
 static inline float half_to_float(uint16_t half)
 {
 	uint32_t magnitude = half & 0x7fffu;
@@ -41,7 +45,10 @@ static inline uint16_t float_to_half(float value)
 	uint32_t bits = bits_of_float(value);
 	uint32_t magnitude = bits & 0x7fffffffu;
 	uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
-	/* The addition aligns a number below 2^-14 to the spacing of subnormal halves, and rounds it. */
+	/*
+	 * The addition aligns a number below 2^-14 to the spacing of subnormal halves, and rounds
+	 * it.
+	 */
 	uint32_t subnormal = bits_of_float(float_of_bits(magnitude) + 0.5f) - bits_of_float(0.5f);
 	uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
 
@@ -80,7 +87,8 @@ static inline uint8_t float_to_e4m3(float value)
 	uint32_t bits = bits_of_float(value);
 	uint32_t magnitude = bits & 0x7fffffffu;
 	uint32_t normal = (magnitude + 0x7ffffu + (magnitude >> 20 & 1u) - (120u << 23)) >> 20;
-	uint32_t subnormal = bits_of_float(float_of_bits(magnitude) + 0x1p14f) - bits_of_float(0x1p14f);
+	uint32_t subnormal =
+		bits_of_float(float_of_bits(magnitude) + 0x1p14f) - bits_of_float(0x1p14f);
 	uint32_t result = magnitude < 0x3c800000u ? subnormal : normal; /* below 2^-6 */
 
 	result = magnitude > 0x43e00000u ? 0x7eu : result;
@@ -100,7 +108,8 @@ static inline uint8_t float_to_e5m2(float value)
 	uint32_t bits = bits_of_float(value);
 	uint32_t magnitude = bits & 0x7fffffffu;
 	uint32_t normal = (magnitude + 0xfffffu + (magnitude >> 21 & 1u) - (112u << 23)) >> 21;
-	uint32_t subnormal = bits_of_float(float_of_bits(magnitude) + 0x1p7f) - bits_of_float(0x1p7f);
+	uint32_t subnormal =
+		bits_of_float(float_of_bits(magnitude) + 0x1p7f) - bits_of_float(0x1p7f);
 	uint32_t result = magnitude < 0x38800000u ? subnormal : normal; /* below 2^-14 */
 
 	result = magnitude > 0x47600000u ? 0x7bu : result;

@@ -2,7 +2,8 @@
 /*
  * tree.c - all-reduce on a tree: sums go up, the result comes down
  *
- * The root does both in one lane. Every other rank has two lanes: chunks that were summed further down are passed up
+ * The root does both in one lane. Every other rank has two lanes: chunks that were summed further
+ * down are passed up
  * while results of earlier chunks come down.
  */
 #include "softcuda/nccl/collective.h"
@@ -25,13 +26,15 @@ static bool next_of_tree(struct lane *lane, struct operation *operation, unsigne
 static bool next_at_root(struct lane *lane, struct operation *operation)
 {
 	return next_of_tree(lane, operation,
-			    OPERATION_RECV | OPERATION_SEND | OPERATION_INPUT | OPERATION_STORE | OPERATION_FINISH |
-				    OPERATION_DIRECT_SEND | (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0));
+			    OPERATION_RECV | OPERATION_SEND | OPERATION_INPUT | OPERATION_STORE |
+				    OPERATION_FINISH | OPERATION_DIRECT_SEND |
+				    (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0));
 }
 
 static bool next_up(struct lane *lane, struct operation *operation)
 {
-	unsigned flags = OPERATION_SEND | OPERATION_INPUT | (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0);
+	unsigned flags =
+		OPERATION_SEND | OPERATION_INPUT | (REDUCING_IS_DIRECT ? OPERATION_DIRECT : 0);
 
 	if (lane->recv_count)
 		flags |= OPERATION_RECV;
@@ -47,7 +50,8 @@ static bool next_down(struct lane *lane, struct operation *operation)
 	return next_of_tree(lane, operation, flags);
 }
 
-static void open_tree_lane(struct lane *lane, const struct collective_task *task, next_operation_fn *next)
+static void open_tree_lane(struct lane *lane, const struct collective_task *task,
+			   next_operation_fn *next)
 {
 	start_lane(lane, task, next);
 	divide_work(&lane->cursor, task);

@@ -15,8 +15,10 @@ struct nvml_device {
 
 static struct nvml_device devices[MACHINE_DEVICES_MAX];
 static struct machine machine;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows, and the reading of machine */
-static unsigned initialized;                             /* calls of nvmlInit without their nvmlShutdown */
+/* protects what follows, and the reading of machine */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* calls of nvmlInit without their nvmlShutdown */
+static unsigned initialized;
 static bool complained;
 
 /* ---- the library ---- */
@@ -229,8 +231,10 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	pci->domain = own.domain;
 	pci->bus = own.bus;
 	pci->device = own.device;
-	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0", own.domain, own.bus, own.device);
-	snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", own.domain, own.bus, own.device);
+	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0", own.domain,
+		 own.bus, own.device);
+	snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", own.domain, own.bus,
+		 own.device);
 	return NVML_SUCCESS;
 }
 
@@ -239,7 +243,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
 	nvmlReturn_t result = check_device(device, memory);
 	if (result == NVML_SUCCESS)
-		*memory = (nvmlMemory_t){.total = machine.memory, .free = machine.memory, .used = 0};
+		*memory = (nvmlMemory_t) { .total = machine.memory,
+					   .free = machine.memory,
+					   .used = 0 };
 	return result;
 }
 
@@ -265,7 +271,8 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t peer, int 
 	if (index < NVML_P2P_CAPS_INDEX_READ || index > NVML_P2P_CAPS_INDEX_PROP)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	bool needs_link = index == NVML_P2P_CAPS_INDEX_NVLINK;
-	*status = needs_link && machine.nvlinks == 0 ? NVML_P2P_STATUS_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
+	*status = needs_link && machine.nvlinks == 0 ? NVML_P2P_STATUS_NOT_SUPPORTED
+						     : NVML_P2P_STATUS_OK;
 	return NVML_SUCCESS;
 }
 
@@ -280,7 +287,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, nvmlEn
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link, int capability, unsigned *value)
+nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link, int capability,
+					   unsigned *value)
 {
 	nvmlReturn_t result = check_device(device, value);
 	if (result != NVML_SUCCESS)
@@ -289,14 +297,18 @@ nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link, i
 		return NVML_ERROR_NOT_SUPPORTED;
 	if (capability < 0 || capability >= NVML_NVLINK_CAP_COUNT)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	bool has = capability == NVML_NVLINK_CAP_P2P_SUPPORTED || capability == NVML_NVLINK_CAP_P2P_ATOMICS ||
-		   capability == NVML_NVLINK_CAP_VALID;
+	bool has = capability == NVML_NVLINK_CAP_P2P_SUPPORTED ||
+		   capability == NVML_NVLINK_CAP_P2P_ATOMICS || capability == NVML_NVLINK_CAP_VALID;
 	*value = has ? 1 : 0;
 	return NVML_SUCCESS;
 }
 
-/* All links lead to one switch. Its address is in no /sys, from which NCCL concludes that it is a switch. */
-nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link, nvmlPciInfo_v1_t *pci)
+/*
+ * All links lead to one switch. Its address is in no /sys, from which NCCL concludes that it is a
+ * switch.
+ */
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link,
+					      nvmlPciInfo_v1_t *pci)
 {
 	nvmlReturn_t result = check_device(device, pci);
 	if (result != NVML_SUCCESS)
@@ -306,7 +318,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link
 	memset(pci, 0, sizeof(*pci));
 	pci->domain = machine.pci_domain;
 	pci->bus = 0xff;
-	snprintf(pci->busId, sizeof(pci->busId), "%04X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+	snprintf(pci->busId, sizeof(pci->busId), "%04X:%02X:%02X.0", pci->domain, pci->bus,
+		 pci->device);
 	return NVML_SUCCESS;
 }
 
@@ -318,7 +331,8 @@ static nvmlReturn_t read_field(nvmlFieldValue_t *field)
 		field->value.uiVal = machine.nvlinks;
 		return NVML_SUCCESS;
 	case NVML_FI_DEV_NVLINK_GET_STATE:
-		field->value.uiVal = field->scopeId < machine.nvlinks ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+		field->value.uiVal = field->scopeId < machine.nvlinks ? NVML_FEATURE_ENABLED
+								      : NVML_FEATURE_DISABLED;
 		return NVML_SUCCESS;
 	default:
 		return NVML_ERROR_NOT_SUPPORTED;

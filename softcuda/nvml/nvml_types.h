@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nvml_types.h - the public types of NVML that softcuda has; names and numbers are the interface's own
+ * nvml_types.h - the public types of NVML that softcuda has; names and numbers are the interface's
+ * own
  */
 #ifndef SOFTCUDA_NVML_TYPES_H
 #define SOFTCUDA_NVML_TYPES_H
@@ -18,13 +19,26 @@ typedef enum nvmlReturn {
 	NVML_ERROR_UNKNOWN = 999,
 } nvmlReturn_t;
 
-typedef enum nvmlEnableState { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 } nvmlEnableState_t;
+typedef enum nvmlEnableState {
+	NVML_FEATURE_DISABLED = 0,
+	NVML_FEATURE_ENABLED = 1
+} nvmlEnableState_t;
 
-enum { NVML_NVLINK_CAP_P2P_SUPPORTED = 0, NVML_NVLINK_CAP_SYSMEM_ACCESS = 1, NVML_NVLINK_CAP_P2P_ATOMICS = 2,
-       NVML_NVLINK_CAP_VALID = 5, NVML_NVLINK_CAP_COUNT = 6 };
+enum {
+	NVML_NVLINK_CAP_P2P_SUPPORTED = 0,
+	NVML_NVLINK_CAP_SYSMEM_ACCESS = 1,
+	NVML_NVLINK_CAP_P2P_ATOMICS = 2,
+	NVML_NVLINK_CAP_VALID = 5,
+	NVML_NVLINK_CAP_COUNT = 6
+};
 enum { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_NOT_SUPPORTED = 5 };
-enum { NVML_P2P_CAPS_INDEX_READ = 0, NVML_P2P_CAPS_INDEX_WRITE = 1, NVML_P2P_CAPS_INDEX_NVLINK = 2,
-       NVML_P2P_CAPS_INDEX_ATOMICS = 3, NVML_P2P_CAPS_INDEX_PROP = 4 };
+enum {
+	NVML_P2P_CAPS_INDEX_READ = 0,
+	NVML_P2P_CAPS_INDEX_WRITE = 1,
+	NVML_P2P_CAPS_INDEX_NVLINK = 2,
+	NVML_P2P_CAPS_INDEX_ATOMICS = 3,
+	NVML_P2P_CAPS_INDEX_PROP = 4
+};
 
 #define NVML_BUS_ID_V2_SIZE 16
 #define NVML_BUS_ID_SIZE 32

@@ -44,8 +44,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
 }
 
 /* Every answer but the status may be NULL, and is left alone unless the stream is captured. */
-static cudaError_t report_capture(cudaStream_t handle, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-				  cudaGraph_t *graph, const struct node_set **nodes)
+static cudaError_t report_capture(cudaStream_t handle, enum cudaStreamCaptureStatus *status,
+				  unsigned long long *id, cudaGraph_t *graph,
+				  const struct node_set **nodes)
 {
 	struct stream *stream;
 	if (status == NULL)
@@ -67,7 +68,8 @@ static cudaError_t report_capture(cudaStream_t handle, enum cudaStreamCaptureSta
 }
 
 cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-					unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+					unsigned long long *id, cudaGraph_t *graph,
+					const cudaGraphNode_t **nodes,
 					const cudaGraphEdgeData **edges, size_t *count)
 {
 	ENTER_RUNTIME();
@@ -86,13 +88,14 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 
 /* Edges have no data of their own here, so that nothing is lost by not asking for it. */
 cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-					unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
-					size_t *count)
+					unsigned long long *id, cudaGraph_t *graph,
+					const cudaGraphNode_t **nodes, size_t *count)
 {
 	return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, NULL, count);
 }
 
-static cudaError_t request_change(cudaStream_t handle, cudaGraphNode_t *nodes, size_t count, unsigned flags)
+static cudaError_t request_change(cudaStream_t handle, cudaGraphNode_t *nodes, size_t count,
+				  unsigned flags)
 {
 	struct stream *stream;
 	if (flags > cudaStreamSetCaptureDependencies || (count != 0 && nodes == NULL))
@@ -106,14 +109,16 @@ static cudaError_t request_change(cudaStream_t handle, cudaGraphNode_t *nodes, s
 	return change_capture_nodes(stream, nodes, count, flags);
 }
 
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes, size_t count, unsigned flags)
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes,
+						size_t count, unsigned flags)
 {
 	ENTER_RUNTIME();
 	return record_error(request_change(stream, nodes, count, flags));
 }
 
 cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *nodes,
-						   const cudaGraphEdgeData *edges, size_t count, unsigned flags)
+						   const cudaGraphEdgeData *edges, size_t count,
+						   unsigned flags)
 {
 	ENTER_RUNTIME();
 	return record_error(request_change(stream, nodes, count, flags));

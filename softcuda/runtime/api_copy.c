@@ -18,7 +18,10 @@
 #include "softcuda/runtime/process.h"
 #include "softcuda/runtime/submit.h"
 
-/* Pageable sources up to this size are copied aside; a larger one is read in place after the stream has caught up. */
+/*
+ * Pageable sources up to this size are copied aside; a larger one is read in place after the stream
+ * has caught up.
+ */
 #define STAGING_MAX ((size_t)16 << 20)
 
 enum side { SIDE_PAGEABLE, SIDE_LOCKED, SIDE_DEVICE };
@@ -48,8 +51,8 @@ static bool is_kind(enum cudaMemcpyKind kind)
 static void gather_rows(char *to, const struct request *request)
 {
 	for (size_t row = 0; row < request->shape.height; row++)
-		memcpy(to + row * request->shape.width, request->from + row * request->shape.from_pitch,
-		       request->shape.width);
+		memcpy(to + row * request->shape.width,
+		       request->from + row * request->shape.from_pitch, request->shape.width);
 }
 
 static cudaError_t submit_staged(const struct request *request)
@@ -63,7 +66,8 @@ static cudaError_t submit_staged(const struct request *request)
 
 static cudaError_t submit_direct(const struct request *request)
 {
-	return submit_operation(request->stream, create_copy(request->to, request->from, request->shape));
+	return submit_operation(request->stream,
+				create_copy(request->to, request->from, request->shape));
 }
 
 static cudaError_t submit_copy(const struct request *request)
@@ -75,7 +79,8 @@ static cudaError_t submit_copy(const struct request *request)
 	cudaError_t error;
 
 	if (query_capture(request->stream).status != cudaStreamCaptureStatusNone)
-		return submit_direct(request); /* a node of a graph reads and writes when it is launched */
+		/* a node of a graph reads and writes when it is launched */
+		return submit_direct(request);
 	if (staged && request->shape.width <= STAGING_MAX / request->shape.height)
 		return submit_staged(request);
 	wait = wait || staged || to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE);
@@ -87,10 +92,12 @@ static cudaError_t submit_copy(const struct request *request)
 	return error;
 }
 
-static cudaError_t request_copy(void *to, const void *from, struct shape shape, enum cudaMemcpyKind kind,
-				cudaStream_t handle, bool synchronous)
+static cudaError_t request_copy(void *to, const void *from, struct shape shape,
+				enum cudaMemcpyKind kind, cudaStream_t handle, bool synchronous)
 {
-	struct request request = {.to = to, .from = from, .shape = shape, .synchronous = synchronous};
+	struct request request = {
+		.to = to, .from = from, .shape = shape, .synchronous = synchronous
+	};
 
 	if (!is_kind(kind))
 		return cudaErrorInvalidMemcpyDirection;
@@ -108,7 +115,7 @@ static cudaError_t request_copy(void *to, const void *from, struct shape shape, 
 
 static struct shape make_row(size_t size)
 {
-	return (struct shape){.width = size, .height = 1};
+	return (struct shape) { .width = size, .height = 1 };
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
@@ -120,20 +127,22 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyK
 	return record_error(error);
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
 {
 	ENTER_RUNTIME();
 	return record_error(request_copy(to, from, make_row(size), kind, stream, false));
 }
 
 /* The device of an address is known from the address. */
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size,
-				cudaStream_t stream)
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+				size_t size, cudaStream_t stream)
 {
 	ENTER_RUNTIME();
 	if (!is_device(to_device) || !is_device(from_device))
 		return record_error(cudaErrorInvalidDevice);
-	return record_error(request_copy(to, from, make_row(size), cudaMemcpyDefault, stream, false));
+	return record_error(
+		request_copy(to, from, make_row(size), cudaMemcpyDefault, stream, false));
 }
 
 cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t size)
@@ -143,19 +152,22 @@ cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_d
 
 static struct shape make_rows(size_t to_pitch, size_t from_pitch, size_t width, size_t height)
 {
-	return (struct shape){.width = width, .height = height, .to_pitch = to_pitch, .from_pitch = from_pitch};
+	return (struct shape) {
+		.width = width, .height = height, .to_pitch = to_pitch, .from_pitch = from_pitch
+	};
 }
 
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-			 enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+			 size_t width, size_t height, enum cudaMemcpyKind kind)
 {
 	ENTER_RUNTIME();
 	struct shape shape = make_rows(to_pitch, from_pitch, width, height);
 	return record_error(request_copy(to, from, shape, kind, NULL, true));
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-			      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream)
 {
 	ENTER_RUNTIME();
 	struct shape shape = make_rows(to_pitch, from_pitch, width, height);
@@ -164,7 +176,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 
 /* ---- fills ---- */
 
-static cudaError_t request_fill(void *pointer, int value, struct shape shape, cudaStream_t handle, bool synchronous)
+static cudaError_t request_fill(void *pointer, int value, struct shape shape, cudaStream_t handle,
+				bool synchronous)
 {
 	struct stream *stream;
 	cudaError_t error = find_stream(handle, &stream);
@@ -198,11 +211,14 @@ cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t 
 cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height)
 {
 	ENTER_RUNTIME();
-	return record_error(request_fill(pointer, value, make_rows(pitch, 0, width, height), NULL, true));
+	return record_error(
+		request_fill(pointer, value, make_rows(pitch, 0, width, height), NULL, true));
 }
 
-cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
+cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
+			      cudaStream_t stream)
 {
 	ENTER_RUNTIME();
-	return record_error(request_fill(pointer, value, make_rows(pitch, 0, width, height), stream, false));
+	return record_error(
+		request_fill(pointer, value, make_rows(pitch, 0, width, height), stream, false));
 }

@@ -126,8 +126,10 @@ cudaError_t cudaDeviceGetPCIBusId(char *pci_id, int size, int device)
 		return record_error(cudaErrorInvalidDevice);
 	if (pci_id == NULL || size <= 0)
 		return record_error(cudaErrorInvalidValue);
-	struct machine_pci pci = find_machine_pci(this_machine(), find_device_number((unsigned)device));
-	int length = snprintf(pci_id, (size_t)size, "%04X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
+	struct machine_pci pci =
+		find_machine_pci(this_machine(), find_device_number((unsigned)device));
+	int length =
+		snprintf(pci_id, (size_t)size, "%04X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
 	return record_error(length >= size ? cudaErrorInvalidValue : cudaSuccess);
 }
 
@@ -157,16 +159,22 @@ cudaError_t cudaDeviceSynchronize(void)
 	return record_error(error);
 }
 
-/* Every object that the program did not destroy stays valid; otherwise a library's would vanish under it. */
+/*
+ * Every object that the program did not destroy stays valid; otherwise a library's would vanish
+ * under it.
+ */
 cudaError_t cudaDeviceReset(void)
 {
 	return cudaDeviceSynchronize();
 }
 
 #define LIMITS 7
-static size_t limits[LIMITS] = {1024, 1 << 20, 8 << 20, 0, 0, 0, 0};
+static size_t limits[LIMITS] = { 1024, 1 << 20, 8 << 20, 0, 0, 0, 0 };
 
-/* The limits are of threads and heaps on a device, which does not exist: they are kept and have no effect. */
+/*
+ * The limits are of threads and heaps on a device, which does not exist: they are kept and have no
+ * effect.
+ */
 cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
 {
 	ENTER_RUNTIME();
@@ -246,7 +254,8 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 	return record_error(change_peer(peer, false));
 }
 
-cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int device, int peer)
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int device,
+				      int peer)
 {
 	ENTER_RUNTIME();
 	if (!is_device(device) || !is_device(peer) || device == peer)
@@ -254,7 +263,8 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribu
 	if (value == NULL || attribute < cudaDevP2PAttrPerformanceRank ||
 	    attribute > cudaDevP2PAttrCudaArrayAccessSupported)
 		return record_error(cudaErrorInvalidValue);
-	*value = attribute == cudaDevP2PAttrAccessSupported || attribute == cudaDevP2PAttrNativeAtomicSupported;
+	*value = attribute == cudaDevP2PAttrAccessSupported ||
+		 attribute == cudaDevP2PAttrNativeAtomicSupported;
 	return cudaSuccess;
 }
 

@@ -42,14 +42,17 @@ static bool are_nodes_of(const struct graph *graph, const cudaGraphNode_t *nodes
 	return true;
 }
 
-static cudaError_t check_place(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count)
+static cudaError_t check_place(cudaGraphNode_t *node, cudaGraph_t graph,
+			       const cudaGraphNode_t *from, size_t count)
 {
 	if (!is_handle(graph, HANDLE_GRAPH))
 		return cudaErrorInvalidResourceHandle;
-	return node == NULL || !are_nodes_of(graph, from, count) ? cudaErrorInvalidValue : cudaSuccess;
+	return node == NULL || !are_nodes_of(graph, from, count) ? cudaErrorInvalidValue
+								 : cudaSuccess;
 }
 
-static cudaError_t place_node(struct graph_node *node, const cudaGraphNode_t *from, size_t count, cudaGraphNode_t *handle)
+static cudaError_t place_node(struct graph_node *node, const cudaGraphNode_t *from, size_t count,
+			      cudaGraphNode_t *handle)
 {
 	cudaError_t error = cudaSuccess;
 
@@ -63,7 +66,8 @@ static cudaError_t place_node(struct graph_node *node, const cudaGraphNode_t *fr
 }
 
 /* Takes over the reference of `operation`, also on failure. */
-static cudaError_t place_operation(cudaGraphNode_t *handle, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count,
+static cudaError_t place_operation(cudaGraphNode_t *handle, cudaGraph_t graph,
+				   const cudaGraphNode_t *from, size_t count,
 				   struct operation *operation)
 {
 	struct graph_node *node;
@@ -76,13 +80,15 @@ static cudaError_t place_operation(cudaGraphNode_t *handle, cudaGraph_t graph, c
 	return error == cudaSuccess ? place_node(node, from, count, handle) : error;
 }
 
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count)
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				  const cudaGraphNode_t *from, size_t count)
 {
 	ENTER_RUNTIME();
 	return record_error(place_operation(node, graph, from, count, create_empty_operation()));
 }
 
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count,
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				 const cudaGraphNode_t *from, size_t count,
 				 const struct cudaHostNodeParams *parameters)
 {
 	ENTER_RUNTIME();
@@ -92,7 +98,8 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const
 	return record_error(place_operation(node, graph, from, count, operation));
 }
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count,
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				   const cudaGraphNode_t *from, size_t count,
 				   const struct cudaKernelNodeParams *parameters)
 {
 	ENTER_RUNTIME();
@@ -108,22 +115,25 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, con
 		.shared_memory = parameters->sharedMemBytes,
 		.device = current_device(),
 	};
-	cudaError_t error = create_launch(entry, &shape, parameters->kernelParams, parameters->extra, &operation);
+	cudaError_t error = create_launch(entry, &shape, parameters->kernelParams,
+					  parameters->extra, &operation);
 	if (error == cudaSuccess)
 		error = place_operation(node, graph, from, count, operation);
 	return record_error(error);
 }
 
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from,
-				     size_t count, void *to, const void *source, size_t size, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+				     const cudaGraphNode_t *from, size_t count, void *to,
+				     const void *source, size_t size, enum cudaMemcpyKind kind)
 {
 	ENTER_RUNTIME();
-	struct shape shape = {.width = size, .height = 1};
+	struct shape shape = { .width = size, .height = 1 };
 	if (to == NULL || source == NULL || size == 0)
 		return record_error(cudaErrorInvalidValue);
 	if ((unsigned)kind > cudaMemcpyDefault)
 		return record_error(cudaErrorInvalidMemcpyDirection);
-	return record_error(place_operation(node, graph, from, count, create_copy(to, source, shape)));
+	return record_error(
+		place_operation(node, graph, from, count, create_copy(to, source, shape)));
 }
 
 static bool is_fill(const struct cudaMemsetParams *fill)
@@ -134,19 +144,22 @@ static bool is_fill(const struct cudaMemsetParams *fill)
 	return fill->height == 1 || fill->width * fill->elementSize <= fill->pitch;
 }
 
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count,
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				   const cudaGraphNode_t *from, size_t count,
 				   const struct cudaMemsetParams *fill)
 {
 	ENTER_RUNTIME();
 	if (fill == NULL || !is_fill(fill))
 		return record_error(cudaErrorInvalidValue);
-	struct shape shape = {
-		.width = fill->width * fill->elementSize, .height = fill->height, .to_pitch = fill->pitch};
+	struct shape shape = { .width = fill->width * fill->elementSize,
+			       .height = fill->height,
+			       .to_pitch = fill->pitch };
 	struct operation *operation = create_fill(fill->dst, fill->value, fill->elementSize, shape);
 	return record_error(place_operation(node, graph, from, count, operation));
 }
 
-static cudaError_t place_event(cudaGraphNode_t *handle, cudaGraph_t graph, const cudaGraphNode_t *from, size_t count,
+static cudaError_t place_event(cudaGraphNode_t *handle, cudaGraph_t graph,
+			       const cudaGraphNode_t *from, size_t count,
 			       enum cudaGraphNodeType type, cudaEvent_t event)
 {
 	struct graph_node *node;
@@ -158,22 +171,25 @@ static cudaError_t place_event(cudaGraphNode_t *handle, cudaGraph_t graph, const
 	return error == cudaSuccess ? place_node(node, from, count, handle) : error;
 }
 
-cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from,
-					size_t count, cudaEvent_t event)
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
+					const cudaGraphNode_t *from, size_t count,
+					cudaEvent_t event)
 {
 	ENTER_RUNTIME();
-	return record_error(place_event(node, graph, from, count, cudaGraphNodeTypeEventRecord, event));
+	return record_error(
+		place_event(node, graph, from, count, cudaGraphNodeTypeEventRecord, event));
 }
 
-cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from,
-				      size_t count, cudaEvent_t event)
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				      const cudaGraphNode_t *from, size_t count, cudaEvent_t event)
 {
 	ENTER_RUNTIME();
-	return record_error(place_event(node, graph, from, count, cudaGraphNodeTypeWaitEvent, event));
+	return record_error(
+		place_event(node, graph, from, count, cudaGraphNodeTypeWaitEvent, event));
 }
 
-cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-				     size_t count)
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+				     const cudaGraphNode_t *to, size_t count)
 {
 	ENTER_RUNTIME();
 	if (!is_handle(graph, HANDLE_GRAPH))
@@ -187,8 +203,9 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *f
 }
 
 /* An edge's data can only make it weaker than a plain one, which is always right. */
-cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-					const cudaGraphEdgeData *edges, size_t count)
+cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
+					const cudaGraphNode_t *to, const cudaGraphEdgeData *edges,
+					size_t count)
 {
 	return cudaGraphAddDependencies(graph, from, to, count);
 }
@@ -210,7 +227,8 @@ static void end_list(cudaGraphNode_t *nodes, size_t *count, size_t found)
 		*count = found;
 }
 
-static cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count, bool roots_only)
+static cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count,
+			      bool roots_only)
 {
 	struct graph_node *node;
 	size_t found = 0;
@@ -219,8 +237,8 @@ static cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 	if (count == NULL)
 		return cudaErrorInvalidValue;
 	STAILQ_FOREACH(node, &graph->nodes, siblings)
-		if (!roots_only || node->dependencies.count == 0)
-			list_node(node, nodes, *count, &found);
+	if (!roots_only || node->dependencies.count == 0)
+		list_node(node, nodes, *count, &found);
 	end_list(nodes, count, found);
 	return cudaSuccess;
 }
@@ -246,7 +264,8 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 	return cudaSuccess;
 }
 
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *nodes, size_t *count)
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *nodes,
+					 size_t *count)
 {
 	ENTER_RUNTIME();
 	size_t found = 0;
@@ -271,7 +290,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 	return record_error(instantiate_graph(graph, exec));
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+					  unsigned long long flags)
 {
 	return cudaGraphInstantiate(exec, graph, flags);
 }
@@ -280,7 +300,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
 	ENTER_RUNTIME();
-	return record_error(is_handle(exec, HANDLE_EXEC) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+	return record_error(is_handle(exec, HANDLE_EXEC) ? cudaSuccess
+							 : cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
@@ -308,11 +329,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 /* ---- objects of the program ---- */
 
-cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy, unsigned references,
-				 unsigned flags)
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy,
+				 unsigned references, unsigned flags)
 {
 	ENTER_RUNTIME();
-	if (object == NULL || destroy == NULL || references == 0 || flags != cudaUserObjectNoDestructorSync)
+	if (object == NULL || destroy == NULL || references == 0 ||
+	    flags != cudaUserObjectNoDestructorSync)
 		return record_error(cudaErrorInvalidValue);
 	*object = create_user_object(pointer, destroy, references);
 	return record_error(*object == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
@@ -336,7 +358,8 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned references)
 	return cudaSuccess;
 }
 
-cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned references, unsigned flags)
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+				      unsigned references, unsigned flags)
 {
 	ENTER_RUNTIME();
 	if (!is_handle(graph, HANDLE_GRAPH) || !is_handle(object, HANDLE_USER_OBJECT))
@@ -349,10 +372,13 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object
 	return record_error(error);
 }
 
-cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned references)
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
+				       unsigned references)
 {
 	ENTER_RUNTIME();
-	if (!is_handle(graph, HANDLE_GRAPH) || !is_handle(object, HANDLE_USER_OBJECT) || references == 0)
+	if (!is_handle(graph, HANDLE_GRAPH) || !is_handle(object, HANDLE_USER_OBJECT) ||
+	    references == 0)
 		return record_error(cudaErrorInvalidValue);
-	return record_error(drop_user_object(graph, object, references) ? cudaSuccess : cudaErrorInvalidValue);
+	return record_error(drop_user_object(graph, object, references) ? cudaSuccess
+									: cudaErrorInvalidValue);
 }

@@ -16,18 +16,24 @@
 void **__cudaRegisterFatBinary(void *image);
 void __cudaRegisterFatBinaryEnd(void **binary);
 void __cudaUnregisterFatBinary(void **binary);
-void __cudaRegisterFunction(void **binary, const char *stub, char *device_function, const char *name, int thread_limit,
-			    void *thread, void *block, void *block_dimension, void *grid_dimension, int *warp_size);
-void __cudaRegisterVar(void **binary, char *variable, char *device_address, const char *name, int external, size_t size,
-		       int constant, int global);
+void __cudaRegisterFunction(void **binary, const char *stub, char *device_function,
+			    const char *name, int thread_limit, void *thread, void *block,
+			    void *block_dimension, void *grid_dimension, int *warp_size);
+void __cudaRegisterVar(void **binary, char *variable, char *device_address, const char *name,
+		       int external, size_t size, int constant, int global);
 char __cudaInitModule(void **binary);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory, struct stream *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_memory, void *stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory,
+				     struct stream *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_memory,
+				       void *stream);
 #pragma GCC visibility pop
 
 /* ---- registration ---- */
 
-/* The image is machine code for a GPU and is not read; its place in memory tells one binary from another. */
+/*
+ * The image is machine code for a GPU and is not read; its place in memory tells one binary from
+ * another.
+ */
 void **__cudaRegisterFatBinary(void *image)
 {
 	void **binary = malloc(sizeof(*binary));
@@ -48,15 +54,16 @@ void __cudaUnregisterFatBinary(void **binary)
 	free(binary);
 }
 
-void __cudaRegisterFunction(void **binary, const char *stub, char *device_function, const char *name, int thread_limit,
-			    void *thread, void *block, void *block_dimension, void *grid_dimension, int *warp_size)
+void __cudaRegisterFunction(void **binary, const char *stub, char *device_function,
+			    const char *name, int thread_limit, void *thread, void *block,
+			    void *block_dimension, void *grid_dimension, int *warp_size)
 {
 	register_kernel(binary, stub, name);
 }
 
 /* Variables of device code: nobody executes that code, so nothing reads them. */
-void __cudaRegisterVar(void **binary, char *variable, char *device_address, const char *name, int external, size_t size,
-		       int constant, int global)
+void __cudaRegisterVar(void **binary, char *variable, char *device_address, const char *name,
+		       int external, size_t size, int constant, int global)
 {
 }
 
@@ -67,7 +74,8 @@ char __cudaInitModule(void **binary)
 
 /* ---- the configuration between <<< and >>> ---- */
 
-#define CONFIGURATIONS_MAX 8 /* a launch's arguments may contain launches; deeper than any program goes */
+/* a launch's arguments may contain launches; deeper than any program goes */
+#define CONFIGURATIONS_MAX 8
 
 struct configuration {
 	dim3 grid;
@@ -79,11 +87,13 @@ struct configuration {
 static _Thread_local struct configuration configurations[CONFIGURATIONS_MAX];
 static _Thread_local unsigned configuration_count;
 
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory, struct stream *stream)
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory,
+				     struct stream *stream)
 {
 	if (configuration_count == CONFIGURATIONS_MAX)
 		return 1;
-	configurations[configuration_count++] = (struct configuration){grid, block, shared_memory, stream};
+	configurations[configuration_count++] =
+		(struct configuration) { grid, block, shared_memory, stream };
 	return 0;
 }
 
@@ -115,7 +125,8 @@ cudaError_t cudaFuncGetName(const char **name, const void *function)
 	ENTER_RUNTIME();
 	struct kernel_entry *entry = find_kernel(function);
 	if (name == NULL || entry == NULL)
-		return record_error(name == NULL ? cudaErrorInvalidValue : cudaErrorInvalidDeviceFunction);
+		return record_error(name == NULL ? cudaErrorInvalidValue
+						 : cudaErrorInvalidDeviceFunction);
 	*name = kernel_name(entry);
 	return cudaSuccess;
 }
@@ -125,7 +136,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 	ENTER_RUNTIME();
 	struct kernel_entry *entry = find_kernel(function);
 	if (attributes == NULL || entry == NULL)
-		return record_error(attributes == NULL ? cudaErrorInvalidValue : cudaErrorInvalidDeviceFunction);
+		return record_error(attributes == NULL ? cudaErrorInvalidValue
+						       : cudaErrorInvalidDeviceFunction);
 	const struct softcuda_kernel *body = resolve_kernel(entry);
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->sharedSizeBytes = body == NULL ? 0 : body->static_shared_memory;
@@ -140,39 +152,45 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attribute, int value)
 {
 	ENTER_RUNTIME();
-	return record_error(find_kernel(function) == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
+	return record_error(find_kernel(function) == NULL ? cudaErrorInvalidDeviceFunction
+							  : cudaSuccess);
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *function, int preference)
 {
-	return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout, preference);
+	return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+				    preference);
 }
 
-cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_memory,
-			     cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters,
+			     size_t shared_memory, cudaStream_t stream)
 {
 	ENTER_RUNTIME();
 	struct kernel_entry *entry = find_kernel(function);
 	if (entry == NULL)
 		return record_error(cudaErrorInvalidDeviceFunction);
-	struct launch_shape shape = {.grid = grid, .block = block, .shared_memory = (unsigned)shared_memory};
+	struct launch_shape shape = { .grid = grid,
+				      .block = block,
+				      .shared_memory = (unsigned)shared_memory };
 	return record_error(launch_kernel(entry, &shape, parameters, NULL, stream));
 }
 
 /* All blocks of a kernel are there at the same time: its body is one function. */
-cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **parameters,
-					size_t shared_memory, cudaStream_t stream)
+cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
+					void **parameters, size_t shared_memory,
+					cudaStream_t stream)
 {
 	return cudaLaunchKernel(function, grid, block, parameters, shared_memory, stream);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters)
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
+				void **parameters)
 {
 	ENTER_RUNTIME();
 	if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
 		return record_error(cudaErrorInvalidValue);
-	cudaError_t error = cudaLaunchKernel(function, config->gridDim, config->blockDim, parameters,
-					     config->dynamicSmemBytes, config->stream);
+	cudaError_t error = cudaLaunchKernel(function, config->gridDim, config->blockDim,
+					     parameters, config->dynamicSmemBytes, config->stream);
 	if (error == cudaSuccess)
 		error = record_launch_events(config->attrs, config->numAttrs, config->stream);
 	return record_error(error);

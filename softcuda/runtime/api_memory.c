@@ -42,7 +42,8 @@ cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t 
 static cudaError_t free_device(void *pointer)
 {
 	struct range range;
-	if (!find_range(pointer, &range) || range.kind != RANGE_DEVICE || range.start != (uintptr_t)pointer)
+	if (!find_range(pointer, &range) || range.kind != RANGE_DEVICE ||
+	    range.start != (uintptr_t)pointer)
 		return cudaErrorInvalidValue;
 	cudaError_t error = refuse_unsafe_call();
 	if (error == cudaSuccess)
@@ -103,7 +104,8 @@ cudaError_t cudaMallocHost(void **pointer, size_t size)
 static cudaError_t free_host(void *pointer)
 {
 	struct range range;
-	if (!find_range(pointer, &range) || range.kind != RANGE_HOST || range.start != (uintptr_t)pointer)
+	if (!find_range(pointer, &range) || range.kind != RANGE_HOST ||
+	    range.start != (uintptr_t)pointer)
 		return cudaErrorInvalidValue;
 	cudaError_t error = refuse_unsafe_call();
 	if (error == cudaSuccess)
@@ -129,8 +131,8 @@ cudaError_t cudaFreeHost(void *pointer)
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags)
 {
 	ENTER_RUNTIME();
-	unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory |
-			 cudaHostRegisterReadOnly;
+	unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped |
+			 cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
 	if (pointer == NULL || size == 0 || (flags & ~known) != 0)
 		return record_error(cudaErrorInvalidValue);
 	struct range range = {
@@ -154,7 +156,8 @@ cudaError_t cudaHostUnregister(void *pointer)
 
 static bool find_host_range(const void *pointer, struct range *range)
 {
-	return find_range(pointer, range) && (range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED);
+	return find_range(pointer, range) &&
+	       (range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED);
 }
 
 cudaError_t cudaHostGetDevicePointer(void **device_pointer, void *pointer, unsigned flags)
@@ -187,8 +190,9 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 		return record_error(cudaErrorInvalidValue);
 	void *address = (void *)(uintptr_t)pointer;
 	if (!find_range(pointer, &range)) {
-		*attributes = (struct cudaPointerAttributes){
-			.type = cudaMemoryTypeUnregistered, .device = cudaInvalidDeviceId, .hostPointer = address};
+		*attributes = (struct cudaPointerAttributes) { .type = cudaMemoryTypeUnregistered,
+							       .device = cudaInvalidDeviceId,
+							       .hostPointer = address };
 		return cudaSuccess;
 	}
 	attributes->device = range.device;

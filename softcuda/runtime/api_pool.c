@@ -8,9 +8,11 @@
 
 static cudaError_t open_pool(cudaMemPool_t *handle, const struct cudaMemPoolProps *properties)
 {
-	if (handle == NULL || properties == NULL || properties->allocType != cudaMemAllocationTypePinned)
+	if (handle == NULL || properties == NULL ||
+	    properties->allocType != cudaMemAllocationTypePinned)
 		return cudaErrorInvalidValue;
-	if (properties->handleTypes != cudaMemHandleTypeNone || properties->location.type != cudaMemLocationTypeDevice)
+	if (properties->handleTypes != cudaMemHandleTypeNone ||
+	    properties->location.type != cudaMemLocationTypeDevice)
 		return cudaErrorNotSupported;
 	if (!is_device(properties->location.id))
 		return cudaErrorInvalidDevice;
@@ -39,7 +41,10 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
 	if (!is_handle(pool, HANDLE_POOL))
 		return record_error(cudaErrorInvalidResourceHandle);
 	struct device *device = find_device(pool_device(pool));
-	/* The default pool cannot be destroyed; a pool that the program made current is replaced by it. */
+	/*
+	 * The default pool cannot be destroyed; a pool that the program made current is replaced by
+	 * it.
+	 */
 	cudaError_t error = find_default_pool(device, &current);
 	if (error != cudaSuccess || current == pool)
 		return record_error(error == cudaSuccess ? cudaErrorInvalidValue : error);
@@ -76,7 +81,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 {
 	ENTER_RUNTIME();
-	return record_error(is_handle(pool, HANDLE_POOL) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+	return record_error(is_handle(pool, HANDLE_POOL) ? cudaSuccess
+							 : cudaErrorInvalidResourceHandle);
 }
 
 /* The default pool is a handle from the first time that a program sees it. */
@@ -95,7 +101,8 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *handle, int device)
 	ENTER_RUNTIME();
 	struct memory_pool *pool;
 	if (handle == NULL || !is_device(device))
-		return record_error(handle == NULL ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
+		return record_error(handle == NULL ? cudaErrorInvalidValue
+						   : cudaErrorInvalidDevice);
 	cudaError_t error = find_default_pool(find_device(device), &pool);
 	return record_error(show_pool(error, pool, handle));
 }
@@ -105,7 +112,8 @@ cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *handle, int device)
 	ENTER_RUNTIME();
 	struct memory_pool *pool;
 	if (handle == NULL || !is_device(device))
-		return record_error(handle == NULL ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
+		return record_error(handle == NULL ? cudaErrorInvalidValue
+						   : cudaErrorInvalidDevice);
 	cudaError_t error = find_current_pool(find_device(device), &pool);
 	return record_error(show_pool(error, pool, handle));
 }
@@ -121,7 +129,8 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 	return cudaSuccess;
 }
 
-static cudaError_t request_memory(void **pointer, size_t size, struct memory_pool *pool, cudaStream_t handle)
+static cudaError_t request_memory(void **pointer, size_t size, struct memory_pool *pool,
+				  cudaStream_t handle)
 {
 	struct stream *stream;
 	cudaError_t error = find_stream(handle, &stream);
@@ -142,7 +151,8 @@ cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream)
 	return record_error(request_memory(pointer, size, NULL, stream));
 }
 
-cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool, cudaStream_t stream)
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool,
+				    cudaStream_t stream)
 {
 	ENTER_RUNTIME();
 	if (pointer == NULL)

@@ -17,7 +17,8 @@ static cudaError_t open_stream(cudaStream_t *handle, unsigned flags, int priorit
 {
 	if (handle == NULL || (flags & ~(unsigned)cudaStreamNonBlocking) != 0)
 		return cudaErrorInvalidValue;
-	enum stream_kind kind = (flags & cudaStreamNonBlocking) != 0 ? STREAM_NONBLOCKING : STREAM_BLOCKING;
+	enum stream_kind kind =
+		(flags & cudaStreamNonBlocking) != 0 ? STREAM_NONBLOCKING : STREAM_BLOCKING;
 	struct stream *stream;
 	cudaError_t error = create_stream(this_device(), kind, priority, &stream);
 	if (error != cudaSuccess)
@@ -153,7 +154,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
 	return record_error(error);
 }
 
-cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback, void *data, unsigned flags)
+cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback, void *data,
+				  unsigned flags)
 {
 	ENTER_RUNTIME();
 	struct stream *stream;

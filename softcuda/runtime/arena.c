@@ -32,7 +32,8 @@ static size_t round_to_pages(size_t size)
 /* Map the file. A core dump must not contain it: reading the gaps would create their pages. */
 static bool map_arena(struct arena *arena)
 {
-	void *base = mmap(NULL, arena->capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena->descriptor, 0);
+	void *base = mmap(NULL, arena->capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			  arena->descriptor, 0);
 	if (base == MAP_FAILED)
 		return false;
 	madvise(base, arena->capacity, MADV_DONTDUMP);
@@ -109,7 +110,7 @@ static void insert_gap_locked(struct arena *arena, struct gap **link, size_t off
 	struct gap *gap = malloc(sizeof(*gap));
 	if (gap == NULL)
 		return;
-	*gap = (struct gap){.next = *link, .offset = offset, .size = size};
+	*gap = (struct gap) { .next = *link, .offset = offset, .size = size };
 	*link = gap;
 	arena->free_bytes += size;
 }
@@ -148,7 +149,8 @@ void release_pages(struct arena *arena, size_t offset, size_t size)
 {
 	size = round_to_pages(size);
 	/* Before the gap is there: whoever gets it next must not lose what it wrote. */
-	fallocate(arena->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
+	fallocate(arena->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		  (off_t)size);
 	pthread_mutex_lock(&arena->lock);
 	add_gap_locked(arena, offset, size);
 	pthread_mutex_unlock(&arena->lock);

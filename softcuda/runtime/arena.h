@@ -2,9 +2,12 @@
 /*
  * arena.h - the memory of one device: a sparse anonymous file, mapped as a whole, divided by pages
  *
- * A file, so that another process can map a part of it (CUDA IPC) and a NIC can be given a descriptor of it (DMA-BUF).
- * One file per device, so that thousands of allocations need one descriptor. Pages exist from their first use on and are
- * given back when their allocation is freed; the addresses stay mapped, as late access by a NIC hurts nobody then.
+ * A file, so that another process can map a part of it (CUDA IPC) and a NIC can be given a
+ * descriptor of it (DMA-BUF).
+ * One file per device, so that thousands of allocations need one descriptor. Pages exist from their
+ * first use on and are
+ * given back when their allocation is freed; the addresses stay mapped, as late access by a NIC
+ * hurts nobody then.
  */
 #ifndef SOFTCUDA_ARENA_H
 #define SOFTCUDA_ARENA_H
@@ -20,7 +23,9 @@ struct arena;
 /* capacity: a multiple of ARENA_PAGE. NULL with errno. */
 struct arena *create_arena(const char *name, size_t capacity);
 
-/* Allocate `size` bytes, rounded up to pages. Returns the offset, or -1 if no gap is large enough. */
+/*
+ * Allocate `size` bytes, rounded up to pages. Returns the offset, or -1 if no gap is large enough.
+ */
 int64_t allocate_pages(struct arena *arena, size_t size);
 /* Give back what allocate_pages gave. */
 void release_pages(struct arena *arena, size_t offset, size_t size);

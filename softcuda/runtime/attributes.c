@@ -5,7 +5,10 @@
 
 #include "softcuda/runtime/process.h"
 
-/* Of a GPU of compute capability 8.0. Nothing here executes blocks and warps; programs size their launches by these. */
+/*
+ * Of a GPU of compute capability 8.0. Nothing here executes blocks and warps; programs size their
+ * launches by these.
+ */
 #define WARP 32
 #define THREADS_PER_BLOCK 1024
 #define THREADS_PER_PROCESSOR 2048
@@ -95,58 +98,61 @@ struct attribute_value {
 	int value;
 };
 
-/* Numbers are the interface's own; attributes of the driver API are among them. What is not here is 0. */
+/*
+ * Numbers are the interface's own; attributes of the driver API are among them. What is not here is
+ * 0.
+ */
 static const struct attribute_value fixed_values[] = {
-	{1, THREADS_PER_BLOCK},
-	{2, THREADS_PER_BLOCK},
-	{3, THREADS_PER_BLOCK},
-	{4, 64},
-	{5, 0x7fffffff},
-	{6, 65535},
-	{7, 65535},
-	{8, SHARED_PER_BLOCK},
-	{9, 65536},
-	{10, WARP},
-	{11, 0x7fffffff},
-	{12, REGISTERS},
-	{13, CLOCK_KHZ},
-	{14, 512},
-	{15, 1},
-	{16, PROCESSORS},
-	{19, 1}, /* host memory can be mapped */
-	{30, 512},
-	{31, 1},
-	{36, MEMORY_CLOCK_KHZ},
-	{37, BUS_BITS},
-	{38, L2_BYTES},
-	{39, THREADS_PER_PROCESSOR},
-	{40, 3},
-	{41, 1}, /* unified addresses */
-	{51, 32},
-	{75, MACHINE_CAPABILITY_MAJOR},
-	{76, MACHINE_CAPABILITY_MINOR},
-	{81, SHARED_PER_PROCESSOR},
-	{82, REGISTERS},
-	{86, 1}, /* atomics between device and host */
-	{87, 2},
-	{91, 1}, /* registered host memory has one address */
-	{92, 1}, /* stream memory operations */
-	{93, 1}, /* of 64 bits */
-	{94, 1}, /* and waits for a value that is not there */
-	{97, SHARED_PER_BLOCK_OPTIN},
-	{98, 1}, /* remote writes can be flushed */
-	{99, 1},
-	{102, 1}, /* virtual memory management */
-	{103, 1}, /* its handles as file descriptors */
-	{106, BLOCKS_PER_PROCESSOR},
-	{110, 1}, /* GPUDirect RDMA with it */
-	{111, SHARED_RESERVED},
-	{115, 1}, /* memory pools */
-	{116, 1}, /* GPUDirect RDMA */
-	{117, 1}, /* its writes are flushed from the host */
-	{118, 200}, /* its writes are ordered for all devices */
-	{124, 1}, /* DMA-BUF */
-	{134, 0}, /* host NUMA node */
+	{ 1, THREADS_PER_BLOCK },
+	{ 2, THREADS_PER_BLOCK },
+	{ 3, THREADS_PER_BLOCK },
+	{ 4, 64 },
+	{ 5, 0x7fffffff },
+	{ 6, 65535 },
+	{ 7, 65535 },
+	{ 8, SHARED_PER_BLOCK },
+	{ 9, 65536 },
+	{ 10, WARP },
+	{ 11, 0x7fffffff },
+	{ 12, REGISTERS },
+	{ 13, CLOCK_KHZ },
+	{ 14, 512 },
+	{ 15, 1 },
+	{ 16, PROCESSORS },
+	{ 19, 1 }, /* host memory can be mapped */
+	{ 30, 512 },
+	{ 31, 1 },
+	{ 36, MEMORY_CLOCK_KHZ },
+	{ 37, BUS_BITS },
+	{ 38, L2_BYTES },
+	{ 39, THREADS_PER_PROCESSOR },
+	{ 40, 3 },
+	{ 41, 1 }, /* unified addresses */
+	{ 51, 32 },
+	{ 75, MACHINE_CAPABILITY_MAJOR },
+	{ 76, MACHINE_CAPABILITY_MINOR },
+	{ 81, SHARED_PER_PROCESSOR },
+	{ 82, REGISTERS },
+	{ 86, 1 }, /* atomics between device and host */
+	{ 87, 2 },
+	{ 91, 1 }, /* registered host memory has one address */
+	{ 92, 1 }, /* stream memory operations */
+	{ 93, 1 }, /* of 64 bits */
+	{ 94, 1 }, /* and waits for a value that is not there */
+	{ 97, SHARED_PER_BLOCK_OPTIN },
+	{ 98, 1 }, /* remote writes can be flushed */
+	{ 99, 1 },
+	{ 102, 1 }, /* virtual memory management */
+	{ 103, 1 }, /* its handles as file descriptors */
+	{ 106, BLOCKS_PER_PROCESSOR },
+	{ 110, 1 }, /* GPUDirect RDMA with it */
+	{ 111, SHARED_RESERVED },
+	{ 115, 1 },   /* memory pools */
+	{ 116, 1 },   /* GPUDirect RDMA */
+	{ 117, 1 },   /* its writes are flushed from the host */
+	{ 118, 200 }, /* its writes are ordered for all devices */
+	{ 124, 1 },   /* DMA-BUF */
+	{ 134, 0 },   /* host NUMA node */
 };
 
 static bool read_address_attribute(int attribute, unsigned ordinal, int *value)

@@ -10,7 +10,10 @@
 #include "softcuda/runtime/cuda_device.h"
 
 void fill_properties(struct cudaDeviceProp *properties, unsigned ordinal);
-/* Value of an attribute by its number; one that this device does not have is 0. False: no such attribute. */
+/*
+ * Value of an attribute by its number; one that this device does not have is 0. False: no such
+ * attribute.
+ */
 bool read_attribute(int attribute, unsigned ordinal, int *value);
 
 #endif

@@ -5,7 +5,10 @@
 
 #include "softcuda/runtime/device.h"
 
-/* CAPTURE_ACTIVE --> CAPTURE_LOST    a call that does not fit; the capture then only waits for its end */
+/*
+ * CAPTURE_ACTIVE --> CAPTURE_LOST    a call that does not fit; the capture then only waits for its
+ * end
+ */
 enum capture_state { CAPTURE_ACTIVE, CAPTURE_LOST };
 
 struct capture {
@@ -27,7 +30,8 @@ struct capture_member {
 	struct node_set nodes; /* that its next node depends on */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows, and each stream's membership */
+/* protects what follows, and each stream's membership */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, capture) captures = LIST_HEAD_INITIALIZER(captures);
 static unsigned long long next_id = 1;
 static _Atomic unsigned capture_count; /* length of the list */
@@ -40,7 +44,8 @@ static bool is_anything_captured(void)
 
 /* ---- members ---- */
 
-static cudaError_t join_locked(struct capture *capture, struct stream *stream, const struct node_set *nodes)
+static cudaError_t join_locked(struct capture *capture, struct stream *stream,
+			       const struct node_set *nodes)
 {
 	struct capture_member *member = calloc(1, sizeof(*member));
 	if (member == NULL || !add_set_to_set(&member->nodes, nodes)) {
@@ -77,8 +82,8 @@ static struct capture *find_capture_locked(unsigned long long id)
 {
 	struct capture *capture;
 	LIST_FOREACH(capture, &captures, siblings)
-		if (capture->id == id)
-			return capture;
+	if (capture->id == id)
+		return capture;
 	return NULL;
 }
 
@@ -92,7 +97,8 @@ static cudaError_t begin_locked(struct stream *stream, enum cudaStreamCaptureMod
 		return cudaErrorIllegalState;
 	struct capture *capture = calloc(1, sizeof(*capture));
 	struct graph *graph = create_graph();
-	if (capture == NULL || graph == NULL || join_locked(capture, stream, &nothing) != cudaSuccess) {
+	if (capture == NULL || graph == NULL ||
+	    join_locked(capture, stream, &nothing) != cudaSuccess) {
 		free(capture);
 		if (graph != NULL)
 			destroy_graph(graph);
@@ -123,12 +129,16 @@ static cudaError_t check_end_locked(const struct capture_member *member)
 	const struct capture *capture = member->capture;
 	if (capture->origin != member->stream)
 		return cudaErrorStreamCaptureUnmatched;
-	if (capture->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(capture->thread, pthread_self()))
+	if (capture->mode != cudaStreamCaptureModeRelaxed &&
+	    !pthread_equal(capture->thread, pthread_self()))
 		return cudaErrorStreamCaptureWrongThread;
 	return cudaSuccess;
 }
 
-/* Out of the process's captures. *graph: what was captured; it is to be destroyed if the result is an error. */
+/*
+ * Out of the process's captures. *graph: what was captured; it is to be destroyed if the result is
+ * an error.
+ */
 static cudaError_t end_locked(struct capture_member *member, struct graph **graph)
 {
 	struct capture *capture = member->capture;
@@ -196,7 +206,8 @@ static cudaError_t chain_locked(struct capture_member *member, struct graph_node
 
 static cudaError_t check_state_locked(const struct capture_member *member)
 {
-	return member->capture->state == CAPTURE_LOST ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+	return member->capture->state == CAPTURE_LOST ? cudaErrorStreamCaptureInvalidated
+						      : cudaSuccess;
 }
 
 /* Work of the legacy stream would have to wait for the captured one. */
@@ -207,9 +218,12 @@ static cudaError_t check_legacy_locked(const struct stream *stream)
 
 	if (stream->kind != STREAM_LEGACY)
 		return cudaSuccess;
-	LIST_FOREACH(capture, &captures, siblings) {
-		LIST_FOREACH(member, &capture->members, siblings) {
-			if (member->stream->kind != STREAM_BLOCKING || member->stream->device != stream->device)
+	LIST_FOREACH(capture, &captures, siblings)
+	{
+		LIST_FOREACH(member, &capture->members, siblings)
+		{
+			if (member->stream->kind != STREAM_BLOCKING ||
+			    member->stream->device != stream->device)
 				continue;
 			capture->state = CAPTURE_LOST;
 			return cudaErrorStreamCaptureImplicit;
@@ -218,12 +232,14 @@ static cudaError_t check_legacy_locked(const struct stream *stream)
 	return cudaSuccess;
 }
 
-static cudaError_t capture_operation_locked(struct capture_member *member, struct operation *operation)
+static cudaError_t capture_operation_locked(struct capture_member *member,
+					    struct operation *operation)
 {
 	struct graph_node *node;
 	cudaError_t error = check_state_locked(member);
 	if (error == cudaSuccess)
-		error = add_operation_node(member->capture->graph, operation, member->stream->device->ordinal, &node);
+		error = add_operation_node(member->capture->graph, operation,
+					   member->stream->device->ordinal, &node);
 	return error == cudaSuccess ? chain_locked(member, node) : error;
 }
 
@@ -241,8 +257,8 @@ cudaError_t capture_operation(struct stream *stream, struct operation *operation
 	return error;
 }
 
-static cudaError_t capture_event_node_locked(struct capture_member *member, enum cudaGraphNodeType type,
-					     struct event *event)
+static cudaError_t capture_event_node_locked(struct capture_member *member,
+					     enum cudaGraphNodeType type, struct event *event)
 {
 	struct graph_node *node;
 	int device = member->stream->device->ordinal;
@@ -262,7 +278,8 @@ static cudaError_t capture_point_locked(const struct capture_member *member, str
 	return cudaSuccess;
 }
 
-cudaError_t capture_record(struct stream *stream, struct event *event, unsigned flags, bool *captured)
+cudaError_t capture_record(struct stream *stream, struct event *event, unsigned flags,
+			   bool *captured)
 {
 	*captured = false;
 	if (!is_anything_captured())
@@ -274,7 +291,8 @@ cudaError_t capture_record(struct stream *stream, struct event *event, unsigned 
 		error = check_state_locked(stream->capture);
 	if (stream->capture != NULL && error == cudaSuccess) {
 		if ((flags & cudaEventRecordExternal) != 0)
-			error = capture_event_node_locked(stream->capture, cudaGraphNodeTypeEventRecord, event);
+			error = capture_event_node_locked(stream->capture,
+							  cudaGraphNodeTypeEventRecord, event);
 		else
 			error = capture_point_locked(stream->capture, event);
 	}
@@ -283,7 +301,8 @@ cudaError_t capture_record(struct stream *stream, struct event *event, unsigned 
 }
 
 /* A captured stream waits for an event. */
-static cudaError_t wait_in_capture_locked(struct capture_member *member, struct event *event, unsigned flags)
+static cudaError_t wait_in_capture_locked(struct capture_member *member, struct event *event,
+					  unsigned flags)
 {
 	cudaError_t error = check_state_locked(member);
 	if (error != cudaSuccess)
@@ -300,7 +319,8 @@ static cudaError_t wait_in_capture_locked(struct capture_member *member, struct 
 		member->capture->state = CAPTURE_LOST;
 		return error;
 	}
-	return add_set_to_set(&member->nodes, &event->captured->nodes) ? cudaSuccess : cudaErrorMemoryAllocation;
+	return add_set_to_set(&member->nodes, &event->captured->nodes) ? cudaSuccess
+								       : cudaErrorMemoryAllocation;
 }
 
 /* A stream that is not captured waits for an event that was recorded in a capture. */
@@ -341,7 +361,7 @@ cudaError_t capture_wait(struct stream *stream, struct event *event, unsigned fl
 
 struct capture_info query_capture(struct stream *stream)
 {
-	struct capture_info info = {.status = cudaStreamCaptureStatusNone};
+	struct capture_info info = { .status = cudaStreamCaptureStatusNone };
 
 	if (!is_anything_captured())
 		return info;
@@ -349,7 +369,8 @@ struct capture_info query_capture(struct stream *stream)
 	struct capture_member *member = stream->capture;
 	if (member != NULL) {
 		bool active = member->capture->state == CAPTURE_ACTIVE;
-		info.status = active ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated;
+		info.status =
+			active ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated;
 		info.id = member->capture->id;
 		info.graph = member->capture->graph;
 		info.nodes = &member->nodes;
@@ -358,7 +379,8 @@ struct capture_info query_capture(struct stream *stream)
 	return info;
 }
 
-static cudaError_t change_locked(struct capture_member *member, struct graph_node **nodes, size_t count, unsigned flags)
+static cudaError_t change_locked(struct capture_member *member, struct graph_node **nodes,
+				 size_t count, unsigned flags)
 {
 	cudaError_t error = check_state_locked(member);
 	if (error != cudaSuccess)
@@ -374,7 +396,8 @@ static cudaError_t change_locked(struct capture_member *member, struct graph_nod
 	return cudaSuccess;
 }
 
-cudaError_t change_capture_nodes(struct stream *stream, struct graph_node **nodes, size_t count, unsigned flags)
+cudaError_t change_capture_nodes(struct stream *stream, struct graph_node **nodes, size_t count,
+				 unsigned flags)
 {
 	cudaError_t error = cudaErrorIllegalState;
 
@@ -410,9 +433,11 @@ static bool forbids(const struct capture *capture)
 {
 	bool own = pthread_equal(capture->thread, pthread_self()) != 0;
 
-	if (thread_mode == cudaStreamCaptureModeRelaxed || capture->mode == cudaStreamCaptureModeRelaxed)
+	if (thread_mode == cudaStreamCaptureModeRelaxed ||
+	    capture->mode == cudaStreamCaptureModeRelaxed)
 		return false;
-	return own || (thread_mode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal);
+	return own || (thread_mode == cudaStreamCaptureModeGlobal &&
+		       capture->mode == cudaStreamCaptureModeGlobal);
 }
 
 cudaError_t refuse_unsafe_call(void)
@@ -423,7 +448,8 @@ cudaError_t refuse_unsafe_call(void)
 	if (!is_anything_captured())
 		return cudaSuccess;
 	pthread_mutex_lock(&lock);
-	LIST_FOREACH(capture, &captures, siblings) {
+	LIST_FOREACH(capture, &captures, siblings)
+	{
 		if (!forbids(capture))
 			continue;
 		capture->state = CAPTURE_LOST;

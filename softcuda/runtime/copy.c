@@ -32,9 +32,13 @@ static void run_copy(const struct operation *operation)
 	const struct copy *copy = (const struct copy *)operation;
 	struct shape shape = copy->shape;
 
-	/* A copy onto itself and overlapping ranges are undefined in CUDA; here they must at least not be undefined in C. */
+	/*
+	 * A copy onto itself and overlapping ranges are undefined in CUDA; here they must at least
+	 * not be undefined in C.
+	 */
 	for (size_t row = 0; row < shape.height; row++)
-		memmove(copy->to + row * shape.to_pitch, copy->from + row * shape.from_pitch, shape.width);
+		memmove(copy->to + row * shape.to_pitch, copy->from + row * shape.from_pitch,
+			shape.width);
 }
 
 static void clean_copy(struct operation *operation)

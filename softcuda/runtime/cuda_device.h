@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_device.h - CUDA 12's public cudaDeviceProp, with the fields' own names where softcuda has a value for them
+ * cuda_device.h - CUDA 12's public cudaDeviceProp, with the fields' own names where softcuda has a
+ * value for them
  */
 #ifndef SOFTCUDA_CUDA_DEVICE_H
 #define SOFTCUDA_CUDA_DEVICE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_types.h - CUDA 12's public types, as far as softcuda has them: names and numbers are the interface's own
+ * cuda_types.h - CUDA 12's public types, as far as softcuda has them: names and numbers are the
+ * interface's own
  */
 #ifndef SOFTCUDA_CUDA_TYPES_H
 #define SOFTCUDA_CUDA_TYPES_H
@@ -71,11 +72,26 @@ typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, vo
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
-enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaEventInterprocess = 4 };
+enum {
+	cudaEventDefault = 0,
+	cudaEventBlockingSync = 1,
+	cudaEventDisableTiming = 2,
+	cudaEventInterprocess = 4
+};
 enum { cudaEventRecordDefault = 0, cudaEventRecordExternal = 1 };
 enum { cudaEventWaitDefault = 0, cudaEventWaitExternal = 1 };
-enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
-enum { cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaHostRegisterIoMemory = 4, cudaHostRegisterReadOnly = 8 };
+enum {
+	cudaHostAllocDefault = 0,
+	cudaHostAllocPortable = 1,
+	cudaHostAllocMapped = 2,
+	cudaHostAllocWriteCombined = 4
+};
+enum {
+	cudaHostRegisterPortable = 1,
+	cudaHostRegisterMapped = 2,
+	cudaHostRegisterIoMemory = 4,
+	cudaHostRegisterReadOnly = 8
+};
 enum { cudaIpcMemLazyEnablePeerAccess = 1 };
 enum { cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2 };
 

@@ -14,13 +14,14 @@
 #include "softcuda/runtime/stream.h"
 
 struct device {
-	int ordinal;          /* in this process */
+	int ordinal;                   /* in this process */
 	struct stream *_Atomic legacy; /* made at the first use, under the lock */
-	unsigned number;      /* on the machine */
-	uint32_t peers;       /* ordinals whose memory was made accessible, a bit each */
-	pthread_mutex_t lock; /* protects what follows */
+	unsigned number;               /* on the machine */
+	uint32_t peers;                /* ordinals whose memory was made accessible, a bit each */
+	pthread_mutex_t lock;          /* protects what follows */
 	struct arena *arena;
-	LIST_HEAD(, stream) streams; /* all but the legacy one; closed ones until their last task is done */
+	/* all but the legacy one; closed ones until their last task is done */
+	LIST_HEAD(, stream) streams;
 	struct memory_pool *default_pool;
 	struct memory_pool *current_pool; /* NULL: the default one */
 };
@@ -33,7 +34,9 @@ struct device *this_device(void);
 /* Its memory, made at the first use. NULL after a line in the log. */
 struct arena *device_arena(struct device *device);
 
-/* The stream that a handle means on the current device: 0 and 1 the legacy one, 2 the thread's own. */
+/*
+ * The stream that a handle means on the current device: 0 and 1 the legacy one, 2 the thread's own.
+ */
 cudaError_t find_stream(cudaStream_t handle, struct stream **stream);
 /* Wait for everything that the device was asked to do before. */
 cudaError_t synchronize_device(struct device *device);

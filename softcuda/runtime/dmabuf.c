@@ -8,7 +8,10 @@
 #include "softcuda/runtime/memory.h"
 #include "softcuda/runtime/vmm.h"
 
-/* The file behind a range, and where in it the range begins. -1: there is none that may be exported. */
+/*
+ * The file behind a range, and where in it the range begins. -1: there is none that may be
+ * exported.
+ */
 static int find_file(const struct range *range, size_t *offset)
 {
 	*offset = range->offset;
@@ -33,7 +36,10 @@ cudaError_t export_dmabuf(const void *address, size_t size, int *descriptor)
 	size_t offset;
 	if (size == 0 || !find_range(address, &range) || !is_device_range(&range))
 		return cudaErrorInvalidValue;
-	/* NCCL rounds a size up to whole pages; the rest of the last page belongs to the range, too. */
+	/*
+	 * NCCL rounds a size up to whole pages; the rest of the last page belongs to the range,
+	 * too.
+	 */
 	size_t skipped = (uintptr_t)address - range.start;
 	if (size > range.span - skipped)
 		return cudaErrorNotSupported;

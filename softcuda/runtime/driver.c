@@ -111,7 +111,8 @@ static CUresult set_current_context(CUcontext context)
 	return cudaSuccess;
 }
 
-static CUresult create_context(CUcontext *context, void *parameters, int parameter_count, unsigned flags, CUdevice device)
+static CUresult create_context(CUcontext *context, void *parameters, int parameter_count,
+			       unsigned flags, CUdevice device)
 {
 	ENTER_DRIVER();
 	if (context == NULL || !is_device(device))
@@ -138,26 +139,28 @@ static CUresult get_context_device(CUdevice *device)
 
 /* ---- launches ---- */
 
-static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-		       unsigned block_y, unsigned block_z, unsigned shared_memory, CUstream stream, void **parameters,
-		       void **extra)
+static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+		       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_memory,
+		       CUstream stream, void **parameters, void **extra)
 {
 	ENTER_DRIVER();
 	if (!is_handle(function, HANDLE_FUNCTION))
 		return cudaErrorInvalidResourceHandle;
-	struct launch_shape shape = {
-		.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_memory = shared_memory};
+	struct launch_shape shape = { .grid = { grid_x, grid_y, grid_z },
+				      .block = { block_x, block_y, block_z },
+				      .shared_memory = shared_memory };
 	return launch_kernel(function, &shape, parameters, extra, stream);
 }
 
-static CUresult launch_extended(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+static CUresult launch_extended(const CUlaunchConfig *config, CUfunction function,
+				void **parameters, void **extra)
 {
 	ENTER_DRIVER();
 	if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
 		return cudaErrorInvalidValue;
-	CUresult error = launch(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-				config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream, parameters,
-				extra);
+	CUresult error = launch(function, config->gridDimX, config->gridDimY, config->gridDimZ,
+				config->blockDimX, config->blockDimY, config->blockDimZ,
+				config->sharedMemBytes, config->hStream, parameters, extra);
 	if (error != cudaSuccess)
 		return error;
 	return record_launch_events(config->attrs, config->numAttrs, config->hStream);
@@ -165,7 +168,8 @@ static CUresult launch_extended(const CUlaunchConfig *config, CUfunction functio
 
 /* ---- values in memory ---- */
 
-static CUresult batch_memory_operations(CUstream handle, unsigned count, CUstreamBatchMemOpParams *list, unsigned flags)
+static CUresult batch_memory_operations(CUstream handle, unsigned count,
+					CUstreamBatchMemOpParams *list, unsigned flags)
 {
 	ENTER_DRIVER();
 	struct stream *stream;
@@ -180,10 +184,10 @@ static CUresult batch_memory_operations(CUstream handle, unsigned count, CUstrea
 	return submit_operation(stream, operation);
 }
 
-static CUresult submit_value(CUstream stream, enum CUstreamBatchMemOpType type, CUdeviceptr address, uint64_t value,
-			     unsigned flags)
+static CUresult submit_value(CUstream stream, enum CUstreamBatchMemOpType type, CUdeviceptr address,
+			     uint64_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams one = {.value = {type, address, value, flags, 0}};
+	CUstreamBatchMemOpParams one = { .value = { type, address, value, flags, 0 } };
 	return batch_memory_operations(stream, 1, &one, 0);
 }
 
@@ -209,9 +213,13 @@ static CUresult write_value_64(CUstream stream, CUdeviceptr address, uint64_t va
 
 /* ---- by name ---- */
 
-static CUresult get_procedure(const char *symbol, void **function, int version, uint64_t flags, int *status);
+static CUresult get_procedure(const char *symbol, void **function, int version, uint64_t flags,
+			      int *status);
 
-#define ENTRY(name, function) {name, (driver_function *)(function)}
+#define ENTRY(name, function)                       \
+	{                                           \
+		name, (driver_function *)(function) \
+	}
 
 static const struct driver_entry functions[] = {
 	ENTRY("cuInit", initialize),
@@ -234,7 +242,7 @@ static const struct driver_entry functions[] = {
 	ENTRY("cuStreamWaitValue64", wait_value_64),
 	ENTRY("cuStreamWriteValue32", write_value_32),
 	ENTRY("cuStreamWriteValue64", write_value_64),
-	{NULL, NULL},
+	{ NULL, NULL },
 };
 
 static driver_function *find_in(const struct driver_entry *table, const char *name)
@@ -251,17 +259,20 @@ driver_function *find_driver_function(const char *name)
 	return function != NULL ? function : find_in(driver_memory_functions, name);
 }
 
-static CUresult get_procedure(const char *symbol, void **function, int version, uint64_t flags, int *status)
+static CUresult get_procedure(const char *symbol, void **function, int version, uint64_t flags,
+			      int *status)
 {
 	if (symbol == NULL || function == NULL)
 		return cudaErrorInvalidValue;
 	*function = (void *)find_driver_function(symbol);
 	if (status != NULL)
-		*status = *function == NULL ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+		*status = *function == NULL ? cudaDriverEntryPointSymbolNotFound
+					    : cudaDriverEntryPointSuccess;
 	return cudaSuccess;
 }
 
-cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags, int *status)
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+				    int *status)
 {
 	ENTER_RUNTIME();
 	return record_error(get_procedure(symbol, function, MACHINE_CUDA_VERSION, flags, status));

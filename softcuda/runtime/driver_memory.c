@@ -34,7 +34,8 @@ static bool is_location(const CUmemLocation *location)
 {
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
 		return is_device(location->id);
-	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	return location->type == CU_MEM_LOCATION_TYPE_HOST ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
 static CUresult check_properties(const CUmemAllocationProp *properties)
@@ -48,8 +49,8 @@ static CUresult check_properties(const CUmemAllocationProp *properties)
 	return cudaSuccess;
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-		       unsigned long long flags)
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
+		       const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory;
@@ -91,7 +92,8 @@ static CUresult get_properties(CUmemAllocationProp *properties, CUmemGenericAllo
 	return cudaSuccess;
 }
 
-static CUresult get_granularity(size_t *granularity, const CUmemAllocationProp *properties, int option)
+static CUresult get_granularity(size_t *granularity, const CUmemAllocationProp *properties,
+				int option)
 {
 	ENTER_DRIVER();
 	if (granularity == NULL || properties == NULL)
@@ -100,7 +102,8 @@ static CUresult get_granularity(size_t *granularity, const CUmemAllocationProp *
 	return cudaSuccess;
 }
 
-static CUresult export_handle(void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
+static CUresult export_handle(void *shareable, CUmemGenericAllocationHandle handle, int type,
+			      unsigned long long flags)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory = find_memory(handle);
@@ -129,7 +132,8 @@ static CUresult import_handle(CUmemGenericAllocationHandle *handle, void *sharea
 /* ---- addresses and mappings ---- */
 
 /* fixed: an address that the program would like; a hint only, as on a GPU. */
-static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr fixed, unsigned long long flags)
+static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr fixed,
+			unsigned long long flags)
 {
 	ENTER_DRIVER();
 	void *reserved;
@@ -147,8 +151,8 @@ static CUresult free_reserved(CUdeviceptr address, size_t size)
 	return free_addresses(as_pointer(address), size);
 }
 
-static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-		    unsigned long long flags)
+static CUresult map(CUdeviceptr address, size_t size, size_t offset,
+		    CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory = find_memory(handle);
@@ -163,7 +167,8 @@ static CUresult unmap(CUdeviceptr address, size_t size)
 	return unmap_memory(as_pointer(address), size);
 }
 
-static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list, size_t count)
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list,
+			   size_t count)
 {
 	ENTER_DRIVER();
 	if (list == NULL || count == 0)
@@ -236,7 +241,8 @@ static bool find_small_attribute(const struct range *range, int attribute, unsig
 }
 
 /* Attributes that are one word of 64 bits. */
-static bool find_large_attribute(const struct range *range, int attribute, CUdeviceptr address, uint64_t *value)
+static bool find_large_attribute(const struct range *range, int attribute, CUdeviceptr address,
+				 uint64_t *value)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -281,14 +287,16 @@ static CUresult set_pointer_attribute(const void *value, int attribute, CUdevice
 {
 	ENTER_DRIVER();
 	struct range range;
-	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !find_range(as_pointer(address), &range))
+	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+	    !find_range(as_pointer(address), &range))
 		return cudaErrorInvalidValue;
 	return cudaSuccess;
 }
 
 /* ---- DMA-BUF ---- */
 
-static CUresult get_range_handle(void *handle, CUdeviceptr address, size_t size, int type, unsigned long long flags)
+static CUresult get_range_handle(void *handle, CUdeviceptr address, size_t size, int type,
+				 unsigned long long flags)
 {
 	ENTER_DRIVER();
 	if (handle == NULL || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
@@ -305,7 +313,10 @@ static CUresult refuse(void)
 	return cudaErrorNotSupported;
 }
 
-#define ENTRY(name, function) {name, (driver_function *)(function)}
+#define ENTRY(name, function)                       \
+	{                                           \
+		name, (driver_function *)(function) \
+	}
 
 const struct driver_entry driver_memory_functions[] = {
 	ENTRY("cuMemCreate", create),
@@ -330,5 +341,5 @@ const struct driver_entry driver_memory_functions[] = {
 	ENTRY("cuMulticastBindAddr", refuse),
 	ENTRY("cuMulticastUnbind", refuse),
 	ENTRY("cuMulticastGetGranularity", refuse),
-	{NULL, NULL},
+	{ NULL, NULL },
 };

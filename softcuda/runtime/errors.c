@@ -24,7 +24,10 @@ struct error_text {
 	const char *text;
 };
 
-#define ENTRY(error, text) {error, #error, text}
+#define ENTRY(error, text)          \
+	{                           \
+		error, #error, text \
+	}
 
 static const struct error_text known_errors[] = {
 	ENTRY(cudaSuccess, "no error"),
@@ -61,14 +64,17 @@ static const struct error_text known_errors[] = {
 	ENTRY(cudaErrorLaunchFailure, "launch failure"),
 	ENTRY(cudaErrorNotPermitted, "operation not permitted"),
 	ENTRY(cudaErrorNotSupported, "operation not supported"),
-	ENTRY(cudaErrorStreamCaptureUnsupported, "operation not permitted while a stream is captured"),
+	ENTRY(cudaErrorStreamCaptureUnsupported,
+	      "operation not permitted while a stream is captured"),
 	ENTRY(cudaErrorStreamCaptureInvalidated, "the capture failed because of an earlier error"),
 	ENTRY(cudaErrorStreamCaptureMerge, "two separate captures would be merged"),
 	ENTRY(cudaErrorStreamCaptureUnmatched, "the capture was not begun in this stream"),
-	ENTRY(cudaErrorStreamCaptureUnjoined, "the capture has work that was not joined to its first stream"),
+	ENTRY(cudaErrorStreamCaptureUnjoined,
+	      "the capture has work that was not joined to its first stream"),
 	ENTRY(cudaErrorStreamCaptureIsolation, "the capture would depend on uncaptured work"),
 	ENTRY(cudaErrorStreamCaptureImplicit, "the capture would depend on the legacy stream"),
-	ENTRY(cudaErrorCapturedEvent, "operation not permitted on an event that was last recorded in a capture"),
+	ENTRY(cudaErrorCapturedEvent,
+	      "operation not permitted on an event that was last recorded in a capture"),
 	ENTRY(cudaErrorStreamCaptureWrongThread, "the capture was begun by another thread"),
 	ENTRY(cudaErrorGraphExecUpdateFailure, "the graph execution could not be updated"),
 	ENTRY(cudaErrorUnknown, "unknown error"),

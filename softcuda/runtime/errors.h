@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.h - CUDA's errors: each thread's last one, names and texts; and whether a call may be made at all
+ * errors.h - CUDA's errors: each thread's last one, names and texts; and whether a call may be made
+ * at all
  */
 #ifndef SOFTCUDA_ERRORS_H
 #define SOFTCUDA_ERRORS_H

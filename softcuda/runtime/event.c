@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 
-/* When one record of an event was reached. Held by the event and by the operation that writes it. */
+/*
+ * When one record of an event was reached. Held by the event and by the operation that writes it.
+ */
 struct stamp {
 	_Atomic unsigned references;
 	_Atomic uint64_t nanoseconds; /* 0: not yet */
@@ -27,7 +29,8 @@ static void release_stamp(struct stamp *stamp)
 static void run_stamp(const struct operation *operation)
 {
 	const struct stamp_operation *own = (const struct stamp_operation *)operation;
-	atomic_store_explicit(&own->stamp->nanoseconds, ha_clock_now(&ha_clock_live), memory_order_release);
+	atomic_store_explicit(&own->stamp->nanoseconds, ha_clock_now(&ha_clock_live),
+			      memory_order_release);
 }
 
 static void clean_stamp(struct operation *operation)
@@ -39,7 +42,8 @@ static void clean_stamp(struct operation *operation)
 static struct stamp_operation *create_stamp_operation(void)
 {
 	struct stamp *stamp = calloc(1, sizeof(*stamp));
-	struct stamp_operation *operation = create_operation(sizeof(*operation), OPERATION_RECORD, run_stamp);
+	struct stamp_operation *operation =
+		create_operation(sizeof(*operation), OPERATION_RECORD, run_stamp);
 	if (stamp == NULL || operation == NULL) {
 		free(stamp);
 		free(operation);
@@ -169,7 +173,8 @@ static cudaError_t read_stamp(struct event *event, uint64_t *nanoseconds)
 	if (event->stamp == NULL)
 		error = cudaErrorInvalidResourceHandle;
 	else
-		*nanoseconds = atomic_load_explicit(&event->stamp->nanoseconds, memory_order_acquire);
+		*nanoseconds =
+			atomic_load_explicit(&event->stamp->nanoseconds, memory_order_acquire);
 	pthread_mutex_unlock(&event->lock);
 	if (error == cudaSuccess && *nanoseconds == 0)
 		error = cudaErrorNotReady;

@@ -2,7 +2,8 @@
 /*
  * event.h - events: the point of a stream where an event was recorded last, and when it was reached
  *
- * A wait means the record that was asked for last before the wait; a later record changes nothing for it. An event that
+ * A wait means the record that was asked for last before the wait; a later record changes nothing
+ * for it. An event that
  * was never recorded is complete.
  */
 #ifndef SOFTCUDA_EVENT_H
@@ -17,9 +18,10 @@
 struct stamp;
 
 struct event {
-	_Atomic unsigned references; /* the program's, and one of each node of a graph that names it */
+	/* the program's, and one of each node of a graph that names it */
+	_Atomic unsigned references;
 	unsigned flags;
-	int device; /* that was current when it was created */
+	int device;           /* that was current when it was created */
 	pthread_mutex_t lock; /* protects what follows */
 	struct point point;
 	struct stamp *stamp;             /* NULL: not recorded, or no timing */

@@ -49,7 +49,8 @@ void destroy_graph(struct graph *graph)
 	free(graph);
 }
 
-static cudaError_t add_node(struct graph *graph, enum cudaGraphNodeType type, int device, struct graph_node **node)
+static cudaError_t add_node(struct graph *graph, enum cudaGraphNodeType type, int device,
+			    struct graph_node **node)
 {
 	struct graph_node *new = calloc(1, sizeof(*new));
 	if (new == NULL || !add_handle(new, HANDLE_NODE)) {
@@ -88,7 +89,8 @@ static enum cudaGraphNodeType find_node_type(enum operation_kind kind)
 	}
 }
 
-cudaError_t add_operation_node(struct graph *graph, struct operation *operation, int device, struct graph_node **node)
+cudaError_t add_operation_node(struct graph *graph, struct operation *operation, int device,
+			       struct graph_node **node)
 {
 	cudaError_t error = add_node(graph, find_node_type(operation->kind), device, node);
 	if (error != cudaSuccess)
@@ -98,8 +100,8 @@ cudaError_t add_operation_node(struct graph *graph, struct operation *operation,
 	return cudaSuccess;
 }
 
-cudaError_t add_event_node(struct graph *graph, enum cudaGraphNodeType type, struct event *event, int device,
-			   struct graph_node **node)
+cudaError_t add_event_node(struct graph *graph, enum cudaGraphNodeType type, struct event *event,
+			   int device, struct graph_node **node)
 {
 	cudaError_t error = add_node(graph, type, device, node);
 	if (error != cudaSuccess)
@@ -130,7 +132,8 @@ static bool is_ready(const struct graph_node *node)
 }
 
 /*
- * Captured graphs, and nearly all others, are created in an order that already fits: one round then places all. A round
+ * Captured graphs, and nearly all others, are created in an order that already fits: one round then
+ * places all. A round
  * that places nothing has met a cycle.
  */
 struct graph_node **sort_nodes(const struct graph *graph)
@@ -142,10 +145,11 @@ struct graph_node **sort_nodes(const struct graph *graph)
 	if (order == NULL)
 		return NULL;
 	STAILQ_FOREACH(node, &graph->nodes, siblings)
-		node->visit = 0;
+	node->visit = 0;
 	while (placed < graph->node_count) {
 		size_t before = placed;
-		STAILQ_FOREACH(node, &graph->nodes, siblings) {
+		STAILQ_FOREACH(node, &graph->nodes, siblings)
+		{
 			if (!is_ready(node))
 				continue;
 			node->visit = 1;
@@ -160,7 +164,9 @@ struct graph_node **sort_nodes(const struct graph *graph)
 	return order;
 }
 
-/* From the last node to the first, so that a mark reaches everything that a marked node waits for. */
+/*
+ * From the last node to the first, so that a mark reaches everything that a marked node waits for.
+ */
 bool is_joined(const struct graph *graph, const struct node_set *ends)
 {
 	struct graph_node **order = sort_nodes(graph);
@@ -186,8 +192,8 @@ static struct graph_object *find_kept(const struct graph *graph, const struct us
 {
 	struct graph_object *kept;
 	LIST_FOREACH(kept, &graph->objects, siblings)
-		if (kept->object == object)
-			return kept;
+	if (kept->object == object)
+		return kept;
 	return NULL;
 }
 

@@ -14,7 +14,7 @@ struct step {
 	unsigned lane;
 	size_t *dependencies; /* indices of steps in other lanes */
 	size_t dependency_count;
-	bool awaited; /* by a step of another lane */
+	bool awaited;       /* by a step of another lane */
 	struct point point; /* where the running launch put it */
 };
 
@@ -140,11 +140,12 @@ static cudaError_t keep_objects(struct graph_exec *exec, const struct graph *gra
 	size_t count = 0;
 
 	LIST_FOREACH(kept, &graph->objects, siblings)
-		count++;
+	count++;
 	exec->objects = calloc(count + 1, sizeof(*exec->objects));
 	if (exec->objects == NULL)
 		return cudaErrorMemoryAllocation;
-	LIST_FOREACH(kept, &graph->objects, siblings) {
+	LIST_FOREACH(kept, &graph->objects, siblings)
+	{
 		retain_user_object(kept->object, 1);
 		exec->objects[exec->object_count++] = kept->object;
 	}
@@ -161,7 +162,7 @@ cudaError_t instantiate_graph(const struct graph *graph, struct graph_exec **exe
 	new->steps = calloc(graph->node_count + 1, sizeof(*new->steps));
 	new->lanes = calloc(graph->node_count + 1, sizeof(*new->lanes));
 	cudaError_t error = cudaErrorMemoryAllocation;
-	if (new->steps != NULL && new->lanes != NULL)
+	if (new->steps != NULL &&new->lanes != NULL)
 		error = copy_nodes(new, graph);
 	if (error == cudaSuccess)
 		error = open_lanes(new);
@@ -208,7 +209,8 @@ static cudaError_t append_end(struct graph_exec *exec, struct stream *stream)
 	return error;
 }
 
-static struct stream *find_lane_stream(const struct graph_exec *exec, unsigned lane, struct stream *launched)
+static struct stream *find_lane_stream(const struct graph_exec *exec, unsigned lane,
+				       struct stream *launched)
 {
 	return lane == 0 ? launched : exec->lanes[lane].stream;
 }
@@ -273,7 +275,7 @@ static void forget_points(struct graph_exec *exec)
 {
 	for (size_t i = 0; i < exec->step_count; i++) {
 		release_timeline(exec->steps[i].point.timeline);
-		exec->steps[i].point = (struct point){NULL, 0};
+		exec->steps[i].point = (struct point) { NULL, 0 };
 	}
 }
 

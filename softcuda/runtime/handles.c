@@ -27,7 +27,7 @@ static void place_locked(const void *object, enum handle_kind kind)
 	size_t i = first_slot(object);
 	while (slots[i].object != NULL)
 		i = (i + 1) & (slot_count - 1);
-	slots[i] = (struct slot){object, kind};
+	slots[i] = (struct slot) { object, kind };
 }
 
 static bool grow_locked(void)
@@ -85,7 +85,8 @@ bool is_handle(const void *object, enum handle_kind kind)
 static void close_hole_locked(size_t hole)
 {
 	slots[hole].object = NULL;
-	for (size_t i = (hole + 1) & (slot_count - 1); slots[i].object != NULL; i = (i + 1) & (slot_count - 1)) {
+	for (size_t i = (hole + 1) & (slot_count - 1); slots[i].object != NULL;
+	     i = (i + 1) & (slot_count - 1)) {
 		struct slot moved = slots[i];
 		slots[i].object = NULL;
 		place_locked(moved.object, moved.kind);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handles.h - which of the pointers that a program passes as handles are alive, so that others are refused
+ * handles.h - which of the pointers that a program passes as handles are alive, so that others are
+ * refused
  */
 #ifndef SOFTCUDA_HANDLES_H
 #define SOFTCUDA_HANDLES_H

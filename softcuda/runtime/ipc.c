@@ -66,7 +66,10 @@ cudaError_t make_ipc_handle(const void *pointer, cudaIpcMemHandle_t *handle)
 	return cudaSuccess;
 }
 
-/* The exporting device's ordinal here; if this process does not see the device, the current one stands for it. */
+/*
+ * The exporting device's ordinal here; if this process does not see the device, the current one
+ * stands for it.
+ */
 static int find_ordinal(uint32_t number)
 {
 	for (unsigned i = 0; i < count_devices(); i++)
@@ -83,15 +86,19 @@ static int open_file(const struct content *content)
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", content->pid, content->descriptor);
 	int descriptor = open(path, O_RDWR | O_CLOEXEC);
 	if (descriptor < 0) {
-		report_problem("process %d's device memory cannot be opened (%s: %s); has the process ended, or is it "
-			"another user's or container's?", content->pid, path, strerror(errno));
+		report_problem("process %d's device memory cannot be opened (%s: %s); has the "
+			       "process ended, or is it "
+			       "another user's or container's?",
+			       content->pid, path, strerror(errno));
 		return -1;
 	}
-	if (fstat(descriptor, &status) == 0 && status.st_dev == content->file_system && status.st_ino == content->file)
+	if (fstat(descriptor, &status) == 0 && status.st_dev == content->file_system &&
+	    status.st_ino == content->file)
 		return descriptor;
 	close(descriptor);
-	report_problem("%s is no longer the device memory that a CUDA IPC handle names: its process has ended",
-		path);
+	report_problem("%s is no longer the device memory that a CUDA IPC handle names: its "
+		       "process has ended",
+		       path);
 	return -1;
 }
 
@@ -114,7 +121,8 @@ static cudaError_t map_locked(const struct content *content, void **pointer)
 	if (descriptor < 0)
 		return cudaErrorMapBufferObjectFailed;
 	size_t span = (content->size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
-	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)content->offset);
+	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+			     (off_t)content->offset);
 	close(descriptor);
 	if (address == MAP_FAILED)
 		return cudaErrorMapBufferObjectFailed;
@@ -126,7 +134,9 @@ static cudaError_t map_locked(const struct content *content, void **pointer)
 		free(opened);
 		return cudaErrorMemoryAllocation;
 	}
-	*opened = (struct opened){.content = *content, .address = address, .span = span, .count = 1};
+	*opened = (struct opened) {
+		.content = *content, .address = address, .span = span, .count = 1
+	};
 	LIST_INSERT_HEAD(&list, opened, siblings);
 	*pointer = address;
 	return cudaSuccess;
@@ -136,7 +146,8 @@ static bool is_content(const struct content *content)
 {
 	if (content->magic != MAGIC || content->size == 0 || content->offset % ARENA_PAGE != 0)
 		return false;
-	return content->size <= this_machine()->memory && content->offset <= this_machine()->memory - content->size;
+	return content->size <= this_machine()->memory &&
+	       content->offset <= this_machine()->memory - content->size;
 }
 
 cudaError_t open_ipc_handle(const cudaIpcMemHandle_t *handle, void **pointer)
@@ -149,11 +160,12 @@ cudaError_t open_ipc_handle(const cudaIpcMemHandle_t *handle, void **pointer)
 	if (!is_content(&content))
 		return cudaErrorInvalidValue;
 	if (content.pid == getpid())
-		return cudaErrorDeviceUninitialized; /* as CUDA: a process does not open its own memory */
+		/* as CUDA: a process does not open its own memory */
+		return cudaErrorDeviceUninitialized;
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(opened, &list, siblings)
-		if (memcmp(&opened->content, &content, sizeof(content)) == 0)
-			break;
+	if (memcmp(&opened->content, &content, sizeof(content)) == 0)
+		break;
 	if (opened != NULL) {
 		opened->count++;
 		*pointer = opened->address;
@@ -172,8 +184,8 @@ cudaError_t close_ipc_memory(void *pointer)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(opened, &list, siblings)
-		if (opened->address == pointer)
-			break;
+	if (opened->address == pointer)
+		break;
 	if (opened == NULL) {
 		error = cudaErrorInvalidValue;
 	} else if (--opened->count == 0) {

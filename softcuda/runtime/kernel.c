@@ -68,7 +68,8 @@ void softcuda_remove_resolver(softcuda_resolve_fn *resolve)
 	for (unsigned i = 0; i < resolver_count; i++) {
 		if (resolvers[i] != resolve)
 			continue;
-		memmove(&resolvers[i], &resolvers[i + 1], (resolver_count - i - 1) * sizeof(resolvers[0]));
+		memmove(&resolvers[i], &resolvers[i + 1],
+			(resolver_count - i - 1) * sizeof(resolvers[0]));
 		resolver_count--;
 		generation++;
 		break;
@@ -127,7 +128,8 @@ void unregister_kernels(void *binary)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		struct kernel_entry *next;
-		for (struct kernel_entry *entry = LIST_FIRST(&entries[i]); entry != NULL; entry = next) {
+		for (struct kernel_entry *entry = LIST_FIRST(&entries[i]); entry != NULL;
+		     entry = next) {
 			next = LIST_NEXT(entry, chain);
 			if (entry->binary == binary)
 				free_entry(entry);
@@ -142,8 +144,8 @@ struct kernel_entry *find_kernel(const void *stub)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(entry, &entries[find_bucket(stub)], chain)
-		if (entry->stub == stub)
-			break;
+	if (entry->stub == stub)
+		break;
 	pthread_mutex_unlock(&lock);
 	return entry;
 }
@@ -163,8 +165,8 @@ static void run_launch(const struct operation *operation)
 		.name = own->name,
 		.parameters = own->parameters,
 		.parameters_size = own->size,
-		.grid = {shape->grid.x, shape->grid.y, shape->grid.z},
-		.block = {shape->block.x, shape->block.y, shape->block.z},
+		.grid = { shape->grid.x, shape->grid.y, shape->grid.z },
+		.block = { shape->block.x, shape->block.y, shape->block.z },
 		.shared_memory = shape->shared_memory,
 		.device = shape->device,
 	};
@@ -227,7 +229,8 @@ static bool is_launch_shape(const struct launch_shape *shape)
 {
 	dim3 grid = shape->grid;
 	dim3 block = shape->block;
-	if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0)
+	if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 ||
+	    block.z == 0)
 		return false;
 	return (uint64_t)block.x * block.y * block.z <= 1024 && grid.x <= 0x7fffffffu;
 }
@@ -241,13 +244,15 @@ static const struct softcuda_kernel *resolve_or_complain(struct kernel_entry *en
 		entry->complained = true;
 	pthread_mutex_unlock(&lock);
 	if (complain)
-		report_problem("no resolver knows the kernel %s: its launch is refused", entry->name);
+		report_problem("no resolver knows the kernel %s: its launch is refused",
+			       entry->name);
 	return body;
 }
 
 static struct launch *allocate_launch(struct kernel_entry *entry, size_t size)
 {
-	struct launch *launch = create_operation(sizeof(*launch) + size, OPERATION_KERNEL, run_launch);
+	struct launch *launch =
+		create_operation(sizeof(*launch) + size, OPERATION_KERNEL, run_launch);
 	if (launch == NULL)
 		return NULL;
 	launch->base.clean = clean_launch;
@@ -260,8 +265,8 @@ static struct launch *allocate_launch(struct kernel_entry *entry, size_t size)
 	return launch;
 }
 
-cudaError_t create_launch(struct kernel_entry *entry, const struct launch_shape *shape, void **pointers, void **extra,
-			  struct operation **operation)
+cudaError_t create_launch(struct kernel_entry *entry, const struct launch_shape *shape,
+			  void **pointers, void **extra, struct operation **operation)
 {
 	const struct softcuda_kernel *body = resolve_or_complain(entry);
 	if (body == NULL)

@@ -9,9 +9,10 @@
 #include "softcuda/runtime/kernel.h"
 
 /* Record the event that a launch's attributes ask for; to be called after the launch. */
-cudaError_t record_launch_events(const CUlaunchAttribute *attributes, unsigned count, cudaStream_t handle);
+cudaError_t record_launch_events(const CUlaunchAttribute *attributes, unsigned count,
+				 cudaStream_t handle);
 /* shape->device is filled in. pointers, extra: see create_launch. */
-cudaError_t launch_kernel(struct kernel_entry *entry, struct launch_shape *shape, void **pointers, void **extra,
-			  cudaStream_t handle);
+cudaError_t launch_kernel(struct kernel_entry *entry, struct launch_shape *shape, void **pointers,
+			  void **extra, cudaStream_t handle);
 
 #endif

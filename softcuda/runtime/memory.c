@@ -8,7 +8,8 @@ static size_t round_to_pages(size_t size)
 	return (size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
 }
 
-cudaError_t allocate_device_memory(struct device *device, size_t size, struct memory_pool *pool, void **pointer)
+cudaError_t allocate_device_memory(struct device *device, size_t size, struct memory_pool *pool,
+				   void **pointer)
 {
 	*pointer = NULL;
 	if (size == 0)
@@ -42,7 +43,10 @@ void release_device_memory(const struct range *range)
 	release_pages(device_arena(find_device(range->device)), range->offset, range->span);
 }
 
-/* Whole pages of its own: what is registered with a NIC must not share a page with the program's heap. */
+/*
+ * Whole pages of its own: what is registered with a NIC must not share a page with the program's
+ * heap.
+ */
 cudaError_t allocate_host_memory(size_t size, void **pointer)
 {
 	*pointer = NULL;
@@ -51,7 +55,8 @@ cudaError_t allocate_host_memory(size_t size, void **pointer)
 	if (size > SIZE_MAX / 2)
 		return cudaErrorMemoryAllocation;
 	size_t span = round_to_pages(size);
-	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *address =
+		mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (address == MAP_FAILED)
 		return cudaErrorMemoryAllocation;
 	struct range range = {
@@ -76,7 +81,8 @@ void release_host_memory(const struct range *range)
 
 bool is_device_range(const struct range *range)
 {
-	return range->kind == RANGE_DEVICE || range->kind == RANGE_MAPPED || range->kind == RANGE_IPC;
+	return range->kind == RANGE_DEVICE || range->kind == RANGE_MAPPED ||
+	       range->kind == RANGE_IPC;
 }
 
 bool is_pageable(const void *pointer)

@@ -10,7 +10,8 @@
 #include "softcuda/runtime/ranges.h"
 
 /* pool: the pool that it is allocated from, or NULL. */
-cudaError_t allocate_device_memory(struct device *device, size_t size, struct memory_pool *pool, void **pointer);
+cudaError_t allocate_device_memory(struct device *device, size_t size, struct memory_pool *pool,
+				   void **pointer);
 /* Give back a range that was taken out of the table. */
 void release_device_memory(const struct range *range);
 

@@ -17,7 +17,8 @@ struct memory_operations {
 
 static bool is_wide(const CUstreamBatchMemOpParams *one)
 {
-	return one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	return one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+	       one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 }
 
 /* What is in memory, sign-extended to the width of the comparison. */
@@ -49,17 +50,20 @@ static bool is_satisfied(const CUstreamBatchMemOpParams *one)
 	}
 }
 
-/* Who writes the value is another device, a NIC or a thread of the program: nobody who could wake this thread. */
+/*
+ * Who writes the value is another device, a NIC or a thread of the program: nobody who could wake
+ * this thread.
+ */
 static void wait_for_value(const CUstreamBatchMemOpParams *one)
 {
-	struct ha_yield yield = {0};
+	struct ha_yield yield = { 0 };
 	uint64_t start = ha_clock_now(&ha_clock_live);
 
 	while (!is_satisfied(one)) {
 		uint64_t idle = ha_clock_now(&ha_clock_live) - start;
 		if (idle < HA_NAP_MIN_NS && ha_yield(&yield))
 			continue;
-		struct timespec nap = {.tv_nsec = (long)ha_nap_ns(idle)};
+		struct timespec nap = { .tv_nsec = (long)ha_nap_ns(idle) };
 		nanosleep(&nap, NULL);
 	}
 }
@@ -73,7 +77,10 @@ static void write_value(const CUstreamBatchMemOpParams *one)
 		__atomic_store_n((uint32_t *)address, (uint32_t)one->value.value, __ATOMIC_RELEASE);
 }
 
-/* Every store before it is visible before every one after it. An operation, as ThreadSanitizer knows no plain fences. */
+/*
+ * Every store before it is visible before every one after it. An operation, as ThreadSanitizer
+ * knows no plain fences.
+ */
 static void order_stores(void)
 {
 	static _Atomic unsigned word;
@@ -108,12 +115,14 @@ static void run_memory_operations(const struct operation *operation)
 
 static bool is_wait(const CUstreamBatchMemOpParams *one)
 {
-	return one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+	return one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+	       one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
 }
 
 static bool is_write(const CUstreamBatchMemOpParams *one)
 {
-	return one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	return one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+	       one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 }
 
 static bool is_valid(const CUstreamBatchMemOpParams *one)
@@ -122,10 +131,12 @@ static bool is_valid(const CUstreamBatchMemOpParams *one)
 		uint64_t size = is_wide(one) ? 8 : 4;
 		return one->value.address != 0 && one->value.address % size == 0;
 	}
-	return one->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES || one->operation == CU_STREAM_MEM_OP_BARRIER;
+	return one->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES ||
+	       one->operation == CU_STREAM_MEM_OP_BARRIER;
 }
 
-cudaError_t create_memory_operations(const CUstreamBatchMemOpParams *list, unsigned count, struct operation **operation)
+cudaError_t create_memory_operations(const CUstreamBatchMemOpParams *list, unsigned count,
+				     struct operation **operation)
 {
 	bool brief = true;
 

@@ -9,6 +9,7 @@
 #include "softcuda/runtime/operation.h"
 
 /* cudaErrorInvalidValue for an operation that does not exist. */
-cudaError_t create_memory_operations(const CUstreamBatchMemOpParams *list, unsigned count, struct operation **operation);
+cudaError_t create_memory_operations(const CUstreamBatchMemOpParams *list, unsigned count,
+				     struct operation **operation);
 
 #endif

@@ -55,7 +55,7 @@ void free_node_set(struct node_set *set)
 {
 	free(set->nodes);
 	free(set->edges);
-	*set = (struct node_set){0};
+	*set = (struct node_set) { 0 };
 }
 
 void free_captured_point(struct captured_point *point)

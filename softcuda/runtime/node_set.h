@@ -12,7 +12,8 @@
 
 struct node_set {
 	struct graph_node **nodes; /* each once */
-	cudaGraphEdgeData *edges;  /* as many, all of plain dependencies; shown to programs that ask */
+	/* as many, all of plain dependencies; shown to programs that ask */
+	cudaGraphEdgeData *edges;
 	size_t count;
 	size_t capacity;
 };

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-void *create_operation(size_t size, enum operation_kind kind, void (*run)(const struct operation *operation))
+void *create_operation(size_t size, enum operation_kind kind,
+		       void (*run)(const struct operation *operation))
 {
 	struct operation *operation = calloc(1, size);
 	if (operation == NULL)
@@ -20,7 +21,8 @@ static void run_nothing(const struct operation *operation)
 
 struct operation *create_empty_operation(void)
 {
-	struct operation *operation = create_operation(sizeof(*operation), OPERATION_EMPTY, run_nothing);
+	struct operation *operation =
+		create_operation(sizeof(*operation), OPERATION_EMPTY, run_nothing);
 	if (operation != NULL)
 		operation->brief = true;
 	return operation;

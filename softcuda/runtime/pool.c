@@ -135,13 +135,17 @@ static void run_free(const struct operation *operation)
 cudaError_t free_in_order(void *pointer, struct stream *stream)
 {
 	struct range range;
-	bool found = find_range(pointer, &range) && range.start == (uintptr_t)pointer && range.kind == RANGE_DEVICE;
+	bool found = find_range(pointer, &range) && range.start == (uintptr_t)pointer &&
+		     range.kind == RANGE_DEVICE;
 	if (!found || range.owner == NULL)
 		return cudaErrorInvalidValue;
-	struct free_operation *operation = create_operation(sizeof(*operation), OPERATION_MEMORY, run_free);
+	struct free_operation *operation =
+		create_operation(sizeof(*operation), OPERATION_MEMORY, run_free);
 	if (operation == NULL)
 		return cudaErrorMemoryAllocation;
-	/* Out of the table at once: a second free is an error now, not when the stream comes to it. */
+	/*
+	 * Out of the table at once: a second free is an error now, not when the stream comes to it.
+	 */
 	if (!remove_range(pointer, RANGE_DEVICE, &operation->range)) {
 		release_operation(&operation->base);
 		return cudaErrorInvalidValue;
@@ -157,19 +161,23 @@ bool set_pool_attribute(struct memory_pool *pool, enum cudaMemPoolAttr attribute
 	bool known = true;
 
 	pthread_mutex_lock(&pool->lock);
-	if (attribute >= cudaMemPoolReuseFollowEventDependencies && attribute <= cudaMemPoolReuseAllowInternalDependencies)
+	if (attribute >= cudaMemPoolReuseFollowEventDependencies &&
+	    attribute <= cudaMemPoolReuseAllowInternalDependencies)
 		memcpy(&pool->reuse[attribute], value, sizeof(int));
 	else if (attribute == cudaMemPoolAttrReleaseThreshold)
 		memcpy(&pool->release_threshold, value, sizeof(uint64_t));
-	else if (attribute == cudaMemPoolAttrUsedMemHigh || attribute == cudaMemPoolAttrReservedMemHigh)
-		pool->used_high = pool->used; /* only a reset to 0 is allowed, which means to what is used now */
+	else if (attribute == cudaMemPoolAttrUsedMemHigh ||
+		 attribute == cudaMemPoolAttrReservedMemHigh)
+		/* only a reset to 0 is allowed, which means to what is used now */
+		pool->used_high = pool->used;
 	else
 		known = false;
 	pthread_mutex_unlock(&pool->lock);
 	return known;
 }
 
-static bool read_size(const struct memory_pool *pool, enum cudaMemPoolAttr attribute, uint64_t *size)
+static bool read_size(const struct memory_pool *pool, enum cudaMemPoolAttr attribute,
+		      uint64_t *size)
 {
 	switch (attribute) {
 	case cudaMemPoolAttrReleaseThreshold:
@@ -194,7 +202,8 @@ bool get_pool_attribute(struct memory_pool *pool, enum cudaMemPoolAttr attribute
 	bool known = true;
 
 	pthread_mutex_lock(&pool->lock);
-	if (attribute >= cudaMemPoolReuseFollowEventDependencies && attribute <= cudaMemPoolReuseAllowInternalDependencies)
+	if (attribute >= cudaMemPoolReuseFollowEventDependencies &&
+	    attribute <= cudaMemPoolReuseAllowInternalDependencies)
 		memcpy(value, &pool->reuse[attribute], sizeof(int));
 	else if (read_size(pool, attribute, &size))
 		memcpy(value, &size, sizeof(size));

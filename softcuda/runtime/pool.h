@@ -2,8 +2,10 @@
 /*
  * pool.h - memory that is allocated and freed in the order of a stream
  *
- * An allocation is made at once, which is earlier than the stream asks for; a free takes effect when the stream reaches
- * it, and only then can the memory be given out again. Pools differ in their limits and counts only: all memory of a
+ * An allocation is made at once, which is earlier than the stream asks for; a free takes effect
+ * when the stream reaches
+ * it, and only then can the memory be given out again. Pools differ in their limits and counts
+ * only: all memory of a
  * device comes from one arena, so nothing is kept back for reuse.
  */
 #ifndef SOFTCUDA_POOL_H
@@ -20,7 +22,10 @@ int pool_device(const struct memory_pool *pool);
 
 /* The device's own pool, which is never destroyed. */
 cudaError_t find_default_pool(struct device *device, struct memory_pool **pool);
-/* What cudaMallocAsync uses: the default one unless the program set another. NULL sets the default one. */
+/*
+ * What cudaMallocAsync uses: the default one unless the program set another. NULL sets the default
+ * one.
+ */
 cudaError_t find_current_pool(struct device *device, struct memory_pool **pool);
 void set_current_pool(struct device *device, struct memory_pool *pool);
 
@@ -31,7 +36,8 @@ cudaError_t free_in_order(void *pointer, struct stream *stream);
 void release_pool_range(const struct range *range);
 
 /* False: there is no such attribute, or it cannot be set. */
-bool set_pool_attribute(struct memory_pool *pool, enum cudaMemPoolAttr attribute, const void *value);
+bool set_pool_attribute(struct memory_pool *pool, enum cudaMemPoolAttr attribute,
+			const void *value);
 bool get_pool_attribute(struct memory_pool *pool, enum cudaMemPoolAttr attribute, void *value);
 
 #endif

@@ -9,14 +9,18 @@
 
 _Atomic(enum process_state) process_state = PROCESS_UNUSED;
 
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the change from UNUSED, and what follows */
+/* protects the change from UNUSED, and what follows */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct machine machine;
 static unsigned visible_count;
 static unsigned visible[MACHINE_DEVICES_MAX];
 static _Thread_local int thread_device;
 static _Thread_local bool thread_is_worker;
 
-/* The child has none of the threads that would execute its streams, and device memory is not inherited. */
+/*
+ * The child has none of the threads that would execute its streams, and device memory is not
+ * inherited.
+ */
 static void notice_fork(void)
 {
 	enum process_state ready = PROCESS_READY;
@@ -31,7 +35,10 @@ static bool is_visible(unsigned number)
 	return false;
 }
 
-/* CUDA's rule: the list ends at the first entry that is not a device, and a device named twice hides all. */
+/*
+ * CUDA's rule: the list ends at the first entry that is not a device, and a device named twice
+ * hides all.
+ */
 static void read_visible_devices(void)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -76,8 +83,9 @@ static void warn_of_fork(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&said))
-		report_problem("this process was forked from one that had already used CUDA, and cannot use it: "
-				    "fork before the first CUDA call, or start a new program with exec");
+		report_problem("this process was forked from one that had already used CUDA, and "
+			       "cannot use it: "
+			       "fork before the first CUDA call, or start a new program with exec");
 }
 
 cudaError_t start_runtime(void)

@@ -26,21 +26,24 @@ cudaError_t start_runtime(void);
 /* Every call of the API begins here. cudaSuccess, or why this process cannot use CUDA. */
 static inline cudaError_t enter_runtime(void)
 {
-	if (__builtin_expect(atomic_load_explicit(&process_state, memory_order_acquire) == PROCESS_READY, 1))
+	if (__builtin_expect(
+		    atomic_load_explicit(&process_state, memory_order_acquire) == PROCESS_READY, 1))
 		return cudaSuccess;
 	return start_runtime();
 }
 
-#define ENTER_RUNTIME()                                            \
-	do {                                                       \
-		cudaError_t entered_ = enter_runtime();            \
-		if (__builtin_expect(entered_ != cudaSuccess, 0))  \
-			return record_error(entered_);             \
+#define ENTER_RUNTIME()                                           \
+	do {                                                      \
+		cudaError_t entered_ = enter_runtime();           \
+		if (__builtin_expect(entered_ != cudaSuccess, 0)) \
+			return record_error(entered_);            \
 	} while (0)
 
 /* What read_machine found; valid once the runtime has started. */
 const struct machine *this_machine(void);
-/* Devices that this process sees (CUDA_VISIBLE_DEVICES), and the machine's number of one of them. */
+/*
+ * Devices that this process sees (CUDA_VISIBLE_DEVICES), and the machine's number of one of them.
+ */
 unsigned count_devices(void);
 unsigned find_device_number(unsigned ordinal);
 bool is_device(int ordinal);
@@ -50,7 +53,8 @@ int current_device(void);
 void set_current_device(int ordinal);
 
 /*
- * Host functions and kernels run on a stream's worker thread, or on one that waits for the stream. A call from there that waits for a stream could wait for
+ * Host functions and kernels run on a stream's worker thread, or on one that waits for the stream.
+ * A call from there that waits for a stream could wait for
  * itself; CUDA forbids such calls, and here they are refused.
  */
 void mark_worker_thread(bool is_worker);

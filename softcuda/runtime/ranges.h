@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum range_kind {
-	RANGE_DEVICE,     /* cudaMalloc and pools: `offset` bytes into the device's memory, `owner` is the pool */
+	/* cudaMalloc and pools: `offset` bytes into the device's memory, `owner` is the pool */
+	RANGE_DEVICE,
 	RANGE_HOST,       /* cudaHostAlloc */
 	RANGE_REGISTERED, /* cudaHostRegister */
 	RANGE_MAPPED,     /* cuMemMap: `owner` is the memory, `offset` the place in it */
@@ -34,7 +35,9 @@ struct range {
 bool add_range(const struct range *range);
 /* The range that `address` lies in; a copy. */
 bool find_range(const void *address, struct range *range);
-/* Take out the range that begins at `start`, if it is of `kind`. Of several threads one succeeds. */
+/*
+ * Take out the range that begins at `start`, if it is of `kind`. Of several threads one succeeds.
+ */
 bool remove_range(const void *start, enum range_kind kind, struct range *range);
 
 #endif

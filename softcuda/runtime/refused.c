@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions of CUDA 12's runtime that are not here. They exist so that a program which could use them starts; each returns
+ * Functions of CUDA 12's runtime that are not here. They exist so that a program which could use
+ * them starts; each returns
  * cudaErrorNotSupported, and the first call of one says so.
  */
 #include <stdatomic.h>
@@ -16,12 +17,12 @@ static cudaError_t refuse(const char *name, atomic_flag *said)
 }
 
 /* Arguments are not looked at, so that none need be declared. */
-#define REFUSE(name)                                                  \
+#define REFUSE(name)                                                   \
 	__attribute__((visibility("default"))) cudaError_t name(void); \
-	cudaError_t name(void)                                        \
-	{                                                             \
-		static atomic_flag said = ATOMIC_FLAG_INIT;           \
-		return refuse(#name, &said);                          \
+	cudaError_t name(void)                                         \
+	{                                                              \
+		static atomic_flag said = ATOMIC_FLAG_INIT;            \
+		return refuse(#name, &said);                           \
 	}
 
 /* Arrays, textures, surfaces */

@@ -27,7 +27,7 @@ static struct task *create_task(struct operation *operation, struct point point)
 	struct task *task = malloc(sizeof(*task));
 	if (task == NULL)
 		return NULL;
-	*task = (struct task){.operation = operation, .point = point};
+	*task = (struct task) { .operation = operation, .point = point };
 	if (operation != NULL)
 		hold_operation(operation);
 	hold_timeline(point.timeline);
@@ -65,7 +65,7 @@ static bool extend_chain(struct chain *chain, struct operation *operation, struc
 struct point find_end(struct stream *stream)
 {
 	uint64_t asked = atomic_load_explicit(&stream->timeline->asked, memory_order_acquire);
-	return (struct point){.timeline = stream->timeline, .number = asked};
+	return (struct point) { .timeline = stream->timeline, .number = asked };
 }
 
 static bool wait_for_end(struct chain *chain, struct stream *other)
@@ -89,8 +89,8 @@ static bool add_implicit_waits(struct stream *stream, struct chain *chain)
 	struct stream *other;
 	pthread_mutex_lock(&device->lock);
 	LIST_FOREACH(other, &device->streams, siblings)
-		if (other->kind == STREAM_BLOCKING)
-			added = added && wait_for_end(chain, other);
+	if (other->kind == STREAM_BLOCKING)
+		added = added && wait_for_end(chain, other);
 	pthread_mutex_unlock(&device->lock);
 	return added;
 }
@@ -137,7 +137,10 @@ static void run_first_locked(struct stream *stream)
 	uint64_t number = task->number;
 	free_task(task);
 	pthread_mutex_lock(&stream->lock);
-	/* Idle before anybody learns of it: who waited for this task finds the stream ready for a brief one. */
+	/*
+	 * Idle before anybody learns of it: who waited for this task finds the stream ready for a
+	 * brief one.
+	 */
 	stream->state = STREAM_IDLE;
 	finish_task(stream->timeline, number);
 }
@@ -168,7 +171,8 @@ static void *serve_stream(void *argument)
 
 static bool is_to_help(const struct stream *stream, uint64_t number)
 {
-	return stream->state == STREAM_IDLE && stream->first != NULL && stream->first->number <= number;
+	return stream->state == STREAM_IDLE && stream->first != NULL &&
+	       stream->first->number <= number;
 }
 
 void help_stream(struct stream *stream, uint64_t number)
@@ -183,7 +187,10 @@ void help_stream(struct stream *stream, uint64_t number)
 			run_first_locked(stream);
 		set_current_device(device);
 		mark_worker_thread(false);
-		/* What was asked for later is for the stream's own thread, which found the stream busy when it woke. */
+		/*
+		 * What was asked for later is for the stream's own thread, which found the stream
+		 * busy when it woke.
+		 */
 		pthread_cond_signal(&stream->filled);
 	}
 	pthread_mutex_unlock(&stream->lock);
@@ -206,16 +213,19 @@ static bool start_thread(struct stream *stream)
 	if (error != 0)
 		return false;
 	char name[16];
-	snprintf(name, sizeof(name), "gpu%d.%llu", stream->device->ordinal, (unsigned long long)stream->id % 100000);
+	snprintf(name, sizeof(name), "gpu%d.%llu", stream->device->ordinal,
+		 (unsigned long long)stream->id % 100000);
 	pthread_setname_np(thread, name);
 	return true;
 }
 
 /* ---- creation, end ---- */
 
-cudaError_t create_stream(struct device *device, enum stream_kind kind, int priority, struct stream **stream)
+cudaError_t create_stream(struct device *device, enum stream_kind kind, int priority,
+			  struct stream **stream)
 {
-	static _Atomic uint64_t next_id = 3; /* 1 and 2 are the legacy stream and the per-thread one */
+	/* 1 and 2 are the legacy stream and the per-thread one */
+	static _Atomic uint64_t next_id = 3;
 	struct stream *new = calloc(1, sizeof(*new));
 	struct timeline *timeline = create_timeline();
 	if (new == NULL || timeline == NULL) {
@@ -302,9 +312,10 @@ static cudaError_t append_chain_locked(struct stream *stream, struct chain *chai
 }
 
 /* number: that of the last task, may be NULL. */
-static cudaError_t append_task(struct stream *stream, struct operation *operation, struct point point, uint64_t *number)
+static cudaError_t append_task(struct stream *stream, struct operation *operation,
+			       struct point point, uint64_t *number)
 {
-	struct chain chain = {.first = NULL};
+	struct chain chain = { .first = NULL };
 	cudaError_t error = cudaErrorMemoryAllocation;
 
 	chain.last = &chain.first;
@@ -313,7 +324,8 @@ static cudaError_t append_task(struct stream *stream, struct operation *operatio
 		pthread_mutex_lock(&stream->lock);
 		error = append_chain_locked(stream, &chain, &wake);
 		if (number != NULL)
-			*number = atomic_load_explicit(&stream->timeline->asked, memory_order_relaxed);
+			*number = atomic_load_explicit(&stream->timeline->asked,
+						       memory_order_relaxed);
 		pthread_mutex_unlock(&stream->lock);
 		if (wake)
 			pthread_cond_signal(&stream->filled);
@@ -324,7 +336,7 @@ static cudaError_t append_task(struct stream *stream, struct operation *operatio
 
 cudaError_t append_operation(struct stream *stream, struct operation *operation)
 {
-	return append_task(stream, operation, (struct point){NULL, 0}, NULL);
+	return append_task(stream, operation, (struct point) { NULL, 0 }, NULL);
 }
 
 cudaError_t append_wait(struct stream *stream, struct point point)
@@ -337,14 +349,14 @@ cudaError_t append_wait(struct stream *stream, struct point point)
 cudaError_t mark_point(struct stream *stream, struct point *point)
 {
 	cudaError_t error = cudaSuccess;
-	struct chain waits = {.first = NULL};
+	struct chain waits = { .first = NULL };
 
 	*point = find_end(stream);
 	waits.last = &waits.first;
 	if (!add_implicit_waits(stream, &waits))
 		error = cudaErrorMemoryAllocation;
 	else if (waits.first != NULL)
-		error = append_task(stream, NULL, (struct point){NULL, 0}, &point->number);
+		error = append_task(stream, NULL, (struct point) { NULL, 0 }, &point->number);
 	free_chain(&waits);
 	if (error == cudaSuccess)
 		hold_timeline(point->timeline);

@@ -51,7 +51,9 @@ static void wake_reached(struct timeline *timeline, uint64_t done)
 		}
 		*link = waiter->next;
 		atomic_fetch_sub_explicit(&timeline->waiting, 1, memory_order_relaxed);
-		/* The address may be gone right after this store; waking nobody there does no harm. */
+		/*
+		 * The address may be gone right after this store; waking nobody there does no harm.
+		 */
 		atomic_store_explicit(&waiter->woken, 1, memory_order_release);
 		syscall(SYS_futex, &waiter->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
@@ -60,7 +62,10 @@ static void wake_reached(struct timeline *timeline, uint64_t done)
 
 void finish_task(struct timeline *timeline, uint64_t number)
 {
-	/* Sequentially consistent, as is the waiter's pair: either it sees `done`, or this thread sees that it waits. */
+	/*
+	 * Sequentially consistent, as is the waiter's pair: either it sees `done`, or this thread
+	 * sees that it waits.
+	 */
 	atomic_store_explicit(&timeline->done, number, memory_order_seq_cst);
 	if (atomic_load_explicit(&timeline->waiting, memory_order_seq_cst) != 0)
 		wake_reached(timeline, number);
@@ -78,7 +83,7 @@ void wait_for_point(struct point point)
 	if (is_reached(point))
 		return;
 	struct timeline *timeline = point.timeline;
-	struct timeline_waiter waiter = {.number = point.number};
+	struct timeline_waiter waiter = { .number = point.number };
 
 	pthread_mutex_lock(&timeline->lock);
 	atomic_fetch_add_explicit(&timeline->waiting, 1, memory_order_seq_cst);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * timeline.h - how far a stream is: tasks are numbered from 1 as they are asked for, and finish in that order
+ * timeline.h - how far a stream is: tasks are numbered from 1 as they are asked for, and finish in
+ * that order
  *
- * A point (timeline, number) is reached once the task of that number has finished. Events, waits between streams and
- * host threads that synchronise all wait for points. A timeline outlives its stream as long as a point names it.
+ * A point (timeline, number) is reached once the task of that number has finished. Events, waits
+ * between streams and
+ * host threads that synchronise all wait for points. A timeline outlives its stream as long as a
+ * point names it.
  */
 #ifndef SOFTCUDA_TIMELINE_H
 #define SOFTCUDA_TIMELINE_H

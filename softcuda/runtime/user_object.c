@@ -17,7 +17,9 @@ struct user_object *create_user_object(void *pointer, cudaHostFn_t destroy, unsi
 	struct user_object *object = malloc(sizeof(*object));
 	if (object == NULL)
 		return NULL;
-	*object = (struct user_object){.references = references, .pointer = pointer, .destroy = destroy};
+	*object = (struct user_object) { .references = references,
+					 .pointer = pointer,
+					 .destroy = destroy };
 	if (!add_handle(object, HANDLE_USER_OBJECT)) {
 		free(object);
 		return NULL;
@@ -32,7 +34,8 @@ void retain_user_object(struct user_object *object, unsigned references)
 
 void release_user_object(struct user_object *object, unsigned references)
 {
-	if (atomic_fetch_sub_explicit(&object->references, references, memory_order_acq_rel) != references)
+	if (atomic_fetch_sub_explicit(&object->references, references, memory_order_acq_rel) !=
+	    references)
 		return;
 	remove_handle(object, HANDLE_USER_OBJECT);
 	object->destroy(object->pointer);

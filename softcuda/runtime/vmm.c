@@ -22,7 +22,8 @@ struct reservation {
 	size_t size;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects reservations; mapping and unmapping, as one step */
+/* protects reservations; mapping and unmapping, as one step */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, reservation) reservations = LIST_HEAD_INITIALIZER(reservations);
 
 /* ---- memory ---- */
@@ -59,10 +60,12 @@ static void warn_of_descriptors(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if ((errno == EMFILE || errno == ENFILE) && !atomic_flag_test_and_set(&said))
-		report_problem("no file descriptor is left for device memory; raise the limit (ulimit -n)");
+		report_problem("no file descriptor is left for device memory; raise the limit "
+			       "(ulimit -n)");
 }
 
-cudaError_t create_memory(size_t size, const CUmemAllocationProp *properties, struct vmm_memory **memory)
+cudaError_t create_memory(size_t size, const CUmemAllocationProp *properties,
+			  struct vmm_memory **memory)
 {
 	if (size == 0 || size % VMM_GRANULARITY != 0)
 		return cudaErrorInvalidValue;
@@ -93,14 +96,15 @@ cudaError_t import_memory(int descriptor, struct vmm_memory **memory)
 	CUmemAllocationProp properties = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = current_device()},
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = current_device() },
 	};
 	return make_memory(own, (size_t)status.st_size, &properties, memory);
 }
 
 cudaError_t export_memory(const struct vmm_memory *memory, int *descriptor)
 {
-	if ((memory->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
+	if ((memory->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ==
+	    0)
 		return cudaErrorInvalidValue;
 	int own = fcntl(memory->descriptor, F_DUPFD_CLOEXEC, 3);
 	if (own < 0) {
@@ -143,7 +147,8 @@ cudaError_t reserve_addresses(size_t size, size_t alignment, void **address)
 	if (reservation == NULL)
 		return cudaErrorMemoryAllocation;
 	/* More than needed, so that an aligned part lies in it; the rest is given back. */
-	char *whole = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *whole = mmap(NULL, size + alignment, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (whole == MAP_FAILED) {
 		free(reservation);
 		return cudaErrorMemoryAllocation;
@@ -177,8 +182,8 @@ cudaError_t free_addresses(void *address, size_t size)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(reservation, &reservations, siblings)
-		if (reservation->start == (uintptr_t)address && reservation->size == size)
-			break;
+	if (reservation->start == (uintptr_t)address && reservation->size == size)
+		break;
 	if (reservation != NULL && !has_mapping(reservation->start, size)) {
 		LIST_REMOVE(reservation, siblings);
 		munmap(address, size);
@@ -195,9 +200,9 @@ static bool is_reserved_locked(uintptr_t start, size_t size)
 {
 	struct reservation *reservation;
 	LIST_FOREACH(reservation, &reservations, siblings)
-		if (start >= reservation->start && start - reservation->start < reservation->size &&
-		    size <= reservation->size - (start - reservation->start))
-			return true;
+	if (start >= reservation->start && start - reservation->start < reservation->size &&
+	    size <= reservation->size - (start - reservation->start))
+		return true;
 	return false;
 }
 
@@ -217,7 +222,8 @@ static cudaError_t map_locked(void *address, size_t size, size_t offset, struct 
 		return cudaErrorInvalidValue;
 	if (!add_range(&range))
 		return cudaErrorAlreadyMapped;
-	void *mapped = mmap(address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->descriptor, (off_t)offset);
+	void *mapped = mmap(address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->descriptor,
+			    (off_t)offset);
 	if (mapped == MAP_FAILED) {
 		remove_range(address, RANGE_MAPPED, &range);
 		return cudaErrorMapBufferObjectFailed;
@@ -259,7 +265,8 @@ static void unmap_first_locked(uintptr_t start, size_t *size)
 	struct range range;
 	remove_range((void *)start, RANGE_MAPPED, &range);
 	/* The addresses stay reserved. */
-	mmap((void *)start, range.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	mmap((void *)start, range.size, PROT_NONE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	release_memory(range.owner);
 	*size = range.size;
 }
@@ -295,7 +302,10 @@ static bool is_mapped(uintptr_t start, size_t size)
 cudaError_t allow_access(void *address, size_t size, int flags)
 {
 	cudaError_t error = cudaErrorInvalidValue;
-	/* All devices and the host share one address space: what one of them was given is not taken away for another. */
+	/*
+	 * All devices and the host share one address space: what one of them was given is not taken
+	 * away for another.
+	 */
 	bool change = flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
 
 	pthread_mutex_lock(&lock);

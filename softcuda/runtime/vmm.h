@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vmm.h - virtual memory management: memory without an address, addresses without memory, and mappings
+ * vmm.h - virtual memory management: memory without an address, addresses without memory, and
+ * mappings
  *
- * Memory is an anonymous file of its own, so that it exists as long as any process has a handle or a mapping of it.
+ * Memory is an anonymous file of its own, so that it exists as long as any process has a handle or
+ * a mapping of it.
  * Several mappings may show one memory at different addresses.
  */
 #ifndef SOFTCUDA_VMM_H
@@ -22,7 +24,8 @@ struct vmm_memory {
 	CUmemAllocationProp properties;
 };
 
-cudaError_t create_memory(size_t size, const CUmemAllocationProp *properties, struct vmm_memory **memory);
+cudaError_t create_memory(size_t size, const CUmemAllocationProp *properties,
+			  struct vmm_memory **memory);
 /* A descriptor that export_memory of any process gave; the caller keeps it. */
 cudaError_t import_memory(int descriptor, struct vmm_memory **memory);
 cudaError_t export_memory(const struct vmm_memory *memory, int *descriptor);
