@@ -158,8 +158,8 @@ static const char *item_parse(const char *item, int place, struct sr_device_spec
 			return "the name before '=' is too long (31 characters)";
 		memcpy(spec->name, item, n);
 		if (!name_valid(spec->name))
-			return "the name before '=' must be letters, digits, '_' and '-', a letter "
-			       "first";
+			return "the name before '=' must be letters, digits, '_' and '-', "
+			       "a letter first";
 		what = equals + 1;
 	} else {
 		snprintf(spec->name, sizeof(spec->name), "soft%d", place);
