@@ -279,6 +279,7 @@ static void take_parts(struct ha_bundle *b, const uint64_t *part, unsigned best)
 	for (unsigned i = b->balance.ndata; i-- > 0;)
 		if (b->active >> i & 1 && b->balance.lead[i] == best)
 			b->balance.first = (uint8_t)i;
+	ha_policy_weigh(b);
 }
 
 void ha_adaptive_cut(struct ha_send *s, uint64_t size)

@@ -49,6 +49,7 @@ void ha_gate_apply(struct ha_bundle *b)
 
 	if (b->balance.stripe_min != UINT64_MAX)
 		b->balance.stripe_min = each ? 0 : ha_gate_bytes(b);
+	b->balance.floor = b->balance.stripe_min != UINT64_MAX ? ha_gate_bytes(b) : UINT64_MAX;
 }
 
 static void disarm(struct ha_bundle *b)

@@ -60,8 +60,17 @@ uint32_t ha_gate_bytes(const struct ha_bundle *b);
 void ha_gate_apply(struct ha_bundle *b);
 /* The next messages are to be measured, small ones too. */
 void ha_gate_arm(struct ha_bundle *b);
-/* A message of several work requests is about to be posted on the rails of `mask`: on which of them is it measured? -1: none. */
+/* A message is about to be posted on the rails of `mask`: on which of them is it measured? -1: none. Callers in a hurry ask
+ * ha_gate_rests before. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask);
+/* The message is none of those that are measured. */
+static inline bool ha_gate_rests(struct ha_gate *g)
+{
+	if (!g->on || g->wanted || !g->skip)
+		return !g->on;
+	g->skip--;
+	return true;
+}
 /* It is: the probe goes out, and `length` bytes of slot `entry` will follow. -errno: the device refused the probe. */
 int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t length);
 /* The probe of a rail is complete; a stripe that was timed is. */

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/policy.h"
 
+static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
+{
+	uint64_t all = 0;
+
+	for (; mask; mask &= mask - 1)
+		all += weight[__builtin_ctz(mask)];
+	return all;
+}
+
 /* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages there. */
 static unsigned find_first(const struct ha_bundle *b)
 {
@@ -16,23 +25,34 @@ static unsigned find_first(const struct ha_bundle *b)
 
 void ha_policy_update(struct ha_bundle *b)
 {
-	unsigned weighted = 0;
+	unsigned weighted = 0, polled = 0;
 
 	b->balance.first = (uint8_t)find_first(b);
-	b->poll.rails = 0;
 	for (unsigned i = 0; i < b->nrails; i++) {
 		if (!(b->active >> i & 1))
 			continue;
 		/* What moves may have had weight a moment ago, and may have some for the next message. */
 		if (b->balance.weight[i] || (b->balance.moves && i < b->balance.ndata)) {
 			weighted++;
-			b->poll.rails |= (uint8_t)(1u << i);
+			polled |= 1u << i;
 		}
 	}
-	b->poll.rails |= b->active & (uint8_t)(1u << b->balance.first);
+	ha_bundle_set_polled(b, polled | (b->active & 1u << b->balance.first));
 	b->balance.stripe_min = weighted > 1 ? 0 : UINT64_MAX;
+	ha_policy_weigh(b);
 	ha_gate_forget(b);
 	ha_gate_apply(b);
+}
+
+void ha_policy_weigh(struct ha_bundle *b)
+{
+	unsigned mask = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->balance.weight[i])
+			mask |= 1u << i;
+	b->balance.carriers = (uint8_t)mask;
+	b->balance.carried = (uint16_t)sum_weights(b->balance.weight, mask);
 }
 
 bool ha_policy_one_device(const struct ha_bundle *b, unsigned rails)
@@ -54,8 +74,13 @@ void ha_policy_turns(struct ha_bundle *b, bool split)
 		while (lead < i && (i >= b->balance.ndata || b->rail[lead].dev != b->rail[i].dev))
 			lead++;
 		b->balance.lead[i] = (uint8_t)lead;
+		b->balance.beside[i] = 0;
 		b->balance.turns |= lead < i && !split;
 	}
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		for (unsigned k = 0; k < HA_MAX_RAILS; k++)
+			b->balance.beside[i] |=
+				b->balance.lead[k] == b->balance.lead[i] ? (uint8_t)(1u << k) : 0;
 }
 
 /* Of rails that share a device, the one whose turn it is. */
@@ -63,82 +88,82 @@ static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t id
 {
 	unsigned chosen = 0;
 
-	for (unsigned lead = 0; lead < b->nrails; lead++) {
-		unsigned group = 0;
+	while (mask) {
+		unsigned group = mask & (b->balance.beside[__builtin_ctz(mask)] | (mask & -mask));
 
-		for (unsigned i = lead; i < b->nrails; i++)
-			group |= b->balance.lead[i] == lead ? mask & 1u << i : 0;
-		if (!group)
-			continue;
-		for (unsigned skip = (unsigned)(idx % (unsigned)__builtin_popcount(group)); skip; skip--)
+		mask &= ~group;
+		for (unsigned skip = (unsigned)idx % (unsigned)__builtin_popcount(group); skip;
+		     skip--)
 			group &= group - 1;
 		chosen |= group & -group;
 	}
 	return chosen;
 }
 
-/* The active rails on the device of b->balance.first. */
-static unsigned beside_first(const struct ha_bundle *b)
+/* The rails that a message may go over. */
+static unsigned candidates(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 {
-	unsigned mask = 1u << b->balance.first;
+	unsigned first = 1u << b->balance.first, mask = b->balance.carriers;
 
-	for (unsigned i = 0; i < b->balance.ndata && b->balance.first < b->balance.ndata; i++)
-		if (b->active >> i & 1 && b->balance.lead[i] == b->balance.lead[b->balance.first])
-			mask |= 1u << i;
-	return mask;
+	if (size < b->balance.stripe_min)
+		return first;
+	if (size < b->balance.floor)
+		mask = b->balance.turns ? (b->active & b->balance.beside[b->balance.first]) | first
+					: first;
+	return b->balance.turns ? take_turns(b, mask, idx) : mask;
+}
+
+/* Fills `end`; returns the rails whose stripe would be empty. */
+static unsigned cut_by_weight(const uint16_t *weight, unsigned mask, uint64_t size, uint64_t *end)
+{
+	uint64_t all = sum_weights(weight, mask), below = 0, at = 0;
+	unsigned empty = 0;
+
+	for (; mask & (mask - 1); mask &= mask - 1) {
+		unsigned i = (unsigned)__builtin_ctz(mask);
+
+		below += weight[i];
+		end[i] = ha_policy_boundary(size, below, all);
+		empty |= end[i] == at ? mask & -mask : 0;
+		at = end[i];
+	}
+	end[__builtin_ctz(mask)] = size;
+	return at == size ? empty | mask : empty;
+}
+
+void ha_policy_cut(const struct ha_bundle *b, uint64_t idx, uint64_t size, struct ha_cut *cut)
+{
+	unsigned empty;
+
+	cut->mask = candidates(b, idx, size);
+	if (!size)
+		cut->mask &= -cut->mask;
+	empty = cut_by_weight(b->balance.weight, cut->mask, size, cut->end);
+	/* A share that rounds to nothing would be an empty write: leave that rail out. */
+	while (empty && size) {
+		cut->mask &= ~empty;
+		empty = cut_by_weight(b->balance.weight, cut->mask, size, cut->end);
+	}
 }
 
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 {
-	unsigned mask = 0;
-	struct ha_range range;
+	struct ha_cut cut;
 
-	if (size < b->balance.stripe_min)
-		return 1u << b->balance.first;
-	if (size < ha_gate_bytes(b))
-		return b->balance.turns ? take_turns(b, beside_first(b), idx) : 1u << b->balance.first;
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->balance.weight[i])
-			mask |= 1u << i;
-	if (b->balance.turns)
-		mask = take_turns(b, mask, idx);
-	/* A share that rounds to nothing would be an empty write: leave that rail out. */
-	for (unsigned i = b->nrails; i-- > 0 && mask & (mask - 1);) {
-		range = mask >> i & 1 ? ha_policy_range(b->balance.weight, mask, i, size) : (struct ha_range){ 0, 1 };
-		if (!range.length)
-			mask &= ~(1u << i);
-	}
-	return mask;
-}
-
-/* Where the stripes of the rails below `rail` end: the running share of the size, rounded up to the alignment, so that what is too
- * small to be cut is the first rail's: of SUP's part MPIB's document rounds down. */
-static uint64_t boundary(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)
-{
-	uint64_t below = 0, all = 0, end;
-
-	for (unsigned i = 0; i < HA_MAX_RAILS; i++) {
-		if (!(mask >> i & 1))
-			continue;
-		all += weight[i];
-		if (i < rail)
-			below += weight[i];
-	}
-	if (below == all)
-		return size;
-	end = (size / all * below + size % all * below / all + HA_STRIPE_ALIGN - 1) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
-	return end < size ? end : size;
+	ha_policy_cut(b, idx, size, &cut);
+	return cut.mask;
 }
 
 struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail, uint64_t size)
 {
-	uint64_t start, end;
+	uint64_t all = sum_weights(weight, mask),
+		 below = sum_weights(weight, mask & ((1u << rail) - 1));
+	uint64_t start = below ? ha_policy_boundary(size, below, all) : 0;
+	bool last = !(mask >> (rail + 1));
 
-	if (!(mask & (mask - 1)))
-		return (struct ha_range){ 0, size };
-	start = boundary(weight, mask, rail, size);
-	end = mask >> (rail + 1) ? boundary(weight, mask, rail + 1, size) : size;
-	return (struct ha_range){ start, end - start };
+	return (struct ha_range) {
+		start, (last ? size : ha_policy_boundary(size, below + weight[rail], all)) - start
+	};
 }
 
 uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)

@@ -20,6 +20,27 @@ struct ha_range {
 
 /* The set of active rails or a weight has changed: find b->balance.first, b->poll.rails and b->balance.stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
+/* The same without the rest: weights have changed, for the next message, among rails that may all have some. */
+void ha_policy_weigh(struct ha_bundle *b);
+
+/* How a buffer is cut: the rails that carry a stripe of it, none of them empty, and where each ends. The first begins at 0, each at the
+ * end of the one before. */
+struct ha_cut {
+	unsigned mask;
+	uint64_t end[HA_MAX_RAILS];
+};
+/* Where a stripe ends that has, with those before it, `below` of `all`: rounded up to the alignment, so that what is too small to be
+ * cut is the first rail's: of SUP's part MPIB's document rounds down. Sizes are below 2^50. */
+static inline uint64_t ha_policy_boundary(uint64_t size, uint64_t below, uint64_t all)
+{
+	uint64_t end =
+		(size * below / all + HA_STRIPE_ALIGN - 1) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+
+	return end < size ? end : size;
+}
+
+/* For message `idx`, whose largest buffer has `size` bytes. */
+void ha_policy_cut(const struct ha_bundle *b, uint64_t idx, uint64_t size, struct ha_cut *cut);
 /* Mask of the rails that carry message `idx` of `size` bytes in its largest buffer; a subset of b->active, never empty.
  * active must not be 0. Below b->balance.stripe_min it is b->balance.first alone, and callers in a hurry look there themselves. */
 unsigned ha_policy_mask(const struct ha_bundle *b, uint64_t idx, uint64_t size);

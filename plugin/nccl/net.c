@@ -117,18 +117,6 @@ ncclResult_t ha_net_dereg_mr(void *comm, void *mhandle)
 	return mhandle ? ha_result(ha_dereg_mr(comm, mhandle)) : ncclSuccess;
 }
 
-ncclResult_t ha_net_isend(void *send_comm, void *data, size_t size, int tag, void *mhandle, void **request)
-{
-	return ha_result(ha_isend(send_comm, data, size, tag, mhandle, (struct ha_request **)request));
-}
-
-ncclResult_t ha_net_irecv(void *recv_comm, int n, void **data, const size_t *sizes, const int *tags, void **mhandles,
-			  bool optional, void **request)
-{
-	return ha_result(ha_irecv(recv_comm, n, data, sizes, tags, (struct ha_mr *const *)mhandles, optional,
-				  (struct ha_request **)request));
-}
-
 ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request)
 {
 	return ha_result(ha_iflush(recv_comm, n, data, sizes, (struct ha_mr *const *)mhandles,

@@ -10,6 +10,7 @@
 
 #include "plugin/core.h"
 #include "plugin/nccl/abi/types.h"
+#include "plugin/nccl/result.h"
 #include "plugin/nccl/vdevice.h"
 
 /* Ports, and what makeVDevice has made of them. */
@@ -34,11 +35,24 @@ ncclResult_t ha_net_reg_mr_dmabuf(void *comm, void *data, size_t size, int type,
 				  void **mhandle);
 ncclResult_t ha_net_dereg_mr(void *comm, void *mhandle);
 
-/* *request is always written, by the core: it is NULL unless a request was made. */
-ncclResult_t ha_net_isend(void *send_comm, void *data, size_t size, int tag, void *mhandle, void **request);
+/* Inline: a message should not pay for a conversion that converts nothing. *request is always written, by the core: it is NULL unless a
+ * request was made. */
+static inline ncclResult_t ha_net_isend(void *send_comm, void *data, size_t size, int tag,
+					void *mhandle, void **request)
+{
+	return ha_result(
+		ha_isend(send_comm, data, size, tag, mhandle, (struct ha_request **)request));
+}
+
 /* `optional`: NCCL does not care when it completes. */
-ncclResult_t ha_net_irecv(void *recv_comm, int n, void **data, const size_t *sizes, const int *tags, void **mhandles,
-			  bool optional, void **request);
+static inline ncclResult_t ha_net_irecv(void *recv_comm, int n, void **data, const size_t *sizes,
+					const int *tags, void **mhandles, bool optional,
+					void **request)
+{
+	return ha_result(ha_irecv(recv_comm, n, data, sizes, tags, (struct ha_mr *const *)mhandles,
+				  optional, (struct ha_request **)request));
+}
+
 ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
 ncclResult_t ha_net_test(void *request, int *done, int *sizes);
 
@@ -55,6 +69,10 @@ static inline bool ha_net_is_optional(void *const *request)
 /* The int sizes of v6 to v8 as sizes of the core; false: one is negative, or n is out of range. */
 static inline bool ha_net_widen(int n, const int *sizes, size_t *wide)
 {
+	if (__builtin_expect(n == 1, 1)) {
+		wide[0] = (size_t)sizes[0];
+		return sizes[0] >= 0;
+	}
 	if (n < 1 || n > HA_MAX_RECVS)
 		return false;
 	for (int i = 0; i < n; i++) {

@@ -102,6 +102,11 @@ struct ha_polling {
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
 	uint16_t batch;	     /* HA_NCCL_POLL_BATCH */
 	uint16_t most;	     /* HA_NCCL_TEST_MAX_POLL */
+	uint16_t quota;      /* of it, for each of `rails` */
+	uint16_t want;       /* of that, with one call */
+	struct ha_rail
+		*list[HA_MAX_RAILS +
+		      1]; /* `rails` again, up to a NULL: a poll follows it and computes nothing */
 };
 
 /* An end with an error: every rail is fenced before the application sees it. */
@@ -177,7 +182,8 @@ struct ha_send_slot {
 			uint8_t moved;	 /* of them: another rail carries it now; carrier[] says which */
 			uint8_t parked;	 /* of them: no rail carries it */
 		};
-		uint64_t work; /* all of the above, for one store */
+		uint64_t
+			work; /* all of the above, for one store: pending in the low 16 bits, mask in the next 8 */
 	};
 	uint8_t carrier[HA_MAX_RAILS];
 	uint16_t weight[HA_MAX_RAILS]; /* that it was cut by, when there are several stripes */
@@ -199,9 +205,19 @@ enum { /* bits of ha_recv_slot.busy; the slot is free when none is left */
 	HA_SLOT_ARRIVED = HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT, /* what goes when all is here */
 };
 
+/* A buffer as it was posted: for flushes, and to write the CTS again after a fault. */
+struct ha_recv_buffer {
+	void *data;
+	uint64_t size;
+	struct ha_mr *mr;
+	uint32_t tag;
+};
+
 struct ha_recv_slot {
 	uint64_t idx;
-	uint32_t imm; /* identity that immediates for this slot carry; spoiled from the first stripe on */
+	uint32_t
+		imm; /* identity that immediates for this slot carry; spoiled from the first stripe on, */
+	uint32_t identity; /* which this is not */
 	uint8_t busy; /* HA_SLOT_* */
 	uint8_t n;
 	uint8_t seen;  /* mask of the stripes that arrived */
@@ -211,12 +227,7 @@ struct ha_recv_slot {
 	bool cts_parked;    /* none does: it must be written again */
 	uint64_t bytes; /* arrived, when not sized */
 	struct ha_request req;
-	struct { /* what was posted: for flushes, and to write the CTS again after a fault */
-		void *data;
-		uint64_t size;
-		struct ha_mr *mr;
-		uint32_t tag;
-	} buf[HA_MAX_RECVS];
+	struct ha_recv_buffer buf[HA_MAX_RECVS];
 };
 
 #define HA_FLUSHES 32 /* iflush requests in flight on one connection */
@@ -266,6 +277,27 @@ static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 {
 	return ha_bundle_board(b) + 1;
+}
+
+/* The address, in a register from here on: the compiler would rather compute it from an index before each use. */
+#define HA_KEEP(pointer)                               \
+	({                                             \
+		__typeof__(pointer) kept_ = (pointer); \
+		__asm__("" : "+r"(kept_));             \
+		kept_;                                 \
+	})
+
+/* Every poll asks the rails of this mask from now on. Owner, or driver with the bundle taken. */
+static inline void ha_bundle_set_polled(struct ha_bundle *b, unsigned rails)
+{
+	unsigned n = 0, most = b->poll.most;
+
+	b->poll.rails = (uint8_t)rails;
+	for (; rails; rails &= rails - 1)
+		b->poll.list[n++] = &b->rail[__builtin_ctz(rails)];
+	b->poll.list[n] = NULL;
+	b->poll.quota = (uint16_t)(n && most / n ? most / n : 1);
+	b->poll.want = b->poll.batch < b->poll.quota ? b->poll.batch : b->poll.quota;
 }
 
 /* No stripe of this slot is missing any more, and no word. */

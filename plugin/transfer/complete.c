@@ -53,18 +53,27 @@ static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
 		c->done++;
 }
 
+/* An immediate that no slot waits for, or that comes a second time. */
+static __attribute__((noinline, cold)) void on_unexpected(struct ha_recv *c,
+							  const struct ha_recv_slot *slot,
+							  uint32_t imm)
+{
+	bool waits = slot->busy & HA_SLOT_WIRE && ha_imm_identity_of(imm) == slot->identity;
+
+	/* Of a receive that was called complete before: what comes of it still belongs to nobody. */
+	if (!c->superseded || waits)
+		broken_immediate(&c->b, imm);
+}
+
 /* One of several stripes, or a message with a sizes record, or something that should not be. */
 static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot, uint32_t imm, uint32_t byte_len)
 {
 	unsigned bit = 1u << ha_imm_stripe(imm), mask = ha_imm_mask(imm);
+	unsigned known = slot->mask ? slot->mask : mask;
 
-	/* Of a receive that was called complete before: what comes of it still belongs to nobody. */
-	if (unlikely(c->superseded) &&
-	    (!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != ha_imm_identity(slot->idx)))
-		return;
-	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != ha_imm_identity(slot->idx) || !(mask & bit) ||
-		     slot->seen & bit || (slot->mask && slot->mask != mask))) {
-		broken_immediate(&c->b, imm);
+	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != slot->identity ||
+		     known != mask || !(mask & ~(unsigned)slot->seen & bit))) {
+		on_unexpected(c, slot, imm);
 		return;
 	}
 	slot->imm = ha_imm_spoiled(slot->req.entry);
@@ -106,7 +115,8 @@ static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
 	slot->pending &= (uint16_t)~(1u << (wr_id >> 8 & 7));
 	if (slot->pending)
 		return;
-	for (unsigned m = 0; m < slot->n; m++)
+	slot->req[0].done = 1;
+	for (unsigned m = 1; m < slot->n; m++)
 		slot->req[m].done = 1;
 }
 
@@ -138,23 +148,29 @@ static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, stru
 	ha_rail_failed(b, r, wc, -EIO);
 }
 
-static inline void on_completion(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
+static inline __attribute__((always_inline)) void on_completion(struct ha_bundle *b,
+								struct ha_rail *r,
+								const struct ibv_wc *wc,
+								bool is_send)
 {
+	unsigned kind;
+
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
 		on_failure(b, r, wc);
 		return;
 	}
 	if (wc->opcode & IBV_WC_RECV) {
-		if (likely(!b->is_send))
+		if (likely(!is_send))
 			on_immediate((struct ha_recv *)b, r, wc);
 		else
 			broken_immediate(b, ntohl(wc->imm_data));
 		return;
 	}
 	ha_rail_retire(r, wc->wr_id);
-	if ((wc->wr_id >> 16 & 0xffff) == HA_WR_DATA)
+	kind = wc->wr_id >> 16 & 0xffff;
+	if (is_send && likely(kind == HA_WR_DATA))
 		on_stripe_sent((struct ha_send *)b, wc->wr_id);
-	else if (unlikely((wc->wr_id >> 16 & 0xffff) >= HA_WR_TIMED))
+	else if (unlikely(kind >= HA_WR_TIMED))
 		on_measured(b, r, wc->wr_id);
 }
 
@@ -175,8 +191,8 @@ static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
 	}
 }
 
-/* Take completions from one rail, at most `most`; returns how many. */
-static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
+/* Ask a rail until it has nothing more, but for `most` completions at most; returns how many there were. */
+static __attribute__((noinline)) int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 {
 	struct ibv_wc wc[HA_POLL_BATCH_MAX];
 	int n, total = 0, want = b->poll.batch < most ? b->poll.batch : most;
@@ -184,7 +200,7 @@ static inline int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 	do {
 		n = r->hot->poll_cq(r->cq, want, wc);
 		for (int k = 0; k < n; k++)
-			on_completion(b, r, &wc[k]);
+			on_completion(b, r, &wc[k], b->is_send);
 		if (unlikely(n < 0))
 			ha_rail_failed(b, r, NULL, -EIO);
 		else
@@ -202,20 +218,48 @@ int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r)
 	return r->cq ? poll_rail(b, r, b->poll.most) : 0;
 }
 
-static void count_poll(struct ha_bundle *b)
+static inline void count_poll(struct ha_bundle *b)
 {
 	atomic_fetch_add_explicit(&b->rail[b->balance.first].dev->polls, 1, memory_order_relaxed);
 }
 
-int ha_bundle_poll(struct ha_bundle *b)
+/* A rail had as many completions as were asked for, or cannot be asked. How many that are with what it has now. */
+static __attribute__((noinline)) int poll_again(struct ha_bundle *b, struct ha_rail *r, int n)
 {
-	int left = b->poll.most, at_least_one = 1;
+	if (n >= 0)
+		return n < b->poll.quota ? n + poll_rail(b, r, b->poll.quota - n) : n;
+	ha_rail_failed(b, r, NULL, -EIO);
+	return 0;
+}
+
+/* The list may change below it, when a completion says that a rail has failed: what is read then is an entry of the new one or of the
+ * old one, and no rail goes while the owner is inside. */
+static inline __attribute__((always_inline)) int poll_rails(struct ha_bundle *b, bool is_send)
+{
+	struct ibv_wc wc[HA_POLL_BATCH_MAX];
+	struct ha_rail *r;
+	int total = 0;
 
 	if (unlikely(b->poll.always))
 		count_poll(b);
-	for (unsigned rails = b->poll.rails; rails; rails &= rails - 1)
-		left -= poll_rail(b, &b->rail[__builtin_ctz(rails)], left > at_least_one ? left : at_least_one);
-	return b->poll.most - left;
+	for (struct ha_rail *const *at = b->poll.list; (r = *at) != NULL; at++) {
+		int n = r->hot->poll_cq(r->cq, b->poll.want, wc);
+		const struct ibv_wc *next = wc;
+
+		for (int left = n; left > 0; left--)
+			on_completion(b, r, next++, is_send);
+		if (unlikely(n < 0 || n >= b->poll.want))
+			n = poll_again(b, r, n);
+		total += n;
+		if (!is_send && unlikely(ha_rail_flush_cq(r) != NULL))
+			poll_flushes((struct ha_recv *)b, r);
+	}
+	return total;
+}
+
+int ha_bundle_poll(struct ha_bundle *b)
+{
+	return b->is_send ? poll_rails(b, true) : poll_rails(b, false);
 }
 
 static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slot, int *sizes)
@@ -233,24 +277,25 @@ static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slo
 }
 
 /* The request is done: hand out its sizes and take it back. */
-static inline void finish(struct ha_request *req, int *sizes)
+static inline void finish_send(const struct ha_request *req, int *sizes)
 {
-	struct ha_bundle *b = req->bundle;
+	((struct ha_send *)req->bundle)->slot[req->entry].held &= (uint8_t) ~(1u << req->member);
+	if (sizes)
+		sizes[0] = req->size > INT_MAX ? INT_MAX : (int)req->size;
+}
 
-	if (req->kind == HA_REQ_SEND) {
-		((struct ha_send *)b)->slot[req->entry].held &= (uint8_t)~(1u << req->member);
-		if (sizes)
-			sizes[0] = req->size > INT_MAX ? INT_MAX : (int)req->size;
-	} else if (likely(req->kind == HA_REQ_RECV)) {
-		struct ha_recv *c = (struct ha_recv *)b;
-		struct ha_recv_slot *slot = &c->slot[req->entry];
+static inline void finish_receive(const struct ha_request *req, int *sizes)
+{
+	struct ha_recv *c = (struct ha_recv *)req->bundle;
+	struct ha_recv_slot *slot = &c->slot[req->entry];
 
-		if (sizes)
-			finish_sizes(c, slot, sizes);
-		slot->busy &= (uint8_t)~HA_SLOT_HELD;
-	} else {
-		((struct ha_recv *)b)->flush_busy &= ~(1u << req->entry);
+	if (unlikely(req->kind != HA_REQ_RECV)) {
+		c->flush_busy &= ~(1u << req->entry);
+		return;
 	}
+	if (sizes)
+		finish_sizes(c, slot, sizes);
+	slot->busy &= (uint8_t)~HA_SLOT_HELD;
 }
 
 __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
@@ -263,39 +308,90 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 		poll_rail(b, r, b->poll.most);
 		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
 		if (r->rq_consumed != debt)
-			b->poll.rails |= (uint8_t)(rails & -rails);
+			ha_bundle_set_polled(b, b->poll.rails | (rails & -rails));
 	}
 	if (ha_board_has_message(b))
 		ha_bundle_drive_soon(b);
 	return ha_ctx_self_driven(b->ctx);
 }
 
-int ha_test(struct ha_request *req, int *done, int *sizes)
+static void finish(const struct ha_request *req, int *done, int *sizes)
+{
+	if (req->kind == HA_REQ_SEND)
+		finish_send(req, sizes);
+	else
+		finish_receive(req, sizes);
+	*done = 1;
+}
+
+/* Inside, polled in vain. What the caller returns. */
+static __attribute__((noinline)) int test_in_vain(struct ha_request *req, int *done, int *sizes)
 {
 	struct ha_bundle *b = req->bundle;
-	enum ha_entry entry = ha_bundle_enter(b);
-	bool round = false;
-	int err = 0;
+	bool round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
+	int err = req->done ? 0 : b->error;
 
-	*done = 0;
-	if (unlikely(entry == HA_NOT_NOW))
-		return 0;
-	if (!req->done) {
-		ha_bundle_poll(b);
-		if (unlikely(entry == HA_ENTERED_LOOK))
-			ha_bundle_delivery(b);
-		if (!req->done) {
-			round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
-			err = b->error;
-		}
-	}
-	if (req->done) {
-		finish(req, sizes);
-		*done = 1;
-		err = 0;
-	}
+	if (req->done)
+		finish(req, done, sizes);
 	ha_bundle_leave(b);
 	if (unlikely(round))
 		b->ctx->progress(b->ctx);
 	return err;
+}
+
+/* Something asks for attention. */
+static __attribute__((noinline)) int test_attentively(struct ha_request *req, int *done, int *sizes)
+{
+	struct ha_bundle *b = req->bundle;
+
+	if (ha_bundle_enter_slow(b) == HA_NOT_NOW)
+		return 0;
+	if (!req->done) {
+		ha_bundle_poll(b);
+		ha_bundle_delivery(b);
+	}
+	if (!req->done)
+		return test_in_vain(req, done, sizes);
+	finish(req, done, sizes);
+	ha_bundle_leave(b);
+	return 0;
+}
+
+static inline __attribute__((always_inline)) int test(struct ha_request *req, int *done, int *sizes,
+						      bool is_send)
+{
+	struct ha_bundle *b = req->bundle;
+
+	*done = 0;
+	if (unlikely(!ha_bundle_enter_fast(b)))
+		return test_attentively(req, done, sizes);
+	if (!req->done) {
+		poll_rails(b, is_send);
+		if (unlikely(!req->done))
+			return test_in_vain(req, done, sizes);
+	}
+	if (is_send)
+		finish_send(req, sizes);
+	else
+		finish_receive(req, sizes);
+	*done = 1;
+	ha_bundle_leave(b);
+	return 0;
+}
+
+/* Two functions, so that neither saves registers for what only the other one needs. */
+static __attribute__((noinline)) int test_send(struct ha_request *req, int *done, int *sizes)
+{
+	return test(req, done, sizes, true);
+}
+
+static __attribute__((noinline)) int test_receive(struct ha_request *req, int *done, int *sizes)
+{
+	return test(req, done, sizes, false);
+}
+
+int ha_test(struct ha_request *req, int *done, int *sizes)
+{
+	return req->kind == HA_REQ_SEND ? test_send(req, done, sizes)
+					: test_receive(req, done, sizes);
 }

@@ -40,14 +40,19 @@ static inline void ha_bundle_leave(struct ha_bundle *b)
 	atomic_store_explicit(&b->inside, false, memory_order_release);
 }
 
-/* Owner only. Anything but HA_NOT_NOW must be followed by ha_bundle_leave. */
-static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
+/* Owner only. False: go on with ha_bundle_enter_slow. */
+static inline bool ha_bundle_enter_fast(struct ha_bundle *b)
 {
 	ha_guard_in(b);
 	/* Pairs with ha_bundle_give's release: what the driver did is visible to the owner; and with ha_bundle_claim. */
-	if (__builtin_expect(atomic_load_explicit(&b->attention, memory_order_seq_cst) == 0, true))
-		return HA_ENTERED;
-	return ha_bundle_enter_slow(b);
+	return __builtin_expect(atomic_load_explicit(&b->attention, memory_order_seq_cst) == 0,
+				true);
+}
+
+/* Owner only. Anything but HA_NOT_NOW must be followed by ha_bundle_leave. */
+static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
+{
+	return ha_bundle_enter_fast(b) ? HA_ENTERED : ha_bundle_enter_slow(b);
 }
 
 /* What a call that may not enter returns: an error stays one, whoever is inside. */

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 void ha_recv_prepare(struct ha_recv *c)
@@ -36,24 +37,26 @@ void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r)
 }
 
 /* Where the entries of a slot are written from, over rail r. What goes inline is copied as it is posted, so one place serves all. */
-static inline struct ha_cts *staged_cts(const struct ha_recv *c, const struct ha_rail *r, const struct ha_recv_slot *slot)
+static inline struct ha_cts *staged_cts(const struct ha_recv *c, const struct ha_rail *r, unsigned entry, unsigned n)
 {
-	unsigned place = slot->n * sizeof(struct ha_cts) <= r->max_inline ? 0 : 1u + slot->req.entry;
+	unsigned place = n * sizeof(struct ha_cts) <= r->max_inline ? 0 : 1u + entry;
 
 	return (struct ha_cts *)((char *)c->b.ring + HA_RECV_CTS + place * HA_CTS_SLOT_SIZE);
 }
 
 /* Write a slot's clear-to-send over rail r. Room for it has been seen. A rail that takes no work is suspect, and its fence
  * finds out that this one did not arrive. */
-static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *slot)
+static inline __attribute__((always_inline)) void post_cts(struct ha_recv *c, struct ha_rail *r,
+							   struct ha_recv_slot *slot,
+							   struct ha_cts *cts, unsigned n)
 {
-	struct ibv_send_wr *bad;
 	unsigned entry = slot->req.entry;
+	struct ibv_send_wr *bad;
 	bool signalled = ++c->cts_unsignalled == c->cts_signal;
 	int err;
 
-	r->sge.addr = (uintptr_t)staged_cts(c, r, slot);
-	r->sge.length = slot->n * (uint32_t)sizeof(struct ha_cts);
+	r->sge.addr = (uintptr_t)cts;
+	r->sge.length = n * (uint32_t)sizeof(struct ha_cts);
 	r->wr.send_flags = (r->sge.length <= r->max_inline ? IBV_SEND_INLINE : 0) | (signalled ? IBV_SEND_SIGNALED : 0);
 	if (signalled)
 		c->cts_unsignalled = 0;
@@ -65,19 +68,20 @@ static void post_cts(struct ha_recv *c, struct ha_rail *r, struct ha_recv_slot *
 		ha_rail_failed(&c->b, r, NULL, err < 0 ? err : -err);
 }
 
-static inline __attribute__((always_inline)) void fill_cts(struct ha_cts *cts, const struct ha_recv_slot *slot, unsigned m)
+/* One buffer: kept in the slot, and its clear-to-send entry. Every word from the caller's hands: neither memory is read. */
+static inline __attribute__((always_inline)) void fill_cts(struct ha_cts *cts,
+							   const struct ha_recv_buffer *buf,
+							   unsigned n, uint64_t idx)
 {
-	const struct ha_mr *mr = slot->buf[m].mr;
-
-	cts->addr = (uintptr_t)slot->buf[m].data;
-	cts->size = slot->buf[m].size;
-	if (unlikely(!mr))
+	cts->addr = (uintptr_t)buf->data;
+	cts->size = buf->size;
+	if (unlikely(!buf->mr))
 		memset(cts->rkey, 0, sizeof(cts->rkey));
 	else
-		memcpy(cts->rkey, mr->rkey, sizeof(cts->rkey));
-	cts->tag = slot->buf[m].tag;
-	cts->n = slot->n;
-	cts->idx = slot->idx + 1;
+		memcpy(cts->rkey, buf->mr->rkey, sizeof(cts->rkey));
+	cts->tag = buf->tag;
+	cts->n = (uint8_t)n;
+	cts->idx = idx + 1;
 }
 
 /* A free slot at the head and a rail with room for its CTS; NULL = not now. */
@@ -87,7 +91,7 @@ static struct ha_rail *room(struct ha_recv *c, const struct ha_recv_slot *slot)
 
 	if (unlikely(slot->busy || !c->b.active))
 		return NULL;
-	r = &c->b.rail[c->b.balance.first];
+	r = HA_KEEP(&c->b.rail[c->b.balance.first]);
 	return unlikely(r->sq_posted - r->sq_retired >= r->sq_depth) ? NULL : r;
 }
 
@@ -101,11 +105,11 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
-		fill_cts(&staged_cts(c, r, slot)[m], slot, m);
+		fill_cts(&staged_cts(c, r, slot->req.entry, slot->n)[m], &slot->buf[m], slot->n, slot->idx);
 	}
 	pthread_mutex_unlock(&c->b.registered.list_lock);
 	slot->cts_parked = false;
-	post_cts(c, r, slot);
+	post_cts(c, r, slot, staged_cts(c, r, slot->req.entry, slot->n), slot->n);
 	return 0;
 }
 
@@ -141,16 +145,20 @@ static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void 
 	return c->b.error || in_doubt(c, n, data, sizes);
 }
 
-static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags,
-			struct ha_mr *const *mrs, bool optional, struct ha_request **req)
+static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsigned n,
+						       void *const *data, const size_t *sizes,
+						       const int *tags, struct ha_mr *const *mrs,
+						       bool optional, struct ha_request **req)
 {
-	struct ha_recv_slot *slot = &c->slot[c->head % HA_SLOTS];
-	struct ha_rail *r;
+	uint64_t idx = c->head;
+	unsigned entry = (unsigned)(idx % HA_SLOTS);
+	struct ha_recv_slot *slot = HA_KEEP(&c->slot[entry]);
 	struct ha_cts *cts;
+	struct ha_rail *r;
 
 	/* Optional receives are never tested for their data: somebody must take their completions, and give the device's
 	 * receives back before they run out. */
-	if (unlikely(c->head - c->done > HA_REFILL))
+	if (unlikely(idx - c->done > HA_REFILL))
 		ha_bundle_poll(&c->b);
 	r = room(c, slot);
 	if (unlikely(!r)) {
@@ -159,26 +167,33 @@ static inline int irecv(struct ha_recv *c, int n, void *const *data, const size_
 		if (!r)
 			return 0;
 	}
-	slot->idx = c->head;
-	slot->imm = ha_imm_identity(c->head);
+	slot->idx = idx;
+	slot->imm = slot->identity = ha_imm_identity(idx);
 	slot->busy = optional ? HA_SLOT_WIRE | HA_SLOT_HELD | HA_SLOT_OPTIONAL : HA_SLOT_WIRE | HA_SLOT_HELD;
 	slot->n = (uint8_t)n;
 	slot->seen = slot->mask = slot->sized = 0;
 	slot->cts_parked = false;
 	slot->bytes = 0;
 	slot->req.done = optional;
-	cts = staged_cts(c, r, slot);
-	for (int m = 0; m < n; m++) {
-		slot->buf[m].data = data[m];
-		slot->buf[m].size = sizes[m];
-		slot->buf[m].mr = mrs[m];
-		slot->buf[m].tag = (uint32_t)tags[m];
-		fill_cts(&cts[m], slot, (unsigned)m);
+	cts = HA_KEEP(staged_cts(c, r, entry, n));
+	for (unsigned m = 0; m < n; m++) {
+		struct ha_recv_buffer buf = { data[m], sizes[m], mrs[m], (uint32_t)tags[m] };
+
+		slot->buf[m] = buf;
+		fill_cts(&cts[m], &buf, n, idx);
 	}
-	c->head++;
-	post_cts(c, r, slot);
+	c->head = idx + 1;
+	post_cts(c, r, slot, cts, n);
 	*req = &slot->req;
 	return 0;
+}
+
+static __attribute__((noinline)) int irecv_group(struct ha_recv *c, unsigned n, void *const *data,
+						 const size_t *sizes, const int *tags,
+						 struct ha_mr *const *mrs, bool optional,
+						 struct ha_request **req)
+{
+	return irecv(c, n, data, sizes, tags, mrs, optional, req);
 }
 
 int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags, struct ha_mr *const *mrs,
@@ -193,10 +208,13 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 	entry = ha_bundle_enter(&c->b);
 	if (unlikely(entry == HA_NOT_NOW))
 		return ha_bundle_shut(&c->b);
+	optional = optional && !c->b.poll.always;
 	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
 		err = c->b.error;
+	else if (likely(n == 1))
+		err = irecv(c, 1, data, sizes, tags, mrs, optional, req);
 	else
-		err = irecv(c, n, data, sizes, tags, mrs, optional && !c->b.poll.always, req);
+		err = irecv_group(c, (unsigned)n, data, sizes, tags, mrs, optional, req);
 	ha_bundle_leave(&c->b);
 	return err;
 }

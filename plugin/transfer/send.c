@@ -3,7 +3,7 @@
  * send.c - the sending half of the data path
  *
  * isend serves the receive at the head of the clear-to-send ring. A group is posted when all its sends are there. One buffer
- * on one rail is one work request, prebuilt in the rail; everything else (groups, stripes, more bytes than one work request
+ * is one work request per rail, prebuilt in the rail; everything else (groups, more bytes than one work request
  * carries) goes through post_sized(), which writes the data first and then a sizes record with the immediate.
  */
 #include "plugin/connect/ctx.h"
@@ -79,22 +79,24 @@ static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_se
 	int err;
 
 	r->sge.length = (uint32_t)req->size;
-	r->wr.num_sge = 0;
-	if (likely(req->size)) { /* an empty message may have no registration */
+	if (likely(req->size)) {
 		uint32_t lkey = req->mr->lkey[r->index], rkey = cts->rkey[r->index];
 
 		if (unlikely(!lkey || !rkey))
 			return -EAGAIN;
-		r->wr.num_sge = 1;
 		r->sge.addr = (uintptr_t)req->data;
 		r->sge.lkey = lkey;
 		r->wr.wr.rdma.rkey = rkey;
+	} else {
+		r->wr.num_sge = 0; /* an empty message may have no registration */
 	}
 	r->wr.wr.rdma.remote_addr = cts->addr;
 	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
 	r->wr.wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ha_rail_count_post(r));
 	slot->work = r->work_whole;
 	err = r->hot->post_send(r->qp, &r->wr, &bad);
+	if (unlikely(!req->size))
+		r->wr.num_sge = 1;
 	if (unlikely(err))
 		ha_rail_failed(&s->b, r, NULL, err < 0 ? err : -err);
 	return 0;
@@ -188,8 +190,12 @@ static bool has_keys(const struct stripe *st, const struct ha_rail *r)
 static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe *st)
 {
 	unsigned entry = st->slot->req[0].entry;
-	struct batch batch = { .rail = r };
+	struct batch batch; /* its 2 KiB are not cleared: batch_add fills what is used */
 	struct ibv_send_wr *wr;
+
+	batch.rail = r;
+	batch.n = 0;
+	batch.err = 0;
 
 	for (unsigned m = 0; m < st->slot->n; m++) {
 		const struct ha_request *req = &st->slot->req[m];
@@ -242,9 +248,10 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 }
 
 /* The stripe of this rail is measured (gate.h). */
-static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot, unsigned rail)
+static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot, unsigned rail,
+			      uint64_t length)
 {
-	int err = ha_gate_begin(&s->b, rail, slot->req[0].entry, ha_policy_stripe_bytes(slot, rail));
+	int err = ha_gate_begin(&s->b, rail, slot->req[0].entry, length);
 
 	if (err)
 		ha_rail_failed(&s->b, &s->b.rail[rail], NULL, err);
@@ -272,17 +279,13 @@ static void take_advice(struct ha_send *s)
 		ha_advice_follow(s, hint, sup_bw);
 }
 
-/* Everything that is not one buffer in one work request. -EAGAIN = not enough room in a send queue, or keys are missing. */
+/* What has no work request prebuilt. -EAGAIN = not enough room in a send queue, or keys are missing. */
 static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
 {
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 	int measured;
 
-	if (s->b.balance.advised.on)
-		take_advice(s);
-	if (s->b.balance.adaptive.on)
-		ha_adaptive_cut(s, all_bytes(slot));
 	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = keyed(s, &st, s->b.active);
@@ -303,9 +306,10 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	slot->pending = (uint16_t)(st.mask | s->b.await);
 	if (s->b.balance.adaptive.on)
 		ha_adaptive_posted(s, slot);
-	measured = ha_gate_choose(&s->b, st.mask);
+	measured = ha_gate_rests(&s->b.balance.gate) ? -1 : ha_gate_choose(&s->b, st.mask);
 	if (measured >= 0)
-		begin_measurement(s, slot, (unsigned)measured);
+		begin_measurement(s, slot, (unsigned)measured,
+				  ha_policy_stripe_bytes(slot, (unsigned)measured));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		st.timed = s->b.balance.adaptive.on || (int)st.index == measured;
@@ -314,16 +318,144 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	return 0;
 }
 
-/* All sends of the slot are there. -EAGAIN: not now. */
-static inline int post_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+/* Where the stripe of rail i, of those in `left`, ends. `below`: the weights so far. */
+static inline uint64_t next_end(const struct ha_bundle *b, unsigned i, unsigned left, uint64_t size,
+				uint64_t *below)
 {
-	struct ha_rail *r = &s->b.rail[s->b.balance.first];
+	if (!(left & (left - 1)))
+		return size;
+	*below += b->balance.weight[i];
+	return ha_policy_boundary(size, *below, b->balance.carried);
+}
+
+/*
+ * Fill the work requests of the rails of `mask`, but for the number of each; the rails go to `rails`, up to a NULL. Without `cut` all
+ * active rails take part by their weights, which is cut here and now. False: a stripe is empty or needs more than one work request, or
+ * there is no room for it, or no key at one of the ends.
+ */
+static inline __attribute__((always_inline)) bool prepare_stripes(
+	struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts, unsigned mask,
+	const struct ha_cut *cut, struct ha_rail **rails)
+{
+	const struct ha_request *req = &slot->req[0];
+	uint32_t imm = ha_imm_make(slot->idx, 0, mask, false);
+	uint64_t id = ha_wr_id(HA_WR_DATA, req->entry, 0), at = 0, below = 0;
+
+	for (unsigned left = mask; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+		struct ha_rail *r = HA_KEEP(&s->b.rail[i]);
+		uint64_t end = cut ? cut->end[i] : next_end(&s->b, i, left, req->size, &below);
+		uint32_t lkey = req->mr->lkey[i], rkey = cts->rkey[i];
+
+		if (unlikely(end - at - 1 >= r->single_max || !ha_rail_room(r) || !lkey || !rkey))
+			return false;
+		r->sge.addr = (uintptr_t)req->data + at;
+		r->sge.length = (uint32_t)(end - at);
+		r->sge.lkey = lkey;
+		r->wr.wr_id = id | i << 8;
+		r->wr.imm_data = htonl(imm | i << 16);
+		r->wr.wr.rdma.remote_addr = cts->addr + at;
+		r->wr.wr.rdma.rkey = rkey;
+		*rails++ = r;
+		at = end;
+	}
+	*rails = NULL;
+	return true;
+}
+
+/* Which stripes are timed: all of them, or the one that is measured. */
+static __attribute__((noinline)) void choose_timed(struct ha_send *s,
+						   const struct ha_send_slot *slot)
+{
+	bool all = s->b.balance.adaptive.on;
+	int measured;
+
+	if (all)
+		ha_adaptive_posted(s, slot);
+	measured = ha_gate_choose(&s->b, slot->mask);
+	if (measured >= 0)
+		begin_measurement(s, slot, (unsigned)measured, s->b.rail[measured].sge.length);
+	for (unsigned left = slot->mask; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		if (all || i == measured)
+			s->b.rail[i].wr.wr_id +=
+				ha_wr_id(HA_WR_TIMED, 0, 0) - ha_wr_id(HA_WR_DATA, 0, 0);
+	}
+}
+
+/* What the receiver gets is the sum of what arrives, as with one rail; only what is posted again after a fence needs the record of
+ * sizes. */
+static inline __attribute__((always_inline)) void post_stripes(struct ha_send *s,
+							       struct ha_send_slot *slot,
+							       unsigned mask,
+							       struct ha_rail *const *rails)
+{
+	struct ha_rail *r = *rails;
+
+	memcpy(slot->weight, s->b.balance.weight, sizeof(slot->weight));
+	slot->work = mask | s->b.await | (uint64_t)mask << 16;
+	if (unlikely(s->b.balance.adaptive.on || !ha_gate_rests(&s->b.balance.gate)))
+		choose_timed(s, slot);
+	do {
+		struct ibv_send_wr *bad;
+		int err;
+
+		r->wr.wr_id |= (uint64_t)ha_rail_count_post(r) << 32;
+		err = r->hot->post_send(r->qp, &r->wr, &bad);
+		if (unlikely(err))
+			ha_rail_failed(&s->b, r, NULL, err < 0 ? err : -err);
+	} while ((r = *++rails) != NULL);
+}
+
+/* Rails that take turns, stripes that would be empty, and what else is not as usual. */
+static __attribute__((noinline)) int post_slot_cut(struct ha_send *s, struct ha_send_slot *slot,
+						   const struct ha_cts *cts)
+{
+	struct ha_rail *rails[HA_MAX_RAILS + 1];
+	struct ha_cut cut;
+
+	if (slot->n > 1 || !slot->req[0].size)
+		return post_slot_sized(s, slot, cts);
+	ha_policy_cut(&s->b, slot->idx, slot->req[0].size, &cut);
+	if (!prepare_stripes(s, slot, cts, cut.mask, &cut, rails))
+		return post_slot_sized(s, slot, cts);
+	post_stripes(s, slot, cut.mask, rails);
+	return 0;
+}
+
+/* Everything that is not one buffer on one rail whose turn needs no look. -EAGAIN = not now. */
+static __attribute__((noinline)) int post_slot_shared(struct ha_send *s, struct ha_send_slot *slot,
+						      const struct ha_cts *cts)
+{
+	struct ha_rail *rails[HA_MAX_RAILS + 1];
+	unsigned mask;
+
+	if (s->b.balance.advised.on)
+		take_advice(s);
+	if (unlikely(s->b.balance.adaptive.on))
+		ha_adaptive_cut(s, all_bytes(slot));
+	mask = s->b.balance.carriers;
+	if (unlikely(slot->n > 1 || slot->req[0].size < s->b.balance.floor || !slot->req[0].size ||
+		     s->b.balance.turns || !prepare_stripes(s, slot, cts, mask, NULL, rails)))
+		return post_slot_cut(s, slot, cts);
+	post_stripes(s, slot, mask, rails);
+	return 0;
+}
+
+/* All sends of the slot are there. -EAGAIN: not now. */
+static inline __attribute__((always_inline)) int post_slot(struct ha_send *s,
+							   struct ha_send_slot *slot,
+							   const struct ha_cts *cts, bool group)
+{
+	struct ha_rail *r = HA_KEEP(&s->b.rail[s->b.balance.first]);
 	uint64_t size = slot->req[0].size;
 
 	if (unlikely(!s->b.active))
 		return -EAGAIN;
-	if (unlikely(slot->n > 1 || size >= s->b.balance.stripe_min || size > r->single_max))
-		return post_slot_sized(s, slot, cts);
+	if (unlikely((group && slot->n > 1) || size >= s->b.balance.stripe_min ||
+		     size > r->single_max))
+		return post_slot_shared(s, slot, cts);
 	if (unlikely(!ha_rail_room(r)))
 		return -EAGAIN;
 	if (unlikely(post_single(s, r, slot, cts)))
@@ -477,7 +609,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	fill_request(&slot->req[m], &cts[m], data, size, mr);
 	slot->have |= (uint8_t)(1u << m);
 	if (slot->have == (1u << slot->n) - 1) {
-		if (post_slot(s, slot, cts)) {
+		if (post_slot(s, slot, cts, true)) {
 			slot->have &= (uint8_t)~(1u << m);
 			return not_now(s);
 		}
@@ -491,8 +623,8 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 
 static inline int isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
 {
-	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
-	const struct ha_cts *cts = ha_send_cts(s, s->head);
+	struct ha_send_slot *slot = HA_KEEP(&s->slot[s->head % HA_SLOTS]);
+	const struct ha_cts *cts = HA_KEEP(ha_send_cts(s, s->head));
 
 	/* Acquire: pairs with the peer's NIC, which writes idx last of its cache line. */
 	if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != s->head + 1)
@@ -506,7 +638,7 @@ static inline int isend(struct ha_send *s, void *data, size_t size, int tag, str
 	slot->idx = s->head;
 	slot->n = 1;
 	fill_request(&slot->req[0], cts, data, size, mr);
-	if (unlikely(post_slot(s, slot, cts)))
+	if (unlikely(post_slot(s, slot, cts, false)))
 		return not_now(s);
 	s->head++;
 	slot->held = 1;
