@@ -74,6 +74,7 @@ struct sim_scenario {
 	struct sim_limits limits;
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
+	bool reorders; /* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart from their notification */
 	uint64_t latency_ns, bytes_per_us;
 	/*
 	 * what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port

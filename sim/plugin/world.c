@@ -257,6 +257,10 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->test_max_poll = sc->poll_max;
 	config->poll_always = 0; /* receives may be complete before their data is there */
 	config->wr_per_conn = sc->wr_per_conn;
+	if (sc->reorders) {
+		config->ib_adaptive_routing = 1;
+		config->ib_ar_threshold = 1000;
+	}
 	config->connect_timeout_ms = sc->connect_timeout_ms;
 	config->max_retries = host->max_retries;
 	config->heartbeat_ms = host->heartbeat_ms;

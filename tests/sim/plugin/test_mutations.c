@@ -90,6 +90,7 @@ static void optional(struct sim_scenario *sc, uint64_t key)
 	struct sim_conn_spec *c = &sc->conn[0];
 
 	sc->limits.mtu = IBV_MTU_4096;
+	sc->reorders = true;
 	c->nrails[0] = c->nrails[1] = 6;
 	for (unsigned i = 0; i < 6; i++) {
 		c->rail[0][i] = c->rail[1][i] = i;
