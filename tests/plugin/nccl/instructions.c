@@ -142,17 +142,20 @@ static void await_protection(void)
 	unlink(events);
 }
 
-/* Two NICs as one device, where the interface knows that. */
-static int fused_device(struct rig *rig)
+/* The first NICs as one device, where the interface knows that. */
+static int fused_device(struct rig *rig, int nics)
 {
 	int dev = -1;
+
+	if (nics == 1)
+		return 0;
 
 	if (!rig->plugin.abi->fuse) {
 		printf("version %d of the interface has no makeVDevice\n", rig->version);
 		exit(RIG_SKIP);
 	}
-	CHECK(rig->plugin.devices >= 2, "%d devices, two are to be fused", rig->plugin.devices);
-	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]){ 0, 1 }));
+	CHECK(rig->plugin.devices >= nics, "%d devices, %d are to be fused", rig->plugin.devices, nics);
+	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, nics, (int[]){ 0, 1, 2, 3 }));
 	return dev;
 }
 
@@ -176,12 +179,12 @@ static void measure(struct run *r, size_t size, unsigned long n)
 	printf("plugin=%s messages=%lu size=%zu in_vain=%lu\n", r->rig.plugin.name, n, size, r->in_vain);
 }
 
-/* VERSION MESSAGES single|fused SIZE... */
+/* VERSION MESSAGES NICS SIZE... */
 int main(int argc, char **argv)
 {
 	struct run r = { .nap = NAP_US, .size = 8 };
 	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
-	bool fused = argc > 3 && !strcmp(argv[3], "fused");
+	int nics = argc > 3 ? atoi(argv[3]) : 0;
 	size_t most = 0;
 
 	close(mkstemp(events));
@@ -189,7 +192,7 @@ int main(int argc, char **argv)
 	setenv("HA_NCCL_IDLE_SPIN_THRESHOLD", "0", 0);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 0);
 	setenv("HA_NCCL_RTO_MS", "60000", 0);
-	CHECK(n && argc > 4, "usage: %s VERSION MESSAGES single|fused SIZE...", argv[0]);
+	CHECK(n && argc > 4 && nics >= 1 && nics <= 4, "usage: %s VERSION MESSAGES NICS SIZE..., 1 to 4 NICs", argv[0]);
 	for (int i = 4; i < argc; i++) {
 		size_t size = strtoull(argv[i], NULL, 0);
 
@@ -198,7 +201,7 @@ int main(int argc, char **argv)
 	}
 	rig_open(&r.rig, argc, argv);
 	alarm(0); /* a tool that runs fifty times slower is no hang */
-	rig_pair_open_on(&r.rig, &r.pair, fused ? fused_device(&r.rig) : 0);
+	rig_pair_open_on(&r.rig, &r.pair, fused_device(&r.rig, nics));
 	r.from = calloc(1, most);
 	r.to = calloc(1, most);
 	r.from_mr = rig_reg(&r.rig, r.pair.send, r.from, most);

@@ -235,7 +235,7 @@ static double rested(enum ha_mutation mutation)
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	stream(&sc, 19, ADAPTIVE, FAST, SLOW, 0);
+	stream(&sc, 20, ADAPTIVE, FAST, SLOW, 0);
 	sc.conn[0].window = 2;
 	sc.conn[0].max_size = 128 << 10;
 	sc.conn[0].messages *= 2;
