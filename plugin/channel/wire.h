@@ -161,7 +161,11 @@ struct ha_msg_cause {
 };
 static_assert(sizeof(struct ha_msg_cause) == 40, "wire layout");
 
-#define HA_SLOTS 64 /* receives in flight on one connection; NCCL has 32 of up to eight buffers each at most */
+/*
+ * Receives in flight on one connection. NCCL has 32 of up to eight buffers each at most; the rest is room to run ahead of
+ * a message that is on a slow rail: with 64 slots the other rails waited for it (sim_adaptive, "the slow rail at a tenth").
+ */
+#define HA_SLOTS 128
 
 /*
  * What an end has when its fence is over. Receiver: every receive below `base` is complete, `head` is the next that will

@@ -372,7 +372,7 @@ static void negotiation(void)
 	CHECK_INT(greet(m, text), HA_MSG_REFUSE);
 	CHECK(strstr(text, "protocol version"));
 	m = a_hello(listen->nonce);
-	m.slots = 128;
+	m.slots = HA_SLOTS / 2;
 	CHECK_INT(greet(m, text), HA_MSG_REFUSE);
 	CHECK(strstr(text, "slots"));
 	m = a_hello(listen->nonce);

@@ -423,20 +423,26 @@ static void in_long_queues(void)
  */
 static void in_batches(void)
 {
-	double got[WAYS], back;
+	double got[WAYS] = { 0 }, back = 0, slowed = 0;
 	struct sim_scenario sc;
 	struct sim_result r;
 
+	/* The mean of three: one batch that begins badly is 5 % of a run. */
 	for (enum way way = EQUAL; way <= ADAPTIVE; way++) {
-		long_queues(&sc, 29, way, 8);
-		sc.conn[0].batches = sc.conn[1].batches = true;
-		run("in batches", &sc, way, &r);
-		got[way] = rate(&r, 10, 75) / 400;
+		for (uint64_t key = 29; key < 32; key++) {
+			long_queues(&sc, key, way, 8);
+			sc.conn[0].batches = sc.conn[1].batches = true;
+			run("in batches", &sc, way, &r);
+			got[way] += rate(&r, 10, 75) / 400 / 3;
+			back += way == ADAPTIVE ? rate(&r, 150, 170) / 400 / 3 : 0;
+			slowed += way == ADAPTIVE ? rate(&r, 100, 125) / 400 / 3 : 0;
+		}
 		printf("4 and 2 MB/s in batches of 1 MB: %-9s %5.2f MB/s\n", way_names[way], got[way]);
 	}
-	back = rate(&r, 150, 170) / 400;
-	printf("4 and 2 MB/s in batches of 1 MB, the first at a tenth: %5.2f MB/s, mended: %5.2f\n", rate(&r, 100, 125) / 400, back);
-	CHECK(got[ADAPTIVE] >= 0.9 * got[AGENT] && got[ADAPTIVE] >= 1.1 * got[SINGLE] && back >= 0.85 * got[ADAPTIVE]);
+	printf("4 and 2 MB/s in batches of 1 MB, the first at a tenth: %5.2f MB/s, mended: %5.2f\n", slowed, back);
+	CHECK(got[ADAPTIVE] >= 0.9 * got[AGENT]);
+	CHECK(got[ADAPTIVE] >= 1.1 * got[SINGLE]);
+	CHECK(back >= 0.85 * got[ADAPTIVE]);
 }
 
 int main(int argc, char **argv)
