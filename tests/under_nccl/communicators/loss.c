@@ -34,6 +34,7 @@ static void abort_under_way(struct rank *me, int of_rank)
 
 	member_open(&m, me, 400000);
 	member_rounds(&m, 3);
+	rank_barrier(me); /* or a slow rank is still in those rounds when another aborts, and is told of it */
 	for (int i = 0; i < MEMBER_SLOTS; i++)
 		member_start(&m);
 	/* one rank aborts, the others wait until they are told, and abort as well */
