@@ -96,7 +96,7 @@ perf 3 'start ha-backend' all_reduce
 perf 2 'for one rank' --incarnation 1
 perf 2 'none of the steps' --rank 0 --ticket x --members 10.0.0.1,10.0.0.2 -n 3 -b 4K -e 4K --first 4
 perf 2 'takes a number of bytes from 4 to 1G' -b 3x
-perf 2 'one COLLECTIVE' all all
+perf 2 'one word too many' all all
 perf 2 'none of those' sum
 perf 2 'as many addresses' --rank 0 --ticket x --members 10.0.0.1
 echo ok
