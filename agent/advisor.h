@@ -2,8 +2,8 @@
 /*
  * advisor.h - which hint a flow gets, and why
  *
- * First what a person set by hand (`ha agent set`), then the policy: a file of rules, the counters of the ports, or
- * nothing (all on SOUT).
+ * First what a person set by hand (`ha agent set`), then the policy: a file of rules, the counters
+ * of the ports, or nothing (all on SOUT).
  */
 #ifndef HA_AGENT_ADVISOR_H
 #define HA_AGENT_ADVISOR_H
@@ -29,13 +29,14 @@ struct ha_advisor {
 	uint64_t now;
 };
 
-/* "manual", "static:FILE" or "congestion". NULL, or what is wrong with it. `sysfs`: agent/ports.h, root. */
+/* "manual", "static:FILE" or "congestion". NULL, or what is wrong with it. `sysfs`: agent/ports.h,
+ * root. */
 const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const char *policy,
 			    const char *sysfs, uint64_t now);
 void ha_advisor_close(struct ha_advisor *a);
 const char *ha_advisor_policy_text(enum ha_advisor_policy policy);
-/* Where a slot's hint comes from: "manual", "static", "congestion", "default", or "inherited" while nobody has come
- * back. */
+/* Where a slot's hint comes from: "manual", "static", "congestion", "default", or "inherited" while
+ * nobody has come back. */
 const char *ha_advisor_source(const struct ha_advisor *a, unsigned at);
 /* Look at the ports, or at the file, and write the hints that change. */
 void ha_advisor_tick(struct ha_advisor *a, uint64_t now);

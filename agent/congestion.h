@@ -2,17 +2,19 @@
 /*
  * congestion.h - from the counters of a flow's two ports to SUP's share
  *
- * A port's trouble is a rate: marked packets, congestion notifications and pause frames count once, discarded and
- * repeated packets ten times. Hysteresis twice over: a port counts as congested after HA_CONGESTION_ON looks in a row
- * at or above HA_CONGESTION_HIGH per second, and as free again after HA_CONGESTION_OFF looks in a row at or below
- * HA_CONGESTION_LOW; and a hint is written only when the wanted share has moved HA_CONGESTION_STEP away from it, or
- * has reached an end.
+ * A port's trouble is a rate: marked packets, congestion notifications and pause frames count once,
+ * discarded and repeated packets ten times. Hysteresis twice over: a port counts as congested after
+ * HA_CONGESTION_ON looks in a row at or above HA_CONGESTION_HIGH per second, and as free again
+ * after HA_CONGESTION_OFF looks in a row at or below HA_CONGESTION_LOW; and a hint is written only
+ * when the wanted share has moved HA_CONGESTION_STEP away from it, or has reached an end.
  *
- * The share: rests at the ports' speeds' proportion. While only SUP is congested a quarter of SUP's share moves to
- * SOUT with each look; while only SOUT is, 1/16 of everything moves to SUP. While both are it stays; while none is it
- * creeps back to rest. A port without link has nothing at once, and both without link leave the share as it was.
+ * The share: rests at the ports' speeds' proportion. While only SUP is congested a quarter of SUP's
+ * share moves to SOUT with each look; while only SOUT is, 1/16 of everything moves to SUP. While
+ * both are it stays; while none is it creeps back to rest. A port without link has nothing at once,
+ * and both without link leave the share as it was.
  *
- * The agent sees the counters of its own host alone: what the far end suffers shows here as notifications and pauses.
+ * The agent sees the counters of its own host alone: what the far end suffers shows here as
+ * notifications and pauses.
  */
 #ifndef HA_AGENT_CONGESTION_H
 #define HA_AGENT_CONGESTION_H

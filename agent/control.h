@@ -2,8 +2,8 @@
 /*
  * control.h - the socket that `ha agent` talks to
  *
- * One line in: "dump", "set SOURCE DESTINATION SHARE", "unset SOURCE DESTINATION". Out: "ok" or "error: WHY" on a
- * line, what was asked for, and the end. Root and our own user only.
+ * One line in: "dump", "set SOURCE DESTINATION SHARE", "unset SOURCE DESTINATION". Out: "ok" or
+ * "error: WHY" on a line, what was asked for, and the end. Root and our own user only.
  */
 #ifndef HA_AGENT_CONTROL_H
 #define HA_AGENT_CONTROL_H

@@ -119,7 +119,8 @@ static void alias_ensure(struct ha_daemon *d)
 		err == -EEXIST ? "something else has that name" : strerror(-err));
 }
 
-/* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find it. */
+/* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find it.
+ */
 static void restore(struct ha_daemon *d)
 {
 	bool hints = ha_folder_holds(hints_folder(d), d->page.name, d->page.inode);
@@ -156,7 +157,8 @@ static void restore(struct ha_daemon *d)
 	if (!err)
 		err = ha_rule_file_save(d);
 	if (err) {
-		/* Hints that nobody can find any more are no use; whoever starts us again gets a clear line. */
+		/* Hints that nobody can find any more are no use; whoever starts us again gets a
+		 * clear line. */
 		complain(d->folder.path, folder_error(err));
 		d->stop = 1;
 	}

@@ -11,8 +11,8 @@
 #include "base/http.h"
 
 struct ha_daemon_options {
-	char socket
-		[256]; /* of registration; the control socket and the rules set by hand lie beside it */
+	char socket[256]; /* of registration; the control socket and the rules set by hand lie
+			     beside it */
 	char hints[256];
 	const char *policy;  /* ha_advisor_open */
 	const char *users;   /* ha_users_parse */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dump.h - everything that the agent knows, as JSON for people and programs, and as OpenMetrics for monitoring */
+/* dump.h - everything that the agent knows, as JSON for people and programs, and as OpenMetrics for
+ * monitoring */
 #ifndef HA_AGENT_DUMP_H
 #define HA_AGENT_DUMP_H
 

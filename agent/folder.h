@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * folder.h - a directory that is ours alone to write in, under a parent that everybody may write in (/tmp)
+ * folder.h - a directory that is ours alone to write in, under a parent that everybody may write in
+ * (/tmp)
  *
- * Everything is made by descriptor, under a temporary name, and renamed: no link that somebody else laid is followed,
- * and whoever opens a name finds the old thing or the new one, whole.
+ * Everything is made by descriptor, under a temporary name, and renamed: no link that somebody else
+ * laid is followed, and whoever opens a name finds the old thing or the new one, whole.
  */
 #ifndef HA_AGENT_FOLDER_H
 #define HA_AGENT_FOLDER_H
@@ -18,14 +19,15 @@ struct ha_folder {
 };
 
 /*
- * The directory that holds `file`; made with mode 0755 if its last part is missing. *name points into `file`. -EPERM:
- * it is another user's, or others may write to it; else what the system says.
+ * The directory that holds `file`; made with mode 0755 if its last part is missing. *name points
+ * into `file`. -EPERM: it is another user's, or others may write to it; else what the system says.
  */
 int ha_folder_open(struct ha_folder *folder, const char *file, const char **name);
 void ha_folder_close(struct ha_folder *folder);
 /* The only one of us in it, until it is closed. -EBUSY. */
 int ha_folder_lock(const struct ha_folder *folder);
-/* A listening Unix stream socket of that name and mode, in place of what was there. Descriptor or negative errno. */
+/* A listening Unix stream socket of that name and mode, in place of what was there. Descriptor or
+ * negative errno. */
 int ha_folder_listen(const struct ha_folder *folder, const char *name, mode_t mode);
 /* Replace the file by `size` bytes. 0 or negative errno. */
 int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data,

@@ -32,7 +32,8 @@ struct source {
 	unsigned unit; /* bytes per count */
 };
 
-/* counters/: IBTA's, alike for all drivers. Data counts are in words of 4 bytes (IBTA vol. 1, 16.1.3.5). */
+/* counters/: IBTA's, alike for all drivers. Data counts are in words of 4 bytes (IBTA vol.
+ * 1, 16.1.3.5). */
 static const struct source in_port[] = {
 	{ "port_xmit_data", HA_PORT_TX_BYTES, 4 },
 	{ "port_rcv_data", HA_PORT_RX_BYTES, 4 },
@@ -200,8 +201,8 @@ static void look(const struct ha_ports *ports, struct ha_port *p, uint64_t now)
 	read_counts(ports, p, count);
 	p->span = p->looks ? now - p->at : 0;
 	for (int i = 0; i < HA_PORT_COUNTERS; i++) {
-		/* A counter that goes back was reset, with its driver. A source that was unreadable once makes one wild
-		 * step; nobody acts on a single one (congestion.h). */
+		/* A counter that goes back was reset, with its driver. A source that was unreadable
+		 * once makes one wild step; nobody acts on a single one (congestion.h). */
 		p->delta[i] = p->looks && count[i] >= p->count[i] ? count[i] - p->count[i] : 0;
 		p->count[i] = count[i];
 	}
@@ -310,7 +311,8 @@ static bool find_interface(struct ha_ports *ports, uint32_t ip, struct ha_port *
 	return true;
 }
 
-/* Names go into JSON and metrics, and back into paths: what is neither letter, digit nor one of these is not used. */
+/* Names go into JSON and metrics, and back into paths: what is neither letter, digit nor one of
+ * these is not used. */
 static bool plain(const char *name)
 {
 	return !name[strspn(name,

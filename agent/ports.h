@@ -2,9 +2,10 @@
 /*
  * ports.h - the ports of this host that flows leave by, and what their counters say
  *
- * A port is found by its IPv4 address: as a GID of an RDMA device (which names the network interface too), else as the
- * address of a network interface. Counters are summed from every source that exists; drivers name theirs differently,
- * and the table in ports.c has the names that we know.
+ * A port is found by its IPv4 address: as a GID of an RDMA device (which names the network
+ * interface too), else as the address of a network interface. Counters are summed from every source
+ * that exists; drivers name theirs differently, and the table in ports.c has the names that we
+ * know.
  */
 #ifndef HA_AGENT_PORTS_H
 #define HA_AGENT_PORTS_H
@@ -35,8 +36,8 @@ struct ha_port {
 	bool up;
 	uint64_t mbps; /* 0 = unknown */
 	uint64_t count[HA_PORT_COUNTERS];
-	uint64_t delta
-		[HA_PORT_COUNTERS]; /* since the look before; 0 at the first, and where a counter went back */
+	uint64_t delta[HA_PORT_COUNTERS]; /* since the look before; 0 at the first, and where a
+					     counter went back */
 	uint64_t at, span; /* ns: the last look, and since the one before; 0 = there was none */
 	unsigned looks;
 };

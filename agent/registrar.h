@@ -2,9 +2,9 @@
 /*
  * registrar.h - the registration socket and everybody who is connected to it
  *
- * A peer that leaves a message half said, or does not take its answers, for HA_REGISTRAR_TIME_LIMIT_NS is hung up on;
- * so is one that we do not know, and one more than we have room for. What it had registered stays until its process
- * ends.
+ * A peer that leaves a message half said, or does not take its answers, for
+ * HA_REGISTRAR_TIME_LIMIT_NS is hung up on; so is one that we do not know, and one more than we
+ * have room for. What it had registered stays until its process ends.
  */
 #ifndef HA_AGENT_REGISTRAR_H
 #define HA_AGENT_REGISTRAR_H

@@ -2,9 +2,9 @@
 /*
  * rules.h - what a person wants for which flows
  *
- * A text file, one rule per line: SOURCE DESTINATION SHARE. SOURCE and DESTINATION are IPv4 addresses of the SOUT
- * rail, with /LENGTH for a network, or * for any; SHARE is SUP's part of 1024. # begins a comment. The rule with the
- * longer prefixes wins, of equals the last.
+ * A text file, one rule per line: SOURCE DESTINATION SHARE. SOURCE and DESTINATION are IPv4
+ * addresses of the SOUT rail, with /LENGTH for a network, or * for any; SHARE is SUP's part of
+ * 1024. # begins a comment. The rule with the longer prefixes wins, of equals the last.
  */
 #ifndef HA_AGENT_RULES_H
 #define HA_AGENT_RULES_H
@@ -37,8 +37,8 @@ const char *ha_rule_parse(const char *src, const char *dst, const char *share,
 int ha_rules_set(struct ha_rules *rules, const struct ha_rule *rule);
 /* false: there is no such rule. */
 bool ha_rules_unset(struct ha_rules *rules, const struct ha_rule *rule);
-/* Replace all by a file's; a file with a mistake changes nothing, and `why` says what and in which line. Negative
- * errno. */
+/* Replace all by a file's; a file with a mistake changes nothing, and `why` says what and in which
+ * line. Negative errno. */
 int ha_rules_load(struct ha_rules *rules, const char *path, char *why, size_t len);
 /* The same from an open file. */
 int ha_rules_read(struct ha_rules *rules, FILE *file, char *why, size_t len);

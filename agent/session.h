@@ -3,12 +3,11 @@
  * session.h - one registration socket's bytes: from questions to answers, without the socket
  *
  * The rules for what is not as it should be:
- *   another magic number, a length below 8 or above HA_SESSION_MESSAGE: nobody knows where the next message begins:
- *   hang up
- *   an unknown type, or a length that is not the type's: skipped by its length, answered with status 2
- *   a register with a zero SOUT address, or a conn_id that stands for another flow: status 2
- *   a deregister of what is not registered: status 2
- *   the reserved byte: ignored
+ *   another magic number, a length below 8 or above HA_SESSION_MESSAGE: nobody knows where the next
+ * message begins: hang up an unknown type, or a length that is not the type's: skipped by its
+ * length, answered with status 2 a register with a zero SOUT address, or a conn_id that stands for
+ * another flow: status 2 a deregister of what is not registered: status 2 the reserved byte:
+ * ignored
  */
 #ifndef HA_AGENT_SESSION_H
 #define HA_AGENT_SESSION_H
@@ -30,8 +29,8 @@ struct ha_session {
 };
 
 /*
- * Take bytes from the socket. Returns how many of `len` were used: all, unless there is no room for more answers; or
- * -EPROTO: hang up.
+ * Take bytes from the socket. Returns how many of `len` were used: all, unless there is no room for
+ * more answers; or -EPROTO: hang up.
  */
 ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
 			struct ha_session_counts *counts, const uint8_t *data, size_t len);

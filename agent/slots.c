@@ -235,7 +235,8 @@ struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
 	struct ha_owner *owner = NULL;
 
 	if (!start)
-		pid = 0; /* in another namespace, or it has ended already: its socket is all we know of it */
+		pid = 0; /* in another namespace, or it has ended already: its socket is all we know
+			    of it */
 	for (owner = s->owners; pid && owner; owner = owner->next)
 		if (owner->pid == pid && owner->start == start)
 			break;
@@ -289,7 +290,8 @@ void ha_owner_sweep(struct ha_slots *s, unsigned most)
 		next = owner->next;
 		if (!owner->pid || ha_process_start(owner->pid) == owner->start)
 			continue;
-		/* A child may still hold its socket; that one is closed by whoever holds it, and is nobody's now. */
+		/* A child may still hold its socket; that one is closed by whoever holds it, and is
+		 * nobody's now. */
 		while (owner->registrations) {
 			drop(s, lookup(s, owner, owner->registrations->conn_id));
 			s->reclaimed++;
@@ -301,7 +303,8 @@ void ha_owner_sweep(struct ha_slots *s, unsigned most)
 	s->sweep = owner;
 }
 
-/* Without the fuzzer's counters, which would take ten times the check's own time and lead the fuzzer into it. */
+/* Without the fuzzer's counters, which would take ten times the check's own time and lead the
+ * fuzzer into it. */
 #ifdef __clang__
 #define UNCOUNTED __attribute__((no_sanitize("coverage")))
 #else

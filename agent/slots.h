@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * slots.h - who uses which hint: flows, their slots, the connections that registered them, the processes they belong to
+ * slots.h - who uses which hint: flows, their slots, the connections that registered them, the
+ * processes they belong to
  *
- * A flow is a pair of SOUT addresses; it has one slot of the hints file while anybody has registered it. A registration
- * is a (process, conn_id). It ends by deregistration, or with its process. What a former agent left in the file is
- * taken over: such a slot has no registration, keeps its value, and is freed unless somebody registers its flow in
- * time.
+ * A flow is a pair of SOUT addresses; it has one slot of the hints file while anybody has
+ * registered it. A registration is a (process, conn_id). It ends by deregistration, or with its
+ * process. What a former agent left in the file is taken over: such a slot has no registration,
+ * keeps its value, and is freed unless somebody registers its flow in time.
  */
 #ifndef HA_AGENT_SLOTS_H
 #define HA_AGENT_SLOTS_H

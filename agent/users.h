@@ -15,7 +15,8 @@ struct ha_users {
 	uid_t uid[HA_USERS_MAX];
 };
 
-/* "*", or names and numbers with commas between them; "" = nobody else. NULL, or the first word that is no user. */
+/* "*", or names and numbers with commas between them; "" = nobody else. NULL, or the first word
+ * that is no user. */
 const char *ha_users_parse(struct ha_users *users, const char *text);
 bool ha_users_allow(const struct ha_users *users, uid_t uid);
 /* Root or our own user: may change what the agent does. */

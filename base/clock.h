@@ -2,7 +2,8 @@
 /*
  * clock.h - where time comes from
  *
- * Everything that waits asks a clock it was given, so that the same code runs live and under a simulator.
+ * Everything that waits asks a clock it was given, so that the same code runs live and under a
+ * simulator.
  */
 #ifndef HA_BASE_CLOCK_H
 #define HA_BASE_CLOCK_H
@@ -21,7 +22,8 @@ struct ha_clock {
 /* CLOCK_MONOTONIC. */
 extern const struct ha_clock ha_clock_live;
 
-/* A clock that stands still until its owner moves it. Initialise with HA_CLOCK_VIRTUAL_INIT. One thread only. */
+/* A clock that stands still until its owner moves it. Initialise with HA_CLOCK_VIRTUAL_INIT. One
+ * thread only. */
 struct ha_clock_virtual {
 	struct ha_clock clock;
 	uint64_t now;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * config.c - from text to struct ha_config. The only file of the project that reads the environment.
+ * config.c - from text to struct ha_config. The only file of the project that reads the
+ * environment.
  *
- * NCCL itself puts the lines of /etc/nccl.conf and ~/.nccl.conf into the environment before it loads a plugin, so those
- * count here too.
+ * NCCL itself puts the lines of /etc/nccl.conf and ~/.nccl.conf into the environment before it
+ * loads a plugin, so those count here too.
  */
 #include "base/config.h"
 
@@ -54,7 +55,8 @@ static bool bool_parse(const char *text, int64_t *value)
 	return false;
 }
 
-/* Decimal, 0x or 0 octal as NCCL reads its numbers; `suffix`: one of K M G (and an optional B, iB) may follow. */
+/* Decimal, 0x or 0 octal as NCCL reads its numbers; `suffix`: one of K M G (and an optional B, iB)
+ * may follow. */
 static bool number_parse(const char *text, bool suffix, int64_t *value)
 {
 	static const char units[] = "KMG";
@@ -162,7 +164,8 @@ bool ha_config_folder_trusted(const char *path)
 	return st.st_uid == 0 || st.st_uid == geteuid();
 }
 
-/* Anybody can make /tmp/mpib, and only root /run/mpib: the second is where a host's agent is, when there is one. */
+/* Anybody can make /tmp/mpib, and only root /run/mpib: the second is where a host's agent is, when
+ * there is one. */
 static void agent_paths_choose(struct ha_config *config)
 {
 	if (ha_config_folder_trusted(HA_CONFIG_AGENT_FOLDER))

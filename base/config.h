@@ -2,8 +2,8 @@
 /*
  * config.h - what the operator set
  *
- * config_table.h lists every variable; struct ha_config has one plain field for each. A context is built from a
- * struct ha_config and reads no environment itself.
+ * config_table.h lists every variable; struct ha_config has one plain field for each. A context is
+ * built from a struct ha_config and reads no environment itself.
  */
 #ifndef HA_BASE_CONFIG_H
 #define HA_BASE_CONFIG_H
@@ -59,7 +59,8 @@ enum ha_policy {
 enum ha_gid_family { HA_GID_INET, HA_GID_INET6 };
 enum ha_socket_family { HA_SOCKET_ANY, HA_SOCKET_INET, HA_SOCKET_INET6 };
 
-/* Returns the text of a variable, or NULL when it is not set. The text must live until the next call. */
+/* Returns the text of a variable, or NULL when it is not set. The text must live until the next
+ * call. */
 typedef const char *(*ha_config_get_fn)(void *user, const char *name);
 
 /* Where root's agent puts its socket and its hints. */
@@ -69,10 +70,12 @@ bool ha_config_folder_trusted(const char *path);
 
 /* Every default. */
 void ha_config_defaults(struct ha_config *config);
-/* Defaults, then what `get` knows. A nonsense value is one warning and the default. Returns how many were rejected. */
+/* Defaults, then what `get` knows. A nonsense value is one warning and the default. Returns how
+ * many were rejected. */
 int ha_config_load(struct ha_config *config, ha_config_get_fn get, void *user);
-/* From the environment of the process; then HA_LOG follows NCCL_DEBUG and HA_NCCL_DEBUG, and unknown HA_NCCL_, MPIB_ and
- * NETCCL_ variables are named once each, with the nearest known one. Returns as ha_config_load. */
+/* From the environment of the process; then HA_LOG follows NCCL_DEBUG and HA_NCCL_DEBUG, and
+ * unknown HA_NCCL_, MPIB_ and NETCCL_ variables are named once each, with the nearest known one.
+ * Returns as ha_config_load. */
 int ha_config_load_env(struct ha_config *config);
 
 static inline bool ha_config_is_set(const struct ha_config *config, enum ha_config_id id)
@@ -83,13 +86,15 @@ static inline bool ha_config_is_set(const struct ha_config *config, enum ha_conf
 /* The variable has an effect in this version (config_table.h, status NOW). */
 bool ha_config_has_effect(enum ha_config_id id);
 
-/* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA 9.7.6.1.3). */
+/* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA 9.7.6.1.3).
+ */
 int ha_config_timeout(const struct ha_config *config);
 /* The hardware's own window in nanoseconds: 4.096 us x 2^timeout x retry count. */
 uint64_t ha_config_window_ns(const struct ha_config *config);
 /*
- * Nanoseconds without progress after which a path is suspect: HA_NCCL_RTO_MS, but always more than twice the window,
- * for otherwise a path would be given up while the NIC is still trying. Loading has said so where it raised the value.
+ * Nanoseconds without progress after which a path is suspect: HA_NCCL_RTO_MS, but always more than
+ * twice the window, for otherwise a path would be given up while the NIC is still trying. Loading
+ * has said so where it raised the value.
  */
 uint64_t ha_config_rto_ns(const struct ha_config *config);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config_entry.h - the rows of config_table.h as data, for the parser and the printers. Private to base/. */
+/* config_entry.h - the rows of config_table.h as data, for the parser and the printers. Private to
+ * base/. */
 #ifndef HA_BASE_CONFIG_ENTRY_H
 #define HA_BASE_CONFIG_ENTRY_H
 
@@ -60,7 +61,8 @@ struct ha_config_core {
 extern const struct ha_config_core ha_config_core[];
 extern const int ha_config_core_count;
 
-/* A variable that one of the other programs reads by itself: libhawser-ina.so, which stands on no configuration, ha-backend, netccl. */
+/* A variable that one of the other programs reads by itself: libhawser-ina.so, which stands on no
+ * configuration, ha-backend, netccl. */
 struct ha_config_elsewhere {
 	const char *name, *def, *reader,
 		*help; /* def: what holds when it is not set; "" = nothing */

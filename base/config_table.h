@@ -2,16 +2,16 @@
 /*
  * config_table.h - every variable that hawser reads, once
  *
- * Included several times with different meanings of X; no include guard. From it come struct ha_config, the parser,
- * `ha config` and docs/configuration.md. Columns:
+ * Included several times with different meanings of X; no include guard. From it come struct
+ * ha_config, the parser, `ha config` and docs/configuration.md. Columns:
  *
  *   X(type, field, "VARIABLE", default, min, max, choices, status, group, help)
  *
  * type     BOOL INT ENUM STR SIZE (see config.h for the C types; SIZE takes K, M, G)
  * default  a number; ENUM: the index into choices; STR: ignored, the default is the text in choices
  * choices  ENUM: "first|second|..."; STR: the default text; else ""
- * status   NOW: it has an effect. LATER: it is read and checked, and has no effect in this version; setting it says so
- * group    enum ha_config_group
+ * status   NOW: it has an effect. LATER: it is read and checked, and has no effect in this version;
+ * setting it says so group    enum ha_config_group
  */
 
 /* What happens when a path fails. */

@@ -18,7 +18,8 @@ struct ha_http {
 	const void *user;
 };
 
-/* at: "ADDRESS:PORT" (port 0 = any), "[ADDRESS]:PORT", or "none". NULL, or what is wrong with it. */
+/* at: "ADDRESS:PORT" (port 0 = any), "[ADDRESS]:PORT", or "none". NULL, or what is wrong with it.
+ */
 const char *ha_http_open(struct ha_http *h, struct ha_loop *loop,
 			 void (*print)(const void *user, FILE *out), const void *user,
 			 const char *at);

@@ -17,7 +17,8 @@
 atomic_int ha_log_threshold = HA_LOG_WARN;
 
 /*
- * All relaxed: each is one word that stands alone; a line that races with a change of the settings may go the old way.
+ * All relaxed: each is one word that stands alone; a line that races with a change of the settings
+ * may go the old way.
  */
 static _Atomic(ha_log_sink_fn) sink_current;
 static atomic_int level_nccl; /* what the host's logger prints */
@@ -139,7 +140,8 @@ void ha_log_line(int level, unsigned long flags, const char *file, int line, con
 		vsnprintf(text + used, sizeof(text) - (size_t)used, fmt, ap);
 		va_end(ap);
 	}
-	/* NCCL's logger gets warnings also when it does not print them: it keeps the last one for ncclGetLastError. */
+	/* NCCL's logger gets warnings also when it does not print them: it keeps the last one for
+	 * ncclGetLastError. */
 	if (sink && (host_prints || level == HA_LOG_WARN))
 		sink(level, flags, file, line, "%s", text);
 	if (sink ? level <= ha && !host_prints : level <= ha || host_prints || level == HA_LOG_WARN)

@@ -83,8 +83,9 @@ void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop)
 	uint64_t now = ha_clock_now(&ha_clock_live);
 
 	while (!*stop && now < until) {
-		/* One at a time, so that nobody removes a watch whose event has been fetched already. The kernel's
-		 * queue of ready descriptors goes round, so each has its turn. */
+		/* One at a time, so that nobody removes a watch whose event has been fetched
+		 * already. The kernel's queue of ready descriptors goes round, so each has its
+		 * turn. */
 		int ms = (int)((until - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS);
 		struct epoll_event event;
 		struct ha_watch *watch;

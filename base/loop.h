@@ -2,8 +2,9 @@
 /*
  * loop.h - one thread, many descriptors: who is called when one of them is ready
  *
- * A daemon serves its loop (ha_loop_serve). The plugin's service dispatches what is ready inside its rounds
- * (ha_loop_dispatch), and other threads wake it (ha_loop_wake). All but ha_loop_wake is for one thread at a time.
+ * A daemon serves its loop (ha_loop_serve). The plugin's service dispatches what is ready inside
+ * its rounds (ha_loop_dispatch), and other threads wake it (ha_loop_wake). All but ha_loop_wake is
+ * for one thread at a time.
  */
 #ifndef HA_BASE_LOOP_H
 #define HA_BASE_LOOP_H
@@ -15,7 +16,8 @@
 /* Part of whatever waits for a descriptor. */
 struct ha_watch {
 	int fd; /* -1: watches nothing */
-	/* Under ha_loop_serve it may remove and free any watch, under ha_loop_dispatch only its own. */
+	/* Under ha_loop_serve it may remove and free any watch, under ha_loop_dispatch only its
+	 * own. */
 	void (*ready)(struct ha_watch *watch, uint32_t events);
 	uint32_t events; /* EPOLLIN ..., as last asked for */
 };
@@ -36,13 +38,15 @@ void ha_loop_close(struct ha_loop *loop);
 int ha_loop_add(struct ha_loop *loop, struct ha_watch *watch, uint32_t events);
 int ha_loop_change(struct ha_loop *loop, struct ha_watch *watch, uint32_t events);
 void ha_loop_remove(struct ha_loop *loop, struct ha_watch *watch);
-/* Serve what is ready, until `until` (ns of CLOCK_MONOTONIC) or, if it is sooner, until *stop is not 0. */
+/* Serve what is ready, until `until` (ns of CLOCK_MONOTONIC) or, if it is sooner, until *stop is
+ * not 0. */
 void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop);
 /* Serve what is ready now; never waits. */
 void ha_loop_dispatch(struct ha_loop *loop);
 /* Wait until something is ready, ns at most, and serve nothing. */
 void ha_loop_wait(struct ha_loop *loop, uint64_t ns);
-/* There is new work: its thread does not sleep on. Any thread; nothing happens to a loop without a thread. */
+/* There is new work: its thread does not sleep on. Any thread; nothing happens to a loop without a
+ * thread. */
 void ha_loop_wake(struct ha_loop *loop);
 
 #endif

@@ -30,12 +30,14 @@ struct ha_namelist {
 };
 
 /*
- * Parse `text` (NULL or "": the empty list). Returns the number of items that were left out because they make no sense
- * (a number that is none, a name that is too long, more items than fit); the rest is usable.
+ * Parse `text` (NULL or "": the empty list). Returns the number of items that were left out because
+ * they make no sense (a number that is none, a name that is too long, more items than fit); the
+ * rest is usable.
  */
 int ha_namelist_parse(struct ha_namelist *list, const char *text);
 
-/* Does the list let `name` through? port: HA_NAMELIST_ANY when there is none. item: the matching one, may be NULL. */
+/* Does the list let `name` through? port: HA_NAMELIST_ANY when there is none. item: the matching
+ * one, may be NULL. */
 bool ha_namelist_match(const struct ha_namelist *list, const char *name, int port,
 		       const struct ha_namelist_item **item);
 

@@ -284,7 +284,8 @@ static int take(struct parser *p, const struct ha_option *option, const char *te
 
 	if (option->given)
 		*((bool *)p->target + option->given - 1) = true;
-	/* An argument that was left out changes nothing but what `given` says, and take() may look. */
+	/* An argument that was left out changes nothing but what `given` says, and take() may look.
+	 */
 	if (!text && may_be_left_out(option) && option->kind != HA_OPTION_CALL)
 		return GO_ON;
 	return take_value(p, &given) ? GO_ON : WRONG;

@@ -8,12 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Start time of a process in clock ticks since boot (proc(5), field 22 of /proc/<pid>/stat). 0: there is none by that
- * number, or it is dead and only waited for. */
+/* Start time of a process in clock ticks since boot (proc(5), field 22 of /proc/<pid>/stat). 0:
+ * there is none by that number, or it is dead and only waited for. */
 uint64_t ha_process_start(pid_t pid);
 /* Inode of our pid namespace: process numbers mean something within it only. 0 = unknown. */
 uint64_t ha_process_space(void);
-/* Of the process that was `pid` and started at `start` in the namespace `space`: it is known to have ended. */
+/* Of the process that was `pid` and started at `start` in the namespace `space`: it is known to
+ * have ended. */
 bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space);
 /* path with %h, %p and %u replaced (host, process, user), %% = %. false: it does not fit. */
 bool ha_process_expand(const char *path, char *out, size_t size);

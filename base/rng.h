@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rng.h - a small seeded random generator (splitmix64, Steele et al., OOPSLA 2014): one word of state, any seed is
- * good, the same seed gives the same faults, keys and queue-pair numbers on every machine. Not for secrets.
+ * rng.h - a small seeded random generator (splitmix64, Steele et al., OOPSLA 2014): one word of
+ * state, any seed is good, the same seed gives the same faults, keys and queue-pair numbers on
+ * every machine. Not for secrets.
  */
 #ifndef SOFTROCE_RNG_H
 #define SOFTROCE_RNG_H

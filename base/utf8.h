@@ -5,9 +5,11 @@
 
 #include <stdbool.h>
 
-/* Bytes of the UTF-8 sequence at text, 1 to 4; 0: there is none (Unicode 15, table 3-7). Stops at a final 0 by itself. */
+/* Bytes of the UTF-8 sequence at text, 1 to 4; 0: there is none (Unicode 15, table 3-7). Stops at a
+ * final 0 by itself. */
 int ha_utf8(const char *text);
-/* The sequence of n bytes at s does nothing to a terminal: no control, no invisible mark that turns the order of writing. */
+/* The sequence of n bytes at s does nothing to a terminal: no control, no invisible mark that turns
+ * the order of writing. */
 bool ha_utf8_printable(const char *s, int n);
 
 #endif

@@ -4,12 +4,11 @@
  *
  * Usage: bench-softroce rate [SIZE [COUNT]]      WRITEs between two devices of this process, a
  * window of 64
- *        bench-softroce latency [COUNT]          8-byte WRITEs there and back between two processes, beside a UDP
- *                                                socket that is polled in the same way
- *        bench-softroce queue-pairs [N]          N queue pairs: memory and time of each, and what the others cost the
- *                                                one that works
- *        bench-softroce devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each
- *        bench-softroce idle [SECONDS]           processor time of two connected devices with nothing to do
+ *        bench-softroce latency [COUNT]          8-byte WRITEs there and back between two
+ * processes, beside a UDP socket that is polled in the same way bench-softroce queue-pairs [N] N
+ * queue pairs: memory and time of each, and what the others cost the one that works bench-softroce
+ * devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each bench-softroce idle [SECONDS]
+ * processor time of two connected devices with nothing to do
  *
  * Times are of this machine at this moment; compare within one run. A rate is the best of ROUNDS,
  * because what else runs

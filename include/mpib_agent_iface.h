@@ -2,13 +2,14 @@
 /*
  * mpib_agent_iface.h - what the plugin and the agent say to each other on one host
  *
- * Two parts. The registration: messages over a Unix stream socket, answered one by one in order. The hints: a file of
- * 4112 bytes that the agent maps for writing and everybody else for reading, one entry per flow. All numbers are in the
- * host's byte order, IPv4 addresses in the network's. The layout is fixed for all time: whatever implements it, plugin
- * or agent, works with ours.
+ * Two parts. The registration: messages over a Unix stream socket, answered one by one in order.
+ * The hints: a file of 4112 bytes that the agent maps for writing and everybody else for reading,
+ * one entry per flow. All numbers are in the host's byte order, IPv4 addresses in the network's.
+ * The layout is fixed for all time: whatever implements it, plugin or agent, works with ours.
  *
- * Hints are seqlocks: a writer makes `seq` odd, writes, makes it even again. One writer; readers never make it wait and
- * try a bounded number of times, because a writer may die in the middle and leave the number odd for ever.
+ * Hints are seqlocks: a writer makes `seq` odd, writes, makes it even again. One writer; readers
+ * never make it wait and try a bounded number of times, because a writer may die in the middle and
+ * leave the number odd for ever.
  */
 #ifndef MPIB_AGENT_IFACE_H
 #define MPIB_AGENT_IFACE_H
@@ -73,15 +74,16 @@ static_assert(sizeof(struct mpib_deregister_response) == 12, "ABI");
 #define MPIB_HINT_MAGIC UINT32_C(0x4D504948)
 #define MPIB_HINT_MAX_ENTRIES 256
 #define MPIB_HINT_MAX_BW 1024 /* parts: everything on SUP */
-#define MPIB_HINT_TRIES \
-	8 /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds */
+#define MPIB_HINT_TRIES                                                                           \
+	8 /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds \
+	   */
 #define MPIB_HINT_BEAT_MS 100 /* ha-agent's heartbeat */
 
 struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries;
-	uint32_t
-		beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this agent has no heartbeat */
+	uint32_t beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this
+			  agent has no heartbeat */
 	uint32_t reserved;
 };
 
@@ -122,11 +124,13 @@ static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 	mpib_hint_put(e, sup_bw, e->src_ip, e->dst_ip);
 }
 
-/* A consistent copy. false: MPIB_HINT_TRIES times the writer was in the middle of it, or died there. */
+/* A consistent copy. false: MPIB_HINT_TRIES times the writer was in the middle of it, or died
+ * there. */
 static inline bool mpib_hint_get(const struct mpib_hint_entry *e, struct mpib_hint_entry *copy)
 {
 	for (int i = 0; i < MPIB_HINT_TRIES; i++) {
-		/* Acquire, each: the words are read after the first number and before the second. */
+		/* Acquire, each: the words are read after the first number and before the second.
+		 */
 		copy->seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 		copy->sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 		copy->src_ip = __atomic_load_n(&e->src_ip, __ATOMIC_ACQUIRE);

@@ -37,8 +37,9 @@ struct softcuda_launch {
 /* What runs a kernel. It may block; it must not call the CUDA runtime on its own stream. */
 struct softcuda_kernel {
 	void (*run)(const struct softcuda_launch *launch);
-	/* cudaLaunchKernel passes an array of pointers: sizes of the parameters in bytes, each aligned to the largest power
-	 * of two that divides it, at most 8. A launch with a packed buffer (cuLaunchKernelEx with extra) needs none. */
+	/* cudaLaunchKernel passes an array of pointers: sizes of the parameters in bytes, each
+	 * aligned to the largest power of two that divides it, at most 8. A launch with a packed
+	 * buffer (cuLaunchKernelEx with extra) needs none. */
 	const uint16_t *parameter_size;
 	unsigned parameter_count;
 	size_t static_shared_memory; /* bytes, as cudaFuncGetAttributes reports it */

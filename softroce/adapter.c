@@ -98,8 +98,9 @@ static void fork_child(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* A process that ends without closing its devices leaves no pages behind. (One that dies does; whoever looks next
- * removes them.) Workers and other threads may still run: nothing else is touched. */
+/* A process that ends without closing its devices leaves no pages behind. (One that dies does;
+ * whoever looks next removes them.) Workers and other threads may still run: nothing else is
+ * touched. */
 __attribute__((destructor)) static void process_end(void)
 {
 	if (pthread_mutex_trylock(&table_lock))

@@ -66,14 +66,14 @@ void sr_adapter_release(struct sr_adapter *adapter, unsigned incarnation);
 int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *events);
 void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation);
 
-/* Between these two the caller owns the engine. enter() is false when the process has forked since `incarnation`: nothing of
- * the parent's NIC may be used in the child. leave() wakes the worker when the engine now needs it
- * earlier than it
- * would wake. */
+/* Between these two the caller owns the engine. enter() is false when the process has forked since
+ * `incarnation`: nothing of the parent's NIC may be used in the child. leave() wakes the worker
+ * when the engine now needs it earlier than it would wake. */
 bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation);
 bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation);
 void sr_adapter_leave(struct sr_adapter *adapter);
-/* Receive what is there and transmit what may be. Number of packets received, plus one when more can be sent at once.
+/* Receive what is there and transmit what may be. Number of packets received, plus one when more
+ * can be sent at once.
  */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
 /*

@@ -4,8 +4,9 @@
  *
  * Each opened device has two files in a folder of its user (/dev/shm/softroce-<uid>, or
  * SOFTROCE_CONTROL):
- *   <device>.<pid>       the page: address, state and counters (written by the owner), faults (written by tools)
- *   <device>.<pid>.bell  a FIFO: a byte written to it makes the owner look at the page, at once and also when it sleeps
+ *   <device>.<pid>       the page: address, state and counters (written by the owner), faults
+ * (written by tools) <device>.<pid>.bell  a FIFO: a byte written to it makes the owner look at the
+ * page, at once and also when it sleeps
  *
  * The owner never maps the page, it reads it with pread() when the bell rings: a page that somebody
  * truncates or fills
@@ -88,8 +89,8 @@ struct sr_control_entry {
  * negative errno or 0.
  */
 struct sr_control_entry *sr_control_list(const char *selector, int *n);
-/* Change the faults of one device: `change` is applied to what is in force. Waits until the owner says it has done so;
- * 0, -ETIMEDOUT when it does not (it is stopped), -ESRCH when it is gone. */
+/* Change the faults of one device: `change` is applied to what is in force. Waits until the owner
+ * says it has done so; 0, -ETIMEDOUT when it does not (it is stopped), -ESRCH when it is gone. */
 int sr_control_change(struct sr_control_entry *entry,
 		      void (*change)(struct sr_faults *faults, void *arg), void *arg);
 /* Ask the owner to write its counters now and read them; as sr_control_change(). */

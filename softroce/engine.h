@@ -82,8 +82,9 @@ struct sr_wire_ops {
 struct sr_event_ops {
 	/* An armed completion queue got a completion that its arming asked for (now disarmed). */
 	void (*completion)(void *user, struct sr_cq *cq);
-	/* type and the object it is about, as ibv_get_async_event() reports them; object is the `user` pointer given at
-	 * creation of the queue pair, CQ or SRQ, NULL for port and device events. */
+	/* type and the object it is about, as ibv_get_async_event() reports them; object is the
+	 * `user` pointer given at creation of the queue pair, CQ or SRQ, NULL for port and device
+	 * events. */
 	void (*async)(void *user, enum ibv_event_type type, void *object);
 	/*
 	 * `len` bytes that the peer of a queue pair writes are about to be placed at `to`. For
@@ -114,15 +115,17 @@ void sr_nic_destroy(struct sr_nic *nic);
 void sr_nic_query_device(const struct sr_nic *nic, struct ibv_device_attr *attr);
 void sr_nic_query_port(const struct sr_nic *nic, struct ibv_port_attr *attr);
 
-/* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was sent to, dst = its
- * sender. */
+/* One packet from BTH to pad, ICRC checked and removed by the wire. path: src = our address it was
+ * sent to, dst = its sender. */
 void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path,
 		    const void *packet, uint32_t len);
-/* Run due timers and transmit what may be transmitted, at most `budget` packets (0 = no limit). Ends with one flush().
- * True when more could be sent at once; false also when the wire was full: call again when it has room. */
+/* Run due timers and transmit what may be transmitted, at most `budget` packets (0 = no limit).
+ * Ends with one flush(). True when more could be sent at once; false also when the wire was full:
+ * call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
-/* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was posted or answers are
- * owed, and the wire was not full), UINT64_MAX = never. May be early, is never late. */
+/* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was
+ * posted or answers are owed, and the wire was not full), UINT64_MAX = never. May be early, is
+ * never late. */
 uint64_t sr_nic_deadline(const struct sr_nic *nic);
 /* The port goes down or up: packets stop both ways, PORT_ERR / PORT_ACTIVE events. */
 void sr_nic_set_link(struct sr_nic *nic, bool up);
@@ -130,8 +133,8 @@ void sr_nic_set_link(struct sr_nic *nic, bool up);
 void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid);
 /* Every shared receive queue fails: SRQ_ERR for each; what needs a receive from it finds none. */
 void sr_nic_fail_srqs(struct sr_nic *nic);
-/* The device dies: DEVICE_FATAL, every queue pair dead and mute, posts and modifies fail with -EIO; only destruction
- * works. */
+/* The device dies: DEVICE_FATAL, every queue pair dead and mute, posts and modifies fail with -EIO;
+ * only destruction works. */
 void sr_nic_kill(struct sr_nic *nic);
 
 /* Counters, named as the kernel names its own (`ha status` and ethtool users know them). */
@@ -141,8 +144,9 @@ struct sr_counters {
 		retry_exceeded_err, retry_rnr_exceeded_err, completer_retry_err, send_err,
 		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down,
 		dropped_wrong_peer,
-		/* answers to nothing that is under way; datagrams with another Q_Key; messages of unreliable services
-		 * without a receive, or broken; requests answered with a fatal NAK */
+		/* answers to nothing that is under way; datagrams with another Q_Key; messages of
+		 * unreliable services without a receive, or broken; requests answered with a fatal
+		 * NAK */
 		dropped_answer, dropped_bad_qkey, dropped_no_receive, dropped_message,
 		refused_request;
 };
@@ -159,8 +163,9 @@ int sr_mr_rereg(struct sr_mr *mr, int flags, struct sr_pd *pd, void *addr, size_
 		int access);
 uint32_t sr_mr_lkey(const struct sr_mr *mr);
 uint32_t sr_mr_rkey(const struct sr_mr *mr);
-/* A memory window, not bound; sr_mr_rkey() is its key. It is bound and invalidated by work requests: of a posted
- * IBV_WR_BIND_MW the engine reads rkey (the new one), and of bind_info what its mr points to only while posting. */
+/* A memory window, not bound; sr_mr_rkey() is its key. It is bound and invalidated by work
+ * requests: of a posted IBV_WR_BIND_MW the engine reads rkey (the new one), and of bind_info what
+ * its mr points to only while posting. */
 struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err);
 int sr_mw_destroy(struct sr_mr *mw);
 

@@ -20,8 +20,9 @@ struct sr_held_list {
 	uint64_t last_due[2]; /* of packets that keep their order: tx, rx */
 };
 
-/* A packet of `len` bytes due at `due`; unless `reordered`, not before the packets of its direction held already.
- * Copies `path`; the caller fills data. NULL when memory or the list is full: the packet is lost. */
+/* A packet of `len` bytes due at `due`; unless `reordered`, not before the packets of its direction
+ * held already. Copies `path`; the caller fills data. NULL when memory or the list is full: the
+ * packet is lost. */
 struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx,
 			    bool reordered, uint64_t due, uint32_t len);
 /* The first packet if it is due; the caller frees it. NULL: none. */

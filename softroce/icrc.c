@@ -13,8 +13,9 @@
 #define POLY 0xedb88320u /* CRC-32 with its bits reflected: bit 31 is x^0 */
 
 #ifdef __x86_64__
-/* isa-l's widest variant leaves the upper halves of the vector registers dirty, and every SSE instruction behind it then
- * waits until the CRC is there: a fifth of the time that a packet takes. */
+/* isa-l's widest variant leaves the upper halves of the vector registers dirty, and every SSE
+ * instruction behind it then waits until the CRC is there: a fifth of the time that a packet takes.
+ */
 __attribute__((target("avx"))) static void vectors_clean(void)
 {
 	__builtin_ia32_vzeroupper();
@@ -126,8 +127,8 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* Bytes behind the identification, over which its influence is shifted: the rest of the IP header (six bytes of it are
- * up to and with the identification), and UDP up to the ICRC. */
+/* Bytes behind the identification, over which its influence is shifted: the rest of the IP header
+ * (six bytes of it are up to and with the identification), and UDP up to the ICRC. */
 static uint32_t bytes_behind(uint16_t udp_len)
 {
 	return IP4_LEN - 6 + udp_len - SR_ICRC_LEN;

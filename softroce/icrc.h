@@ -29,8 +29,8 @@
 
 #define SR_ICRC_LEN 4u
 
-/* dport in host order (SR_UDP_PORT); udp_len: UDP header, packet from BTH to pad, ICRC. path->src is the packet's
- * source address and path->sport its source port; ipid counts for IPv4 only. */
+/* dport in host order (SR_UDP_PORT); udp_len: UDP header, packet from BTH to pad, ICRC. path->src
+ * is the packet's source address and path->sport its source port; ipid counts for IPv4 only. */
 uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_len, uint16_t ipid);
 /* Headers starting with a BTH, whose congestion byte is taken as ones. */
 uint32_t sr_icrc_bth(uint32_t crc, const void *hdr, uint32_t len);
@@ -41,8 +41,8 @@ static inline uint32_t sr_icrc_end(uint32_t crc)
 	return crc;
 }
 
-/* The ICRC after the identification was changed by XOR with `flip`, without reading the packet again: a CRC is
- * linear. */
+/* The ICRC after the identification was changed by XOR with `flip`, without reading the packet
+ * again: a CRC is linear. */
 uint32_t sr_icrc_change_ipid(uint32_t icrc, uint16_t udp_len, uint16_t flip);
 /*
  * Whether `received` is right under some IPv4 identification, when `computed` is the ICRC under

@@ -154,8 +154,8 @@ enum ibv_mtu sr_netif_ib_mtu(const struct sr_netif *link)
 
 void sr_netif_ib_speed(unsigned interface_mbps, uint8_t *width, uint8_t *speed)
 {
-	/* Lanes and lane rates of IBTA PortInfo: width code 1 = 1X, 2 = 4X; speed 1 SDR 2.5, 4 QDR 10, 32 EDR 25, 64
-	 * HDR 50, 128 NDR 100 Gbit/s per lane. */
+	/* Lanes and lane rates of IBTA PortInfo: width code 1 = 1X, 2 = 4X; speed 1 SDR 2.5, 4 QDR
+	 * 10, 32 EDR 25, 64 HDR 50, 128 NDR 100 Gbit/s per lane. */
 	static const struct {
 		unsigned mbps;
 		uint8_t width, speed;
@@ -200,7 +200,8 @@ bool sr_netif_watch_drain(int fd)
 	bool any = false;
 	ssize_t n;
 
-	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were lost: also a change.
+	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were
+	 * lost: also a change.
 	 */
 	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0 ||
 	       (n < 0 && (errno == ENOBUFS || errno == EINTR)))

@@ -8,8 +8,8 @@
  * and answers for the devices of SOFTROCE_DEVICES; every other path passes through. UCX needs
  * these:
  *
- *   /dev/infiniband/<device>                                   a device file that may be read and written: /dev/null
- *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
+ *   /dev/infiniband/<device>                                   a device file that may be read and
+ * written: /dev/null /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/ndevs/<i>  the network interface
  *
  * NCCL this, by realpath():
@@ -19,7 +19,8 @@
  * and librdmacm these:
  *
  *   /sys/class/misc/rdma_cm/abi_version                        "4"
- *   /dev/infiniband/rdma_cm                                    the kernel's connection manager: softroce's (cm/)
+ *   /dev/infiniband/rdma_cm                                    the kernel's connection manager:
+ * softroce's (cm/)
  *
  * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and
  * the C library's do

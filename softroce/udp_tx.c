@@ -75,8 +75,8 @@ static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct ms
 		msg->msg_control = NULL;
 }
 
-/* EIO and EINVAL say that the interface cannot segment (it has no checksum offload, for one): packets go one by one from now on.
- * Any other message that is refused is lost, as on any wire. */
+/* EIO and EINVAL say that the interface cannot segment (it has no checksum offload, for one):
+ * packets go one by one from now on. Any other message that is refused is lost, as on any wire. */
 static bool unsegmented(struct sr_udp *udp, const struct sr_run *run, int err)
 {
 	if (run->segments < 2 || (err != EIO && err != EINVAL))

@@ -201,7 +201,8 @@ static void *worker_run(void *arg)
 		outside_follow(&worker);
 		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
 			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
-				/* Work often comes in runs: look again before sleeping, but let others have the lock.
+				/* Work often comes in runs: look again before sleeping, but let
+				 * others have the lock.
 				 */
 				pthread_mutex_unlock(&adapter->lock);
 				lock_take(adapter);
@@ -230,8 +231,8 @@ int sr_worker_start(struct sr_adapter *adapter)
 	if (adapter->kick < 0)
 		return -errno;
 	adapter->watch = sr_netif_watch_open();
-	/* Without netlink (a sandbox) the link's state is the one at the start. The poll set ignores the negative
-	 * number. */
+	/* Without netlink (a sandbox) the link's state is the one at the start. The poll set
+	 * ignores the negative number. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the application's */
 	err = -pthread_create(&adapter->worker, NULL, worker_run, adapter);

@@ -252,8 +252,8 @@ static void say_how(int rank, int status, bool together)
 			   "too");
 }
 
-/* Ranks that have met receive by their connection that the other has gone. One that has not would look for the other for as long as a person
- * may take to start it on another machine. */
+/* Ranks that have met receive by their connection that the other has gone. One that has not would
+ * look for the other for as long as a person may take to start it on another machine. */
 static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 {
 	int status, other = 0, first = waitpid(-1, &status, 0) == pid[1], second = !first;

@@ -42,8 +42,9 @@ static uint32_t seq_at(const void *page, size_t at)
 	return seq;
 }
 
-/* `before` and `after` were read one after the other. A record whose number is even and the same in both did not change
- * while it was copied into `before`: that copy is whole. Returns how many records are still missing. */
+/* `before` and `after` were read one after the other. A record whose number is even and the same in
+ * both did not change while it was copied into `before`: that copy is whole. Returns how many
+ * records are still missing. */
 static size_t take_whole(struct ha_status_page *page, const struct ha_status_page *before,
 			 const struct ha_status_page *after, bool *done)
 {

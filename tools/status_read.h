@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The page in the file fd. -EPROTO: it is none, and *why says so; -EAGAIN: it is being made; else what the system
- * says. */
+/* The page in the file fd. -EPROTO: it is none, and *why says so; -EAGAIN: it is being made; else
+ * what the system says. */
 int ha_status_read(int fd, struct ha_status_page *page, const char **why);
 
 /* Events, oldest first: indices into page->event. Returns how many. */
@@ -29,8 +29,8 @@ struct ha_status_found {
 	char name[64];
 };
 
-/* Every page of a directory, by process number. The caller gives it back. No directory: *n = 0. -ENOMEM; -EPERM: the
- * directory is another user's, or others may write to it. */
+/* Every page of a directory, by process number. The caller gives it back. No directory: *n = 0.
+ * -ENOMEM; -EPERM: the directory is another user's, or others may write to it. */
 int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n);
 void ha_status_scan_free(struct ha_status_found *found, size_t n);
 

@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define HA_GPU_CHECK_HEAP (4u << 20) /* bytes, of each rank; as the table of hardware wants them */
+#define HA_GPU_CHECK_HEAP (4u << 20) /* bytes, of each rank; as the table of hardware wants them \
+				      */
 #define HA_GPU_CHECK_TEXT 200
 
 enum ha_gpu_verdict { HA_GPU_CHECK_OK, HA_GPU_CHECK_NOT_HERE, HA_GPU_CHECK_FAILED };

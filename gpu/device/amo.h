@@ -51,8 +51,9 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64
 	return r;
 }
 
-/* Adds to the 64-bit word at `remote`, which only served fetch-adds may change meanwhile; *old is what was there before. TIMEOUT
- * with *posted: it will be done once, ha_gpu_fetch_add_wait() goes on waiting; without: nothing was posted. */
+/* Adds to the 64-bit word at `remote`, which only served fetch-adds may change meanwhile; *old is
+ * what was there before. TIMEOUT with *posted: it will be done once, ha_gpu_fetch_add_wait() goes
+ * on waiting; without: nothing was posted. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t remote, uint64_t add,
 					      uint64_t *old, bool *posted, uint64_t limit)
 {

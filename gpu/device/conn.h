@@ -12,11 +12,11 @@
  *
  *      tail  <=  cons  <=  rung  <=  ready  <=  resv  <=  tail + nwqes
  *
- *   resv   next index that nobody has reserved; CLOSED: the agent switches paths, reserve nothing; DOWN: no path is left
- *   ready  entries below it are written; a thread publishes when ready has come to its own first entry
- *   rung   entries below it have been told to the NIC
- *   cons   entries below it have been acknowledged by the peer's NIC
- *   tail   entries below it are done: in the peer's memory, or (reads) in ours. Waiting means waiting for tail
+ *   resv   next index that nobody has reserved; CLOSED: the agent switches paths, reserve nothing;
+ * DOWN: no path is left ready  entries below it are written; a thread publishes when ready has come
+ * to its own first entry rung   entries below it have been told to the NIC cons   entries below it
+ * have been acknowledged by the peer's NIC tail   entries below it are done: in the peer's memory,
+ * or (reads) in ours. Waiting means waiting for tail
  *
  * An acknowledgement is not placement: a NIC may acknowledge what it has not written yet, and die.
  * What proves placement is a read
@@ -84,8 +84,8 @@ struct ha_gpu_mail {
 	uint64_t probe[HA_GPU_PATHS]; /* agents' heartbeats */
 };
 
-/* One path. Written by the agent while the ring is closed and the bell is taken; cq_ci by pollers. What a GPU
- * thread reads to post is one line. */
+/* One path. Written by the agent while the ring is closed and the bell is taken; cq_ci by pollers.
+ * What a GPU thread reads to post is one line. */
 struct ha_gpu_path {
 	/* nwqes blocks of 64 bytes; twice as many where `wide` */
 	uint8_t *wqe __attribute__((aligned(64)));
@@ -192,8 +192,9 @@ static inline void ha_gpu_use(struct ha_gpu_conn *c, uint64_t path)
 #define HA_GPU_PROTECTED 1
 #endif
 
-/* The path in use, for who holds entries that are reserved and not published, or the bell: the agent waits for both before it writes
- * there, and what opens the log, or lets go of the bell, releases what it wrote. Anybody else loads `active`. */
+/* The path in use, for who holds entries that are reserved and not published, or the bell: the
+ * agent waits for both before it writes there, and what opens the log, or lets go of the bell,
+ * releases what it wrote. Anybody else loads `active`. */
 HA_GPU_FN const struct ha_gpu_path *ha_gpu_active(const struct ha_gpu_conn *c)
 {
 	return &c->now;

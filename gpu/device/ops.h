@@ -71,8 +71,8 @@ HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path
 	ha_gpu_write_entry(c, p, index, &e);
 }
 
-/* Every piece asks for its completion: a put of more pieces than the ring has slots frees them as it goes, and one that its limit cuts
- * short leaves nothing that is never reported. */
+/* Every piece asks for its completion: a put of more pieces than the ring has slots frees them as
+ * it goes, and one that its limit cuts short leaves nothing that is never reported. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op,
 					 uint64_t local, uint64_t remote, uint64_t bytes,
 					 unsigned how, uint64_t limit, uint64_t *last)
@@ -254,8 +254,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t r
 	return HA_GPU_DONE;
 }
 
-/* Earlier gets are complete before any entry that is posted after it starts. (Puts and signals of a connection land in their order without it.)
- * Does not wait. */
+/* Earlier gets are complete before any entry that is posted after it starts. (Puts and signals of a
+ * connection land in their order without it.) Does not wait. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
 {
 	const struct ha_gpu_path *p;
@@ -275,8 +275,9 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
 	return HA_GPU_DONE;
 }
 
-/* Everything this thread has posted on the connection, and whatever was published before, is in the peer's memory or in ours. Called again
- * after a TIMEOUT it waits for the read that it has posted already. */
+/* Everything this thread has posted on the connection, and whatever was published before, is in the
+ * peer's memory or in ours. Called again after a TIMEOUT it waits for the read that it has posted
+ * already. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_quiet(struct ha_gpu_conn *c, uint64_t limit)
 {
 	uint64_t deadline = ha_gpu_deadline(limit);

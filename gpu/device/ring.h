@@ -81,8 +81,9 @@ HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 		;
 }
 
-/* Tells the NIC how far a queue of several is emptied. Threads pass each other between taking a completion and saying so; the word only
- * ever grows within an incarnation, or the NIC would believe that the queue is overrun. The half that nobody arms carries the incarnation. */
+/* Tells the NIC how far a queue of several is emptied. Threads pass each other between taking a
+ * completion and saying so; the word only ever grows within an incarnation, or the NIC would
+ * believe that the queue is overrun. The half that nobody arms carries the incarnation. */
 HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
 {
 	uint64_t *word = (uint64_t *)(void *)p->cq_dbrec, was = ha_gpu_load(word), now, ci;
@@ -345,8 +346,9 @@ HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu
 		ha_gpu_write_proof(c, p, s->at > s->first ? s->first : s->first + s->skip);
 }
 
-/* The gate: what ends below it finds room, and no proof among its entries. Nobody needs it to be the newest: tail only grows, and who has
- * read resv before a proof that lies below the gate finds that resv has moved. */
+/* The gate: what ends below it finds room, and no proof among its entries. Nobody needs it to be
+ * the newest: tail only grows, and who has read resv before a proof that lies below the gate finds
+ * that resv has moved. */
 HA_GPU_FN uint64_t ha_gpu_gate(const struct ha_gpu_conn *c, uint64_t next, uint64_t tail)
 {
 	uint64_t room = tail + c->nwqes, proof = next | (c->proof_every - 1);

@@ -8,10 +8,11 @@
  * the same. Launches take turns on two areas of each rank's heap, n mod 2, which are laid out alike
  * at all ranks:
  *
- *   stage     [tokens_max]                  messages: what this rank sends, once per token whatever its top-k
- *   arrived   [local][ranks][tokens_max]    messages, put there by the ranks, packed from 0 per expert and rank
- *   outputs   [local][ranks x tokens_max]   rows: what the experts made of their tokens, in the order of `packed`
- *   returned  [experts][tokens_max]         rows, put there by the experts' ranks, by the token's number
+ *   stage     [tokens_max]                  messages: what this rank sends, once per token whatever
+ * its top-k arrived   [local][ranks][tokens_max]    messages, put there by the ranks, packed from 0
+ * per expert and rank outputs   [local][ranks x tokens_max]   rows: what the experts made of their
+ * tokens, in the order of `packed` returned  [experts][tokens_max]         rows, put there by the
+ * experts' ranks, by the token's number
  *
  * A message is 16 bytes (the token's number at its source; zeros) and the token. A row is `hidden`
  * bf16.

@@ -159,8 +159,9 @@ HA_GPU_FN void ha_moe_copy(void *to, const void *from, uint64_t bytes)
 		t[i] = f[i];
 }
 
-/* Puts what is at `local` in our area to `remote` in the peer's, on the connection of expert `expert`; the index-th message of its kind: one
- * in four rings, the signal rings the rest. To ourselves it is copied. All lanes. */
+/* Puts what is at `local` in our area to `remote` in the peer's, on the connection of expert
+ * `expert`; the index-th message of its kind: one in four rings, the signal rings the rest. To
+ * ourselves it is copied. All lanes. */
 HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uint32_t expert,
 					uint64_t remote, uint64_t local, uint64_t bytes,
 					uint32_t index)

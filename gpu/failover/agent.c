@@ -410,8 +410,9 @@ static bool path_step(struct ha_gpu_agent *a, unsigned path)
 
 /* ---- the path that carries the log ---- */
 
-/* Acknowledged and not proved, and nobody posts: a read of our own. Only where nobody else has reserved: a kernel that died there never
- * publishes, and an agent that waited for its turn behind it could not repair it either. */
+/* Acknowledged and not proved, and nobody posts: a read of our own. Only where nobody else has
+ * reserved: a kernel that died there never publishes, and an agent that waited for its turn behind
+ * it could not repair it either. */
 static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 {
 	struct ha_gpu_conn *c = a->conn;

@@ -44,16 +44,17 @@ enum ha_gpu_port { HA_GPU_PORT_UP, HA_GPU_PORT_DOWN, HA_GPU_PORT_GONE };
 
 /* The hardware's side of a path; `path` is the owner's. */
 struct ha_gpu_path_ops {
-	/* To error, and drained. 0; -EAGAIN: call again; -EIO: the device is gone, nothing of it lands any more. Anything else is no
-	 * fence; it is tried again after recovery_ns. */
+	/* To error, and drained. 0; -EAGAIN: call again; -EIO: the device is gone, nothing of it
+	 * lands any more. Anything else is no fence; it is tried again after recovery_ns. */
 	int (*fence)(void *path);
-	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as befits this incarnation, which both ends count
-	 * alike. 0, or a negative errno: not now. */
+	/* From error through RESET to RTS, queues empty, hardware index 0; packets numbered as
+	 * befits this incarnation, which both ends count alike. 0, or a negative errno: not now. */
 	int (*connect)(void *path, uint64_t incarnation);
 	/* Asked at every step: from memory, no command to a device. */
 	enum ha_gpu_port (*port)(void *path);
-	/* Before connect(). 1: this end is reached at another address than the peer was told, which is now in `word`; 0; negative errno: not now.
-	 * And what the peer says of its own; negative errno: it cannot be. Both NULL: addresses are for good. */
+	/* Before connect(). 1: this end is reached at another address than the peer was told, which
+	 * is now in `word`; 0; negative errno: not now. And what the peer says of its own; negative
+	 * errno: it cannot be. Both NULL: addresses are for good. */
 	int (*address)(void *path, uint64_t word[HA_GPU_SAID]);
 	int (*moved)(void *path, const uint64_t word[HA_GPU_SAID]);
 	/*

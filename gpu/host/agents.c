@@ -96,8 +96,9 @@ static void fill(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t in
 	ha_gpu_write_entry(c, p, index, &e);
 }
 
-/* The signal of a request that was written and never published: its sum goes back, or the peer would serve the next request twice. Only one that is not
- * counted in `asked`: what lies in a slot may be of an older incarnation. */
+/* The signal of a request that was written and never published: its sum goes back, or the peer
+ * would serve the next request twice. Only one that is not counted in `asked`: what lies in a slot
+ * may be of an older incarnation. */
 static void take_back_request(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
 {
 	struct ha_gpu_wqe e;

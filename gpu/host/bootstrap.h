@@ -44,8 +44,8 @@ void ha_gpu_bootstrap_close(struct ha_gpu_bootstrap *b);
  */
 int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank, int size,
 			 uint64_t job, unsigned limit_ms);
-/* The MPI that the process has (Open MPI's ABI, found with dlopen; MPI_Init has been called, or is called here). 0; -ENOENT: there is
- * none; with a line. */
+/* The MPI that the process has (Open MPI's ABI, found with dlopen; MPI_Init has been called, or is
+ * called here). 0; -ENOENT: there is none; with a line. */
 int ha_gpu_bootstrap_mpi(struct ha_gpu_bootstrap *b);
 
 #endif

@@ -7,10 +7,11 @@
  * The driver API (libcuda.so.1), found at run time; nothing is linked and no header is needed.
  * Where which memory lies:
  *
- *   queues, doorbell records, completions, connections, mailboxes  pinned host memory: agents (host threads) read and write them, too
- *   the heap                                                    the caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or
- *                                                               through nvidia-peermem where dma-buf is not to be had
- *   a copy of the rows (struct ha_gpu_world)                    the GPU's, so that a kernel finds its connection without asking over PCIe
+ *   queues, doorbell records, completions, connections, mailboxes  pinned host memory: agents (host
+ * threads) read and write them, too the heap                                                    the
+ * caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or through nvidia-peermem
+ * where dma-buf is not to be had a copy of the rows (struct ha_gpu_world)                    the
+ * GPU's, so that a kernel finds its connection without asking over PCIe
  *
  * Calls may come from any thread: each makes the context current that was current at open(). Errors
  * are a negative errno and one line.
@@ -72,8 +73,9 @@ int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h,
 int ha_gpu_cuda_world_grow(struct ha_gpu_cuda_world *world);
 void ha_gpu_cuda_world_free(struct ha_gpu_cuda_world *world);
 
-/* Before a launch on `stream`: what was launched on it before has ended, and has left (ha_gpu_host_launch). -EBUSY: not within limit_ms;
- * -EIO: a kernel on it has failed: make a context anew, or end the process; ha_gpu_host_repair() then frees what the kernel held. */
+/* Before a launch on `stream`: what was launched on it before has ended, and has left
+ * (ha_gpu_host_launch). -EBUSY: not within limit_ms; -EIO: a kernel on it has failed: make a
+ * context anew, or end the process; ha_gpu_host_repair() then frees what the kernel held. */
 int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *stream,
 		       unsigned limit_ms);
 

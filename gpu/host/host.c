@@ -422,8 +422,9 @@ static void free_slots(struct ha_gpu_host *h)
 	free(h->slot);
 }
 
-/* In this order: key tables, what kernels see, queue pairs (primaries, backups), shared control memory, protection domains, devices,
- * and the transport itself; after all of it has been made quiet. */
+/* In this order: key tables, what kernels see, queue pairs (primaries, backups), shared control
+ * memory, protection domains, devices, and the transport itself; after all of it has been made
+ * quiet. */
 static void release(struct ha_gpu_host *h)
 {
 	quiesce(h);

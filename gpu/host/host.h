@@ -45,11 +45,13 @@ struct ha_gpu_host_stats {
 
 /* Opens, registers, exchanges keys; no queue pair yet. -ENODEV: no port is up. */
 int ha_gpu_host_open(const struct ha_gpu_host_config *config, struct ha_gpu_host **host);
-/* Adds `n` connections to each peer on each device, the first `nbackup` of them with a backup: at first, and again at any time, while
- * kernels run. n = 0: HA_GPU_RC_PER_PE, all with a backup. -ENOSPC: more than HA_GPU_ROWS_MAX. */
+/* Adds `n` connections to each peer on each device, the first `nbackup` of them with a backup: at
+ * first, and again at any time, while kernels run. n = 0: HA_GPU_RC_PER_PE, all with a backup.
+ * -ENOSPC: more than HA_GPU_ROWS_MAX. */
 int ha_gpu_host_connect(struct ha_gpu_host *host, unsigned n, unsigned nbackup);
-/* The same with dynamic connections: an initiator and a target for each peer, and the same on the backup NIC. Once, before any other: later
- * calls add queue pairs of their own only. Kernels find them with ha_gpu_world_dc(). -EALREADY: there are rows already; -EOPNOTSUPP. */
+/* The same with dynamic connections: an initiator and a target for each peer, and the same on the
+ * backup NIC. Once, before any other: later calls add queue pairs of their own only. Kernels find
+ * them with ha_gpu_world_dc(). -EALREADY: there are rows already; -EOPNOTSUPP. */
 int ha_gpu_host_connect_dc(struct ha_gpu_host *host, unsigned n, unsigned nbackup);
 /* What kernels get; it exists until the end. Not collective. */
 struct ha_gpu_world *ha_gpu_host_world(struct ha_gpu_host *host);
@@ -59,12 +61,14 @@ struct ha_gpu_world *ha_gpu_host_world(struct ha_gpu_host *host);
  * collective.
  */
 int ha_gpu_host_launch(struct ha_gpu_host *host, unsigned limit_ms);
-/* The caller knows that all kernels have ended, some of them in the middle (an exception, a reset stream): what they had reserved and
- * not published is filled with nothing, and locks that they held are opened. Returns how many entries. Not collective. */
+/* The caller knows that all kernels have ended, some of them in the middle (an exception, a reset
+ * stream): what they had reserved and not published is filled with nothing, and locks that they
+ * held are opened. Returns how many entries. Not collective. */
 int ha_gpu_host_repair(struct ha_gpu_host *host);
 
-/* Ends: what is outstanding gets limit_ms; then everything is given back. -EBUSY: a kernel is still in it, nothing was touched.
- * -ETIMEDOUT: something outstanding was given up; the rest as with 0. */
+/* Ends: what is outstanding gets limit_ms; then everything is given back. -EBUSY: a kernel is still
+ * in it, nothing was touched. -ETIMEDOUT: something outstanding was given up; the rest as with 0.
+ */
 int ha_gpu_host_finalize(struct ha_gpu_host *host, unsigned limit_ms);
 
 /* Not collective. */

@@ -78,8 +78,9 @@ struct ha_gpu_hw_qp {
 
 enum ha_gpu_qp_state { HA_GPU_QP_RST, HA_GPU_QP_INIT, HA_GPU_QP_RTR, HA_GPU_QP_RTS, HA_GPU_QP_ERR };
 
-/* Where the packets of an incarnation begin, from where those of incarnation 0 did: as far as can be from those of the incarnations before it (the golden section
- * of 2^24), so that a packet that has lingered in the network is taken for none of this incarnation. */
+/* Where the packets of an incarnation begin, from where those of incarnation 0 did: as far as can
+ * be from those of the incarnations before it (the golden section of 2^24), so that a packet that
+ * has lingered in the network is taken for none of this incarnation. */
 static inline uint32_t ha_gpu_psn(uint32_t first, uint64_t incarnation)
 {
 	return (uint32_t)(first + incarnation * 0x9e3779) & 0xffffff;
@@ -139,8 +140,9 @@ struct ha_gpu_hw_ops {
 	 */
 	enum ha_gpu_port (*port)(void *device);
 
-	/* Dynamic connections. A target is ready when it is made; when its end returns nothing lands through it any more, also with -EIO: the
-	 * device is gone. `cq` is its initiator's; of `link` traffic class, service level and the local MTU count. */
+	/* Dynamic connections. A target is ready when it is made; when its end returns nothing
+	 * lands through it any more, also with -EIO: the device is gone. `cq` is its initiator's;
+	 * of `link` traffic class, service level and the local MTU count. */
 	int (*dct_create)(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key,
 			  struct ha_gpu_hw_dct *dct);
 	int (*dct_destroy)(struct ha_gpu_hw_dct *dct);

@@ -44,12 +44,14 @@ struct ha_gpu_mlx5_memory {
 	void *self;
 	int (*alloc)(void *self, size_t bytes, void **memory);
 	void (*free)(void *self, void *memory, size_t bytes);
-	/* A doorbell register as the GPU reaches it (CUDA: cuMemHostRegister with IOMEMORY); NULL: as the host does. Not called where the host
-	 * rings (HA_GPU_PROXY=1). Registers of several queue pairs may lie on one page; `page` is the register's own address. */
+	/* A doorbell register as the GPU reaches it (CUDA: cuMemHostRegister with IOMEMORY); NULL:
+	 * as the host does. Not called where the host rings (HA_GPU_PROXY=1). Registers of several
+	 * queue pairs may lie on one page; `page` is the register's own address. */
 	int (*map_doorbell)(void *self, void *page, void **device);
 	void (*unmap_doorbell)(void *self, void *page); /* what map_doorbell has done for it */
-	/* The GPU's memory as a dma-buf, which the caller closes, and where the range begins in it. -EOPNOTSUPP: it is none, or there are none;
-	 * then it is registered like any other. NULL: the same of all memory. */
+	/* The GPU's memory as a dma-buf, which the caller closes, and where the range begins in it.
+	 * -EOPNOTSUPP: it is none, or there are none; then it is registered like any other. NULL:
+	 * the same of all memory. */
 	int (*dmabuf)(void *self, void *address, size_t bytes, int *fd, uint64_t *offset);
 };
 

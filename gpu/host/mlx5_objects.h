@@ -91,13 +91,14 @@ int ha_mlx5_dct_destroy(struct ha_gpu_hw_dct *dct);
 int ha_mlx5_dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link,
 		   uint64_t out[6]);
 
-/* A line about a command that was not done: `what` it should do, and the firmware's answer. The negative errno; -EIO, which stands for a fence,
- * only where the device is gone: else the kernel's EIO becomes -EREMOTEIO. */
+/* A line about a command that was not done: `what` it should do, and the firmware's answer. The
+ * negative errno; -EIO, which stands for a fence, only where the device is gone: else the kernel's
+ * EIO becomes -EREMOTEIO. */
 int ha_mlx5_refused(struct ha_mlx5_device *d, const char *what, const uint8_t *answer);
 /* The GID of 16 bytes as the destination of `attr`. */
 void ha_mlx5_global(const struct ha_mlx5_device *d, struct ibv_ah_attr *attr, const void *gid);
-/* How entries name what `attr` does. The kernel resolves the next hop for an address handle; the device's part of it holds the MAC. A line,
- * and a negative errno, where it knows no way. */
+/* How entries name what `attr` does. The kernel resolves the next hop for an address handle; the
+ * device's part of it holds the MAC. A line, and a negative errno, where it knows no way. */
 int ha_mlx5_resolve(struct ha_mlx5_qp *q, struct ibv_ah_attr *attr, struct mlx5_wqe_av *av);
 
 #endif

@@ -307,8 +307,9 @@ int ha_mlx5_qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
 	return 0;
 }
 
-/* The last entry that was rung has its completion (flushed or not); or, after a while, RESET ends it: the firmware answers that command when
- * nothing of the queue pair is under way any more. The completion queue stays as it is, to be read. */
+/* The last entry that was rung has its completion (flushed or not); or, after a while, RESET ends
+ * it: the firmware answers that command when nothing of the queue pair is under way any more. The
+ * completion queue stays as it is, to be read. */
 int ha_mlx5_qp_drained(struct ha_gpu_hw_qp *qp)
 {
 	uint8_t in[HA_GPU_PRM_IN], out[HA_GPU_PRM_OUT] = { 0 };

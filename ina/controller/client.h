@@ -58,8 +58,8 @@ struct ha_ina_group_spec {
 	const char *name; /* for people, NULL = none */
 };
 
-/* After a failure the same request, asked again of the same client, is the same request: a group whose answer was lost is
- * the answer, if it still exists. Another request is another request. */
+/* After a failure the same request, asked again of the same client, is the same request: a group
+ * whose answer was lost is the answer, if it still exists. Another request is another request. */
 int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_group_spec *spec,
 			 struct ha_ina_lease *lease);
 
@@ -104,8 +104,8 @@ int ha_ina_client_list(struct ha_ina_client *client,
 
 struct Inc__SwitchHeartbeatRequest;
 struct Inc__SwitchHeartbeatResponse;
-/* For switches: *answer is to be freed with inc__switch_heartbeat_response__free_unpacked. The deadline must be longer
- * than the request's WaitMs. */
+/* For switches: *answer is to be freed with inc__switch_heartbeat_response__free_unpacked. The
+ * deadline must be longer than the request's WaitMs. */
 int ha_ina_client_switch(struct ha_ina_client *client,
 			 const struct Inc__SwitchHeartbeatRequest *request,
 			 struct Inc__SwitchHeartbeatResponse **answer);

@@ -6,8 +6,8 @@
  * clock).
  *
  *     create          lease runs out, destroyed, switch gone           late_ns later
- *   ---------> LIVE ------------------------------------------> CLOSED -----------------------> forgotten
- *              ^  | renewed by any member
+ *   ---------> LIVE ------------------------------------------> CLOSED ----------------------->
+ * forgotten ^  | renewed by any member
  *              +--+
  *
  * LIVE: the switch aggregates for it. CLOSED: it was ended here, and its switch's table lacks it;
@@ -148,8 +148,9 @@ void ha_groups_close_all(struct ha_groups *g);
  */
 struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_info *info,
 				   uint64_t now);
-/* Another switch, not gone, that has the address of `info`: the same machine under another name must not get groups
- * twice. NULL: nobody, or one that is away, empty and not configured; it gives its place to a new name. */
+/* Another switch, not gone, that has the address of `info`: the same machine under another name
+ * must not get groups twice. NULL: nobody, or one that is away, empty and not configured; it gives
+ * its place to a new name. */
 struct ha_switch *ha_groups_switch_same(const struct ha_groups *g,
 					const struct ha_switch_info *info, uint64_t now);
 struct ha_switch *ha_groups_switch_find(const struct ha_groups *g, const char *name);

@@ -63,8 +63,8 @@ void ha_service_close(struct ha_service *s);
 
 /* Leases and quarantines that are over. */
 void ha_service_tick(struct ha_service *s, uint64_t now);
-/* true: all that has happened since the last time is kept. false: none of it has happened, and *why says what is
- * wrong; *fatal: and what was kept cannot be read either. */
+/* true: all that has happened since the last time is kept. false: none of it has happened, and *why
+ * says what is wrong; *fatal: and what was kept cannot be read either. */
 bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t size, bool *fatal);
 
 /* As ha_groups_join(). */

@@ -30,8 +30,9 @@ void ha_store_rollback(struct ha_store *store);
 /* What was wrong last. */
 const char *ha_store_error(const struct ha_store *store);
 
-/* Everything into `groups`, whose configured switches are there already; switches that are no longer configured are
- * gone, and those that hold nothing are left out when there are too many. 0, or -EIO / -EINVAL and why. */
+/* Everything into `groups`, whose configured switches are there already; switches that are no
+ * longer configured are gone, and those that hold nothing are left out when there are too many. 0,
+ * or -EIO / -EINVAL and why. */
 int ha_store_load(struct ha_store *store, struct ha_groups *groups, uint64_t now, char *why,
 		  size_t size);
 

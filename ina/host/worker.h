@@ -8,9 +8,11 @@
  * worker is one stream: one group, one worker number, its own psns.
  *
  * Timers, all looked at by ina_worker_poll():
- *   time-out  nothing new was answered for so long: a burst of the oldest is sent again; doubled each time
- *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch for config.switch_ns: the end, with one error
- *   abort     the switch has not yet said that it knows of the end (extended frames): it is told again; doubled each time, INA_TELLS times in all
+ *   time-out  nothing new was answered for so long: a burst of the oldest is sent again; doubled
+ * each time deadline  nothing new was answered for config.peer_ns, or nothing at all came from the
+ * switch for config.switch_ns: the end, with one error abort     the switch has not yet said that
+ * it knows of the end (extended frames): it is told again; doubled each time, INA_TELLS times in
+ * all
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it
  * was last sent again, have been answered
@@ -22,9 +24,9 @@
  * whose packet was lost sends words twice.
  *
  * Which calls are allowed inside of the callbacks:
- *   bring, take, done, send  ina_worker_post(), ina_worker_abort(), ina_worker_due(), ina_worker_in_flight()
- *   send                     also ina_worker_receive(): a switch in the same thread may answer at once
- *   none of them             ina_worker_poll(), ina_worker_init()
+ *   bring, take, done, send  ina_worker_post(), ina_worker_abort(), ina_worker_due(),
+ * ina_worker_in_flight() send                     also ina_worker_receive(): a switch in the same
+ * thread may answer at once none of them             ina_worker_poll(), ina_worker_init()
  * ina_worker_abort() calls done() of all operations before it returns: whoever called it from
  * bring() or take() finds its operation gone.
  */

@@ -2,13 +2,14 @@
 /*
  * event.h - what can happen to a connection or one of its rails, and why
  *
- * The numbers are part of the status page (status.h), the texts of the JSON lines (docs/operations.md): they never
- * change.
+ * The numbers are part of the status page (status.h), the texts of the JSON lines
+ * (docs/operations.md): they never change.
  */
 #ifndef HAWSER_EVENT_H
 #define HAWSER_EVENT_H
 
-/* X(NAME, "text"). New ones are added at the end; a reader may meet numbers and texts that it does not know. */
+/* X(NAME, "text"). New ones are added at the end; a reader may meet numbers and texts that it does
+ * not know. */
 #define HA_EVENT_KINDS(X)                                                                          \
 	X(CONNECTED, "connected")         /* ready for NCCL */                                     \
 	X(PROTECTED, "protected")         /* a standby is proven */                                \

@@ -2,13 +2,15 @@
 /*
  * status.h - the page that a process with hawser in it shows to `ha status` and to monitoring
  *
- * A file per context, HA_NCCL_STATUS_DIR/<pid>[.n], mapped by its process and read by anybody of the same user. Fixed
- * layout, native byte order, one version for the whole. Every record has a sequence number in its first word: odd
- * while the record is being written, 0 when it was never used. A reader takes the number, the record and the number
- * again, and starts over when they differ or the number is odd; it never makes the writer wait. A process that dies in
- * the middle of a record leaves that number odd for ever: give up after some attempts.
+ * A file per context, HA_NCCL_STATUS_DIR/<pid>[.n], mapped by its process and read by anybody of
+ * the same user. Fixed layout, native byte order, one version for the whole. Every record has a
+ * sequence number in its first word: odd while the record is being written, 0 when it was never
+ * used. A reader takes the number, the record and the number again, and starts over when they
+ * differ or the number is odd; it never makes the writer wait. A process that dies in the middle of
+ * a record leaves that number odd for ever: give up after some attempts.
  *
- * Times: wall = nanoseconds since 1970 (UTC), mono = CLOCK_MONOTONIC nanoseconds. Texts end with a 0.
+ * Times: wall = nanoseconds since 1970 (UTC), mono = CLOCK_MONOTONIC nanoseconds. Texts end with a
+ * 0.
  */
 #ifndef HAWSER_STATUS_H
 #define HAWSER_STATUS_H
@@ -44,9 +46,9 @@ struct ha_status_header {
 	uint32_t size; /* of the whole page, bytes */
 	uint32_t pid;
 	uint32_t uid;
-	uint64_t pid_space; /* inode of the process's pid namespace; 0 = unknown */
-	uint64_t
-		start_ticks; /* field 22 of /proc/<pid>/stat: tells a process from a later one with its pid */
+	uint64_t pid_space;   /* inode of the process's pid namespace; 0 = unknown */
+	uint64_t start_ticks; /* field 22 of /proc/<pid>/stat: tells a process from a later one with
+				 its pid */
 	uint64_t started_wall;
 	uint64_t started_mono;
 	char host[64];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hand of the host in a lab machine: takes commands from a virtio serial port, runs each under `sh` in a process group of
- * its own, and sends back what it prints and how it ends. Any number run at the same time.
+ * The hand of the host in a lab machine: takes commands from a virtio serial port, runs each under
+ * `sh` in a process group of its own, and sends back what it prints and how it ends. Any number run
+ * at the same time.
  *
- * Both ways a frame is a header of three little-endian 32-bit words and a payload: kind, number of the command, length.
- * A HELLO, whose header cannot be taken for another, tells the host where frames begin after a reboot. A PULSE every 50 ms tells it
- * that the machine runs: under emulation, on a busy host, it may stand still for a second, and no scenario may blame the plugin.
+ * Both ways a frame is a header of three little-endian 32-bit words and a payload: kind, number of
+ * the command, length. A HELLO, whose header cannot be taken for another, tells the host where
+ * frames begin after a reboot. A PULSE every 50 ms tells it that the machine runs: under emulation,
+ * on a busy host, it may stand still for a second, and no scenario may blame the plugin.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +23,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define JOBS    64
+#define JOBS 64
 #define LONGEST 65536
-#define PULSE   50 /* ms */
+#define PULSE 50 /* ms */
 
 enum kind {
-	KIND_RUN = 1, /* to the guest: a shell command */
-	KIND_KILL = 2, /* to the guest: "9": that signal to the command's process group */
-	KIND_CLOCK = 3, /* to the guest: nothing; back: CLOCK_MONOTONIC, ns */
-	KIND_OUTPUT = 4, /* to the host */
-	KIND_END = 5, /* to the host: exit status, 128 + signal */
-	KIND_PULSE = 6, /* to the host: CLOCK_MONOTONIC, ns */
+	KIND_RUN = 1,            /* to the guest: a shell command */
+	KIND_KILL = 2,           /* to the guest: "9": that signal to the command's process group */
+	KIND_CLOCK = 3,          /* to the guest: nothing; back: CLOCK_MONOTONIC, ns */
+	KIND_OUTPUT = 4,         /* to the host */
+	KIND_END = 5,            /* to the host: exit status, 128 + signal */
+	KIND_PULSE = 6,          /* to the host: CLOCK_MONOTONIC, ns */
 	KIND_HELLO = 0x4c41424c, /* to the host: the agent has started */
 };
 
@@ -41,7 +43,7 @@ struct header {
 
 struct job {
 	uint32_t number;
-	pid_t pid; /* 0: free */
+	pid_t pid;  /* 0: free */
 	int output; /* -1: at its end */
 };
 
@@ -215,9 +217,10 @@ static void jobs_reap(void)
 			if (job->output >= 0)
 				close(job->output);
 			n = snprintf(text, sizeof(text), "%d",
-				     WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+				     WIFEXITED(status) ? WEXITSTATUS(status)
+						       : 128 + WTERMSIG(status));
 			frame_send(KIND_END, job->number, text, (size_t)n);
-			*job = (struct job){ .output = -1 };
+			*job = (struct job) { .output = -1 };
 		}
 }
 
@@ -234,11 +237,13 @@ static void pulse_tell(void)
 
 static void serve(int signals)
 {
-	struct pollfd fds[JOBS + 2] = { { .fd = port, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct pollfd fds[JOBS + 2] = { { .fd = port, .events = POLLIN },
+					{ .fd = signals, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
 	for (int i = 0; i < JOBS; i++) /* poll leaves negative descriptors alone */
-		fds[i + 2] = (struct pollfd){ .fd = jobs[i].pid ? jobs[i].output : -1, .events = POLLIN };
+		fds[i + 2] = (struct pollfd) { .fd = jobs[i].pid ? jobs[i].output : -1,
+					       .events = POLLIN };
 	if (poll(fds, JOBS + 2, PULSE) < 0 && errno != EINTR)
 		die("poll");
 	pulse_tell();

@@ -3,18 +3,18 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/transfer/bundle.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
 #include "plugin/balance/policy.h"
 #include "plugin/balance/share.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define LEAST 64	 /* a part of less than 1/64 is not worth a work request */
-#define PROBE_PART 16	 /* a probe is 1/16 of a message, */
+#define LEAST 64         /* a part of less than 1/64 is not worth a work request */
+#define PROBE_PART 16    /* a probe is 1/16 of a message, */
 #define PROBE_MAX 65536u /* or so many bytes */
 #define PROBE_MIN 4096u
 #define PROBE_FIRST_NS (20 * HA_NS_PER_MS)
@@ -26,7 +26,7 @@
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
 #define LONG_TRIAL_NS (10 * HA_NS_PER_MS) /* one that takes longer, on slow rails, */
-#define TRIAL_SHARE 8 /* and changes nothing is followed by a pause of so many times that */
+#define TRIAL_SHARE 8     /* and changes nothing is followed by a pause of so many times that */
 #define COMPARED_PARTS 16 /* what trials compare forgets none of the last so many */
 #define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */
@@ -98,7 +98,7 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 	uint64_t took = a->trial.stage == HA_TRIAL_NONE ? 0 : now - a->trial.begun, rest;
 
 	a->trial.stage = HA_TRIAL_NONE;
-	a->seen = (struct ha_seen){ 0 };
+	a->seen = (struct ha_seen) { 0 };
 	if (changed) {
 		memset(a->without, 0, sizeof(a->without));
 		a->trial.pause = TRIAL_FIRST_NS;
@@ -106,7 +106,9 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 	if (untried(a, devices_up(b) & ~(unsigned)a->left_out))
 		a->trial.pause = TRIAL_FIRST_NS;
 	else
-		a->trial.pause = a->trial.pause < TRIAL_LAST_NS / TRIAL_RARER ? a->trial.pause * TRIAL_RARER : TRIAL_LAST_NS;
+		a->trial.pause = a->trial.pause < TRIAL_LAST_NS / TRIAL_RARER
+					 ? a->trial.pause * TRIAL_RARER
+					 : TRIAL_LAST_NS;
 	rest = !changed && took > LONG_TRIAL_NS ? TRIAL_SHARE * took : 0;
 	a->trial.at = now + (a->trial.pause > rest ? a->trial.pause : rest);
 }
@@ -142,7 +144,8 @@ static unsigned missed_most(const struct ha_adaptive *a, unsigned used)
 	return 1u << worst;
 }
 
-/* Who does so much more than the others together that there is nothing to learn from leaving it out; 0: nobody. */
+/* Who does so much more than the others together that there is nothing to learn from leaving it
+ * out; 0: nobody. */
 static unsigned mainstay(const uint64_t *rate, unsigned used)
 {
 	unsigned mask = 0;
@@ -190,9 +193,12 @@ static void judge_trial(struct ha_bundle *b, uint64_t now)
 		a->all.bytes = a->trial.pace.bytes; /* this is how it goes from here on */
 		a->all.ns = a->trial.pace.ns;
 		a->all.parts = a->trial.pace.parts;
-		HA_INFO(b->name, "%s %s: %" PRIu64 " MB/s with it, %" PRIu64 " without", ha_device_name(b->rail[a->trial.device].dev),
-			a->left_out & bit ? "slows the others and is left out" : "adds to the others and is taken in",
-			(a->left_out & bit ? a->trial.before : rate) / 1049, (a->left_out & bit ? rate : a->trial.before) / 1049);
+		HA_INFO(b->name, "%s %s: %" PRIu64 " MB/s with it, %" PRIu64 " without",
+			ha_device_name(b->rail[a->trial.device].dev),
+			a->left_out & bit ? "slows the others and is left out"
+					  : "adds to the others and is taken in",
+			(a->left_out & bit ? a->trial.before : rate) / 1049,
+			(a->left_out & bit ? rate : a->trial.before) / 1049);
 	}
 	a->without[a->trial.device] = rate;
 	next_trial(b, now, better);
@@ -218,8 +224,10 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 	    (a->left_out & bit || !a->pace[a->trial.device].out)) {
 		a->trial.stage = HA_TRIAL_MEASURE;
 		a->trial.at = now + MEASURE_NS;
-		a->trial.seen = (struct ha_seen){ 0 };
-		a->trial.pace = (struct ha_pace){ .since = now, .out = a->all.out, .parts_least = COMPARED_PARTS };
+		a->trial.seen = (struct ha_seen) { 0 };
+		a->trial.pace = (struct ha_pace) { .since = now,
+						   .out = a->all.out,
+						   .parts_least = COMPARED_PARTS };
 	} else if (a->trial.stage == HA_TRIAL_MEASURE && now >= a->trial.at &&
 		   enough(&a->trial.seen, &a->trial.pace, hopeless(a, now) ? 0 : 2)) {
 		judge_trial(b, now);
@@ -233,13 +241,15 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 /* ---- a message ---- */
 
 /* Devices whose part is too small rest; now and then one of them gets a probe. */
-static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned mask, uint64_t size, uint64_t now, uint64_t *part)
+static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned mask,
+			   uint64_t size, uint64_t now, uint64_t *part)
 {
 	for (; mask; mask &= mask - 1) {
 		unsigned i = (unsigned)__builtin_ctz(mask);
 		uint64_t probe = size / PROBE_PART < PROBE_MAX ? size / PROBE_PART : PROBE_MAX;
 
-		if (probe > rate[i]) /* no more than it did in a millisecond: the message waits for it */
+		if (probe >
+		    rate[i]) /* no more than it did in a millisecond: the message waits for it */
 			probe = rate[i] > PROBE_MIN ? rate[i] : PROBE_MIN;
 
 		if (part[i] >= size / LEAST && part[i]) {
@@ -319,15 +329,18 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 	}
 }
 
-/* All stood still, for one rail or for the processor: what a trial has to compare with is measured anew behind it. */
+/* All stood still, for one rail or for the processor: what a trial has to compare with is measured
+ * anew behind it. */
 static bool stalled(struct ha_adaptive *a, uint64_t now)
 {
-	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)ha_pace_flight(&a->all) * a->all.ns / a->all.bytes) : 0;
+	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)ha_pace_flight(&a->all) *
+						   a->all.ns / a->all.bytes)
+				      : 0;
 
 	if (!a->all.bytes || now - a->all.since < MEASURE_NS || now - a->all.since < STALL * usual)
 		return false;
 	ha_pace_forget(&a->all);
-	a->seen = (struct ha_seen){ 0 };
+	a->seen = (struct ha_seen) { 0 };
 	return true;
 }
 

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/balance/policy.h"
+#include "plugin/balance/share.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/balance/policy.h"
-#include "plugin/balance/share.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -26,9 +26,11 @@ void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints)
 
 	if (!ha_share_advised(ctx))
 		return;
-	if (ha_hints_open(&a->hints, config->agent_hints, (uint64_t)config->agent_stale_ms * HA_NS_PER_MS) ||
+	if (ha_hints_open(&a->hints, config->agent_hints,
+			  (uint64_t)config->agent_stale_ms * HA_NS_PER_MS) ||
 	    ha_agent_client_open(&a->client, config->agent_socket)) {
-		HA_WARN(NULL, "HA_NCCL_AGENT_HINTS or HA_NCCL_AGENT_SOCKET is too long a path; no hint is followed");
+		HA_WARN(NULL, "HA_NCCL_AGENT_HINTS or HA_NCCL_AGENT_SOCKET is too long a path; no "
+			      "hint is followed");
 		return;
 	}
 	a->open = true;
@@ -124,9 +126,13 @@ static void tell_hint(struct ha_bundle *b, enum ha_hint hint)
 	if (hint == d->told || (hint == HA_HINT_NONE && agent_gone))
 		return;
 	d->told = (uint8_t)hint;
-	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .bundle = b,
-						      .cause = hint == HA_HINT_OK ? HA_CAUSE_FOLLOWED : HA_CAUSE_BAD_HINT },
-			  hint == HA_HINT_OK ? "the agent's hint is %s" : "the agent's hint is %s: it is not followed",
+	ha_journal_eventf(b->ctx,
+			  &(struct ha_event) { .kind = HA_EVENT_ADVICE,
+					       .bundle = b,
+					       .cause = hint == HA_HINT_OK ? HA_CAUSE_FOLLOWED
+									   : HA_CAUSE_BAD_HINT },
+			  hint == HA_HINT_OK ? "the agent's hint is %s"
+					     : "the agent's hint is %s: it is not followed",
 			  ha_hint_text(hint));
 }
 
@@ -159,18 +165,22 @@ static void tell_agent(struct ha_ctx *ctx, enum ha_hints_state state)
 		[HA_HINTS_FRESH] = { TOLD_FOLLOWED, HA_CAUSE_FOLLOWED },
 		[HA_HINTS_STALE] = { TOLD_STALE, HA_CAUSE_AGENT_STALE },
 	};
-	bool one_more_loss = a->told > TOLD_FOLLOWED && as[state].told > TOLD_FOLLOWED && state != HA_HINTS_REFUSED;
+	bool one_more_loss = a->told > TOLD_FOLLOWED && as[state].told > TOLD_FOLLOWED &&
+			     state != HA_HINTS_REFUSED;
 
-	/* A file that is found, or without a heartbeat so far, says nothing; nor does an agent that was lost already. */
+	/* A file that is found, or without a heartbeat so far, says nothing; nor does an agent that
+	 * was lost already. */
 	if (state == HA_HINTS_WAITING || as[state].told == a->told || one_more_loss)
 		return;
 	a->told = as[state].told;
-	ha_journal_eventf(ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .cause = as[state].cause },
-			  "hints of %s: %s%s%s", a->hints.path, ha_hints_state_text(state), *a->hints.why ? ": " : "",
-			  a->hints.why);
+	ha_journal_eventf(ctx,
+			  &(struct ha_event) { .kind = HA_EVENT_ADVICE, .cause = as[state].cause },
+			  "hints of %s: %s%s%s", a->hints.path, ha_hints_state_text(state),
+			  *a->hints.why ? ": " : "", a->hints.why);
 }
 
-/* Its slots are all taken, or it does not want some flows. They are asked for again every five seconds; one event, until all have one. */
+/* Its slots are all taken, or it does not want some flows. They are asked for again every five
+ * seconds; one event, until all have one. */
 static void tell_refused(struct ha_ctx *ctx)
 {
 	struct ha_advice *a = &ctx->advice;
@@ -181,11 +191,18 @@ static void tell_refused(struct ha_ctx *ctx)
 		return;
 	a->told_refused = n > 0;
 	if (n)
-		ha_journal_eventf(ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .cause = HA_CAUSE_NO_SLOT },
-				  "ha-agent has no slot for %d of %u connections (%s): they keep the shares that they have without an agent, and "
-				  "ask again every 5 s", n, a->flows, status == MPIB_STATUS_NO_SLOT ? "all are taken" : "it calls them invalid");
+		ha_journal_eventf(
+			ctx,
+			&(struct ha_event) { .kind = HA_EVENT_ADVICE, .cause = HA_CAUSE_NO_SLOT },
+			"ha-agent has no slot for %d of %u connections (%s): they keep the shares "
+			"that they have without an agent, and "
+			"ask again every 5 s",
+			n, a->flows,
+			status == MPIB_STATUS_NO_SLOT ? "all are taken" : "it calls them invalid");
 	else
-		ha_journal_eventf(ctx, &(struct ha_event){ .kind = HA_EVENT_ADVICE, .cause = HA_CAUSE_FOLLOWED },
+		ha_journal_eventf(ctx,
+				  &(struct ha_event) { .kind = HA_EVENT_ADVICE,
+						       .cause = HA_CAUSE_FOLLOWED },
 				  "ha-agent has slots for all connections again");
 }
 
@@ -214,7 +231,8 @@ uint64_t ha_advice_round(struct ha_ctx *ctx, uint64_t now)
 		a->look_at = now + LOOK_NS;
 	}
 	if (ha_agent_round(&a->client, now))
-		HA_INFO(NULL, "ha-agent at %s: %s", a->client.path, ha_agent_state_text(a->client.state));
+		HA_INFO(NULL, "ha-agent at %s: %s", a->client.path,
+			ha_agent_state_text(a->client.state));
 	tell_refused(ctx);
 	due = client_due(&a->client, now);
 	return a->flows && a->look_at < due ? a->look_at : due;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * advice.h - HA_NCCL_POLICY=agent, and MPIB_MODE=1: how much of each message goes over SUP is what an agent says
+ * advice.h - HA_NCCL_POLICY=agent, and MPIB_MODE=1: how much of each message goes over SUP is what
+ * an agent says
  *
- * The driver tells the agent of each sending connection with data rails on two devices, SOUT's first, and watches the
- * agent's heartbeat. Each isend reads the connection's hint: some loads from memory. While there is no
- * hint to follow, whatever the reason, the connection has the shares that it would have without an agent; one event
- * says so, and one that it is over: of the agent as a whole (the journal names no connection), or of this connection's hint.
+ * The driver tells the agent of each sending connection with data rails on two devices, SOUT's
+ * first, and watches the agent's heartbeat. Each isend reads the connection's hint: some loads from
+ * memory. While there is no hint to follow, whatever the reason, the connection has the shares that
+ * it would have without an agent; one event says so, and one that it is over: of the agent as a
+ * whole (the journal names no connection), or of this connection's hint.
  */
 #ifndef HA_CORE_ADVICE_H
 #define HA_CORE_ADVICE_H
 
 #include "plugin/balance/agent_client.h"
-#include "plugin/core.h"
 #include "plugin/balance/hints.h"
+#include "plugin/core.h"
 
 struct ha_bundle;
 struct ha_ctx;
@@ -24,21 +26,22 @@ struct ha_advice {
 	bool borrowed; /* the hints are somebody's memory, and no agent is asked (the simulator) */
 	struct ha_hints hints;
 	struct ha_agent_client client;
-	unsigned flows;	  /* connections that follow hints */
-	uint64_t look_at; /* the next look at the agent's heartbeat */
-	uint8_t told;	  /* enum: what the last event said */
+	unsigned flows;    /* connections that follow hints */
+	uint64_t look_at;  /* the next look at the agent's heartbeat */
+	uint8_t told;      /* enum: what the last event said */
 	bool told_refused; /* and that the agent gives some connections no slot */
 };
 
 /* Of a connection. */
 struct ha_advised {
 	bool on;
-	bool across;	 /* MPIB: the peer is in another island; set before the connection is launched */
-	bool gated;	 /* messages below the gate go over SOUT, whatever the hint is */
-	uint8_t hint;	 /* enum ha_hint: of the last look */
-	uint8_t told;	 /* and of the last that was told */
+	bool across;  /* MPIB: the peer is in another island; set before the connection is launched
+		       */
+	bool gated;   /* messages below the gate go over SOUT, whatever the hint is */
+	uint8_t hint; /* enum ha_hint: of the last look */
+	uint8_t told; /* and of the last that was told */
 	uint32_t sup_bw; /* the share followed, when hint is HA_HINT_OK */
-	uint8_t sup;	 /* mask of the data rails on SUP */
+	uint8_t sup;     /* mask of the data rails on SUP */
 	struct ha_agent_flow flow;
 	uint16_t without[HA_MAX_RAILS]; /* shares while there is no hint */
 };
@@ -49,7 +52,8 @@ static inline bool ha_advice_rules(const struct ha_advised *d)
 	return d->on && d->hint == HA_HINT_OK && !d->gated;
 }
 
-/* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL. */
+/* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL.
+ */
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints);
 void ha_advice_close(struct ha_ctx *ctx);
 

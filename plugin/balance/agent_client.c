@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A flow is on one of three lists: waiting (to be asked for, or asked), held (it has its slot), refused (asked again
- * every RETRY_NS). The agent answers in the order of the questions, so answers name nobody.
+ * A flow is on one of three lists: waiting (to be asked for, or asked), held (it has its slot),
+ * refused (asked again every RETRY_NS). The agent answers in the order of the questions, so answers
+ * name nobody.
  */
 #include "plugin/balance/agent_client.h"
 
@@ -17,9 +18,9 @@
 
 #define PAUSE_FIRST_NS (100 * HA_NS_PER_MS)
 #define PAUSE_LAST_NS (5 * HA_NS_PER_S)
-#define PATIENCE_NS HA_NS_PER_S	  /* for an answer */
+#define PATIENCE_NS HA_NS_PER_S    /* for an answer */
 #define RETRY_NS (5 * HA_NS_PER_S) /* of a refused flow */
-#define FAREWELLS_MAX 65536	  /* more connections than a process can number */
+#define FAREWELLS_MAX 65536        /* more connections than a process can number */
 
 int ha_agent_client_open(struct ha_agent_client *c, const char *path)
 {
@@ -29,7 +30,9 @@ int ha_agent_client_open(struct ha_agent_client *c, const char *path)
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->held);
 	TAILQ_INIT(&c->refused);
-	return snprintf(c->path, sizeof(c->path), "%s", path) < (int)sizeof(c->path) ? 0 : -ENAMETOOLONG;
+	return snprintf(c->path, sizeof(c->path), "%s", path) < (int)sizeof(c->path)
+		       ? 0
+		       : -ENAMETOOLONG;
 }
 
 void ha_agent_client_close(struct ha_agent_client *c)
@@ -64,8 +67,8 @@ static bool listed(const struct ha_agent_flows *list, uint32_t conn_id)
 	const struct ha_agent_flow *flow;
 
 	TAILQ_FOREACH(flow, list, entry)
-		if (flow->conn_id == conn_id)
-			return true;
+	if (flow->conn_id == conn_id)
+		return true;
 	return false;
 }
 
@@ -89,7 +92,8 @@ static uint32_t number(struct ha_agent_client *c)
 
 		if (fresh)
 			return id;
-		if (!listed(&c->waiting, id) && !listed(&c->held, id) && !listed(&c->refused, id) && !parting(c, id))
+		if (!listed(&c->waiting, id) && !listed(&c->held, id) && !listed(&c->refused, id) &&
+		    !parting(c, id))
 			return id;
 	}
 	return c->pid << 16 | (c->counter & UINT16_MAX); /* the agent says that it is taken */
@@ -110,7 +114,8 @@ static void say_farewell(struct ha_agent_client *c, uint32_t conn_id)
 {
 	if (c->nfarewell == c->room) {
 		uint32_t room = c->room ? 2 * c->room : 64;
-		uint32_t *more = room > FAREWELLS_MAX ? NULL : realloc(c->farewell, room * sizeof(*more));
+		uint32_t *more =
+			room > FAREWELLS_MAX ? NULL : realloc(c->farewell, room * sizeof(*more));
 
 		if (!more)
 			return;
@@ -168,12 +173,14 @@ static bool trusted(int fd)
 	struct ucred peer = { 0 };
 	socklen_t len = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && (peer.uid == 0 || peer.uid == geteuid());
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
 static bool anything_to_say(const struct ha_agent_client *c)
 {
-	return !TAILQ_EMPTY(&c->waiting) || !TAILQ_EMPTY(&c->held) || !TAILQ_EMPTY(&c->refused) || c->nfarewell;
+	return !TAILQ_EMPTY(&c->waiting) || !TAILQ_EMPTY(&c->held) || !TAILQ_EMPTY(&c->refused) ||
+	       c->nfarewell;
 }
 
 static void dial(struct ha_agent_client *c, uint64_t now)
@@ -196,7 +203,8 @@ static void dial(struct ha_agent_client *c, uint64_t now)
 
 /* ---- answers ---- */
 
-static void take(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t status, uint32_t slot, uint64_t now)
+static void take(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t status,
+		 uint32_t slot, uint64_t now)
 {
 	flow->asked = false;
 	flow->status = status;
@@ -220,7 +228,8 @@ static int answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint
 	if (len < sizeof(r.header))
 		return 0;
 	memcpy(&r, at, len < want ? len : want);
-	if (r.header.magic != MPIB_REG_MAGIC || r.header.type != MPIB_MSG_RESPONSE || r.header.length != want)
+	if (r.header.magic != MPIB_REG_MAGIC || r.header.type != MPIB_MSG_RESPONSE ||
+	    r.header.length != want)
 		return -EPROTO;
 	if (len < want)
 		return 0;
@@ -263,15 +272,18 @@ static bool say(struct ha_agent_client *c, const void *message, size_t size)
 {
 	ssize_t n = send(c->fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	if (n > 0 && (size_t)n < size) /* the kernel takes so few bytes whole; if not, that is the end of this talk */
+	if (n > 0 && (size_t)n < size) /* the kernel takes so few bytes whole; if not, that is the
+					  end of this talk */
 		shutdown(c->fd, SHUT_RDWR);
 	return n == (ssize_t)size;
 }
 
-static void remember(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t conn_id, uint64_t now)
+static void remember(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t conn_id,
+		     uint64_t now)
 {
-	c->question[(c->first + c->asked) % HA_AGENT_WINDOW] =
-		(struct ha_agent_question){ .flow = flow, .conn_id = conn_id, .farewell = !flow, .at = now };
+	c->question[(c->first + c->asked) % HA_AGENT_WINDOW] = (struct ha_agent_question) {
+		.flow = flow, .conn_id = conn_id, .farewell = !flow, .at = now
+	};
 	c->asked++;
 }
 
@@ -295,7 +307,8 @@ static bool ask(struct ha_agent_client *c, struct ha_agent_flow *flow, uint64_t 
 
 static bool bid_farewell(struct ha_agent_client *c, uint32_t conn_id, uint64_t now)
 {
-	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 }, conn_id };
+	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 },
+				     conn_id };
 
 	if (!say(c, &m, sizeof(m)))
 		return false;
@@ -307,7 +320,8 @@ static void talk(struct ha_agent_client *c, uint64_t now)
 {
 	struct ha_agent_flow *flow = TAILQ_FIRST(&c->waiting);
 
-	while (c->nfarewell && c->asked < HA_AGENT_WINDOW && bid_farewell(c, c->farewell[c->nfarewell - 1], now))
+	while (c->nfarewell && c->asked < HA_AGENT_WINDOW &&
+	       bid_farewell(c, c->farewell[c->nfarewell - 1], now))
 		c->nfarewell--;
 	for (; flow && c->asked < HA_AGENT_WINDOW; flow = TAILQ_NEXT(flow, entry))
 		if (!flow->asked && !ask(c, flow, now))
@@ -331,7 +345,8 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	err = hear(c, now);
 	if (err)
 		/* An agent that turns us away hangs up without a word. */
-		hang_up(c, now, err == -EPROTO || !c->answered ? HA_AGENT_REFUSED : HA_AGENT_ABSENT);
+		hang_up(c, now,
+			err == -EPROTO || !c->answered ? HA_AGENT_REFUSED : HA_AGENT_ABSENT);
 	else if (c->asked && now - c->question[c->first].at > PATIENCE_NS)
 		hang_up(c, now, HA_AGENT_HANGS);
 	else
@@ -346,9 +361,9 @@ int ha_agent_refused(const struct ha_agent_client *c, uint32_t *status)
 
 	if (!TAILQ_EMPTY(&c->waiting))
 		return -1;
-	TAILQ_FOREACH (flow, &c->refused, entry)
-		if (!n++)
-			*status = flow->status;
+	TAILQ_FOREACH(flow, &c->refused, entry)
+	if (!n++)
+		*status = flow->status;
 	return n;
 }
 

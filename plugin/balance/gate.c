@@ -2,18 +2,18 @@
 #include "plugin/balance/gate.h"
 
 #include "base/clock.h"
-#include "plugin/transfer/bundle.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/channel/board.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 
 #define SAMPLES 16 /* that the shortest and the fastest are looked for in */
-#define FIRST 4	  /* before the first gate */
-#define EVERY 32  /* one large message in so many */
-#define ARMED 2	  /* samples that a heartbeat asks for, */
-#define TRIES 64  /* among so many messages */
-#define CHANGE 4  /* a gate that would differ by less than 1/4 stays */
+#define FIRST 4    /* before the first gate */
+#define EVERY 32   /* one large message in so many */
+#define ARMED 2    /* samples that a heartbeat asks for, */
+#define TRIES 64   /* among so many messages */
+#define CHANGE 4   /* a gate that would differ by less than 1/4 stays */
 
 static uint32_t measured_bytes(const struct ha_gate *g)
 {
@@ -29,7 +29,8 @@ void ha_gate_join(struct ha_bundle *b, bool several_devices)
 {
 	b->balance.gate.on = b->is_send && several_devices;
 	if (!several_devices)
-		b->balance.gate.bytes = 1; /* queue pairs of one device share whatever they do not take turns for */
+		b->balance.gate.bytes =
+			1; /* queue pairs of one device share whatever they do not take turns for */
 	ha_gate_arm(b);
 }
 
@@ -42,10 +43,12 @@ void ha_gate_arm(struct ha_bundle *b)
 	ha_gate_apply(b);
 }
 
-/* Whose turn it is must be asked for each message, and so must a hint; those that are to be measured need a look, too. */
+/* Whose turn it is must be asked for each message, and so must a hint; those that are to be
+ * measured need a look, too. */
 void ha_gate_apply(struct ha_bundle *b)
 {
-	bool each = b->balance.turns || b->balance.gate.wanted || (b->balance.advised.on && !b->balance.advised.gated);
+	bool each = b->balance.turns || b->balance.gate.wanted ||
+		    (b->balance.advised.on && !b->balance.advised.gated);
 
 	if (b->balance.stripe_min != UINT64_MAX)
 		b->balance.stripe_min = each ? 0 : ha_gate_bytes(b);
@@ -79,12 +82,15 @@ static bool turn_has_come(struct ha_bundle *b)
 	return true;
 }
 
-/* What is out already would be measured too. Of those that are free, the next after the one that was measured last. */
+/* What is out already would be measured too. Of those that are free, the next after the one that
+ * was measured last. */
 int ha_gate_choose(struct ha_bundle *b, unsigned mask)
 {
-	unsigned earlier = mask & ((2u << b->balance.gate.rail) - 1), order[] = { mask & ~earlier, earlier };
+	unsigned earlier = mask & ((2u << b->balance.gate.rail) - 1),
+		 order[] = { mask & ~earlier, earlier };
 
-	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX || ha_advice_rules(&b->balance.advised) || !turn_has_come(b))
+	if (!b->balance.gate.on || b->balance.stripe_min == UINT64_MAX ||
+	    ha_advice_rules(&b->balance.advised) || !turn_has_come(b))
 		return -1;
 	for (unsigned k = 0; k < 2; k++)
 		for (unsigned left = order[k]; left; left &= left - 1) {
@@ -121,7 +127,8 @@ static bool tells(const struct ha_gate_path *p, const struct ha_gate_sample *s)
 	return s->ns > p->rtt_ns + p->rtt_ns / 4;
 }
 
-/* Bytes per 2^20 ns, by what is known of the round trip now; of what was too small to tell, what it is at least. 0: there is none. */
+/* Bytes per 2^20 ns, by what is known of the round trip now; of what was too small to tell, what it
+ * is at least. 0: there is none. */
 static uint64_t rate_of(const struct ha_gate_path *p, const struct ha_gate_sample *s)
 {
 	uint64_t ns = tells(p, s) ? s->ns - p->rtt_ns : p->rtt_ns / 4;
@@ -138,7 +145,8 @@ static void open_or_close(struct ha_bundle *b)
 	uint32_t now = measured_bytes(g);
 
 	for (unsigned i = 0; i < b->balance.ndata; i++)
-		if (b->active >> i & 1 && b->balance.weight[i] && g->path[b->balance.lead[i]].rtt_ns > rtt)
+		if (b->active >> i & 1 && b->balance.weight[i] &&
+		    g->path[b->balance.lead[i]].rtt_ns > rtt)
 			rtt = g->path[b->balance.lead[i]].rtt_ns;
 	if (!rate || !rtt || g->known < FIRST)
 		return;
@@ -156,10 +164,12 @@ static void open_or_close(struct ha_bundle *b)
 static void turn_page(struct ha_gate_path *p)
 {
 	p->rtt_ns = p->next_rtt;
-	if (tells(p, &p->next) || rate_of(p, &p->next) > rate_of(p, &p->fastest)) /* small messages alone do not make it slower */
+	if (tells(p, &p->next) ||
+	    rate_of(p, &p->next) >
+		    rate_of(p, &p->fastest)) /* small messages alone do not make it slower */
 		p->fastest = p->next;
 	p->next_rtt = 0;
-	p->next = (struct ha_gate_sample){ 0 };
+	p->next = (struct ha_gate_sample) { 0 };
 	p->samples = 0;
 }
 
@@ -189,7 +199,7 @@ void ha_gate_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
 	if (!g->data_out || g->probe_out || stripe != g->rail || entry != g->entry)
 		return;
 	g->data_out = false;
-	sample = (struct ha_gate_sample){ g->length, ha_clock_now(b->ctx->clock) - g->at };
+	sample = (struct ha_gate_sample) { g->length, ha_clock_now(b->ctx->clock) - g->at };
 	if (rate_of(p, &sample) > rate_of(p, &p->next))
 		p->next = sample;
 	if (rate_of(p, &sample) > rate_of(p, &p->fastest))

@@ -14,7 +14,9 @@ int ha_hints_open(struct ha_hints *h, const char *path, uint64_t stale_ns)
 	memset(h, 0, sizeof(*h));
 	h->why = "";
 	h->stale_ns = stale_ns;
-	return snprintf(h->path, sizeof(h->path), "%s", path) < (int)sizeof(h->path) ? 0 : -ENAMETOOLONG;
+	return snprintf(h->path, sizeof(h->path), "%s", path) < (int)sizeof(h->path)
+		       ? 0
+		       : -ENAMETOOLONG;
 }
 
 void ha_hints_close(struct ha_hints *h)
@@ -25,7 +27,8 @@ void ha_hints_close(struct ha_hints *h)
 	h->nfiles = 0;
 }
 
-/* Another user who may write to the file could also make it shorter, which kills whoever reads it. */
+/* Another user who may write to the file could also make it shorter, which kills whoever reads it.
+ */
 static const char *distrust(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -100,7 +103,8 @@ static enum ha_hints_state begin(struct ha_hints *h, uint64_t now)
 	return h->beat ? HA_HINTS_WAITING : HA_HINTS_FRESH;
 }
 
-static enum ha_hints_state listen_to_heart(struct ha_hints *h, const struct mpib_hint_shm *shm, uint64_t now)
+static enum ha_hints_state listen_to_heart(struct ha_hints *h, const struct mpib_hint_shm *shm,
+					   uint64_t now)
 {
 	uint32_t beat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
 
@@ -113,7 +117,8 @@ static enum ha_hints_state listen_to_heart(struct ha_hints *h, const struct mpib
 		return HA_HINTS_FRESH;
 	if (now - h->beat_at > h->stale_ns)
 		return HA_HINTS_STALE;
-	return h->state == HA_HINTS_WAITING || h->state == HA_HINTS_STALE ? h->state : HA_HINTS_FRESH;
+	return h->state == HA_HINTS_WAITING || h->state == HA_HINTS_STALE ? h->state
+									  : HA_HINTS_FRESH;
 }
 
 static enum ha_hints_state judge(struct ha_hints *h, uint64_t now)
@@ -124,7 +129,8 @@ static enum ha_hints_state judge(struct ha_hints *h, uint64_t now)
 
 	if (lstat(h->path, &st)) {
 		h->gone = true;
-		return errno == ENOENT || errno == ENOTDIR ? HA_HINTS_ABSENT : refuse(h, "it cannot be looked at");
+		return errno == ENOENT || errno == ENOTDIR ? HA_HINTS_ABSENT
+							   : refuse(h, "it cannot be looked at");
 	}
 	why = distrust(&st);
 	if (why)
@@ -144,7 +150,8 @@ bool ha_hints_look(struct ha_hints *h, uint64_t now)
 	h->why = "";
 	h->state = judge(h, now);
 	/* Release: a reader that has the pointer finds the mapping. */
-	atomic_store_explicit(&h->shm, h->state == HA_HINTS_FRESH ? current(h) : NULL, memory_order_release);
+	atomic_store_explicit(&h->shm, h->state == HA_HINTS_FRESH ? current(h) : NULL,
+			      memory_order_release);
 	return h->state != before;
 }
 

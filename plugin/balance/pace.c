@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pace.c - how fast a device works, and how a message is divided so that all are done at once; see adaptive.h */
+/* pace.c - how fast a device works, and how a message is divided so that all are done at once; see
+ * adaptive.h */
 #include "plugin/balance/adaptive.h"
 
 #define MEMORY_NS 4000000u /* busy time that a rate is measured over */
@@ -23,7 +24,8 @@ void ha_pace_done(struct ha_pace *p, uint64_t bytes, uint64_t now)
 	p->last = bytes;
 	p->out -= bytes < p->out ? bytes : p->out;
 	p->parts++;
-	if (p->ns > MEMORY_NS && p->parts >= 2 * p->parts_least && p->bytes >= 2 * ha_pace_flight(p)) {
+	if (p->ns > MEMORY_NS && p->parts >= 2 * p->parts_least &&
+	    p->bytes >= 2 * ha_pace_flight(p)) {
 		p->ns /= 2;
 		p->bytes /= 2;
 		p->parts /= 2;
@@ -51,8 +53,10 @@ uint64_t ha_pace_rate(const struct ha_pace *p, uint64_t now)
 	return rate ? rate : 1;
 }
 
-/* Water runs into vessels that are filled to different heights: those that stand above the level get none. */
-void ha_pace_parts(const uint64_t *rate, const uint64_t *out, unsigned mask, unsigned n, uint64_t size, uint64_t *part)
+/* Water runs into vessels that are filled to different heights: those that stand above the level
+ * get none. */
+void ha_pace_parts(const uint64_t *rate, const uint64_t *out, unsigned mask, unsigned n,
+		   uint64_t size, uint64_t *part)
 {
 	unsigned dry;
 

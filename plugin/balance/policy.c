@@ -10,12 +10,14 @@ static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
 	return all;
 }
 
-/* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages there. */
+/* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages there.
+ */
 static unsigned find_first(const struct ha_bundle *b)
 {
 	unsigned first = b->active ? (unsigned)__builtin_ctz(b->active) : 0;
 
-	if (b->balance.advised.on && b->balance.advised.gated && first < b->balance.ndata && !b->balance.lead[first])
+	if (b->balance.advised.on && b->balance.advised.gated && first < b->balance.ndata &&
+	    !b->balance.lead[first])
 		return first;
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->balance.weight[i] > b->balance.weight[first])
@@ -31,7 +33,8 @@ void ha_policy_update(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		if (!(b->active >> i & 1))
 			continue;
-		/* What moves may have had weight a moment ago, and may have some for the next message. */
+		/* What moves may have had weight a moment ago, and may have some for the next
+		 * message. */
 		if (b->balance.weight[i] || (b->balance.moves && i < b->balance.ndata)) {
 			weighted++;
 			polled |= 1u << i;
@@ -171,6 +174,7 @@ uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe
 	uint64_t bytes = 0;
 
 	for (unsigned m = 0; m < slot->n; m++)
-		bytes += ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
+		bytes +=
+			ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
 	return bytes;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/share.h"
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/balance/policy.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@ int ha_weights_parse(const char *text, struct ha_weights *weights)
 {
 	bool any = false;
 
-	*weights = (struct ha_weights){ 0 };
+	*weights = (struct ha_weights) { 0 };
 	while (*text) {
 		char *end;
 		unsigned long value = strtoul(text, &end, 10);
 
-		if (end == text || *text < '0' || *text > '9' || value > HA_SHARE_ALL || weights->n == HA_MAX_RAILS ||
-		    (*end && (*end != ',' || !end[1])))
+		if (end == text || *text < '0' || *text > '9' || value > HA_SHARE_ALL ||
+		    weights->n == HA_MAX_RAILS || (*end && (*end != ',' || !end[1])))
 			return -EINVAL;
 		weights->of[weights->n++] = (uint16_t)value;
 		any |= value > 0;
@@ -30,7 +30,8 @@ int ha_weights_parse(const char *text, struct ha_weights *weights)
 	return weights->n && !any ? -EINVAL : 0;
 }
 
-/* The share of all parts up to and with this one, rounded; what a rail gets is the difference to the one before. */
+/* The share of all parts up to and with this one, rounded; what a rail gets is the difference to
+ * the one before. */
 void ha_share_out(const uint32_t *part, unsigned n, uint16_t *share)
 {
 	uint64_t all = 0, below = 0;
@@ -59,7 +60,8 @@ static void share_devices(struct ha_bundle *b, const uint32_t *part)
 	ha_share_out(part, n, share);
 	n = 0;
 	for (unsigned i = 0; i < b->balance.ndata; i++)
-		b->balance.share[i] = b->balance.lead[i] == i ? share[n++] : b->balance.share[b->balance.lead[i]];
+		b->balance.share[i] =
+			b->balance.lead[i] == i ? share[n++] : b->balance.share[b->balance.lead[i]];
 }
 
 static void by_speed(struct ha_bundle *b)
@@ -94,7 +96,8 @@ static bool by_weights(struct ha_bundle *b, const struct ha_weights *weights)
 bool ha_share_advised(const struct ha_ctx *ctx)
 {
 	if (ctx->mpib.on)
-		return ctx->config.mpib_mode && (ctx->config.policy == HA_POLICY_AUTO || ctx->config.policy == HA_POLICY_AGENT);
+		return ctx->config.mpib_mode && (ctx->config.policy == HA_POLICY_AUTO ||
+						 ctx->config.policy == HA_POLICY_AGENT);
 	return ctx->config.policy == HA_POLICY_AGENT;
 }
 
@@ -103,8 +106,10 @@ void ha_share_rails(struct ha_bundle *b)
 	const struct ha_ctx *ctx = b->ctx;
 	int policy = ctx->config.policy;
 
-	b->balance.moves = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1) && (ha_share_advised(ctx) || policy == HA_POLICY_ADAPTIVE);
-	if (ctx->mpib.on && (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
+	b->balance.moves = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1) &&
+			   (ha_share_advised(ctx) || policy == HA_POLICY_ADAPTIVE);
+	if (ctx->mpib.on &&
+	    (policy == HA_POLICY_AUTO || (policy == HA_POLICY_AGENT && !ctx->config.mpib_mode))) {
 		uint32_t part[2];
 
 		ha_mpib_parts(b, part);
@@ -114,7 +119,7 @@ void ha_share_rails(struct ha_bundle *b)
 	if (policy == HA_POLICY_AUTO)
 		policy = ctx->weights.n ? HA_POLICY_STATIC : HA_POLICY_TOPOLOGY;
 	if (policy == HA_POLICY_PRIMARY)
-		share_devices(b, (uint32_t[HA_MAX_RAILS]){ 1 });
+		share_devices(b, (uint32_t[HA_MAX_RAILS]) { 1 });
 	else if (policy != HA_POLICY_STATIC || !by_weights(b, &ctx->weights))
 		by_speed(b);
 }

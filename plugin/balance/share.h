@@ -2,8 +2,8 @@
 /*
  * share.h - what each data rail of a connection carries when all is well: HA_NCCL_POLICY
  *
- * Shares are parts per 1024 and add up to that. A rail with share 0 carries data only while no other does. Each sender cuts
- * its messages by its own shares; the two ends need not agree.
+ * Shares are parts per 1024 and add up to that. A rail with share 0 carries data only while no
+ * other does. Each sender cuts its messages by its own shares; the two ends need not agree.
  */
 #ifndef HA_CORE_SHARE_H
 #define HA_CORE_SHARE_H
@@ -20,7 +20,8 @@ struct ha_weights {
 	uint16_t of[HA_MAX_RAILS];
 };
 
-/* "512,512": one number from 0 to 1024 per rail, not all 0. -EINVAL: it is not that. The empty text is no weights. */
+/* "512,512": one number from 0 to 1024 per rail, not all 0. -EINVAL: it is not that. The empty text
+ * is no weights. */
 int ha_weights_parse(const char *text, struct ha_weights *weights);
 
 /* Shares in the proportion of `part`. All parts 0: equal shares. */

@@ -2,8 +2,9 @@
 /*
  * board.c - memory that the peer's NIC writes: control messages, counts, probes
  *
- * A control message is an RDMA write into the peer's board; a number and a sum in front tell whether it is new and whole. Nobody is
- * interrupted by it: owners look at the board when their polls are fruitless, drivers in every round.
+ * A control message is an RDMA write into the peer's board; a number and a sum in front tell
+ * whether it is new and whole. Nobody is interrupted by it: owners look at the board when their
+ * polls are fruitless, drivers in every round.
  */
 #include "plugin/channel/board.h"
 
@@ -20,7 +21,8 @@ static uint64_t peer_board(const struct ha_bundle *b)
 	return b->peer_ring + (b->is_send ? HA_RECEIVER_BOARD : HA_SENDER_BOARD);
 }
 
-static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind kind, void *staged, uint32_t length)
+static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind kind, void *staged,
+		       uint32_t length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)staged, .length = length, .lkey = r->ring_lkey };
 	struct ibv_send_wr *bad, wr = {
@@ -28,7 +30,9 @@ static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind k
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED | (length <= r->max_inline ? IBV_SEND_INLINE : 0),
-		.wr.rdma = { .remote_addr = peer_board(b) + (uint64_t)((char *)staged - (char *)ha_bundle_staged_board(b)),
+		.wr.rdma = { .remote_addr =
+				     peer_board(b) +
+				     (uint64_t)((char *)staged - (char *)ha_bundle_staged_board(b)),
 			     .rkey = r->ring_rkey },
 	};
 	int err;
@@ -58,7 +62,8 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 /* The NIC, which may send it again and again, reads a slot until its write is complete. */
 static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 {
-	return k->mail.out < HA_BOARD_SLOTS || (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_BOARD_SLOTS]) >= 0;
+	return k->mail.out < HA_BOARD_SLOTS ||
+	       (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_BOARD_SLOTS]) >= 0;
 }
 
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
@@ -74,7 +79,8 @@ int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message
 	mail->length = m->header.length;
 	memcpy(mail->body, m, m->header.length);
 	mail->check = ha_wire_board_sum(mail);
-	err = write_board(b, r, HA_WR_CONTROL, mail, (uint32_t)offsetof(struct ha_board_message, body) + mail->length);
+	err = write_board(b, r, HA_WR_CONTROL, mail,
+			  (uint32_t)offsetof(struct ha_board_message, body) + mail->length);
 	k->mail.mark[slot] = r->sq_posted;
 	return err;
 }
@@ -82,7 +88,8 @@ int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message
 /* The first 8 bytes of a message: number and length. */
 static uint32_t number_of(const struct ha_board_message *mail)
 {
-	/* Acquire: the NIC writes it before the rest, so this only says that something new begins here. */
+	/* Acquire: the NIC writes it before the rest, so this only says that something new begins
+	 * here. */
 	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)mail, __ATOMIC_ACQUIRE);
 }
 
@@ -110,13 +117,15 @@ static bool copy_message(const struct ha_board_message *from, struct ha_board_me
 	return to->length <= HA_BOARD_BODY && to->check == ha_wire_board_sum(to);
 }
 
-static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_message *from, ha_message_taker take)
+static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_message *from,
+		     ha_message_taker take)
 {
 	struct ha_control *k = &b->failover.ctl[i];
 	union ha_message m;
 	struct ha_board_message mail;
 
-	if (number_of(from) <= k->mail.in || !copy_message(from, &mail) || mail.number <= k->mail.in)
+	if (number_of(from) <= k->mail.in || !copy_message(from, &mail) ||
+	    mail.number <= k->mail.in)
 		return;
 	k->mail.in = mail.number;
 	memcpy(&m, mail.body, mail.length);
@@ -131,5 +140,7 @@ void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++) /* the older first */
-			read_one(b, i, &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_BOARD_SLOTS], take);
+			read_one(b, i,
+				 &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_BOARD_SLOTS],
+				 take);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* board.h - what is written into the peer's memory beside data, and what the peer has written into ours */
+/* board.h - what is written into the peer's memory beside data, and what the peer has written into
+ * ours */
 #ifndef HA_CHANNEL_BOARD_H
 #define HA_CHANNEL_BOARD_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/channel/inbox.h"
 
-#include "plugin/transfer/bundle.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 	struct ha_inbox_message *message = NULL, **end = &b->link.inbox;
 
 	/* ABORT is said once. */
-	if (b->link.inbox_count < INBOX_MAX || (m->header.type == HA_MSG_ABORT && b->link.inbox_count == INBOX_MAX))
+	if (b->link.inbox_count < INBOX_MAX ||
+	    (m->header.type == HA_MSG_ABORT && b->link.inbox_count == INBOX_MAX))
 		message = malloc(sizeof(*message) + m->header.length);
 	if (!message)
 		return;
@@ -69,7 +70,8 @@ static void receive_message(void *arg, const union ha_message *m)
 	struct ha_bundle *b = arg, *whose = b;
 
 	if (b->link.for_another)
-		whose = b->terms.flags & HA_FLAG_BATCHES ? ha_peer_find(b->ctx, b->link.for_another) : NULL;
+		whose = b->terms.flags & HA_FLAG_BATCHES ? ha_peer_find(b->ctx, b->link.for_another)
+							 : NULL;
 	b->link.for_another = 0;
 	if (m->header.type == HA_MSG_FOR) {
 		b->link.for_another = m->about.ring;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* link.h - a connection's carriers of control messages beside its rails, and what they have brought; under ctx->drive */
+/* link.h - a connection's carriers of control messages beside its rails, and what they have
+ * brought; under ctx->drive */
 #ifndef HA_CHANNEL_LINK_H
 #define HA_CHANNEL_LINK_H
 
@@ -13,17 +14,18 @@ struct ha_stream;
 
 struct ha_link {
 	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
-	int stream_error;	  /* how it has ended, not acted on yet; 0 = it has not */
-	bool reset;		  /* its end was a reset: the peer is gone if no rail answers either */
-	bool bye;		  /* BYE has come, */
-	uint64_t bye_done;	  /* with this count of receives (wire.h) */
-	unsigned next_mail;	  /* rail that carries the next message */
-	uint64_t peer_context;	  /* which process the peer is, as far as it reported */
-	struct ha_peer *peer;	  /* NULL: this connection sends for itself (peer.h) */
+	int stream_error;         /* how it has ended, not acted on yet; 0 = it has not */
+	bool reset;            /* its end was a reset: the peer is gone if no rail answers either */
+	bool bye;              /* BYE has come, */
+	uint64_t bye_done;     /* with this count of receives (wire.h) */
+	unsigned next_mail;    /* rail that carries the next message */
+	uint64_t peer_context; /* which process the peer is, as far as it reported */
+	struct ha_peer *peer;  /* NULL: this connection sends for itself (peer.h) */
 	struct ha_bundle *next_by_ring;
 	struct ha_inbox_message *inbox; /* messages that have come (inbox.h) */
-	unsigned inbox_count;		/* how many */
-	uint64_t for_another; /* the next message is for the connection with this ring; 0 = for this one */
+	unsigned inbox_count;           /* how many */
+	uint64_t for_another; /* the next message is for the connection with this ring; 0 = for this
+				 one */
 };
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oob.h - the out-of-band stream: how two ends talk before their queue pairs can, and beside them later
+ * oob.h - the out-of-band stream: how two ends talk before their queue pairs can, and beside them
+ * later
  *
- * A table, so that a simulator and tests can put memory in the place of TCP. Nothing here blocks. Functions return 0,
- * a count, or a negative errno; -EAGAIN is "not now". A connection belongs to one thread at a time.
+ * A table, so that a simulator and tests can put memory in the place of TCP. Nothing here blocks.
+ * Functions return 0, a count, or a negative errno; -EAGAIN is "not now". A connection belongs to
+ * one thread at a time.
  */
 #ifndef HA_CORE_OOB_H
 #define HA_CORE_OOB_H

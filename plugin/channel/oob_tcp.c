@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /*
- * A peer whose machine has lost power says nothing; the kernel finds out by keep-alive probes: the first after 10 s of
- * silence, then every 5 s, and unanswered data or probes end the stream after 30 s. A peer whose process dies is known
- * at once: its kernel ends the stream.
+ * A peer whose machine has lost power says nothing; the kernel finds out by keep-alive probes: the
+ * first after 10 s of silence, then every 5 s, and unanswered data or probes end the stream after
+ * 30 s. A peer whose process dies is known at once: its kernel ends the stream.
  */
 #define KEEPALIVE_IDLE_S 10
 #define KEEPALIVE_INTERVAL_S 5
@@ -60,9 +60,10 @@ static void to_wire(const union address *a, struct ha_wire_addr *wire)
 	}
 }
 
-/* A scope (which link a fe80:: address is on) means something on its own machine only, so it does not travel:
- * link-local peers are looked for on the link of our own address. */
-static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *net, union address *a)
+/* A scope (which link a fe80:: address is on) means something on its own machine only, so it does
+ * not travel: link-local peers are looked for on the link of our own address. */
+static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *net,
+		      union address *a)
 {
 	memset(a, 0, sizeof(*a));
 	if (wire->family == 4) {
@@ -95,8 +96,9 @@ static void tune(int fd)
 }
 
 /*
- * A child after fork() without exec (a data loader's) would hold our sockets: when we die, the peer would learn of it only
- * when the child ends, or after the keepalive. So the child closes its copies. fork() is the process's, hence this list is.
+ * A child after fork() without exec (a data loader's) would hold our sockets: when we die, the peer
+ * would learn of it only when the child ends, or after the keepalive. So the child closes its
+ * copies. fork() is the process's, hence this list is.
  */
 static pthread_mutex_t conns_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ha_oob_conn) conns = LIST_HEAD_INITIALIZER(conns);
@@ -117,7 +119,8 @@ static void fork_child(void)
 {
 	struct ha_oob_conn *conn;
 
-	LIST_FOREACH(conn, &conns, entry) {
+	LIST_FOREACH(conn, &conns, entry)
+	{
 		close(conn->fd);
 		conn->fd = -1;
 	}
@@ -161,11 +164,13 @@ static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_a
 	const struct ha_oob_tcp *tcp = net;
 	union address a;
 	socklen_t len = ha_ifaddr_len(&tcp->local), a_len = sizeof(a);
-	int err, fd = socket(tcp->local.addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int err, fd = socket(tcp->local.addr.sa.sa_family,
+			     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) || getsockname(fd, &a.sa, &a_len)) {
+	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) ||
+	    getsockname(fd, &a.sa, &a_len)) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -179,7 +184,8 @@ static int tcp_accept(struct ha_oob_conn *listener, struct ha_oob_conn **conn)
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
-		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN : -errno;
+		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN
+										       : -errno;
 	tune(fd);
 	return conn_new(fd, false, conn);
 }
@@ -236,8 +242,8 @@ static void tcp_close(struct ha_oob_conn *conn)
 {
 	char rest[256];
 
-	/* A socket that is closed with unread bytes in it sends a reset; read what there is, so that our own last words
-	 * end the stream in order. */
+	/* A socket that is closed with unread bytes in it sends a reset; read what there is, so
+	 * that our own last words end the stream in order. */
 	if (!conn->listener) {
 		shutdown(conn->fd, SHUT_WR);
 		for (int i = 0; i < 16 && recv(conn->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
@@ -263,7 +269,8 @@ static void tcp_peer(struct ha_oob_conn *conn, char name[HA_OOB_NAME_MAX])
 	socklen_t len = sizeof(a);
 
 	static_assert(HA_OOB_NAME_MAX >= HA_IFADDR_TEXT_MAX, "an address fits");
-	if (conn->listener ? getsockname(conn->fd, &a.sa, &len) : getpeername(conn->fd, &a.sa, &len))
+	if (conn->listener ? getsockname(conn->fd, &a.sa, &len)
+			   : getpeername(conn->fd, &a.sa, &len))
 		snprintf(name, HA_OOB_NAME_MAX, "?");
 	else
 		ha_ifaddr_text(&a.sa, name);

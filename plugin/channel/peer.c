@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/channel/peer.h"
 
-#include "plugin/transfer/bundle.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ struct ha_peer {
 	uint8_t batch[BATCH_MAX];
 };
 
-static_assert(SEND_BYTES + sizeof(struct ha_msg_for) + sizeof(union ha_message) <= BATCH_MAX, "one more always fits");
+static_assert(SEND_BYTES + sizeof(struct ha_msg_for) + sizeof(union ha_message) <= BATCH_MAX,
+	      "one more always fits");
 
 /* ---- who ---- */
 
@@ -29,7 +30,8 @@ static struct ha_bundle **place(struct ha_ctx *ctx, uint64_t ring)
 	return &ctx->by_ring[(ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
 }
 
-static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bundle *), "eight bits of hash");
+static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bundle *),
+	      "eight bits of hash");
 
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 {
@@ -84,7 +86,8 @@ void ha_peer_leave(struct ha_bundle *b)
 
 static bool can_carry(const struct ha_bundle *b)
 {
-	return b->link.stream && !b->link.stream->read_stopped && !b->link.stream_error && !ha_stream_busy(b->link.stream);
+	return b->link.stream && !b->link.stream->read_stopped && !b->link.stream_error &&
+	       !ha_stream_busy(b->link.stream);
 }
 
 /* Whom it was meant for may have lost its socket in this very round. */

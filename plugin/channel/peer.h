@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer.h - what the connections to one process have in common: any of their sockets can carry what any of them has to say
+ * peer.h - what the connections to one process have in common: any of their sockets can carry what
+ * any of them has to say
  *
- * When a device is lost all its connections send at the same moment. Their messages go as one batch over one socket: each behind a
- * HA_MSG_FOR that names the connection it is for. Only what is said for the first time goes this way, and only between ends that
- * both know batches (HA_FLAG_BATCHES); what has to be repeated goes over the connection's own carriers (messages.c), so a batch that
+ * When a device is lost all its connections send at the same moment. Their messages go as one batch
+ * over one socket: each behind a HA_MSG_FOR that names the connection it is for. Only what is said
+ * for the first time goes this way, and only between ends that both know batches (HA_FLAG_BATCHES);
+ * what has to be repeated goes over the connection's own carriers (messages.c), so a batch that
  * gets lost costs time, nothing else. Under ctx->drive.
  */
 #ifndef HA_CORE_PEER_H
@@ -17,7 +19,8 @@ struct ha_bundle;
 struct ha_ctx;
 union ha_message;
 
-/* A launched connection meets the others to the same context (ha_link.peer_context), and can be found by its ring. */
+/* A launched connection meets the others to the same context (ha_link.peer_context), and can be
+ * found by its ring. */
 void ha_peer_join(struct ha_bundle *b);
 void ha_peer_leave(struct ha_bundle *b);
 /* Into the batch. False: this connection has none. */

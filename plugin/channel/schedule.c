@@ -18,8 +18,10 @@ void ha_due_now(struct ha_bundle *b)
 
 void ha_bundle_drive_soon(struct ha_bundle *b)
 {
-	/* Release: what the owner saw is there for the driver that finds the bit, and the bit for who finds the call. */
-	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) & HA_ATTN_DRIVE)
+	/* Release: what the owner saw is there for the driver that finds the bit, and the bit for
+	 * who finds the call. */
+	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) &
+	    HA_ATTN_DRIVE)
 		return;
 	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
 	ha_loop_wake(&b->ctx->loop);

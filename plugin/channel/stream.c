@@ -13,7 +13,8 @@
 #define RECEIVE_BYTES 16384 /* read at once */
 
 int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
-		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner, struct ha_stream **stream)
+		  void (*ready)(struct ha_watch *watch, uint32_t events), void *owner,
+		  struct ha_stream **stream)
 {
 	struct ha_stream *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -68,7 +69,8 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 	free(s->out);
 	s->out_len = s->out_sent = 0;
 	s->out = malloc(size - sent);
-	s->write_stopped = !s->out && sent; /* the rest of a message that has begun cannot be left out */
+	s->write_stopped =
+		!s->out && sent; /* the rest of a message that has begun cannot be left out */
 	if (!s->out)
 		return -ENOMEM;
 	s->out_len = (uint32_t)(size - sent);
@@ -87,7 +89,8 @@ int ha_stream_put(struct ha_stream *s, const void *message)
 int ha_stream_flush(struct ha_stream *s)
 {
 	while (s->out_sent < s->out_len) {
-		ssize_t n = s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
+		ssize_t n =
+			s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
 
 		if (n == -EAGAIN || n == 0) {
 			(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
@@ -105,7 +108,8 @@ int ha_stream_flush(struct ha_stream *s)
 static int fill(struct ha_stream *s, uint32_t want)
 {
 	while (s->in_len < want) {
-		ssize_t n = s->ctx->oob->recv(s->conn, (char *)&s->in + s->in_len, want - s->in_len);
+		ssize_t n =
+			s->ctx->oob->recv(s->conn, (char *)&s->in + s->in_len, want - s->in_len);
 
 		if (n == 0)
 			return -EPIPE;
@@ -138,13 +142,16 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message)
 	return 0;
 }
 
-/* Bytes [0, size) follow those in s->in. How many of them were taken: up to the end of the next message, or all. */
+/* Bytes [0, size) follow those in s->in. How many of them were taken: up to the end of the next
+ * message, or all. */
 static ssize_t piece(struct ha_stream *s, const uint8_t *bytes, size_t size)
 {
 	size_t taken = 0;
 
-	while (taken < size && (s->in_len < sizeof(s->in.header) || s->in_len < s->in.header.length)) {
-		size_t want = s->in_len < sizeof(s->in.header) ? sizeof(s->in.header) : s->in.header.length;
+	while (taken < size &&
+	       (s->in_len < sizeof(s->in.header) || s->in_len < s->in.header.length)) {
+		size_t want = s->in_len < sizeof(s->in.header) ? sizeof(s->in.header)
+							       : s->in.header.length;
 		size_t n = want - s->in_len < size - taken ? want - s->in_len : size - taken;
 
 		memcpy((char *)&s->in + s->in_len, bytes + taken, n);
@@ -156,7 +163,8 @@ static ssize_t piece(struct ha_stream *s, const uint8_t *bytes, size_t size)
 	return (ssize_t)taken;
 }
 
-int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m), void *arg)
+int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const union ha_message *m),
+			  void *arg)
 {
 	uint8_t bytes[RECEIVE_BYTES];
 	ssize_t got, n;

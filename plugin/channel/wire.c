@@ -2,8 +2,8 @@
 /*
  * wire.c - is what another machine sent us sound?
  *
- * One function per kind. They look at nothing beyond the length they are given, and nobody reads a payload before
- * them.
+ * One function per kind. They look at nothing beyond the length they are given, and nobody reads a
+ * payload before them.
  */
 #include "plugin/channel/wire.h"
 
@@ -18,7 +18,8 @@ static bool text_ended(const char *text, size_t size)
 /* Do the versions a peer offers and ours have one in common? */
 static bool versions_meet(uint16_t version, uint16_t version_min)
 {
-	return version_min <= version && version >= HA_WIRE_VERSION_MIN && version_min <= HA_WIRE_VERSION;
+	return version_min <= version && version >= HA_WIRE_VERSION_MIN &&
+	       version_min <= HA_WIRE_VERSION;
 }
 
 static bool addr_sound(const struct ha_wire_addr *addr)
@@ -26,11 +27,12 @@ static bool addr_sound(const struct ha_wire_addr *addr)
 	return (addr->family == 4 || addr->family == 6) && addr->port;
 }
 
-/* A queue pair number has 24 bits and is never 0 or 1 for RC; a packet sequence number has 24; MTU codes are 1 to 5. */
+/* A queue pair number has 24 bits and is never 0 or 1 for RC; a packet sequence number has 24; MTU
+ * codes are 1 to 5. */
 static bool qp_sound(const struct ha_wire_qp *qp)
 {
-	return qp->qpn > 1 && qp->qpn < 1u << 24 && qp->psn < 1u << 24 && qp->mtu >= 1 && qp->mtu <= 5 &&
-	       (qp->link_layer == 1 || qp->link_layer == 2);
+	return qp->qpn > 1 && qp->qpn < 1u << 24 && qp->psn < 1u << 24 && qp->mtu >= 1 &&
+	       qp->mtu <= 5 && (qp->link_layer == 1 || qp->link_layer == 2);
 }
 
 int ha_wire_check_header(const struct ha_msg_header *header)
@@ -52,26 +54,33 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 	};
 	const uint32_t base = offsetof(struct ha_msg_hello, rail);
 
-	if (header->magic != HA_MSG_MAGIC || header->version < HA_WIRE_VERSION_MIN || header->version > HA_WIRE_VERSION)
+	if (header->magic != HA_MSG_MAGIC || header->version < HA_WIRE_VERSION_MIN ||
+	    header->version > HA_WIRE_VERSION)
 		return -EPROTO;
 	if (header->type == HA_MSG_HELLO || header->type == HA_MSG_WELCOME)
 		return header->length > base && header->length <= HA_MSG_MAX &&
-			(header->length - base) % sizeof(struct ha_wire_rail) == 0 ? 0 : -EPROTO;
-	if (header->type == 0 || header->type >= HA_MSG_TYPES || header->length != fixed[header->type])
+				       (header->length - base) % sizeof(struct ha_wire_rail) == 0
+			       ? 0
+			       : -EPROTO;
+	if (header->type == 0 || header->type >= HA_MSG_TYPES ||
+	    header->length != fixed[header->type])
 		return -EPROTO;
 	return 0;
 }
 
-/* The counts agree with the length, the texts end, the addresses could be real. Versions are for the negotiation. */
+/* The counts agree with the length, the texts end, the addresses could be real. Versions are for
+ * the negotiation. */
 static int check_hello(const struct ha_msg_hello *hello)
 {
-	size_t rails = (hello->header.length - offsetof(struct ha_msg_hello, rail)) / sizeof(hello->rail[0]);
+	size_t rails = (hello->header.length - offsetof(struct ha_msg_hello, rail)) /
+		       sizeof(hello->rail[0]);
 
-	if (hello->nrails != rails || !hello->slots || !hello->ring_addr || hello->version_min > hello->version ||
-	    !text_ended(hello->host, sizeof(hello->host)))
+	if (hello->nrails != rails || !hello->slots || !hello->ring_addr ||
+	    hello->version_min > hello->version || !text_ended(hello->host, sizeof(hello->host)))
 		return -EPROTO;
 	for (size_t i = 0; i < rails; i++)
-		if (!qp_sound(&hello->rail[i].qp) || !text_ended(hello->rail[i].name, sizeof(hello->rail[i].name)))
+		if (!qp_sound(&hello->rail[i].qp) ||
+		    !text_ended(hello->rail[i].name, sizeof(hello->rail[i].name)))
 			return -EPROTO;
 	return 0;
 }
@@ -87,9 +96,13 @@ static int check_rail(const struct ha_msg_rail *m)
 	switch (m->header.type) {
 	case HA_MSG_RAIL_OFFER:
 	case HA_MSG_RAIL_ANSWER:
-		return qp_sound(&life->end.qp) && text_ended(life->end.name, sizeof(life->end.name)) ? 0 : -EPROTO;
+		return qp_sound(&life->end.qp) && text_ended(life->end.name, sizeof(life->end.name))
+			       ? 0
+			       : -EPROTO;
 	case HA_MSG_RAIL_FENCED:
-		return state->base <= state->head && state->head - state->base <= HA_SLOTS ? 0 : -EPROTO;
+		return state->base <= state->head && state->head - state->base <= HA_SLOTS
+			       ? 0
+			       : -EPROTO;
 	case HA_MSG_RAIL_KEYS:
 		return ((const struct ha_msg_keys *)m)->n <= HA_KEYS_MAX ? 0 : -EPROTO;
 	}
@@ -98,7 +111,8 @@ static int check_rail(const struct ha_msg_rail *m)
 
 uint64_t ha_wire_board_sum(const struct ha_board_message *mail)
 {
-	/* FNV-1a, 64 bits: against halves of messages, not against enemies, who could write anywhere in our rings. */
+	/* FNV-1a, 64 bits: against halves of messages, not against enemies, who could write
+	 * anywhere in our rings. */
 	uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ mail->number;
 	uint32_t length = mail->length <= HA_BOARD_BODY ? mail->length : 0;
 
@@ -122,7 +136,9 @@ int ha_wire_check_message(const void *message, size_t length)
 		return check_hello(message);
 	case HA_MSG_REFUSE:
 		return text_ended(((const struct ha_msg_refuse *)message)->text,
-				  sizeof(((const struct ha_msg_refuse *)message)->text)) ? 0 : -EPROTO;
+				  sizeof(((const struct ha_msg_refuse *)message)->text))
+			       ? 0
+			       : -EPROTO;
 	}
 	return 0;
 }
@@ -136,7 +152,8 @@ int ha_wire_check_handle(const void *bytes, const char **why)
 	if (handle.magic != HA_WIRE_MAGIC)
 		*why = "it is another plugin's handle; both ends must load hawser";
 	else if (!versions_meet(handle.version, handle.version_min))
-		*why = "the peer's hawser speaks no protocol version of this one; install one version everywhere";
+		*why = "the peer's hawser speaks no protocol version of this one; install one "
+		       "version everywhere";
 	else if (!addr_sound(&handle.oob))
 		*why = "its out-of-band address is damaged";
 	else if (!qp_sound(&handle.qp))

@@ -2,9 +2,10 @@
 /*
  * wire.h - every byte that hawser puts where another machine reads it
  *
- * Four kinds: the handle that NCCL carries, the messages (bootstrap, on the out-of-band socket; control, there and on the
- * board), the memory that the peer writes by RDMA (clear-to-send ring, sizes ring, board), and the 32-bit immediate. All integers are little-endian, as on every
- * machine with a GPU; a big-endian build is refused below. docs/protocol.md is the prose.
+ * Four kinds: the handle that NCCL carries, the messages (bootstrap, on the out-of-band socket;
+ * control, there and on the board), the memory that the peer writes by RDMA (clear-to-send ring,
+ * sizes ring, board), and the 32-bit immediate. All integers are little-endian, as on every machine
+ * with a GPU; a big-endian build is refused below. docs/protocol.md is the prose.
  */
 #ifndef HA_CORE_WIRE_H
 #define HA_CORE_WIRE_H
@@ -16,17 +17,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hawser's wire structures are little-endian in memory");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	      "hawser's wire structures are little-endian in memory");
 
 #define HA_WIRE_MAGIC 0x48410001u /* "HA", version 1: first word of the handle */
-#define HA_WIRE_VERSION 1	  /* protocol spoken; the lower of the two ends' is used */
+#define HA_WIRE_VERSION 1         /* protocol spoken; the lower of the two ends' is used */
 #define HA_WIRE_VERSION_MIN 1
 
-#define HA_FLAG_DUAL_PATH 1u  /* bit 0: this end can keep a standby path */
-#define HA_FLAG_FAILOVER 2u      /* its rails can end and begin again: the epoch protocol */
-#define HA_FLAG_ACK_MEMORY 4u /* it wants sends to complete on the receiver's count; one end's flag is enough */
-#define HA_FLAG_MOVES 16u     /* its standby may leave a device and come back to it: it counts, and heeds, how often keys are forgotten */
-#define HA_FLAG_BATCHES 8u     /* a socket of this end takes control messages for its other connections too */
+#define HA_FLAG_DUAL_PATH 1u /* bit 0: this end can keep a standby path */
+#define HA_FLAG_FAILOVER 2u  /* its rails can end and begin again: the epoch protocol */
+#define HA_FLAG_ACK_MEMORY \
+	4u /* it wants sends to complete on the receiver's count; one end's flag is enough */
+#define HA_FLAG_MOVES                                                                              \
+	16u /* its standby may leave a device and come back to it: it counts, and heeds, how often \
+	       keys are forgotten */
+#define HA_FLAG_BATCHES \
+	8u /* a socket of this end takes control messages for its other connections too */
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {
@@ -44,7 +50,7 @@ struct ha_wire_qp {
 	uint32_t psn;
 	uint8_t gid[16];
 	uint16_t lid;
-	uint8_t mtu;	    /* enum ibv_mtu */
+	uint8_t mtu;        /* enum ibv_mtu */
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
 	uint32_t ring_rkey; /* key of the ring memory on this rail's device */
 };
@@ -57,31 +63,35 @@ struct ha_wire_handle {
 	uint32_t reserved;
 	uint64_t nonce; /* the connector shows it; an unauthenticated peer cannot guess it */
 	struct ha_wire_addr oob;
-	struct ha_wire_qp qp; /* the primary */
-	uint8_t second_gid[16]; /* of the listener's second RoCE device; 0: there is none, or an older hawser */
+	struct ha_wire_qp qp;   /* the primary */
+	uint8_t second_gid[16]; /* of the listener's second RoCE device; 0: there is none, or an
+				   older hawser */
 };
 static_assert(sizeof(struct ha_wire_handle) == 96, "wire layout");
 static_assert(sizeof(struct ha_wire_handle) <= HA_HANDLE_MAX, "NCCL carries 128 bytes");
 
-/* ---- bootstrap messages, on the out-of-band socket; control messages, there and over the rails ---- */
+/* ---- bootstrap messages, on the out-of-band socket; control messages, there and over the rails
+ * ---- */
 #define HA_MSG_MAGIC 0x534d4148u /* "HAMS" */
 enum ha_msg_type {
 	HA_MSG_HELLO = 1, /* connector: who I am, my rails */
-	HA_MSG_WELCOME,	  /* listener: accepted, my rails */
-	HA_MSG_REFUSE,	  /* listener: no, and why */
-	HA_MSG_READY,	  /* connector: my queue pair can receive */
-	HA_MSG_BYE,	  /* either: I close; this much had arrived */
+	HA_MSG_WELCOME,   /* listener: accepted, my rails */
+	HA_MSG_REFUSE,    /* listener: no, and why */
+	HA_MSG_READY,     /* connector: my queue pair can receive */
+	HA_MSG_BYE,       /* either: I close; this much had arrived */
 	/* About one rail, in any order, over any carrier, as often as it takes. */
-	HA_MSG_RAIL_DOWN,     /* either: I am fencing this incarnation of the rail, do so too */
-	HA_MSG_RAIL_FENCED,   /* either: fenced; this is what I have */
-	HA_MSG_RAIL_ACK,      /* either: I have acted on your RAIL_FENCED */
-	HA_MSG_RAIL_OFFER,    /* sender: a new incarnation, my queue pair */
-	HA_MSG_RAIL_ANSWER,   /* receiver: mine is ready */
-	HA_MSG_RAIL_KEYS,     /* receiver: keys of this rail's device for receives that are announced already */
+	HA_MSG_RAIL_DOWN,   /* either: I am fencing this incarnation of the rail, do so too */
+	HA_MSG_RAIL_FENCED, /* either: fenced; this is what I have */
+	HA_MSG_RAIL_ACK,    /* either: I have acted on your RAIL_FENCED */
+	HA_MSG_RAIL_OFFER,  /* sender: a new incarnation, my queue pair */
+	HA_MSG_RAIL_ANSWER, /* receiver: mine is ready */
+	HA_MSG_RAIL_KEYS,   /* receiver: keys of this rail's device for receives that are announced
+			       already */
 	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
-	HA_MSG_ABORT,	      /* either: this connection has ended with an error */
-	HA_MSG_RAIL_BACK,     /* receiver: my port is back, so offer the next incarnation now; a hint, never repeated */
-	HA_MSG_FOR,	      /* either: the next message on this socket is for another of your connections */
+	HA_MSG_ABORT,         /* either: this connection has ended with an error */
+	HA_MSG_RAIL_BACK, /* receiver: my port is back, so offer the next incarnation now; a hint,
+			     never repeated */
+	HA_MSG_FOR, /* either: the next message on this socket is for another of your connections */
 	HA_MSG_TYPES
 };
 
@@ -94,7 +104,8 @@ struct ha_msg_header {
 };
 static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
 
-/* Options of enhanced connection establishment (IBTA 12.11): the connector offers, the listener answers. 0 = none. */
+/* Options of enhanced connection establishment (IBTA 12.11): the connector offers, the listener
+ * answers. 0 = none. */
 struct ha_wire_ece {
 	uint32_t vendor_id, options, comp_mask;
 };
@@ -105,11 +116,13 @@ struct ha_wire_rail {
 	uint64_t guid;
 	char name[24]; /* device name and port, for the peer's log lines */
 	struct ha_wire_ece ece;
-	uint32_t keys; /* RAIL_ANSWER: changes whenever this end forgets the keys of the rail's device (HA_FLAG_MOVES) */
+	uint32_t keys; /* RAIL_ANSWER: changes whenever this end forgets the keys of the rail's
+			  device (HA_FLAG_MOVES) */
 };
 static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 
-/* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in WELCOME. */
+/* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in WELCOME.
+ */
 struct ha_msg_hello {
 	struct ha_msg_header header;
 	uint64_t nonce;
@@ -140,11 +153,13 @@ static_assert(sizeof(struct ha_msg_ready) == 24, "wire layout");
 
 struct ha_msg_bye {
 	struct ha_msg_header header;
-	uint64_t done; /* messages below this absolute index had arrived whole (receiver), or were sent (sender) */
+	uint64_t done; /* messages below this absolute index had arrived whole (receiver), or were
+			  sent (sender) */
 };
 static_assert(sizeof(struct ha_msg_bye) == 24, "wire layout");
 
-/* How every message about a rail begins; RAIL_ACK and RAIL_BACK are nothing more. ABORT: rail and epoch are 0. */
+/* How every message about a rail begins; RAIL_ACK and RAIL_BACK are nothing more. ABORT: rail and
+ * epoch are 0. */
 struct ha_msg_rail {
 	struct ha_msg_header header;
 	uint64_t nonce;
@@ -157,21 +172,22 @@ static_assert(sizeof(struct ha_msg_rail) == 32, "wire layout");
 struct ha_msg_cause {
 	struct ha_msg_rail rail;
 	uint32_t cause; /* enum ha_event_cause */
-	int32_t error;	/* ABORT: positive errno */
+	int32_t error;  /* ABORT: positive errno */
 };
 static_assert(sizeof(struct ha_msg_cause) == 40, "wire layout");
 
 /*
- * Receives in flight on one connection. NCCL has 32 of up to eight buffers each at most; the rest is room to run ahead of
- * a message that is on a slow rail: with 64 slots the other rails waited for it (sim_adaptive, "the slow rail at a tenth").
+ * Receives in flight on one connection. NCCL has 32 of up to eight buffers each at most; the rest
+ * is room to run ahead of a message that is on a slow rail: with 64 slots the other rails waited
+ * for it (sim_adaptive, "the slow rail at a tenth").
  */
 #define HA_SLOTS 128
 
 /*
- * What an end has when its fence is over. Receiver: every receive below `base` is complete, `head` is the next that will
- * be announced, and mask[] says for base, base + 1, ... which stripes were seen (0xff: all, whatever they were).
- * Sender: every clear-to-send below `head` (= base) was used, and bit i of mask[] says that the one of receive head + i
- * is held whole.
+ * What an end has when its fence is over. Receiver: every receive below `base` is complete, `head`
+ * is the next that will be announced, and mask[] says for base, base + 1, ... which stripes were
+ * seen (0xff: all, whatever they were). Sender: every clear-to-send below `head` (= base) was used,
+ * and bit i of mask[] says that the one of receive head + i is held whole.
  */
 struct ha_fence_state {
 	uint64_t base, head;
@@ -211,8 +227,8 @@ struct ha_msg_keys_ack {
 	uint64_t next; /* the keys of every receive below are known */
 };
 
-/* The next message on this socket is for that connection of the recipient whose ring memory lies at `ring`: the ring_addr that it
- * told in its HELLO or WELCOME. */
+/* The next message on this socket is for that connection of the recipient whose ring memory lies at
+ * `ring`: the ring_addr that it told in its HELLO or WELCOME. */
 struct ha_msg_for {
 	struct ha_msg_header header;
 	uint64_t ring;
@@ -221,9 +237,11 @@ static_assert(sizeof(struct ha_msg_for) == 24, "wire layout");
 
 #define HA_MSG_MAX (sizeof(struct ha_msg_hello))
 
-/* Is this the start of a message that we can take? 0, or -EPROTO. Looks at sizeof(struct ha_msg_header) bytes only. */
+/* Is this the start of a message that we can take? 0, or -EPROTO. Looks at sizeof(struct
+ * ha_msg_header) bytes only. */
 int ha_wire_check_header(const struct ha_msg_header *header);
-/* Is the whole message sound (length against type and counts, versions, strings ended)? 0, or -EPROTO. */
+/* Is the whole message sound (length against type and counts, versions, strings ended)? 0, or
+ * -EPROTO. */
 int ha_wire_check_message(const void *message, size_t length);
 /* Is it a handle that we can connect to? 0, or -EPROTO with *why a sentence. */
 int ha_wire_check_handle(const void *handle, const char **why);
@@ -231,15 +249,17 @@ int ha_wire_check_handle(const void *handle, const char **why);
 /* ---- memory that the peer writes ---- */
 
 /*
- * Clear to send: one buffer of one receive, exactly one cache line, so that `idx`, its last word, arrives with the rest.
- * A slot has HA_MAX_RECVS of them; a receive of n buffers writes the first n.
+ * Clear to send: one buffer of one receive, exactly one cache line, so that `idx`, its last word,
+ * arrives with the rest. A slot has HA_MAX_RECVS of them; a receive of n buffers writes the first
+ * n.
  */
 struct ha_cts {
 	uint64_t addr;
 	uint64_t size;
-	uint32_t rkey[HA_MAX_RAILS]; /* by rail; 0 = the buffer is not registered on that rail's device */
+	uint32_t rkey[HA_MAX_RAILS]; /* by rail; 0 = the buffer is not registered on that rail's
+					device */
 	uint32_t tag;
-	uint8_t n;	  /* buffers of this receive */
+	uint8_t n; /* buffers of this receive */
 	uint8_t reserved[3];
 	uint64_t idx; /* absolute number of the receive, plus one; 0 = never written */
 };
@@ -247,7 +267,8 @@ static_assert(sizeof(struct ha_cts) == 64, "one cache line");
 #define HA_CTS_SLOT_SIZE (HA_MAX_RECVS * sizeof(struct ha_cts))
 #define HA_CTS_RING_SIZE (HA_SLOTS * HA_CTS_SLOT_SIZE)
 
-/* How many bytes each buffer of a receive got; written before (or with) the immediate when byte_len cannot tell. */
+/* How many bytes each buffer of a receive got; written before (or with) the immediate when byte_len
+ * cannot tell. */
 struct ha_sizes {
 	uint64_t size[HA_MAX_RECVS];
 };
@@ -255,26 +276,34 @@ static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
 #define HA_SIZES_RING_SIZE (HA_SLOTS * sizeof(struct ha_sizes))
 
 /*
- * The board: where the peer's driver writes to ours over the rails themselves. It lies behind the ring that the peer writes.
- * Words of the heartbeat carry the epoch in their upper half, so that none of an older incarnation counts.
+ * The board: where the peer's driver writes to ours over the rails themselves. It lies behind the
+ * ring that the peer writes. Words of the heartbeat carry the epoch in their upper half, so that
+ * none of an older incarnation counts.
  */
 struct ha_beat {
-	uint64_t ping;	/* epoch << 32 | number: the sender's proof that the path works */
-	uint64_t pong;	/* the same, as the receiver's answer */
-	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the answer */
-	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each rail's word only grows */
+	uint64_t ping;  /* epoch << 32 | number: the sender's proof that the path works */
+	uint64_t pong;  /* the same, as the receiver's answer */
+	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the
+			   answer */
+	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each
+			   rail's word only grows */
 };
 #define HA_BOARD_BODY 496
-#define HA_BOARD_SLOTS 2 /* slots per rail, used in turn; a message that overwrites another is no loss, because all are repeated */
+#define HA_BOARD_SLOTS                                                                           \
+	2 /* slots per rail, used in turn; a message that overwrites another is no loss, because \
+	     all are repeated */
 struct ha_board_message {
 	uint32_t number; /* of the message on this rail, from 1 */
 	uint32_t length;
-	uint64_t check; /* ha_wire_board_sum() of number, length and body: half a message does not count */
+	uint64_t check; /* ha_wire_board_sum() of number, length and body: half a message does not
+			   count */
 	uint8_t body[HA_BOARD_BODY];
 };
 static_assert(sizeof(struct ha_board_message) == 512, "wire layout");
-static_assert(sizeof(struct ha_msg_fenced) <= HA_BOARD_BODY && sizeof(struct ha_msg_keys) <= HA_BOARD_BODY &&
-		      sizeof(struct ha_msg_incarnation) <= HA_BOARD_BODY, "control messages fit a slot");
+static_assert(sizeof(struct ha_msg_fenced) <= HA_BOARD_BODY &&
+		      sizeof(struct ha_msg_keys) <= HA_BOARD_BODY &&
+		      sizeof(struct ha_msg_incarnation) <= HA_BOARD_BODY,
+	      "control messages fit a slot");
 struct ha_board {
 	struct ha_beat beat[HA_MAX_RAILS];
 	struct ha_board_message mail[HA_MAX_RAILS][HA_BOARD_SLOTS];
@@ -331,6 +360,7 @@ static inline uint32_t ha_imm_spoiled(unsigned slot)
 {
 	return (uint8_t)~slot;
 }
-static_assert(HA_SLOTS <= 256 && !(HA_SLOTS & (HA_SLOTS - 1)), "the immediate has eight bits for the slot");
+static_assert(HA_SLOTS <= 256 && !(HA_SLOTS & (HA_SLOTS - 1)),
+	      "the immediate has eight bits for the slot");
 
 #endif

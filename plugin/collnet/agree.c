@@ -2,9 +2,10 @@
 /*
  * agree.c - all ranks come to the same value
  *
- * Round i: what this rank knows goes over control lane i, what lane i brings is merged into it. Merging twice changes nothing (least, greatest,
- * and), so it does not matter that the ranks' shares overlap when their number is no power of two. Agreements of one topic follow each other
- * in the same order at all ranks.
+ * Round i: what this rank knows goes over control lane i, what lane i brings is merged into it.
+ * Merging twice changes nothing (least, greatest, and), so it does not matter that the ranks'
+ * shares overlap when their number is no power of two. Agreements of one topic follow each other in
+ * the same order at all ranks.
  */
 #include "plugin/collnet/comm.h"
 
@@ -22,7 +23,8 @@ static uint64_t greater(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, uint64_t id, uint64_t a, uint64_t b)
+void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, uint64_t id,
+			    uint64_t a, uint64_t b)
 {
 	struct ha_collnet_agreement *g = &c->agree[topic];
 
@@ -59,7 +61,8 @@ void ha_collnet_agree_heard(struct ha_collnet *c, unsigned lane, const struct ha
 }
 
 /* No votes: all of the operation was there. */
-static void merge_votes(struct ha_collnet *c, struct ha_collnet_agreement *g, const struct ha_collnet_stash *s)
+static void merge_votes(struct ha_collnet *c, struct ha_collnet_agreement *g,
+			const struct ha_collnet_stash *s)
 {
 	if (!s->votes)
 		return;
@@ -69,7 +72,8 @@ static void merge_votes(struct ha_collnet *c, struct ha_collnet_agreement *g, co
 		return;
 	}
 	if (g->votes != s->votes) {
-		ha_collnet_fail(c, -EINVAL, "the ranks do not agree how long operation %llu is", (unsigned long long)g->id);
+		ha_collnet_fail(c, -EINVAL, "the ranks do not agree how long operation %llu is",
+				(unsigned long long)g->id);
 		return;
 	}
 	for (uint32_t i = 0; i < g->votes; i++) {
@@ -79,7 +83,8 @@ static void merge_votes(struct ha_collnet *c, struct ha_collnet_agreement *g, co
 	}
 }
 
-static void merge(struct ha_collnet *c, enum ha_collnet_topic topic, const struct ha_collnet_stash *s)
+static void merge(struct ha_collnet *c, enum ha_collnet_topic topic,
+		  const struct ha_collnet_stash *s)
 {
 	struct ha_collnet_agreement *g = &c->agree[topic];
 

@@ -14,7 +14,8 @@ static bool nothing_owed(const struct ha_collnet_op *op)
 	return true;
 }
 
-static void op_begin(struct ha_collnet *c, struct ha_collnet_op *op, const void *in, void *out, size_t bytes)
+static void op_begin(struct ha_collnet *c, struct ha_collnet_op *op, const void *in, void *out,
+		     size_t bytes)
 {
 	op->comm = c;
 	op->seq = c->posted + 1;
@@ -35,7 +36,8 @@ static void alone(struct ha_collnet_op *op)
 	ha_collnet_op_done(op);
 }
 
-int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_t bytes, struct ha_collnet_op **request)
+int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_t bytes,
+			  struct ha_collnet_op **request)
 {
 	struct ha_collnet_op *op = &c->op[(c->posted + 1) % HA_COLLNET_DEPTH];
 	int err;
@@ -51,7 +53,8 @@ int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_
 	if (op->used || c->posted >= c->post_limit)
 		return 0;
 	op_begin(c, op, in, out, bytes);
-	if (c->mode == HA_COLLNET_SWITCH && op->seq >= c->switch_from && ha_collnet_group_post(c, op) == -EAGAIN)
+	if (c->mode == HA_COLLNET_SWITCH && op->seq >= c->switch_from &&
+	    ha_collnet_group_post(c, op) == -EAGAIN)
 		return 0;
 	op->used = true;
 	c->posted++;
@@ -108,7 +111,8 @@ static void control(struct ha_collnet *c, unsigned lane, const struct ha_collnet
 		c->bye_done[lane] = m->a;
 		break;
 	default:
-		ha_collnet_fail(c, -EPROTO, "rank %u sent message %u out of place", m->from, m->type);
+		ha_collnet_fail(c, -EPROTO, "rank %u sent message %u out of place", m->from,
+				m->type);
 	}
 }
 
@@ -116,7 +120,8 @@ static unsigned lane_from(const struct ha_collnet *c, unsigned lane)
 {
 	unsigned distance = lane == HA_COLLNET_DATA ? 1 : 1u << lane;
 
-	return ((unsigned)c->ranks + (unsigned)c->rank - distance % (unsigned)c->ranks) % (unsigned)c->ranks;
+	return ((unsigned)c->ranks + (unsigned)c->rank - distance % (unsigned)c->ranks) %
+	       (unsigned)c->ranks;
 }
 
 /* A peer that has closed is no failure, unless something in flight here is not over there. */
@@ -127,14 +132,16 @@ static void missed(struct ha_collnet *c, unsigned lane)
 	if (!c->in[lane].error)
 		return;
 	if (!c->bye[from]) {
-		ha_collnet_fail(c, c->in[lane].error, "rank %u is gone (%s)", lane_from(c, lane), strerror(-c->in[lane].error));
+		ha_collnet_fail(c, c->in[lane].error, "rank %u is gone (%s)", lane_from(c, lane),
+				strerror(-c->in[lane].error));
 		return;
 	}
 	for (uint64_t seq = c->bye_done[from] + 1; seq <= c->posted && !c->error; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 
 		if (op && !op->done)
-			ha_collnet_fail(c, -EPIPE, "rank %u has closed before operation %llu", lane_from(c, lane), (unsigned long long)seq);
+			ha_collnet_fail(c, -EPIPE, "rank %u has closed before operation %llu",
+					lane_from(c, lane), (unsigned long long)seq);
 	}
 }
 

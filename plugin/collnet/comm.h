@@ -2,11 +2,13 @@
 /*
  * comm.h - a communicator from the inside
  *
- * Rank r has a control lane to r + 2^i and from r - 2^i for each i < rounds = ceil(log2 ranks), and a data lane to r + 1 and from r - 1.
- * A vector that ranks pass on over lane 0, then 1, and so on, merging what they get, has been all ranks' after `rounds` rounds.
+ * Rank r has a control lane to r + 2^i and from r - 2^i for each i < rounds = ceil(log2 ranks), and
+ * a data lane to r + 1 and from r - 1. A vector that ranks pass on over lane 0, then 1, and so on,
+ * merging what they get, has been all ranks' after `rounds` rounds.
  *
- * Two rules keep an idle rank, whose NCCL calls nobody, from holding the others up: what it owes them has been posted before its
- * operation is done, and no message ever waits in a lane for something that only a later message of the same lane can bring.
+ * Two rules keep an idle rank, whose NCCL calls nobody, from holding the others up: what it owes
+ * them has been posted before its operation is done, and no message ever waits in a lane for
+ * something that only a later message of the same lane can bring.
  */
 #ifndef HA_COLLNET_COMM_H
 #define HA_COLLNET_COMM_H
@@ -16,7 +18,7 @@
 #include "plugin/collnet/ops.h"
 #include "plugin/collnet/pilot.h"
 
-#define HA_COLLNET_ROUNDS 5 /* log2 of HA_COLLNET_RANKS */
+#define HA_COLLNET_ROUNDS 5               /* log2 of HA_COLLNET_RANKS */
 #define HA_COLLNET_DATA HA_COLLNET_ROUNDS /* the data lane's number */
 #define HA_COLLNET_LANES (HA_COLLNET_ROUNDS + 1)
 
@@ -25,12 +27,12 @@ struct ha_listen;
 
 struct ha_collnet_op {
 	struct ha_collnet *comm;
-	uint64_t seq;  /* from 1 */
-	bool used;     /* NCCL has it */
-	bool done;     /* complete, whatever is still to be posted for the others */
-	bool have;     /* the switch's result is here, all of it */
-	bool frozen;   /* its group broke: vote[] is what this rank has of it */
-	bool owned;    /* vote[] is what all ranks have of it */
+	uint64_t seq; /* from 1 */
+	bool used;    /* NCCL has it */
+	bool done;    /* complete, whatever is still to be posted for the others */
+	bool have;    /* the switch's result is here, all of it */
+	bool frozen;  /* its group broke: vote[] is what this rank has of it */
+	bool owned;   /* vote[] is what all ranks have of it */
 	const uint8_t *in;
 	uint8_t *out;
 	size_t bytes;
@@ -38,10 +40,11 @@ struct ha_collnet_op {
 	struct ha_ina_op *ina; /* while the switch has it */
 	/* over the rails */
 	bool started;
-	size_t stored, need;  /* bytes of `out` that have come, and that must */
-	unsigned segment;     /* what this rank injects next */
+	size_t stored, need; /* bytes of `out` that have come, and that must */
+	unsigned segment;    /* what this rank injects next */
 	size_t at;
-	uint32_t mark[HA_COLLNET_LANES]; /* how far each lane must have posted before NCCL learns of the end */
+	uint32_t mark[HA_COLLNET_LANES]; /* how far each lane must have posted before NCCL learns of
+					    the end */
 	struct ha_collnet_vote vote[HA_COLLNET_SEGMENTS_MAX];
 };
 
@@ -68,7 +71,8 @@ struct ha_collnet_agreement {
 enum ha_collnet_mode {
 	HA_COLLNET_RAILS,    /* round the ring */
 	HA_COLLNET_SWITCH,   /* from operation `switch_from` on: to the switch */
-	HA_COLLNET_LEAVING,  /* the group is broken; its operations in flight have not all ended yet */
+	HA_COLLNET_LEAVING,  /* the group is broken; its operations in flight have not all ended yet
+			      */
 	HA_COLLNET_COUNTING, /* they have; the ranks agree which ones there were */
 };
 
@@ -76,7 +80,8 @@ enum ha_collnet_mode {
 enum ha_collnet_joining {
 	HA_COLLNET_WAITING,  /* rank 0: for next_try; others: for an offer */
 	HA_COLLNET_CREATING, /* rank 0: the pilot asks the controller */
-	HA_COLLNET_OFFERED,  /* there is an offer; what is unfinished of the last group comes first */
+	HA_COLLNET_OFFERED,  /* there is an offer; what is unfinished of the last group comes first
+			      */
 	HA_COLLNET_BOARDING, /* the pilot joins */
 	HA_COLLNET_JOINED,   /* or not; the ranks agree */
 };
@@ -108,8 +113,8 @@ struct ha_collnet {
 
 	/* operations; op.c */
 	struct ha_collnet_op op[HA_COLLNET_DEPTH]; /* by seq */
-	uint64_t posted;			   /* the last one's number */
-	uint64_t oldest;			   /* that NCCL still has, or posted + 1 */
+	uint64_t posted;                           /* the last one's number */
+	uint64_t oldest;                           /* that NCCL still has, or posted + 1 */
 
 	/* the switch; group.c */
 	enum ha_collnet_mode mode;
@@ -119,18 +124,20 @@ struct ha_collnet {
 	struct ha_ina_group *group;
 	uint64_t switch_from;
 	uint64_t last_switched; /* the last operation posted to the switch */
-	uint64_t heard;		/* when it last ended one, or got one with none in flight */
-	uint64_t break_seen;	/* the highest epoch of a BREAK message */
+	uint64_t heard;         /* when it last ended one, or got one with none in flight */
+	uint64_t break_seen;    /* the highest epoch of a BREAK message */
 	bool break_due[HA_COLLNET_ROUNDS];
 	int broken_by; /* errno, or 0: a peer said so */
 
 	/* who has the switch's results: round i's value counts 2^i ranks; confirm.c */
-	uint64_t have[HA_COLLNET_ROUNDS + 1], have_in[HA_COLLNET_ROUNDS], have_sent[HA_COLLNET_ROUNDS];
+	uint64_t have[HA_COLLNET_ROUNDS + 1], have_in[HA_COLLNET_ROUNDS],
+		have_sent[HA_COLLNET_ROUNDS];
 	uint64_t early_epoch[HA_COLLNET_ROUNDS], early_have[HA_COLLNET_ROUNDS];
 
 	/* agreements; agree.c */
 	struct ha_collnet_agreement agree[HA_COLLNET_TOPICS];
-	uint64_t own_next, own_last; /* operations of the last group whose segments are still to be voted on */
+	uint64_t own_next,
+		own_last; /* operations of the last group whose segments are still to be voted on */
 
 	/* the way back; join.c */
 	enum ha_collnet_joining joining;
@@ -151,8 +158,10 @@ struct ha_collnet {
 };
 
 uint64_t ha_collnet_now(const struct ha_collnet *c);
-/* The communicator ends with an error: lanes are closed, so that all ranks learn of it. Returns err. */
-int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The communicator ends with an error: lanes are closed, so that all ranks learn of it. Returns
+ * err. */
+int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void ha_collnet_hang_up(struct ha_collnet *c);
 /* What waits in the lanes goes out, as far as the NIC takes it. */
 void ha_collnet_send_out(struct ha_collnet *c);
@@ -177,13 +186,15 @@ void ha_collnet_confirm_step(struct ha_collnet *c);
 void ha_collnet_confirm_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
 
 /* agree.c */
-void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, uint64_t id, uint64_t a, uint64_t b);
+void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, uint64_t id,
+			    uint64_t a, uint64_t b);
 void ha_collnet_agree_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
 /* True once: the agreement has come to its end. */
 bool ha_collnet_agree_step(struct ha_collnet *c, enum ha_collnet_topic topic);
 
 /* group.c */
-/* The next attempt is later than the last was: the switch could not be had, or its group has just broken. */
+/* The next attempt is later than the last was: the switch could not be had, or its group has just
+ * broken. */
 void ha_collnet_group_pause(struct ha_collnet *c);
 void ha_collnet_group_begin(struct ha_collnet *c, uint64_t epoch, uint64_t from);
 /* 0: the switch has it, or the group is broken and the operation stays here; -EAGAIN: later. */

@@ -2,9 +2,10 @@
 /*
  * confirm.c - an operation that the switch has done is done when every rank has its result
  *
- * Before that its buffers must stay as they are, for another rank may need this one's copy. A rank's own count goes over lane 0; what is
- * the least of that and of what lane 0 brought goes over lane 1, and so on: after the last round it is the least of all ranks'.
- * Counts only grow, so several operations in flight share a message.
+ * Before that its buffers must stay as they are, for another rank may need this one's copy. A
+ * rank's own count goes over lane 0; what is the least of that and of what lane 0 brought goes over
+ * lane 1, and so on: after the last round it is the least of all ranks'. Counts only grow, so
+ * several operations in flight share a message.
  */
 #include "plugin/collnet/comm.h"
 
@@ -35,7 +36,8 @@ void ha_collnet_confirm_heard(struct ha_collnet *c, unsigned lane, const struct 
 	}
 }
 
-/* Also while a broken group is wound up: what was confirmed before a rank fell idle must reach the others. */
+/* Also while a broken group is wound up: what was confirmed before a rank fell idle must reach the
+ * others. */
 void ha_collnet_confirm_step(struct ha_collnet *c)
 {
 	if (c->mode == HA_COLLNET_RAILS)
@@ -44,13 +46,15 @@ void ha_collnet_confirm_step(struct ha_collnet *c)
 		struct ha_collnet_msg *m;
 
 		c->have[i + 1] = lesser(c->have[i], c->have_in[i]);
-		if (c->have[i] == c->have_sent[i] || !(m = ha_lane_next(&c->out[i], HA_COLLNET_HAVE, c->epoch)))
+		if (c->have[i] == c->have_sent[i] ||
+		    !(m = ha_lane_next(&c->out[i], HA_COLLNET_HAVE, c->epoch)))
 			continue;
 		m->from = (uint32_t)c->rank;
 		m->a = c->have_sent[i] = c->have[i];
 		ha_lane_send(&c->out[i], 0);
 	}
-	for (uint64_t seq = c->oldest > c->switch_from ? c->oldest : c->switch_from; seq <= c->have[c->rounds]; seq++) {
+	for (uint64_t seq = c->oldest > c->switch_from ? c->oldest : c->switch_from;
+	     seq <= c->have[c->rounds]; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 		bool told = true;
 

@@ -2,9 +2,11 @@
 /*
  * connect.c - from handles to lanes, and the first decision
  *
- * Each rank dials its sending lanes and accepts its receiving ones; the first message on each says which it is. Handles say which hosts have a
- * backend, so all ranks know without a word whether a switch is possible at all; whether there is one is agreed on (join.c). All
- * ranks therefore succeed together or fail together: with NCCL, a rank alone that fails would leave the others waiting in their first operation.
+ * Each rank dials its sending lanes and accepts its receiving ones; the first message on each says
+ * which it is. Handles say which hosts have a backend, so all ranks know without a word whether a
+ * switch is possible at all; whether there is one is agreed on (join.c). All ranks therefore
+ * succeed together or fail together: with NCCL, a rank alone that fails would leave the others
+ * waiting in their first operation.
  */
 #include "plugin/collnet/comm.h"
 
@@ -24,7 +26,7 @@ struct ha_collnet_listen {
 	int dev;
 	struct ha_listen *listen;
 	struct ha_ina *ina; /* the communicator's, once there is one */
-	int *give_up;	    /* and so is this */
+	int *give_up;       /* and so is this */
 	struct ha_collnet_handle mine;
 };
 
@@ -39,7 +41,8 @@ struct knock {
 struct ha_collnet_connecting {
 	struct ha_collnet_listen *listen;
 	uint64_t deadline;
-	uint8_t handle[HA_COLLNET_LANES][HA_HANDLE_MAX]; /* the core knows a connection in the making by its handle's place */
+	uint8_t handle[HA_COLLNET_LANES][HA_HANDLE_MAX]; /* the core knows a connection in the
+							    making by its handle's place */
 	bool dialled[HA_COLLNET_LANES], greeted[HA_COLLNET_LANES];
 	struct knock knock[HA_COLLNET_LANES];
 	bool named;
@@ -52,17 +55,20 @@ static bool lane_used(const struct ha_collnet *c, unsigned lane)
 
 static unsigned lane_to(const struct ha_collnet *c, unsigned lane)
 {
-	return ((unsigned)c->rank + (lane == HA_COLLNET_DATA ? 1 : 1u << lane)) % (unsigned)c->ranks;
+	return ((unsigned)c->rank + (lane == HA_COLLNET_DATA ? 1 : 1u << lane)) %
+	       (unsigned)c->ranks;
 }
 
 static size_t lane_slot(unsigned lane)
 {
-	return lane == HA_COLLNET_DATA ? sizeof(struct ha_collnet_msg) + HA_COLLNET_PIECE + 24 : HA_COLLNET_CONTROL_SLOT;
+	return lane == HA_COLLNET_DATA ? sizeof(struct ha_collnet_msg) + HA_COLLNET_PIECE + 24
+				       : HA_COLLNET_CONTROL_SLOT;
 }
 
 /* ---- listening ---- */
 
-int ha_collnet_listen(const struct ha_collnet_params *params, int dev, void *handle, struct ha_collnet_listen **out)
+int ha_collnet_listen(const struct ha_collnet_params *params, int dev, void *handle,
+		      struct ha_collnet_listen **out)
 {
 	const struct ha_ina_ops *ops = params->ina;
 	struct ha_collnet_listen *l = calloc(1, sizeof(*l));
@@ -87,7 +93,9 @@ int ha_collnet_listen(const struct ha_collnet_params *params, int dev, void *han
 		free(l);
 		return err;
 	}
-	l->mine = (struct ha_collnet_handle){ .magic = HA_COLLNET_MAGIC, .version = HA_COLLNET_VERSION, .nonce = ha_random_u64() };
+	l->mine = (struct ha_collnet_handle) { .magic = HA_COLLNET_MAGIC,
+					       .version = HA_COLLNET_VERSION,
+					       .nonce = ha_random_u64() };
 	if (ops->open(&l->ina, &options, why, sizeof(why)))
 		HA_INFO(NULL, "collnet: %s", why);
 	else
@@ -141,7 +149,7 @@ static void knock_free(struct knock *n)
 	if (n->comm)
 		ha_close_recv(n->comm);
 	free(n->memory);
-	*n = (struct knock){ 0 };
+	*n = (struct knock) { 0 };
 }
 
 static int knock_open(struct knock *n, struct ha_recv *comm)
@@ -152,7 +160,8 @@ static int knock_open(struct knock *n, struct ha_recv *comm)
 	n->memory = aligned_alloc(HELLO_ROOM, HELLO_ROOM);
 	if (!n->memory)
 		return -ENOMEM;
-	err = ha_reg_mr((struct ha_bundle *)comm, n->memory, HELLO_ROOM, HA_MEM_HOST, 0, -1, 0, &n->mr);
+	err = ha_reg_mr((struct ha_bundle *)comm, n->memory, HELLO_ROOM, HA_MEM_HOST, 0, -1, 0,
+			&n->mr);
 	return err;
 }
 
@@ -180,13 +189,14 @@ static int greeted(struct ha_collnet *c, struct knock *n)
 	unsigned lane = (unsigned)m->a, ranks = (unsigned)c->ranks;
 	struct ha_recv *comm = n->comm;
 
-	if (m->magic != HA_COLLNET_MAGIC || m->type != HA_COLLNET_HELLO || m->b != HA_COLLNET_VERSION || m->id != c->nonce ||
-	    m->a >= HA_COLLNET_LANES || !lane_used(c, lane) || c->connecting->greeted[lane] ||
-	    m->from >= ranks || (m->from + (lane == HA_COLLNET_DATA ? 1 : 1u << lane)) % ranks != (unsigned)c->rank)
+	if (m->magic != HA_COLLNET_MAGIC || m->type != HA_COLLNET_HELLO ||
+	    m->b != HA_COLLNET_VERSION || m->id != c->nonce || m->a >= HA_COLLNET_LANES ||
+	    !lane_used(c, lane) || c->connecting->greeted[lane] || m->from >= ranks ||
+	    (m->from + (lane == HA_COLLNET_DATA ? 1 : 1u << lane)) % ranks != (unsigned)c->rank)
 		return -EPROTO;
 	ha_dereg_mr((struct ha_bundle *)comm, n->mr);
 	free(n->memory);
-	*n = (struct knock){ 0 };
+	*n = (struct knock) { 0 };
 	c->connecting->greeted[lane] = true;
 	return ha_lane_in_open(&c->in[lane], comm, lane_slot(lane));
 }
@@ -244,7 +254,8 @@ static int lanes(struct ha_collnet *c)
 
 /* ---- the communicator ---- */
 
-static int take_handles(struct ha_collnet *c, void *const *handles, const struct ha_collnet_listen *l)
+static int take_handles(struct ha_collnet *c, void *const *handles,
+			const struct ha_collnet_listen *l)
 {
 	struct ha_collnet_handle h;
 
@@ -254,7 +265,10 @@ static int take_handles(struct ha_collnet *c, void *const *handles, const struct
 			return -EINVAL;
 		memcpy(&h, (const uint8_t *)handles[r] + HA_COLLNET_HANDLE_AT, sizeof(h));
 		if (h.magic != HA_COLLNET_MAGIC || h.version != HA_COLLNET_VERSION) {
-			HA_WARN(NULL, "collnet: rank %d's handle is not ours: all ranks must load the same hawser", r);
+			HA_WARN(NULL,
+				"collnet: rank %d's handle is not ours: all ranks must load the "
+				"same hawser",
+				r);
 			return -EPROTO;
 		}
 		if (r == c->rank && h.nonce != l->mine.nonce)
@@ -266,20 +280,24 @@ static int take_handles(struct ha_collnet *c, void *const *handles, const struct
 	}
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
 		if (lane_used(c, i)) /* only the core's part of it */
-			memcpy(c->connecting->handle[i], handles[lane_to(c, i)], HA_COLLNET_HANDLE_AT);
+			memcpy(c->connecting->handle[i], handles[lane_to(c, i)],
+			       HA_COLLNET_HANDLE_AT);
 	return 0;
 }
 
-int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nranks, int rank, struct ha_collnet **out)
+int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nranks, int rank,
+		       struct ha_collnet **out)
 {
 	struct ha_collnet *c;
 	int err;
 
 	*out = NULL;
-	if (!l || !l->give_up || !handles || nranks < 1 || rank < 0 || rank >= nranks) /* a listener is for one communicator */
+	if (!l || !l->give_up || !handles || nranks < 1 || rank < 0 ||
+	    rank >= nranks) /* a listener is for one communicator */
 		return -EINVAL;
 	if (nranks > HA_COLLNET_RANKS) {
-		HA_INFO(NULL, "collnet: a switch adds for %d ranks at most, these are %d", HA_COLLNET_RANKS, nranks);
+		HA_INFO(NULL, "collnet: a switch adds for %d ranks at most, these are %d",
+			HA_COLLNET_RANKS, nranks);
 		return -ERANGE;
 	}
 	c = calloc(1, sizeof(*c));
@@ -344,7 +362,10 @@ static int over(struct ha_collnet *c, int err)
 	ha_collnet_connecting_free(c);
 	c->connected = true;
 	if (!err && c->mode == HA_COLLNET_RAILS && !c->backends)
-		HA_INFO(c->name, "not every host has a backend: sums of %d ranks go over the rails (HA_NCCL_COLLNET=1)", c->ranks);
+		HA_INFO(c->name,
+			"not every host has a backend: sums of %d ranks go over the rails "
+			"(HA_NCCL_COLLNET=1)",
+			c->ranks);
 	return err;
 }
 
@@ -380,7 +401,9 @@ int ha_collnet_connect_step(struct ha_collnet *c)
 		err = err ? err : -EAGAIN;
 	}
 	if (err == -EAGAIN && ha_collnet_now(c) >= k->deadline) {
-		HA_WARN(c->name, "not all of the %d ranks came within %.1f s (HA_NCCL_CONNECT_TIMEOUT_MS)", c->ranks, (double)c->timeout_ns / 1e9);
+		HA_WARN(c->name,
+			"not all of the %d ranks came within %.1f s (HA_NCCL_CONNECT_TIMEOUT_MS)",
+			c->ranks, (double)c->timeout_ns / 1e9);
 		err = -ETIMEDOUT;
 	}
 	return err;

@@ -36,7 +36,8 @@ static void farewell(struct ha_collnet *c)
 	while (ha_collnet_now(c) < until && !(all && outs_idle(c))) {
 		all = true;
 		for (unsigned i = 0; i < c->rounds; i++) {
-			struct ha_collnet_msg *m = said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
+			struct ha_collnet_msg *m =
+				said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
 
 			if (m) {
 				m->from = (uint32_t)c->rank;
@@ -48,7 +49,7 @@ static void farewell(struct ha_collnet *c)
 		}
 		ha_collnet_send_out(c);
 		if (!(all && outs_idle(c)))
-			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+			nanosleep(&(struct timespec) { .tv_nsec = 20000 }, NULL);
 	}
 }
 

@@ -2,9 +2,10 @@
 /*
  * group.c - a group at the switch: operations go in, and what becomes of them when it breaks
  *
- * Whoever sees an operation fail leaves the group and tells the others, who leave too. From then on nobody's results change. The ranks
- * agree which operations were posted to the switch at all (AGREE_BREAK), and then, operation by operation, who has which
- * segments (AGREE_OWN). An operation that some rank has not posted yet waits for it there; nobody can have its result.
+ * Whoever sees an operation fail leaves the group and tells the others, who leave too. From then on
+ * nobody's results change. The ranks agree which operations were posted to the switch at all
+ * (AGREE_BREAK), and then, operation by operation, who has which segments (AGREE_OWN). An operation
+ * that some rank has not posted yet waits for it there; nobody can have its result.
  */
 #include "plugin/collnet/comm.h"
 
@@ -17,7 +18,8 @@
 
 #define PAUSE_FIRST (200 * HA_NS_PER_MS)
 #define PAUSE_LAST (3 * HA_NS_PER_S)
-#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one */
+#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one \
+				   */
 
 void ha_collnet_group_pause(struct ha_collnet *c)
 {
@@ -43,7 +45,10 @@ static void leave(struct ha_collnet *c, int err)
 	c->ops->group_leave(c->group);
 	c->group = NULL;
 	if (err)
-		HA_WARN(c->name, "the switch has left us (%s): operations from %llu on go over the rails; look at `ha-backend` on this host, at the switch, and for a rank that was late",
+		HA_WARN(c->name,
+			"the switch has left us (%s): operations from %llu on go over the rails; "
+			"look at `ha-backend` on this host, at the switch, and for a rank that was "
+			"late",
 			strerror(-err), (unsigned long long)c->have[0] + 1);
 }
 
@@ -56,7 +61,8 @@ void ha_collnet_group_begin(struct ha_collnet *c, uint64_t epoch, uint64_t from)
 	c->stats.epochs++;
 	c->since = ha_collnet_now(c);
 	ha_collnet_confirm_begin(c);
-	HA_INFO(c->name, "sums of %d ranks are made by the switch, from operation %llu on", c->ranks, (unsigned long long)from);
+	HA_INFO(c->name, "sums of %d ranks are made by the switch, from operation %llu on",
+		c->ranks, (unsigned long long)from);
 }
 
 int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
@@ -76,7 +82,8 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		err = c->ops->post(c->group, &request, &op->ina);
 	if (err) {
 		op->ina = NULL;
-		if (err == -EAGAIN && !over) /* a group that has ended stays so, with whatever errno */
+		if (err == -EAGAIN &&
+		    !over) /* a group that has ended stays so, with whatever errno */
 			return err;
 		leave(c, err);
 		return 0;
@@ -100,7 +107,8 @@ static void on_switch(struct ha_collnet *c)
 
 	if (c->break_seen >= c->epoch)
 		leave(c, 0);
-	while (c->mode == HA_COLLNET_SWITCH && (op = ha_collnet_op_find(c, c->have[0] + 1)) && op->seq <= c->last_switched) {
+	while (c->mode == HA_COLLNET_SWITCH && (op = ha_collnet_op_find(c, c->have[0] + 1)) &&
+	       op->seq <= c->last_switched) {
 		result = 0;
 		if (op->ina && !c->ops->test(op->ina, &result))
 			break;
@@ -115,8 +123,10 @@ static void on_switch(struct ha_collnet *c)
 		c->have[0]++;
 		c->heard = ha_collnet_now(c);
 	}
-	/* Backends have limits of their own; this is for one that hangs. When a peer was merely late, the ring waits for it as well. */
-	if (c->mode == HA_COLLNET_SWITCH && c->have[0] < c->last_switched && ha_collnet_now(c) - c->heard > c->silence_ns)
+	/* Backends have limits of their own; this is for one that hangs. When a peer was merely
+	 * late, the ring waits for it as well. */
+	if (c->mode == HA_COLLNET_SWITCH && c->have[0] < c->last_switched &&
+	    ha_collnet_now(c) - c->heard > c->silence_ns)
 		leave(c, -ETIMEDOUT);
 }
 
@@ -130,7 +140,9 @@ static bool freeze(struct ha_collnet *c, struct ha_collnet_op *op)
 	for (unsigned s = 0; s < op->segments; s++) {
 		bool done = !result || c->ops->op_done(op->ina, s);
 
-		op->vote[s] = (struct ha_collnet_vote){ done ? (uint8_t)c->rank : HA_COLLNET_NOBODY, done };
+		op->vote[s] =
+			(struct ha_collnet_vote) { done ? (uint8_t)c->rank : HA_COLLNET_NOBODY,
+						   done };
 	}
 	c->ops->op_free(op->ina);
 	op->ina = NULL;
@@ -147,7 +159,8 @@ static void leaving(struct ha_collnet *c)
 			return;
 	}
 	c->mode = HA_COLLNET_COUNTING;
-	ha_collnet_agree_begin(c, HA_COLLNET_BREAKING, c->epoch, c->last_switched, c->have[c->rounds]);
+	ha_collnet_agree_begin(c, HA_COLLNET_BREAKING, c->epoch, c->last_switched,
+			       c->have[c->rounds]);
 }
 
 static void counted(struct ha_collnet *c)
@@ -168,8 +181,8 @@ static void counted(struct ha_collnet *c)
 	c->switch_from = UINT64_MAX;
 	ha_collnet_group_pause(c);
 	if (c->own_next <= c->own_last)
-		HA_INFO(c->name, "operations %llu to %llu are finished over the rails", (unsigned long long)c->own_next,
-			(unsigned long long)c->own_last);
+		HA_INFO(c->name, "operations %llu to %llu are finished over the rails",
+			(unsigned long long)c->own_next, (unsigned long long)c->own_last);
 }
 
 /* ---- who has what ---- */
@@ -185,9 +198,10 @@ static void vote(struct ha_collnet *c)
 	g->votes = op->segments;
 	for (unsigned s = 0; s < op->segments; s++) {
 		if (op->have)
-			g->vote[s] = (struct ha_collnet_vote){ (uint8_t)c->rank, 1 };
+			g->vote[s] = (struct ha_collnet_vote) { (uint8_t)c->rank, 1 };
 		else
-			g->vote[s] = op->frozen ? op->vote[s] : (struct ha_collnet_vote){ HA_COLLNET_NOBODY, 0 };
+			g->vote[s] = op->frozen ? op->vote[s]
+						: (struct ha_collnet_vote) { HA_COLLNET_NOBODY, 0 };
 	}
 }
 
@@ -200,11 +214,13 @@ static void voted(struct ha_collnet *c)
 	if (!op || op->done)
 		return;
 	if (g->votes && g->votes != op->segments) {
-		ha_collnet_fail(c, -EINVAL, "the ranks do not agree how long operation %llu is", (unsigned long long)op->seq);
+		ha_collnet_fail(c, -EINVAL, "the ranks do not agree how long operation %llu is",
+				(unsigned long long)op->seq);
 		return;
 	}
 	for (unsigned s = 0; s < op->segments; s++)
-		op->vote[s] = g->votes ? g->vote[s] : (struct ha_collnet_vote){ HA_COLLNET_NOBODY, 1 };
+		op->vote[s] =
+			g->votes ? g->vote[s] : (struct ha_collnet_vote) { HA_COLLNET_NOBODY, 1 };
 	op->owned = true;
 }
 

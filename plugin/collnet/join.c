@@ -2,9 +2,11 @@
 /*
  * join.c - the way to the switch, at the beginning and back after a break
  *
- * Rank 0 has a group created now and then and sends its ticket round the ring (OFFER). Each rank joins and says whether it could, and how
- * many operations it has posted; until the agreement is there it posts HA_COLLNET_DEPTH more at most. So nobody has posted
- * the operation which is HA_COLLNET_DEPTH + 1 above the largest of these numbers, and from that one on all go to the switch, if all have joined.
+ * Rank 0 has a group created now and then and sends its ticket round the ring (OFFER). Each rank
+ * joins and says whether it could, and how many operations it has posted; until the agreement is
+ * there it posts HA_COLLNET_DEPTH more at most. So nobody has posted the operation which is
+ * HA_COLLNET_DEPTH + 1 above the largest of these numbers, and from that one on all go to the
+ * switch, if all have joined.
  */
 #include "plugin/collnet/comm.h"
 
@@ -15,7 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define JOIN_LIMIT HA_NS_PER_S /* on the way back: others post few operations more until this rank says whether it could join */
+#define JOIN_LIMIT                                                                           \
+	HA_NS_PER_S /* on the way back: others post few operations more until this rank says \
+		       whether it could join */
 
 static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 {
@@ -31,7 +35,8 @@ static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 	p->name = c->name;
 	if (task == HA_PILOT_JOIN)
 		memcpy(p->ticket, c->ticket, sizeof(p->ticket));
-	c->join_until = c->connected && task == HA_PILOT_JOIN ? ha_collnet_now(c) + JOIN_LIMIT : UINT64_MAX;
+	c->join_until =
+		c->connected && task == HA_PILOT_JOIN ? ha_collnet_now(c) + JOIN_LIMIT : UINT64_MAX;
 	c->ina = NULL;
 	if (ha_pilot_start(p, task)) {
 		c->ina = p->ina;
@@ -146,8 +151,10 @@ static void agreed(struct ha_collnet *c)
 	if (g->a) {
 		c->joining = HA_COLLNET_WAITING;
 		c->told = 0;
-		/* The first attempt comes while all are connecting, and nobody posts; at later ones some may have posted already. */
-		ha_collnet_group_begin(c, c->attempt, g->b + (c->attempt > 1 ? HA_COLLNET_DEPTH : 0) + 1);
+		/* The first attempt comes while all are connecting, and nobody posts; at later ones
+		 * some may have posted already. */
+		ha_collnet_group_begin(c, c->attempt,
+				       g->b + (c->attempt > 1 ? HA_COLLNET_DEPTH : 0) + 1);
 		return;
 	}
 	if (c->group)

@@ -39,7 +39,7 @@ static int ring_open(void *bundle, size_t slot_bytes, uint8_t **memory, struct h
 
 int ha_lane_out_open(struct ha_lane_out *lane, struct ha_send *comm, size_t slot_bytes)
 {
-	*lane = (struct ha_lane_out){ .comm = comm, .slot_bytes = slot_bytes };
+	*lane = (struct ha_lane_out) { .comm = comm, .slot_bytes = slot_bytes };
 	return ring_open(comm, slot_bytes, &lane->memory, &lane->mr);
 }
 
@@ -55,13 +55,14 @@ struct ha_collnet_msg *ha_lane_next(struct ha_lane_out *lane, uint16_t type, uin
 	if (!ha_lane_room(lane))
 		return NULL;
 	m = (struct ha_collnet_msg *)memory_of(lane->memory, lane->slot_bytes, lane->head);
-	*m = (struct ha_collnet_msg){ .magic = HA_COLLNET_MAGIC, .type = type, .id = id };
+	*m = (struct ha_collnet_msg) { .magic = HA_COLLNET_MAGIC, .type = type, .id = id };
 	return m;
 }
 
 void ha_lane_send(struct ha_lane_out *lane, size_t length)
 {
-	struct ha_collnet_msg *m = (struct ha_collnet_msg *)memory_of(lane->memory, lane->slot_bytes, lane->head);
+	struct ha_collnet_msg *m =
+		(struct ha_collnet_msg *)memory_of(lane->memory, lane->slot_bytes, lane->head);
 
 	m->length = (uint32_t)length;
 	slot_of(lane->slot, lane->head)->bytes = (uint32_t)(sizeof(*m) + length);
@@ -69,7 +70,8 @@ void ha_lane_send(struct ha_lane_out *lane, size_t length)
 	ha_lane_out_step(lane);
 }
 
-/* Whoever needs the dead peer learns of it from its own receiving lane; what was to go there is dropped. */
+/* Whoever needs the dead peer learns of it from its own receiving lane; what was to go there is
+ * dropped. */
 static void ended(struct ha_lane_out *lane, int err)
 {
 	lane->error = err;
@@ -93,7 +95,8 @@ void ha_lane_out_step(struct ha_lane_out *lane)
 		struct ha_lane_slot *s = slot_of(lane->slot, lane->posted);
 
 		s->req = NULL;
-		err = ha_isend(lane->comm, memory_of(lane->memory, lane->slot_bytes, lane->posted), s->bytes, TAG, lane->mr, &s->req);
+		err = ha_isend(lane->comm, memory_of(lane->memory, lane->slot_bytes, lane->posted),
+			       s->bytes, TAG, lane->mr, &s->req);
 		if (!s->req)
 			break;
 		lane->posted++;
@@ -114,7 +117,7 @@ void ha_lane_out_close(struct ha_lane_out *lane)
 	if (lane->comm)
 		ha_close_send(lane->comm);
 	free(lane->memory);
-	*lane = (struct ha_lane_out){ .error = -ENOTCONN };
+	*lane = (struct ha_lane_out) { .error = -ENOTCONN };
 }
 
 /* ---- receiving ---- */
@@ -128,7 +131,8 @@ static void announce(struct ha_lane_in *lane)
 
 		s->req = NULL;
 		s->bytes = 0;
-		lane->error = ha_irecv(lane->comm, 1, &data, &lane->slot_bytes, &tag, &lane->mr, false, &s->req);
+		lane->error = ha_irecv(lane->comm, 1, &data, &lane->slot_bytes, &tag, &lane->mr,
+				       false, &s->req);
 		if (!s->req)
 			break;
 		lane->head++;
@@ -139,7 +143,7 @@ int ha_lane_in_open(struct ha_lane_in *lane, struct ha_recv *comm, size_t slot_b
 {
 	int err;
 
-	*lane = (struct ha_lane_in){ .comm = comm, .slot_bytes = slot_bytes };
+	*lane = (struct ha_lane_in) { .comm = comm, .slot_bytes = slot_bytes };
 	err = ring_open(comm, slot_bytes, &lane->memory, &lane->mr);
 	if (!err)
 		announce(lane);
@@ -148,8 +152,8 @@ int ha_lane_in_open(struct ha_lane_in *lane, struct ha_recv *comm, size_t slot_b
 
 static bool sound(const struct ha_collnet_msg *m, uint32_t bytes)
 {
-	return bytes >= sizeof(*m) && m->magic == HA_COLLNET_MAGIC && m->type && m->type < HA_COLLNET_TYPES &&
-	       m->length == bytes - sizeof(*m);
+	return bytes >= sizeof(*m) && m->magic == HA_COLLNET_MAGIC && m->type &&
+	       m->type < HA_COLLNET_TYPES && m->length == bytes - sizeof(*m);
 }
 
 const struct ha_collnet_msg *ha_lane_peek(struct ha_lane_in *lane)
@@ -192,5 +196,5 @@ void ha_lane_in_close(struct ha_lane_in *lane)
 	if (lane->comm)
 		ha_close_recv(lane->comm);
 	free(lane->memory);
-	*lane = (struct ha_lane_in){ .error = -ENOTCONN };
+	*lane = (struct ha_lane_in) { .error = -ENOTCONN };
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane.h - messages over one connection of the core, in one direction: a ring of registered slots at either end
+ * lane.h - messages over one connection of the core, in one direction: a ring of registered slots
+ * at either end
  *
- * Messages arrive in the order in which they were sent. Nobody waits for anything: a full ring is "no room", an empty one "nothing there".
+ * Messages arrive in the order in which they were sent. Nobody waits for anything: a full ring is
+ * "no room", an empty one "nothing there".
  */
 #ifndef HA_COLLNET_LANE_H
 #define HA_COLLNET_LANE_H
 
-#include "plugin/core.h"
 #include "plugin/collnet/wire.h"
+#include "plugin/core.h"
 
 #define HA_LANE_SLOTS 16
 
@@ -17,7 +19,8 @@ struct ha_lane_slot {
 	uint32_t bytes;
 };
 
-/* The sending end. Slots from `tail` to `posted` are on their way, those up to `head` wait for the peer's receive. */
+/* The sending end. Slots from `tail` to `posted` are on their way, those up to `head` wait for the
+ * peer's receive. */
 struct ha_lane_out {
 	struct ha_send *comm;
 	struct ha_mr *mr;
@@ -52,7 +55,8 @@ bool ha_lane_out_idle(const struct ha_lane_out *lane);
 void ha_lane_out_close(struct ha_lane_out *lane);
 
 int ha_lane_in_open(struct ha_lane_in *lane, struct ha_recv *comm, size_t slot_bytes);
-/* The oldest message; NULL: none, or the lane has ended (lane->error). It stays until ha_lane_drop(). -EPROTO in lane->error: not a message. */
+/* The oldest message; NULL: none, or the lane has ended (lane->error). It stays until
+ * ha_lane_drop(). -EPROTO in lane->error: not a message. */
 const struct ha_collnet_msg *ha_lane_peek(struct ha_lane_in *lane);
 void ha_lane_drop(struct ha_lane_in *lane);
 void ha_lane_in_close(struct ha_lane_in *lane);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pilot.h - a thread for the calls of libhawser-ina that wait: attaching to the backend, asking the controller
+ * pilot.h - a thread for the calls of libhawser-ina that wait: attaching to the backend, asking the
+ * controller
  *
- * It exists as long as one attempt. Between start and ready the library's context is the thread's alone.
+ * It exists as long as one attempt. Between start and ready the library's context is the thread's
+ * alone.
  */
 #ifndef HA_COLLNET_PILOT_H
 #define HA_COLLNET_PILOT_H

@@ -2,13 +2,16 @@
 /*
  * ring.c - an operation, or what is left of one, over the data lanes
  *
- * A segment that nobody has is cut into one part per rank. A part begins at its rank and goes round: each next rank adds its own
- * (always what came + its own, so the order is fixed), the last one that adds has the sum, and it goes round once more. A segment
- * that somebody has goes round once from there. A message is at most HA_COLLNET_PIECE long and says all that its receiver must know.
+ * A segment that nobody has is cut into one part per rank. A part begins at its rank and goes
+ * round: each next rank adds its own (always what came + its own, so the order is fixed), the last
+ * one that adds has the sum, and it goes round once more. A segment that somebody has goes round
+ * once from there. A message is at most HA_COLLNET_PIECE long and says all that its receiver must
+ * know.
  *
- * A rank injects pieces of one operation only, the oldest that is not done here; when that is done, all that this rank hands on
- * for it has been handed on, so messages of an operation follow all of those before it, on every lane. To inject, two slots
- * must be free, to hand on one: so a free slot goes round the ring for ever, and it cannot block.
+ * A rank injects pieces of one operation only, the oldest that is not done here; when that is done,
+ * all that this rank hands on for it has been handed on, so messages of an operation follow all of
+ * those before it, on every lane. To inject, two slots must be free, to hand on one: so a free slot
+ * goes round the ring for ever, and it cannot block.
  */
 #include "plugin/collnet/comm.h"
 
@@ -21,7 +24,8 @@ static size_t part_at(size_t words, unsigned part, unsigned ranks)
 }
 
 /* What this rank begins in a segment: from..to of its bytes, or nothing. */
-static uint16_t own_part(const struct ha_collnet *c, const struct ha_collnet_op *op, unsigned s, size_t *from, size_t *to)
+static uint16_t own_part(const struct ha_collnet *c, const struct ha_collnet_op *op, unsigned s,
+			 size_t *from, size_t *to)
 {
 	size_t bytes = ha_collnet_segment_bytes(op, s), words = bytes / sizeof(float);
 
@@ -132,13 +136,15 @@ static unsigned hops_of(const struct ha_collnet *c, uint16_t type)
 	return (unsigned)(type == HA_COLLNET_SUM ? 2 * (c->ranks - 1) : c->ranks - 1);
 }
 
-static bool sound(const struct ha_collnet *c, const struct ha_collnet_op *op, const struct ha_collnet_msg *m)
+static bool sound(const struct ha_collnet *c, const struct ha_collnet_op *op,
+		  const struct ha_collnet_msg *m)
 {
 	unsigned n = (unsigned)c->ranks;
 
-	return m->length && m->length <= HA_COLLNET_PIECE && m->length % sizeof(float) == 0 && m->a % sizeof(float) == 0 &&
-	       m->a <= op->bytes && m->length <= op->bytes - m->a &&
-	       m->a / HA_INA_SEGMENT == (m->a + m->length - 1) / HA_INA_SEGMENT && m->hop < hops_of(c, m->type) && m->b < n &&
+	return m->length && m->length <= HA_COLLNET_PIECE && m->length % sizeof(float) == 0 &&
+	       m->a % sizeof(float) == 0 && m->a <= op->bytes && m->length <= op->bytes - m->a &&
+	       m->a / HA_INA_SEGMENT == (m->a + m->length - 1) / HA_INA_SEGMENT &&
+	       m->hop < hops_of(c, m->type) && m->b < n &&
 	       (m->b + 1 + m->hop) % n == (unsigned)c->rank;
 }
 
@@ -146,7 +152,8 @@ static bool sound(const struct ha_collnet *c, const struct ha_collnet_op *op, co
 static bool take(struct ha_collnet *c, struct ha_collnet_op *op, const struct ha_collnet_msg *m)
 {
 	struct ha_lane_out *lane = &c->out[HA_COLLNET_DATA];
-	bool on = m->hop + 1u < hops_of(c, m->type), adds = m->type == HA_COLLNET_SUM && m->hop + 1 < c->ranks;
+	bool on = m->hop + 1u < hops_of(c, m->type),
+	     adds = m->type == HA_COLLNET_SUM && m->hop + 1 < c->ranks;
 	struct ha_collnet_msg *next = on ? ha_lane_next(lane, m->type, m->id) : NULL;
 	const void *data = m + 1;
 
@@ -180,14 +187,17 @@ static void receive(struct ha_collnet *c)
 		struct ha_collnet_op *op = ha_collnet_op_find(c, m->id);
 
 		if (m->type != HA_COLLNET_SUM && m->type != HA_COLLNET_GIVE) {
-			ha_collnet_fail(c, -EPROTO, "rank %u sent message %u as data", m->from, m->type);
+			ha_collnet_fail(c, -EPROTO, "rank %u sent message %u as data", m->from,
+					m->type);
 			return;
 		}
 		if (m->id > c->posted || (op && !ready(c, op)))
 			return; /* not yet */
 		if (!op || !sound(c, op, m)) {
-			ha_collnet_fail(c, -EINVAL, "rank %u sent what does not fit operation %llu: do all ranks call the same?", m->from,
-					(unsigned long long)m->id);
+			ha_collnet_fail(c, -EINVAL,
+					"rank %u sent what does not fit operation %llu: do all "
+					"ranks call the same?",
+					m->from, (unsigned long long)m->id);
 			return;
 		}
 		if (!op->started)

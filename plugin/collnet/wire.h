@@ -2,7 +2,8 @@
 /*
  * wire.h - what the ranks of a CollNet communicator say to each other over their rails
  *
- * Little-endian, like plugin/channel/wire.h. In NCCL's handle (128 bytes) the core's listen handle comes first; ours follows it.
+ * Little-endian, like plugin/channel/wire.h. In NCCL's handle (128 bytes) the core's listen handle
+ * comes first; ours follows it.
  */
 #ifndef HA_COLLNET_WIRE_H
 #define HA_COLLNET_WIRE_H
@@ -31,15 +32,19 @@ enum ha_collnet_type {
 	/* on every lane, first */
 	HA_COLLNET_HELLO = 1, /* id: rank 0's nonce; a: lane; b: version */
 	/* control lanes */
-	HA_COLLNET_HAVE,  /* id: epoch; a: all operations up to this one have the switch's result, here and at the ranks counted so far */
+	HA_COLLNET_HAVE,  /* id: epoch; a: all operations up to this one have the switch's result,
+			     here and at the ranks counted so far */
 	HA_COLLNET_BREAK, /* id: epoch; I have left the switch's group, do so too */
-	HA_COLLNET_OFFER, /* id: attempt; a: 1 = the payload is a ticket, 0 = there is none to be had */
-	HA_COLLNET_AGREE_JOIN,	/* id: attempt; a: 1 = joined; b: the last operation posted */
-	HA_COLLNET_AGREE_BREAK, /* id: epoch; a: the last operation posted to the switch; b: the last that all ranks have */
-	HA_COLLNET_AGREE_OWN,	/* id: operation; payload: one struct ha_collnet_vote for each segment, or none: all of it was mine */
-	HA_COLLNET_BYE,		/* a: the last operation that is done; no more comes from here */
+	HA_COLLNET_OFFER, /* id: attempt; a: 1 = the payload is a ticket, 0 = there is none to be
+			     had */
+	HA_COLLNET_AGREE_JOIN,  /* id: attempt; a: 1 = joined; b: the last operation posted */
+	HA_COLLNET_AGREE_BREAK, /* id: epoch; a: the last operation posted to the switch; b: the
+				   last that all ranks have */
+	HA_COLLNET_AGREE_OWN,   /* id: operation; payload: one struct ha_collnet_vote for each
+				   segment, or none: all of it was mine */
+	HA_COLLNET_BYE,         /* a: the last operation that is done; no more comes from here */
 	/* the data lane */
-	HA_COLLNET_SUM,	 /* id: operation; a: offset into it in bytes; b: whose part it is; hop */
+	HA_COLLNET_SUM,  /* id: operation; a: offset into it in bytes; b: whose part it is; hop */
 	HA_COLLNET_GIVE, /* id: operation; a: offset; b: the rank whose bytes these are; hop */
 	HA_COLLNET_TYPES
 };
@@ -47,26 +52,31 @@ enum ha_collnet_type {
 struct ha_collnet_msg {
 	uint32_t magic;
 	uint16_t type;
-	uint16_t hop;	 /* how many ranks have handed it on; control: the round, which is the lane */
+	uint16_t hop; /* how many ranks have handed it on; control: the round, which is the lane */
 	uint32_t length; /* of the payload, bytes */
-	uint32_t from;	 /* rank */
+	uint32_t from;   /* rank */
 	uint64_t id, a, b;
 };
 static_assert(sizeof(struct ha_collnet_msg) == 40, "wire layout");
 
-/* What is known of a segment: the lowest rank that has the switch's result at hand, and whether all have (had) it. */
+/* What is known of a segment: the lowest rank that has the switch's result at hand, and whether all
+ * have (had) it. */
 struct ha_collnet_vote {
 	uint8_t owner; /* HA_COLLNET_NOBODY */
 	uint8_t all;
 };
 #define HA_COLLNET_NOBODY 255
 
-#define HA_COLLNET_BYTES_MAX (UINT64_C(1) << 30) /* of one operation: its votes fit into a control message */
+#define HA_COLLNET_BYTES_MAX \
+	(UINT64_C(1) << 30) /* of one operation: its votes fit into a control message */
 #define HA_COLLNET_SEGMENTS_MAX (HA_COLLNET_BYTES_MAX / HA_INA_SEGMENT)
-#define HA_COLLNET_CONTROL_SLOT 2048 /* bytes; a multiple of a cache line */
+#define HA_COLLNET_CONTROL_SLOT 2048  /* bytes; a multiple of a cache line */
 #define HA_COLLNET_PIECE (128u << 10) /* payload of a data message, at most */
-static_assert(sizeof(struct ha_collnet_msg) + HA_COLLNET_SEGMENTS_MAX * sizeof(struct ha_collnet_vote) <= HA_COLLNET_CONTROL_SLOT,
+static_assert(sizeof(struct ha_collnet_msg) +
+			      HA_COLLNET_SEGMENTS_MAX * sizeof(struct ha_collnet_vote) <=
+		      HA_COLLNET_CONTROL_SLOT,
 	      "the votes on the largest operation fit");
-static_assert(sizeof(struct ha_collnet_msg) + HA_INA_TICKET <= HA_COLLNET_CONTROL_SLOT, "a ticket fits");
+static_assert(sizeof(struct ha_collnet_msg) + HA_INA_TICKET <= HA_COLLNET_CONTROL_SLOT,
+	      "a ticket fits");
 
 #endif

@@ -2,21 +2,22 @@
 /*
  * accept.c - the listening end: an incoming connection, HELLO, WELCOME, READY
  *
- * Anybody can reach the port. Who does not show the nonce within HELLO_MS, or says anything else, is turned away
- * with a line (few lines when there are many); more than UNAUTHENTICATED_MAX at once push the oldest out, so that silent
- * ones cannot keep peers away. A peer that we cannot serve is told why (REFUSE).
+ * Anybody can reach the port. Who does not show the nonce within HELLO_MS, or says anything else,
+ * is turned away with a line (few lines when there are many); more than UNAUTHENTICATED_MAX at once
+ * push the oldest out, so that silent ones cannot keep peers away. A peer that we cannot serve is
+ * told why (REFUSE).
  */
 #include "plugin/connect/accept.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
-#include "plugin/device/subnet.h"
-#include "plugin/connect/setup.h"
-#include "plugin/device/rail.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/connect/setup.h"
+#include "plugin/device/device.h"
+#include "plugin/device/rail.h"
+#include "plugin/device/subnet.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -79,7 +80,8 @@ static int near_peer(const struct ha_listen *l, const struct ha_msg_hello *hello
 	return ha_subnet_choose(l->ctx, l->asked, peer, hello->nrails);
 }
 
-/* The one whose queue pair the handle names, or another. MPIB's peers of the same island have more rails than the spare. */
+/* The one whose queue pair the handle names, or another. MPIB's peers of the same island have more
+ * rails than the spare. */
 static int take_bundle(struct ha_pending *p, const struct ha_msg_hello *hello)
 {
 	struct ha_listen *l = p->listen;
@@ -87,7 +89,7 @@ static int take_bundle(struct ha_pending *p, const struct ha_msg_hello *hello)
 	int dev = near_peer(l, hello), err;
 
 	if (dev != l->asked) {
-		opts = (struct ha_comm_opts){ .traffic_class = l->opts.traffic_class };
+		opts = (struct ha_comm_opts) { .traffic_class = l->opts.traffic_class };
 		err = ha_fused_resolve(l->ctx, &dev, NULL, &opts);
 		return err ? err : ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
 	}
@@ -106,7 +108,8 @@ static int step_hello_in(struct ha_pending *p)
 	const union ha_message *m;
 	int err = ha_stream_get(p->stream, &m);
 
-	if (err == -EAGAIN && !ha_stream_received(p->stream) && ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
+	if (err == -EAGAIN && !ha_stream_received(p->stream) &&
+	    ha_clock_now(p->ctx->clock) >= p->deadline && !p->why[0])
 		ha_pending_why(p, 0, "it sent nothing for %d s", HELLO_MS / 1000);
 	if (err == -EPIPE || err == -ECONNRESET)
 		return ha_pending_why(p, err, "it disconnected before it identified itself");
@@ -118,19 +121,23 @@ static int step_hello_in(struct ha_pending *p)
 		return ha_pending_why(p, -EPROTO, "it does not know this listener's nonce");
 	p->unauthenticated = false;
 	p->listen->unauthenticated--;
-	p->deadline = ha_clock_now(p->ctx->clock) + (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
+	p->deadline = ha_clock_now(p->ctx->clock) +
+		      (uint64_t)p->ctx->config.connect_timeout_ms * HA_NS_PER_MS;
 	err = take_bundle(p, &m->hello);
 	if (err) {
 		p->explained = true;
 		return refuse(p, err, strerror(-err));
 	}
 	p->bundle->terms.nonce = p->listen->nonce;
-	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why, sizeof(p->why));
+	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why,
+			      sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];
 		return refuse(p, err, p->why[0] ? p->why : strerror(-err));
 	}
-	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	ha_pending_why(p, 0,
+		       "they are not ready in time; can this device's address reach the peer's "
+		       "(NCCL_IB_GID_INDEX, `ha topo`)?");
 	return HA_PENDING_THEIRS;
 }
 
@@ -204,7 +211,8 @@ static void evict_oldest(struct ha_listen *l)
 	if (!oldest)
 		return;
 	/* Its next step times out, and this round takes the step. */
-	ha_pending_why(oldest, 0, "it sent nothing, and %d connections like it are waiting", UNAUTHENTICATED_MAX);
+	ha_pending_why(oldest, 0, "it sent nothing, and %d connections like it are waiting",
+		       UNAUTHENTICATED_MAX);
 	oldest->deadline = 0;
 	oldest->runnable = true;
 }
@@ -238,8 +246,8 @@ static struct ha_listen *first_listen(struct ha_ctx *ctx)
 {
 	struct ha_listen *l;
 
-	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may be walked
-	 * unlocked. */
+	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may
+	 * be walked unlocked. */
 	pthread_mutex_lock(&ctx->lock);
 	l = ctx->listens;
 	pthread_mutex_unlock(&ctx->lock);
@@ -280,7 +288,8 @@ static void listen_ready(struct ha_watch *watch, uint32_t events)
 			take_connection(l, conn);
 	}
 	if (err && err != -EAGAIN) {
-		HA_WARN(NULL, "cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
+		HA_WARN(NULL,
+			"cannot accept a connection: %s; the next try is in a moment (ulimit -n?)",
 			strerror(-err));
 		ha_listens_mute(ctx);
 	}
@@ -337,9 +346,10 @@ static void link_listen(struct ha_listen *l)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle, struct ha_listen **out)
+int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle,
+	      struct ha_listen **out)
 {
-	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts) { .traffic_class = -1 };
 	struct ha_wire_addr addr;
 	struct ha_listen *l;
 	int asked, err;
@@ -363,8 +373,9 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	err = ctx->oob->listen(ctx->oob_net, &l->oob, &addr);
 	if (err) {
 		HA_WARN(ha_device_name(&ctx->devices[dev]),
-			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the interface", ctx->oob->name,
-			strerror(-err));
+			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the "
+			"interface",
+			ctx->oob->name, strerror(-err));
 		goto free_bundle;
 	}
 	fill_handle(l, &addr, handle);
@@ -372,7 +383,8 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	l->watch.fd = ctx->oob->fd(l->oob);
 	err = ha_loop_add(&ctx->loop, &l->watch, EPOLLIN);
 	if (err) {
-		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot watch a listener: %s", strerror(-err));
+		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot watch a listener: %s",
+			strerror(-err));
 		goto close_oob;
 	}
 	link_listen(l);

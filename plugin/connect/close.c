@@ -2,8 +2,9 @@
 /*
  * close.c - the end of a connection, in whatever state it is
  *
- * Two phases. First, under ctx->drive, the bundle leaves the context's list and its socket's watch goes: a round that
- * was running has ended, and no later one finds it. Then it is the caller's alone: BYE, queue pairs, memory.
+ * Two phases. First, under ctx->drive, the bundle leaves the context's list and its socket's watch
+ * goes: a round that was running has ended, and no later one finds it. Then it is the caller's
+ * alone: BYE, queue pairs, memory.
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"

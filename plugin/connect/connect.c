@@ -2,18 +2,18 @@
 /*
  * connect.c - the connecting end: dial, HELLO, WELCOME, READY
  *
- * Our queue pair exists before we dial, so that HELLO can name it. The listener's is ready to receive and to send when
- * WELCOME comes; ours follows, and READY says so. The queue pair in the handle belongs to the first connector only;
- * what counts is WELCOME's.
+ * Our queue pair exists before we dial, so that HELLO can name it. The listener's is ready to
+ * receive and to send when WELCOME comes; ours follows, and READY says so. The queue pair in the
+ * handle belongs to the first connector only; what counts is WELCOME's.
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/connect/pending.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/device/subnet.h"
-#include "plugin/connect/setup.h"
-#include "plugin/connect/pending.h"
-#include "plugin/channel/stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,18 +21,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms, then twice that, and
- * so on. */
+/* A peer that is not up yet refuses, or its host is not reachable yet: dial again, after 20 ms,
+ * then twice that, and so on. */
 #define REDIAL_MIN_MS 20
 #define REDIAL_MAX_MS 1000
-/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows is the only other
- * reason, and passes. Everything else may last as long as HA_NCCL_CONNECT_TIMEOUT_MS. */
+/* A refusal comes from a living host on which nobody listens (any more); a backlog that overflows
+ * is the only other reason, and passes. Everything else may last as long as
+ * HA_NCCL_CONNECT_TIMEOUT_MS. */
 #define REFUSED_MS 3000
 
 static bool worth_redialling(int err)
 {
-	return err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH ||
-	       err == -ECONNRESET || err == -EADDRNOTAVAIL;
+	return err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EHOSTUNREACH ||
+	       err == -ENETUNREACH || err == -ECONNRESET || err == -EADDRNOTAVAIL;
 }
 
 static int redial(struct ha_pending *p, int err)
@@ -51,7 +52,9 @@ static int redial(struct ha_pending *p, int err)
 		pause = REDIAL_MAX_MS;
 	p->dials++;
 	p->dial_error = err;
-	ha_pending_why(p, err, "%s, %u times; is that process alive, and its port not firewalled (NCCL_SOCKET_IFNAME)?",
+	ha_pending_why(p, err,
+		       "%s, %u times; is that process alive, and its port not firewalled "
+		       "(NCCL_SOCKET_IFNAME)?",
 		       strerror(-err), p->dials);
 	p->dial_at = now + pause * HA_NS_PER_MS;
 	ha_stream_close(p->stream);
@@ -70,8 +73,10 @@ static int step_start(struct ha_pending *p)
 		return err;
 	}
 	p->bundle->terms.nonce = p->handle.nonce;
-	p->bundle->balance.advised.across = p->ctx->mpib.on && ha_mpib_across(p->ctx, &p->handle.oob);
-	snprintf(p->bundle->name, sizeof(p->bundle->name), "%s -> %s", ha_device_name(p->bundle->rail[0].dev), p->who);
+	p->bundle->balance.advised.across =
+		p->ctx->mpib.on && ha_mpib_across(p->ctx, &p->handle.oob);
+	snprintf(p->bundle->name, sizeof(p->bundle->name), "%s -> %s",
+		 ha_device_name(p->bundle->rail[0].dev), p->who);
 	return HA_PENDING_DIAL;
 }
 
@@ -123,7 +128,9 @@ static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
 		p->explained = !p->why[0];
 		return err;
 	}
-	ha_pending_why(p, 0, "they are not ready in time; can this device's address reach the peer's (NCCL_IB_GID_INDEX, `ha topo`)?");
+	ha_pending_why(p, 0,
+		       "they are not ready in time; can this device's address reach the peer's "
+		       "(NCCL_IB_GID_INDEX, `ha topo`)?");
 	return HA_PENDING_OURS;
 }
 
@@ -214,7 +221,7 @@ static int near_listener(struct ha_ctx *ctx, int dev, const struct ha_wire_handl
 
 static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle)
 {
-	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts){ .traffic_class = -1 };
+	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts) { .traffic_class = -1 };
 	struct ha_wire_handle h;
 	const char *why;
 	struct ha_pending *p;
@@ -229,7 +236,8 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 	err = ha_fused_resolve(ctx, &dev, &h.oob, &all);
 	if (err)
 		return err;
-	p = ha_pending_new(ctx, &connecting, HA_PENDING_START, (uint64_t)ctx->config.connect_timeout_ms);
+	p = ha_pending_new(ctx, &connecting, HA_PENDING_START,
+			   (uint64_t)ctx->config.connect_timeout_ms);
 	if (!p)
 		return -ENOMEM;
 	p->handle = h;
@@ -246,7 +254,8 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 	return 0;
 }
 
-int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle, struct ha_send **out)
+int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle,
+	       struct ha_send **out)
 {
 	struct ha_wire_handle h;
 	struct ha_pending *p;
@@ -258,7 +267,8 @@ int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, con
 	if (!p)
 		return begin(ctx, dev, opts, handle);
 	ctx->progress(ctx);
-	/* Acquire: pairs with the driver's release; the bundle and everything in it are ours after it. */
+	/* Acquire: pairs with the driver's release; the bundle and everything in it are ours after
+	 * it. */
 	state = atomic_load_explicit(&p->state, memory_order_acquire);
 	if (state < HA_PENDING_UP)
 		return 0;

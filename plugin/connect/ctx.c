@@ -4,15 +4,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "plugin/connect/accept.h"
-#include "plugin/device/device.h"
-#include "plugin/connect/events.h"
-#include "plugin/transfer/guard.h"
-#include "plugin/report/journal.h"
-#include "plugin/connect/setup.h"
 #include "plugin/channel/oob_tcp.h"
-#include "plugin/connect/pending.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/accept.h"
+#include "plugin/connect/events.h"
+#include "plugin/connect/pending.h"
+#include "plugin/connect/setup.h"
+#include "plugin/device/device.h"
+#include "plugin/report/journal.h"
+#include "plugin/transfer/guard.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/standby.h"
 #include "rdma/verbs/dlopen.h"
@@ -30,8 +30,11 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	else
 		ha_config_load_env(&ctx->config);
 	if (ha_weights_parse(ctx->config.weights, &ctx->weights)) {
-		HA_WARN(NULL, "HA_NCCL_WEIGHTS=%s is no list of numbers from 0 to %d, one per rail and not all 0: the ports' speeds "
-			"decide", ctx->config.weights, HA_SHARE_ALL);
+		HA_WARN(NULL,
+			"HA_NCCL_WEIGHTS=%s is no list of numbers from 0 to %d, one per rail and "
+			"not all 0: the ports' speeds "
+			"decide",
+			ctx->config.weights, HA_SHARE_ALL);
 		ctx->weights.n = 0;
 	}
 	ctx->clock = params->clock ? params->clock : &ha_clock_live;
@@ -47,7 +50,8 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	ctx->soft_oob = params->oob != NULL;
 	if (!ctx->oob) {
 		if (ha_mpib_wanted(&ctx->config) && ctx->config.mpib_oob_if[0])
-			memcpy(ctx->config.socket_ifname, ctx->config.mpib_oob_if, sizeof(ctx->config.socket_ifname));
+			memcpy(ctx->config.socket_ifname, ctx->config.mpib_oob_if,
+			       sizeof(ctx->config.socket_ifname));
 		err = ha_oob_tcp_open(&ctx->config, &ctx->own_tcp);
 		if (err)
 			return err;
@@ -62,7 +66,8 @@ static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	struct ha_standby_class class;
 	int err;
 
-	/* Registered memory must survive a fork of the host program; kernels that need no help make this free. */
+	/* Registered memory must survive a fork of the host program; kernels that need no help make
+	 * this free. */
 	(void)ctx->verbs->fork_init(ctx->verbs);
 	ctx->topo = calloc(1, sizeof(*ctx->topo));
 	if (!ctx->topo)
@@ -87,7 +92,8 @@ static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 		ha_device_init(&ctx->devices[i], ctx, &ctx->topo->devices[i], i);
 	for (int a = 0; a < ctx->nports; a++)
 		for (int b = 0; b < ctx->nports; b++)
-			ctx->devices[a].has_second |= a != b && ha_standby_classify(ctx->topo, a, b, &class);
+			ctx->devices[a].has_second |=
+				a != b && ha_standby_classify(ctx->topo, a, b, &class);
 	return 0;
 }
 
@@ -106,7 +112,7 @@ static int open_mpib(struct ha_ctx *ctx)
 
 	if (err <= 0)
 		return err;
-	err = ha_ctx_fuse(ctx, (int[]){ ctx->mpib.sout, ctx->mpib.sup }, 2, &dev);
+	err = ha_ctx_fuse(ctx, (int[]) { ctx->mpib.sout, ctx->mpib.sup }, 2, &dev);
 	if (!err)
 		ha_mpib_enable(ctx);
 	return err;

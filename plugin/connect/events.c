@@ -2,17 +2,18 @@
 /*
  * events.c - log what happens to devices and ports, and tell the connections on them
  *
- * A port that went down takes every rail on it with it, at once; where failover is off, only the NIC's own error does. It stays a port that may come back, with another address
- * perhaps. A device that has failed is gone for good for everything opened on it.
+ * A port that went down takes every rail on it with it, at once; where failover is off, only the
+ * NIC's own error does. It stays a port that may come back, with another address perhaps. A device
+ * that has failed is gone for good for everything opened on it.
  */
 #include "plugin/connect/events.h"
 
 #include "base/log.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "rdma/verbs/status.h"
 
@@ -36,13 +37,17 @@ static enum ha_event_cause cause_of(enum ibv_event_type type)
 /* A port that trained its link anew may have come back slower, or faster. */
 static void follow_speed(struct ha_device *dev, int before)
 {
-	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_PORT_CHANGED, .device = dev };
+	struct ha_event told = { .kind = HA_EVENT_DEVICE,
+				 .cause = HA_CAUSE_PORT_CHANGED,
+				 .device = dev };
 	int now = ha_device_speed(dev);
 
 	if (now == before || now <= 0 || before <= 0)
 		return;
-	ha_journal_eventf(dev->ctx, &told, "its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now, before,
-			  now < before ? "; look at its cable, and at the switch's port" : "");
+	ha_journal_eventf(
+		dev->ctx, &told,
+		"its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now,
+		before, now < before ? "; look at its cable, and at the switch's port" : "");
 	ha_failover_speed(dev);
 }
 
@@ -66,15 +71,16 @@ static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_even
 	}
 }
 
-/* With NCCL_IB_RETURN_ASYNC_EVENTS=0 these are only logged; that a port is back, or elsewhere, is followed. */
+/* With NCCL_IB_RETURN_ASYNC_EVENTS=0 these are only logged; that a port is back, or elsewhere, is
+ * followed. */
 static bool is_fault(enum ibv_event_type type)
 {
 	return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_PORT_ERR;
 }
 
 /* An event of the whole device or of one of its ports. */
-static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, const struct ibv_async_event *e,
-		      bool whole)
+static void on_device(struct ha_ctx *ctx, const struct ibv_context *context,
+		      const struct ibv_async_event *e, bool whole)
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL;
 	const char *advice = ha_verbs_event_advice(e->event_type);
@@ -83,11 +89,13 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 	for (int i = 0; i < ctx->nports; i++) {
 		struct ha_device *dev = &ctx->devices[i];
 
-		if (dev->topo->context != context || (!whole && dev->topo->port != e->element.port_num))
+		if (dev->topo->context != context ||
+		    (!whole && dev->topo->port != e->element.port_num))
 			continue;
 		told.cause = cause_of(e->event_type);
 		told.device = dev;
-		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type), *advice ? "; " : "", advice);
+		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type),
+				  *advice ? "; " : "", advice);
 		if (is_fault(e->event_type) && !ctx->config.ib_return_async_events)
 			continue;
 		if (fatal)
@@ -96,7 +104,8 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context, con
 	}
 }
 
-/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that. */
+/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that.
+ */
 static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
 	if (!b || atomic_load(&b->closing)) /* NULL: of an incarnation that is over (reaper.h) */
@@ -110,7 +119,8 @@ static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_
 	ha_due_now(b);
 }
 
-/* The queue is replaced, and so is every incarnation on it; those that wait to be launched are seen then (failover.c). */
+/* The queue is replaced, and so is every incarnation on it; those that wait to be launched are seen
+ * then (failover.c). */
 static void receives_failed(struct ha_ctx *ctx, const struct ibv_srq *srq)
 {
 	bool ours = false;
@@ -128,13 +138,16 @@ static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->rail[i].qp == qp)
 			/* Release: what was taken before is in the completion queue. */
-			atomic_store_explicit(&b->failover.ctl[i].fence.last_receive, true, memory_order_release);
+			atomic_store_explicit(&b->failover.ctl[i].fence.last_receive, true,
+					      memory_order_release);
 	ha_due_now(b);
 }
 
 static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
 {
-	struct ha_event told = { .kind = HA_EVENT_DEVICE, .cause = HA_CAUSE_QUEUE_ERROR, .device = dev };
+	struct ha_event told = { .kind = HA_EVENT_DEVICE,
+				 .cause = HA_CAUSE_QUEUE_ERROR,
+				 .device = dev };
 
 	switch (e->event_type) {
 	case IBV_EVENT_QP_FATAL:
@@ -177,7 +190,8 @@ static void drain(struct ha_ctx *ctx, struct ha_device *dev)
 	struct ibv_async_event e;
 
 	/* A bounded number: a device that never stops must not stop us. */
-	for (int i = 0; i < 64 && !ctx->verbs->get_async_event(ctx->verbs, dev->topo->context, &e); i++) {
+	for (int i = 0; i < 64 && !ctx->verbs->get_async_event(ctx->verbs, dev->topo->context, &e);
+	     i++) {
 		handle(ctx, dev, &e);
 		ctx->verbs->ack_async_event(ctx->verbs, &e);
 	}
@@ -185,7 +199,8 @@ static void drain(struct ha_ctx *ctx, struct ha_device *dev)
 
 static void events_ready(struct ha_watch *watch, uint32_t events)
 {
-	struct ha_device *dev = (struct ha_device *)((char *)watch - offsetof(struct ha_device, events));
+	struct ha_device *dev =
+		(struct ha_device *)((char *)watch - offsetof(struct ha_device, events));
 
 	drain(dev->ctx, dev);
 	(void)events;
@@ -205,12 +220,14 @@ int ha_events_watch(struct ha_device *dev)
 	struct ibv_context *context = dev->topo->context;
 	int err;
 
-	dev->events = (struct ha_watch){ .fd = -1, .ready = events_ready };
+	dev->events = (struct ha_watch) { .fd = -1, .ready = events_ready };
 	if (context->async_fd < 0 || !speaks(dev))
 		return 0;
 	err = ha_verbs_events_nonblock(context);
 	if (err) {
-		HA_WARN(dev->name, "cannot listen to the device's events: %s; a failed port shows by time-outs only",
+		HA_WARN(dev->name,
+			"cannot listen to the device's events: %s; a failed port shows by "
+			"time-outs only",
 			strerror(-err));
 		return 0;
 	}

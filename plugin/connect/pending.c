@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
-#include "plugin/channel/stream.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,16 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines about unauthenticated peers: so many per interval, then their number. A port scan must not fill a log. */
+/* Lines about unauthenticated peers: so many per interval, then their number. A port scan must not
+ * fill a log. */
 #define UNAUTHENTICATED_LINES 10
 #define UNAUTHENTICATED_INTERVAL_NS (10 * HA_NS_PER_S)
 
-/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a dead peer,
- * should not wait for hundreds of them. */
+/* Steps of one round. Each may run slow verbs, and those who wait for ctx->drive, or for news of a
+ * dead peer, should not wait for hundreds of them. */
 #define STEPS_PER_ROUND 16
 
-struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side, enum ha_pending_state state,
-				  uint64_t patience_ms)
+struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side,
+				  enum ha_pending_state state, uint64_t patience_ms)
 {
 	struct ha_pending *p = calloc(1, sizeof(*p));
 
@@ -95,7 +96,9 @@ static bool may_log_unauthenticated(struct ha_ctx *ctx)
 
 	if (now - ctx->unauthenticated_since > UNAUTHENTICATED_INTERVAL_NS) {
 		if (ctx->unauthenticated_silent)
-			HA_WARN(NULL, "%u more connections from peers that did not authenticate were refused and are not logged one by one",
+			HA_WARN(NULL,
+				"%u more connections from peers that did not authenticate were "
+				"refused and are not logged one by one",
 				ctx->unauthenticated_silent);
 		ctx->unauthenticated_since = now;
 		ctx->unauthenticated_logged = ctx->unauthenticated_silent = 0;
@@ -114,7 +117,8 @@ static const char *reason(const struct ha_pending *p, int err)
 		return p->why;
 	switch (err) {
 	case -ETIMEDOUT:
-		return "no answer in time (HA_NCCL_CONNECT_TIMEOUT_MS); is that process alive, its port not firewalled?";
+		return "no answer in time (HA_NCCL_CONNECT_TIMEOUT_MS); is that process alive, its "
+		       "port not firewalled?";
 	case -EPIPE:
 	case -ECONNRESET:
 		return "it ended the connection; look at that rank's log";
@@ -130,16 +134,19 @@ static void explain(const struct ha_pending *p, int state, int err)
 	if (p->explained)
 		return;
 	if (!p->listen)
-		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s", p->who,
-			p->side->state[state].doing, reason(p, err));
+		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s",
+			p->who, p->side->state[state].doing, reason(p, err));
 	else if (!p->unauthenticated)
-		HA_WARN(p->bundle ? p->bundle->name : NULL, "the connection from %s failed while %s: %s", p->who,
+		HA_WARN(p->bundle ? p->bundle->name : NULL,
+			"the connection from %s failed while %s: %s", p->who,
 			p->side->state[state].doing, reason(p, err));
 	else if (may_log_unauthenticated(p->ctx))
-		HA_WARN(NULL, "refused a connection from %s, which is not a peer of this job: %s", p->who, reason(p, err));
+		HA_WARN(NULL, "refused a connection from %s, which is not a peer of this job: %s",
+			p->who, reason(p, err));
 }
 
-/* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening one ends here. */
+/* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening
+ * one ends here. */
 static void fail(struct ha_pending *p, int state, int err)
 {
 	explain(p, state, err);
@@ -154,7 +161,7 @@ static void fail(struct ha_pending *p, int state, int err)
 
 static void succeed(struct ha_pending *p)
 {
-	void (*up)(struct ha_listen *listen) = p->side->up;
+	void (*up)(struct ha_listen * listen) = p->side->up;
 	struct ha_listen *listen = p->listen;
 
 	ha_bundle_launch(p->bundle, p->stream);
@@ -164,8 +171,8 @@ static void succeed(struct ha_pending *p)
 		up(listen); /* p is ha_connect's or ha_accept's by now */
 }
 
-/* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the result is 1 or the
- * error. */
+/* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the
+ * result is 1 or the error. */
 static int step(struct ha_pending *p, int *state)
 {
 	*state = atomic_load_explicit(&p->state, memory_order_relaxed);
@@ -204,8 +211,10 @@ static void take_incoming(struct ha_ctx *ctx)
 
 static uint64_t wake_at(const struct ha_pending *p)
 {
-	return atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_DIAL && p->dial_at < p->deadline ?
-		p->dial_at : p->deadline;
+	return atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_DIAL &&
+			       p->dial_at < p->deadline
+		       ? p->dial_at
+		       : p->deadline;
 }
 
 uint64_t ha_pending_drive(struct ha_ctx *ctx)
@@ -218,7 +227,8 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 	while ((p = *at) != NULL) {
 		int state, result = 0;
 
-		if (ctx->soft_oob || ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
+		if (ctx->soft_oob ||
+		    ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
 			result = step(p, &state);
 		else if (p->runnable)
 			next = now;

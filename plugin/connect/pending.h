@@ -2,15 +2,16 @@
 /*
  * pending.h - a connection in the making, at either end
  *
- * One state machine with a handler per state (pending.c has the table, connect.c and accept.c the handlers). While its
- * state is not final it belongs to whoever holds ctx->drive. The final state is stored with release; from then on it
- * belongs to the ha_connect or ha_accept that finds it (acquire) and takes it out of its list.
+ * One state machine with a handler per state (pending.c has the table, connect.c and accept.c the
+ * handlers). While its state is not final it belongs to whoever holds ctx->drive. The final state
+ * is stored with release; from then on it belongs to the ha_connect or ha_accept that finds it
+ * (acquire) and takes it out of its list.
  */
 #ifndef HA_CORE_PENDING_H
 #define HA_CORE_PENDING_H
 
-#include "plugin/transfer/bundle.h"
 #include "plugin/channel/oob.h"
+#include "plugin/transfer/bundle.h"
 
 #include <stdatomic.h>
 
@@ -28,11 +29,11 @@ enum ha_pending_state {
 	HA_PENDING_OURS,       /* our queue pairs are being connected */
 	HA_PENDING_READY_OUT,  /* READY is on its way out */
 	/* The listening end. */
-	HA_PENDING_HELLO_IN,	/* anybody may have connected; HELLO with the nonce must come */
-	HA_PENDING_THEIRS,	/* the queue pairs for the peer are being connected */
+	HA_PENDING_HELLO_IN,    /* anybody may have connected; HELLO with the nonce must come */
+	HA_PENDING_THEIRS,      /* the queue pairs for the peer are being connected */
 	HA_PENDING_WELCOME_OUT, /* WELCOME is on its way out */
-	HA_PENDING_READY_IN,	/* READY must come */
-	HA_PENDING_REFUSE_OUT,	/* REFUSE is on its way out, then that was it */
+	HA_PENDING_READY_IN,    /* READY must come */
+	HA_PENDING_REFUSE_OUT,  /* REFUSE is on its way out, then that was it */
 	/* Final. */
 	HA_PENDING_UP,
 	HA_PENDING_FAILED,
@@ -55,7 +56,7 @@ struct ha_pending_side {
 
 struct ha_pending {
 	_Atomic int state; /* enum ha_pending_state */
-	int error;	   /* FAILED: the negative errno for the caller */
+	int error;         /* FAILED: the negative errno for the caller */
 	const struct ha_pending_side *side;
 	struct ha_ctx *ctx;
 	struct ha_listen *listen; /* NULL at the connecting end */
@@ -63,15 +64,15 @@ struct ha_pending {
 	struct ha_bundle *bundle;
 	struct ha_pending *next_driven;
 	struct ha_pending *next, **pprev; /* ctx->connects or listen->accepts, under ctx->lock */
-	uint64_t deadline;		  /* when the time limit ends */
-	uint64_t dial_at;		  /* DIAL: not before */
-	uint32_t dials;			  /* attempts so far */
-	int dial_error;			  /* of the last one */
-	uint64_t refused_since;		  /* the first refusal of a row; 0 = none */
-	bool runnable;			  /* its socket has something, or it is new */
-	bool unauthenticated;			  /* has not shown the nonce */
-	bool explained;			  /* the log has said why already */
-	const void *key;		  /* where the caller keeps the handle */
+	uint64_t deadline;                /* when the time limit ends */
+	uint64_t dial_at;                 /* DIAL: not before */
+	uint32_t dials;                   /* attempts so far */
+	int dial_error;                   /* of the last one */
+	uint64_t refused_since;           /* the first refusal of a row; 0 = none */
+	bool runnable;                    /* its socket has something, or it is new */
+	bool unauthenticated;             /* has not shown the nonce */
+	bool explained;                   /* the log has said why already */
+	const void *key;                  /* where the caller keeps the handle */
 	struct ha_wire_handle handle;
 	int dev;
 	struct ha_comm_opts opts;
@@ -79,13 +80,15 @@ struct ha_pending {
 	char why[192];
 };
 
-/* A new one in its first state; the caller puts it into ctx->incoming or ctx->driven. NULL: no memory. */
-struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side, enum ha_pending_state state,
-				  uint64_t patience_ms);
+/* A new one in its first state; the caller puts it into ctx->incoming or ctx->driven. NULL: no
+ * memory. */
+struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side,
+				  enum ha_pending_state state, uint64_t patience_ms);
 /* With what it has; in no list any more. */
 void ha_pending_free(struct ha_pending *p);
 /* Remember the reason for the line that a failure writes; returns err. */
-int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Its lists; under ctx->lock. */
 void ha_pending_link(struct ha_pending **list, struct ha_pending *p);
@@ -93,8 +96,8 @@ void ha_pending_unlink(struct ha_pending *p);
 /* Take it from the driver; under ctx->drive. */
 void ha_pending_forget(struct ha_pending *p);
 
-/* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be looked at (ns
- * of the context's clock, UINT64_MAX = when a socket says so). */
+/* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be
+ * looked at (ns of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);

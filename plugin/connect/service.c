@@ -4,15 +4,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/yield.h"
+#include "plugin/channel/inbox.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/events.h"
+#include "plugin/connect/pending.h"
+#include "plugin/connect/setup.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/setup.h"
-#include "plugin/connect/pending.h"
-#include "plugin/channel/inbox.h"
-#include "plugin/channel/stream.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -22,7 +22,9 @@
 #define SOFT_POLL_NS HA_NS_PER_MS /* how often streams without descriptors are looked at */
 #define SLEEP_MAX_NS (60 * HA_NS_PER_S)
 #define SLEEP_MIN_NS (20 * HA_NS_PER_US)
-#define SLEEP_MIN_URGENT_NS HA_NS_PER_MS /* a fence is timed in microseconds, and short: a thread that sleeps wakes up late */
+#define SLEEP_MIN_URGENT_NS                                                                        \
+	HA_NS_PER_MS /* a fence is timed in microseconds, and short: a thread that sleeps wakes up \
+			late */
 
 /* For out-of-band streams and devices without descriptors. */
 static void ask_everybody(struct ha_ctx *ctx)
@@ -37,10 +39,12 @@ static void ask_everybody(struct ha_ctx *ctx)
 /* One round. Returns when something will be due again, UINT64_MAX: never. */
 static uint64_t round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, listens, hookups, drive, leave, advice, refresh, now = ha_clock_now(ctx->clock);
+	uint64_t next, listens, hookups, drive, leave, advice, refresh,
+		now = ha_clock_now(ctx->clock);
 
 	ctx->service.rounds++;
-	/* The watches that epoll hands out are good: they are removed under ctx->drive, which we hold, before their owners are freed. */
+	/* The watches that epoll hands out are good: they are removed under ctx->drive, which we
+	 * hold, before their owners are freed. */
 	ha_loop_dispatch(&ctx->loop);
 	ask_everybody(ctx);
 	listens = ha_listens_round(ctx, now);
@@ -69,7 +73,8 @@ void ha_ctx_progress(struct ha_ctx *ctx)
 	pthread_mutex_unlock(&ctx->drive);
 }
 
-/* Work comes in bursts (the messages of a set-up, the steps of a failover), and a thread that sleeps wakes up late. */
+/* Work comes in bursts (the messages of a set-up, the steps of a failover), and a thread that
+ * sleeps wakes up late. */
 static bool stay_awake(struct ha_ctx *ctx)
 {
 	struct ha_service *s = &ctx->service;
@@ -82,10 +87,12 @@ static bool stay_awake(struct ha_ctx *ctx)
 	return s->awake > 0;
 }
 
-/* Until `next`, or something happens. Only to sleep: what is ready is asked for again under the lock. */
+/* Until `next`, or something happens. Only to sleep: what is ready is asked for again under the
+ * lock. */
 static void sleep_until(struct ha_ctx *ctx, uint64_t next, bool urgent)
 {
-	uint64_t now = ha_clock_now(ctx->clock), least = urgent ? SLEEP_MIN_URGENT_NS : SLEEP_MIN_NS;
+	uint64_t now = ha_clock_now(ctx->clock),
+		 least = urgent ? SLEEP_MIN_URGENT_NS : SLEEP_MIN_NS;
 
 	if (next < now + least)
 		return;
@@ -136,7 +143,8 @@ int ha_service_open(struct ha_ctx *ctx)
 
 	if (err)
 		HA_WARN(NULL,
-			"cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of open files (ulimit -n)",
+			"cannot watch sockets and devices (epoll, eventfd): %s; raise the limit of "
+			"open files (ulimit -n)",
 			strerror(-err));
 	return err;
 }
@@ -157,8 +165,11 @@ int ha_service_start(struct ha_ctx *ctx)
 	if (!err)
 		return 0;
 	ctx->loop.threaded = false;
-	HA_WARN(NULL, "cannot start the service thread: %s; raise the limit of threads (ulimit -u), or set "
-		"HA_NCCL_USE_PROGRESS_THREAD=0", strerror(-err));
+	HA_WARN(NULL,
+		"cannot start the service thread: %s; raise the limit of threads (ulimit -u), or "
+		"set "
+		"HA_NCCL_USE_PROGRESS_THREAD=0",
+		strerror(-err));
 	return err;
 }
 

@@ -2,12 +2,13 @@
 /*
  * service.h - what runs beside NCCL: sockets, slow verbs, the devices' events, failover
  *
- * A round looks at everything that is ready and never blocks. The service thread runs rounds and sleeps in between;
- * without it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something run them. Whoever runs a round holds
- * ctx->drive.
+ * A round looks at everything that is ready and never blocks. The service thread runs rounds and
+ * sleeps in between; without it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something
+ * run them. Whoever runs a round holds ctx->drive.
  *
- * What a round finds to do and may be followed by more at once sets ctx->loop.worked: the thread does not sleep for the next
- * HA_NCCL_IDLE_SPIN_THRESHOLD rounds. Not for what is due at fixed times (a heartbeat, the status page).
+ * What a round finds to do and may be followed by more at once sets ctx->loop.worked: the thread
+ * does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD rounds. Not for what is due at fixed
+ * times (a heartbeat, the status page).
  */
 #ifndef HA_CORE_SERVICE_H
 #define HA_CORE_SERVICE_H
@@ -20,11 +21,12 @@ struct ha_ctx;
 
 struct ha_service {
 	pthread_t thread;
-	bool stop;	     /* under ctx->drive */
-	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive */
+	bool stop;            /* under ctx->drive */
+	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive
+			       */
 	uint64_t rounds;      /* so far. Under ctx->drive */
-	bool busy;	      /* more work is due already. Its own */
-	int awake;	      /* rounds without work still to come before the thread sleeps. Its own */
+	bool busy;            /* more work is due already. Its own */
+	int awake; /* rounds without work still to come before the thread sleeps. Its own */
 };
 
 /* Opens ctx->loop: watches can be added from here on. A failure is one line. */

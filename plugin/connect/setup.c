@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/balance/policy.h"
+#include "plugin/channel/inbox.h"
+#include "plugin/channel/peer.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
-#include "plugin/channel/inbox.h"
-#include "plugin/report/journal.h"
-#include "plugin/balance/policy.h"
-#include "plugin/channel/peer.h"
 #include "plugin/device/rail.h"
-#include "plugin/channel/stream.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"
 
@@ -22,7 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0, "a bundle is where its owner is");
+static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0,
+	      "a bundle is where its owner is");
 
 static void touch(volatile char *at, size_t size)
 {
@@ -33,10 +34,13 @@ static void touch(volatile char *at, size_t size)
 static int ring_new(struct ha_bundle *b)
 {
 	b->ring_size = b->is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE;
-	/* Pages of its own, so that a fork that loses registered pages takes nothing else with them. */
-	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Pages of its own, so that a fork that loses registered pages takes nothing else with
+	 * them. */
+	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 	if (b->ring != MAP_FAILED) {
-		/* What every connection uses is there before the first message; the rest of a receiver's takes no memory. */
+		/* What every connection uses is there before the first message; the rest of a
+		 * receiver's takes no memory. */
 		touch(b->ring, b->is_send ? b->ring_size : HA_RECV_INLINE_SIZE);
 		return 0;
 	}
@@ -58,7 +62,8 @@ static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *o
 	int err = 0;
 
 	if (!devices_exist(b->ctx, opts)) {
-		HA_WARN(b->name, "a connection of %d rails was asked for, on devices of which there are %d",
+		HA_WARN(b->name,
+			"a connection of %d rails was asked for, on devices of which there are %d",
 			opts->nmore + 1, b->ctx->ndevices);
 		return -EINVAL;
 	}
@@ -78,7 +83,8 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 
 	if (!config->enable_backup)
 		return offers;
-	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) && b->rail[0].dev->has_second)
+	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) &&
+	    b->rail[0].dev->has_second)
 		offers |= HA_FLAG_DUAL_PATH;
 	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES;
 }
@@ -91,7 +97,8 @@ static bool polls_always(const struct ha_bundle *b)
 	return wanted < 0 ? b->rail[0].dev->topo->is_soft : wanted;
 }
 
-int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts, struct ha_bundle **bundle)
+int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
+		  struct ha_bundle **bundle)
 {
 	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
 	struct ha_bundle *b = aligned_alloc(64, (size + 63) & ~(size_t)63);
@@ -104,7 +111,9 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	b->ctx = ctx;
 	b->is_send = is_send;
 	b->own_barrier = ctx->own_barrier;
-	b->poll.idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX ? ctx->config.poll_standby_interval : UINT16_MAX);
+	b->poll.idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX
+						? ctx->config.poll_standby_interval
+						: UINT16_MAX);
 	ha_rto_init(&b->failover.rto, ha_config_rto_ns(&ctx->config));
 	b->poll.batch = (uint16_t)ctx->config.poll_batch;
 	b->poll.most = (uint16_t)ctx->config.test_max_poll;
@@ -125,14 +134,16 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	return 0;
 }
 
-void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type, struct ha_msg_hello *hello)
+void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
+			struct ha_msg_hello *hello)
 {
 	memset(hello, 0, sizeof(*hello));
-	hello->header = (struct ha_msg_header){
+	hello->header = (struct ha_msg_header) {
 		.magic = HA_MSG_MAGIC,
 		.version = HA_WIRE_VERSION_MIN,
 		.type = (uint16_t)type,
-		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) + b->nrails * sizeof(hello->rail[0])),
+		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) +
+				     b->nrails * sizeof(hello->rail[0])),
 	};
 	hello->nonce = b->terms.nonce;
 	hello->ring_addr = (uintptr_t)b->ring;
@@ -153,7 +164,8 @@ static bool same_turns(const struct ha_bundle *b, const struct ha_msg_hello *pee
 {
 	for (unsigned i = 1; i < b->nrails && i < peer->nrails; i++) {
 		const struct ha_wire_rail *one = &peer->rail[i - 1], *two = &peer->rail[i];
-		bool there = !memcmp(one->qp.gid, two->qp.gid, sizeof(one->qp.gid)) && one->qp.lid == two->qp.lid &&
+		bool there = !memcmp(one->qp.gid, two->qp.gid, sizeof(one->qp.gid)) &&
+			     one->qp.lid == two->qp.lid &&
 			     !strncmp(one->name, two->name, sizeof(one->name));
 
 		if ((b->rail[i].dev == b->rail[i - 1].dev) != there)
@@ -163,17 +175,20 @@ static bool same_turns(const struct ha_bundle *b, const struct ha_msg_hello *pee
 }
 
 /* Both ends compute the same from the two messages. */
-static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why, size_t why_size)
+static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why,
+		     size_t why_size)
 {
 	uint16_t version = peer->version < HA_WIRE_VERSION ? peer->version : HA_WIRE_VERSION;
 
 	if (version < HA_WIRE_VERSION_MIN || version < peer->version_min) {
-		snprintf(why, why_size, "protocol versions %u to %u here, %u to %u there; install one version",
+		snprintf(why, why_size,
+			 "protocol versions %u to %u here, %u to %u there; install one version",
 			 HA_WIRE_VERSION_MIN, HA_WIRE_VERSION, peer->version_min, peer->version);
 		return -EPROTO;
 	}
 	if (peer->slots != HA_SLOTS) {
-		snprintf(why, why_size, "rings of %u slots here, %u there; install one version", HA_SLOTS, peer->slots);
+		snprintf(why, why_size, "rings of %u slots here, %u there; install one version",
+			 HA_SLOTS, peer->slots);
 		return -EPROTO;
 	}
 	for (unsigned i = 0; i < b->nrails && i < peer->nrails; i++) {
@@ -182,11 +197,14 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 		if (ethernet == b->rail[i].dev->topo->is_ethernet)
 			continue;
 		snprintf(why, why_size, "%s is %s here, %s is %s there; see NCCL_IB_HCA",
-			 ha_device_name(b->rail[i].dev), ethernet ? "InfiniBand" : "RoCE", peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
+			 ha_device_name(b->rail[i].dev), ethernet ? "InfiniBand" : "RoCE",
+			 peer->rail[i].name, ethernet ? "RoCE" : "InfiniBand");
 		return -EPROTO;
 	}
 	if (!same_turns(b, peer)) {
-		snprintf(why, why_size, "queue pairs lie on the devices in another way there; set NCCL_IB_QPS_PER_CONNECTION, "
+		snprintf(why, why_size,
+			 "queue pairs lie on the devices in another way there; set "
+			 "NCCL_IB_QPS_PER_CONNECTION, "
 			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
 		return -EPROTO;
 	}
@@ -205,8 +223,8 @@ static void shrink(struct ha_bundle *b, unsigned nrails)
 		ha_rail_close(b, &b->rail[--b->nrails]);
 }
 
-int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg), void *arg, char *why,
-		    size_t why_size)
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg),
+		    void *arg, char *why, size_t why_size)
 {
 	int err;
 
@@ -253,10 +271,12 @@ static void say_launched(const struct ha_bundle *b)
 
 		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
 		at += (size_t)snprintf(rails + at, sizeof(rails) - at,
-				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i, ha_device_name(r->dev),
-				       r->dev->topo->gid_index, ha_gid_text(&r->dev->topo->gid, ours), r->peer.name, ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
+				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i,
+				       ha_device_name(r->dev), r->dev->topo->gid_index,
+				       ha_gid_text(&r->dev->topo->gid, ours), r->peer.name,
+				       ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
 	}
-	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = b },
+	ha_journal_eventf(b->ctx, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = b },
 			  "protocol %u, flags 0x%x%s", b->terms.version, b->terms.flags, rails);
 }
 
@@ -305,7 +325,8 @@ static void take_arrivals(struct ha_bundle *b)
 			;
 }
 
-/* The socket stays behind for a moment: closed with something unread in it, it would take BYE with it. */
+/* The socket stays behind for a moment: closed with something unread in it, it would take BYE with
+ * it. */
 static void send_bye(struct ha_bundle *b)
 {
 	struct ha_msg_bye bye = {

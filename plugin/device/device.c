@@ -2,10 +2,10 @@
 #include "plugin/device/device.h"
 
 #include "base/log.h"
-#include "plugin/device/budget.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/device/budget.h"
 #include "plugin/device/mr.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -26,10 +26,11 @@ static int max_int(int a, int b)
 }
 
 /*
- * What one connection may consume from the shared queue before it gives receives back: an immediate for every slot,
- * since a receiver that completes early (optional) may not poll until its slots run out, and what it gives back in
- * portions. With many connections the queue is shorter than the sum; then those that poll carry the others, and a
- * moment without receives is a pause of the sender (receiver not ready), not a fault.
+ * What one connection may consume from the shared queue before it gives receives back: an immediate
+ * for every slot, since a receiver that completes early (optional) may not poll until its slots run
+ * out, and what it gives back in portions. With many connections the queue is shorter than the sum;
+ * then those that poll carry the others, and a moment without receives is a pause of the sender
+ * (receiver not ready), not a fault.
  */
 static uint32_t promise(void)
 {
@@ -44,7 +45,9 @@ static void budget(struct ha_device *dev)
 		.max_qp = dev->topo->attr.max_qp,
 		.max_cqe = dev->topo->attr.max_cqe,
 		/* Each channel has that many queue pairs, and work in flight on each. */
-		.channels = config->expected_channels * (qps < 1 ? 1 : qps > HA_MAX_RAILS ? HA_MAX_RAILS : qps),
+		.channels = config->expected_channels * (qps < 1              ? 1
+							 : qps > HA_MAX_RAILS ? HA_MAX_RAILS
+									      : qps),
 		.wr = config->wr_per_conn,
 		.recvs = config->max_recvs,
 	};
@@ -54,10 +57,11 @@ static void budget(struct ha_device *dev)
 	if (dev->index >= dev->ctx->ndevices)
 		return; /* NCCL does not learn of it */
 	HA_INFO(dev->name,
-		"maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + %d) x 2 x %d) = %d, %d), "
+		"maxComms %d = min(max_qp %d / (2 x %d channels) = %d, max_cqe %d / ((%d x %d + "
+		"%d) x 2 x %d) = %d, %d), "
 		"at least 1; maxRecvs %d",
-		b.max_comms, b.max_qp, b.channels, b.by_qp, b.max_cqe, b.wr, b.recvs, b.wr, b.channels, b.by_cqe,
-		HA_BUDGET_MOST, b.recvs);
+		b.max_comms, b.max_qp, b.channels, b.by_qp, b.max_cqe, b.wr, b.recvs, b.wr,
+		b.channels, b.by_cqe, HA_BUDGET_MOST, b.recvs);
 }
 
 /* The topology's entry is the driver's; ours, under the lock, is everybody's. */
@@ -65,9 +69,10 @@ static void take_address(struct ha_device *dev)
 {
 	const struct ha_topo_device *topo = dev->topo;
 
-	dev->address = (struct ha_address){
-		.gid = topo->gid, .gid_index = topo->gid_index, .lid = topo->lid, .mtu = (uint8_t)topo->mtu
-	};
+	dev->address = (struct ha_address) { .gid = topo->gid,
+					     .gid_index = topo->gid_index,
+					     .lid = topo->lid,
+					     .mtu = (uint8_t)topo->mtu };
 	dev->up = topo->up;
 	dev->speed_mbps = topo->speed_now;
 }
@@ -82,8 +87,9 @@ bool ha_device_refresh(struct ha_device *dev)
 	if (err < 0)
 		dev->up = false;
 	pthread_mutex_unlock(&dev->lock);
-	return dev->up && (before.lid != dev->address.lid || before.gid_index != dev->address.gid_index ||
-			   memcmp(&before.gid, &dev->address.gid, sizeof(before.gid)));
+	return dev->up &&
+	       (before.lid != dev->address.lid || before.gid_index != dev->address.gid_index ||
+		memcmp(&before.gid, &dev->address.gid, sizeof(before.gid)));
 }
 
 bool ha_device_usable(struct ha_device *dev)
@@ -116,7 +122,8 @@ struct ha_address ha_device_address(struct ha_device *dev)
 	return address;
 }
 
-void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index)
+void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo,
+		    int index)
 {
 	const struct ha_config *config = &ctx->config;
 	int max_wr = topo->attr.max_qp_wr, cts_signal = HA_CTS_SIGNAL;
@@ -133,29 +140,33 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	take_address(dev);
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
 	budget(dev);
-	dev->send_depth = (uint32_t)min_int(max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
+	dev->send_depth = (uint32_t)min_int(
+		max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
 	/* Clear-to-sends ask for a completion only every so often. */
 	if (ha_mpib_wanted(config))
 		cts_signal = config->mpib_cts_signal_interval;
 	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, 4 * cts_signal), max_wr);
-	dev->srq_depth =
-		(uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN), topo->attr.max_srq_wr);
+	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN),
+					   topo->attr.max_srq_wr);
 	atomic_init(&dev->portion, HA_REFILL);
 	for (int i = 0; i < HA_REFILL; i++)
 		dev->refill[i].next = i + 1 < HA_REFILL ? &dev->refill[i + 1] : NULL;
 }
 
-/* Less than what the device allows for one queue may still be too much for what is left of its memory. */
+/* Less than what the device allows for one queue may still be too much for what is left of its
+ * memory. */
 static int open_srq(struct ha_device *dev)
 {
 	const struct ha_verbs_ops *v = dev->ctx->verbs;
 	int err;
 
 	for (;;) {
-		struct ibv_srq_init_attr init = { .attr = { .max_wr = dev->srq_depth, .max_sge = 1 } };
+		struct ibv_srq_init_attr init = { .attr = { .max_wr = dev->srq_depth,
+							    .max_sge = 1 } };
 
 		err = v->create_srq(v, dev->pd, &init, &dev->srq);
-		if (!err || dev->srq_depth / 2 < SRQ_DEPTH_MIN || (err != -ENOMEM && err != -EINVAL))
+		if (!err || dev->srq_depth / 2 < SRQ_DEPTH_MIN ||
+		    (err != -ENOMEM && err != -EINVAL))
 			break;
 		dev->srq_depth /= 2;
 	}
@@ -175,8 +186,8 @@ static int open_locked(struct ha_device *dev)
 	}
 	err = open_srq(dev);
 	if (err) {
-		HA_WARN(dev->name, "cannot create a shared receive queue of %u entries: %s", dev->srq_depth,
-			strerror(-err));
+		HA_WARN(dev->name, "cannot create a shared receive queue of %u entries: %s",
+			dev->srq_depth, strerror(-err));
 		goto dealloc_pd;
 	}
 	dev->mr_cache = ha_mr_cache_new(dev, (unsigned)dev->ctx->config.mr_cache_entries);
@@ -220,12 +231,15 @@ static int replace_locked(struct ha_device *dev)
 	int err = open_srq(dev);
 
 	if (err) {
-		HA_WARN(dev->name, "cannot create another shared receive queue of %u entries: %s", dev->srq_depth, strerror(-err));
+		HA_WARN(dev->name, "cannot create another shared receive queue of %u entries: %s",
+			dev->srq_depth, strerror(-err));
 		return err;
 	}
 	dev->srq_posted = 0;
 	post_promised(dev);
-	HA_INFO(dev->name, "another shared receive queue of %u entries takes the place of the failed one", dev->srq_depth);
+	HA_INFO(dev->name,
+		"another shared receive queue of %u entries takes the place of the failed one",
+		dev->srq_depth);
 	return 0;
 }
 
@@ -285,8 +299,11 @@ bool ha_device_replace_srq(struct ha_device *dev, const struct ibv_srq *failed)
 	ours = dev->open && dev->srq && dev->srq == failed;
 	place = ours ? failed_place(dev) : NULL;
 	if (ours && !place) {
-		HA_WARN(dev->name, "%d shared receive queues have failed and are still in use: there is no other one; the device needs "
-			"a reset", HA_FAILED_SRQS + 1);
+		HA_WARN(dev->name,
+			"%d shared receive queues have failed and are still in use: there is no "
+			"other one; the device needs "
+			"a reset",
+			HA_FAILED_SRQS + 1);
 	} else if (ours) {
 		*place = dev->srq;
 		dev->srq = NULL;
@@ -312,10 +329,11 @@ void ha_device_close(struct ha_device *dev)
 }
 
 /*
- * What connections hold back must never be all that there is, or the queue is dry for good: each waits for an immediate
- * that finds no receive. A portion p is for at most depth / (4 p) connections, which hold back less than depth / 4
- * together. Whoever took a larger portion when there were fewer keeps it for a while: those with twice the portion are
- * at most half as many, so all of them hold back less than three quarters.
+ * What connections hold back must never be all that there is, or the queue is dry for good: each
+ * waits for an immediate that finds no receive. A portion p is for at most depth / (4 p)
+ * connections, which hold back less than depth / 4 together. Whoever took a larger portion when
+ * there were fewer keeps it for a while: those with twice the portion are at most half as many, so
+ * all of them hold back less than three quarters.
  */
 static void set_portion(struct ha_device *dev)
 {
@@ -335,8 +353,9 @@ void ha_device_promise(struct ha_device *dev)
 	if (dev->srq)
 		post_promised(dev);
 	if (dev->srq_posted < dev->srq_promised)
-		HA_TRACE(dev->name, "%u receives are shared by connections that may want %u at once", dev->srq_posted,
-			 dev->srq_promised);
+		HA_TRACE(dev->name,
+			 "%u receives are shared by connections that may want %u at once",
+			 dev->srq_posted, dev->srq_promised);
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -364,8 +383,8 @@ uint32_t ha_device_max_msg(const struct ha_device *dev)
 	return port && port < MAX_MSG ? port : MAX_MSG;
 }
 
-/* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all of this size,
- * one rail. */
+/* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all
+ * of this size, one rail. */
 static size_t max_message(const struct ha_device *dev)
 {
 	uint32_t pieces = (dev->send_depth - 1) / HA_MAX_RECVS;
@@ -377,18 +396,20 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 {
 	const struct ha_topo_device *topo = dev->topo;
 
-	*props = (struct ha_dev_props){
+	*props = (struct ha_dev_props) {
 		.name = topo->name,
 		.pci_path = *topo->card_path ? topo->card_path : NULL,
 		.guid = topo->guid,
 		.port = topo->port + topo->card_port,
 		.speed_mbps = topo->speed_mbps,
-		.ptr_support =
-			HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) | (topo->dma_buf ? HA_MEM_DMABUF : 0),
-		/* A handle holds the keys for the rails of one connection; it means nothing to another. */
+		.ptr_support = HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) |
+			       (topo->dma_buf ? HA_MEM_DMABUF : 0),
+		/* A handle holds the keys for the rails of one connection; it means nothing to
+		   another. */
 		.reg_is_global = false,
 		.force_flush = false,
-		.latency_us = 0, /* not measured: NCCL then takes its own estimate for the kind of network */
+		.latency_us = 0, /* not measured: NCCL then takes its own estimate for the kind of
+				    network */
 		.max_comms = dev->max_comms,
 		.max_recvs = dev->ctx->config.max_recvs,
 		.rail_id = topo->rail_id,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.h - one RDMA device and port: protection domain, shared receive queue, registration cache */
+/* device.h - one RDMA device and port: protection domain, shared receive queue, registration cache
+ */
 #ifndef HA_CORE_DEVICE_H
 #define HA_CORE_DEVICE_H
 
-#include "plugin/device/address.h"
-#include "plugin/core.h"
 #include "base/loop.h"
+#include "plugin/core.h"
+#include "plugin/device/address.h"
 #include "rdma/verbs/ops.h"
 
 #include <infiniband/verbs.h>
@@ -13,19 +14,23 @@
 #include <stdatomic.h>
 
 #define HA_FAILED_SRQS 4
-#define HA_REFILL 32 /* receives given back to the shared queue at once, where it is long enough */
+#define HA_REFILL 32 /* receives given back to the shared queue at once, where it is long enough \
+		      */
 
 struct ha_topo_device;
 struct ha_mr_cache;
 
 struct ha_device {
-	/* Zero-length receives for the immediates of every connection on this device: where a new queue pair takes them from.
-	 * Under lock. NULL: it failed, and no other could be made since. */
+	/* Zero-length receives for the immediates of every connection on this device: where a new
+	 * queue pair takes them from. Under lock. NULL: it failed, and no other could be made
+	 * since. */
 	struct ibv_srq *srq;
-	struct ibv_srq *failed_srq[HA_FAILED_SRQS]; /* under lock; kept while queue pairs are on them */
+	struct ibv_srq
+		*failed_srq[HA_FAILED_SRQS]; /* under lock; kept while queue pairs are on them */
 	struct ha_verbs_hot hot;
 	_Atomic uint32_t polls; /* of connections that keep polling (bundle.h), all together */
-	struct ibv_recv_wr refill[HA_REFILL]; /* a chain, read-only after set-up, so threads may share it */
+	struct ibv_recv_wr
+		refill[HA_REFILL]; /* a chain, read-only after set-up, so threads may share it */
 	/* Below: set-up. */
 	struct ha_ctx *ctx;
 	const struct ha_topo_device *topo;
@@ -33,10 +38,10 @@ struct ha_device {
 	struct ibv_pd *pd;
 	struct ha_mr_cache *mr_cache;
 	int index;
-	bool has_second; /* another port could stand in for this one, some time */
+	bool has_second;           /* another port could stand in for this one, some time */
 	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
-	bool up;	    /* under lock; active and with an address */
-	int speed_mbps;	    /* under lock; what the port ran at when it was last up */
+	bool up;                   /* under lock; active and with an address */
+	int speed_mbps;            /* under lock; what the port ran at when it was last up */
 	unsigned hookups; /* threads that connect queue pairs of it now; under ctx->hookups.lock */
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
@@ -44,28 +49,34 @@ struct ha_device {
 	bool open;
 	uint32_t srq_depth;
 	uint32_t srq_promised; /* receives that connections may consume at once, all together */
-	uint32_t srq_posted;   /* put into the queue for them; never shrinks, because nobody can take a receive back */
-	uint32_t receivers;    /* connections that promised */
-	_Atomic uint32_t portion; /* receives that each gives back at once: HA_REFILL, or a power of two below */
-	uint32_t send_depth;   /* work requests in the send queue of a sending connection's rail */
-	uint32_t recv_depth;   /* of a receiving one's */
-	atomic_bool relaxed;   /* register memory with relaxed ordering, until the device refuses it */
+	uint32_t srq_posted; /* put into the queue for them; never shrinks, because nobody can take
+				a receive back */
+	uint32_t receivers;  /* connections that promised */
+	_Atomic uint32_t portion; /* receives that each gives back at once: HA_REFILL, or a power of
+				     two below */
+	uint32_t send_depth; /* work requests in the send queue of a sending connection's rail */
+	uint32_t recv_depth; /* of a receiving one's */
+	atomic_bool
+		relaxed; /* register memory with relaxed ordering, until the device refuses it */
 	struct ha_watch events;
 	char name[IBV_SYSFS_NAME_MAX + 8]; /* "mlx5_0:1" */
 };
 
 /* Budget and limits; touches no hardware. */
-void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo, int index);
-/* Protection domain, shared receive queue, cache: on first use, then free of charge. A failure is one line. */
+void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_topo_device *topo,
+		    int index);
+/* Protection domain, shared receive queue, cache: on first use, then free of charge. A failure is
+ * one line. */
 int ha_device_open(struct ha_device *dev);
 /* Everything made on the device must be gone, but for cached registrations. */
 void ha_device_close(struct ha_device *dev);
 
-/* A connection that may consume receives comes or goes. A queue that is too small for all is only slower, never
- * wrong. */
+/* A connection that may consume receives comes or goes. A queue that is too small for all is only
+ * slower, never wrong. */
 void ha_device_promise(struct ha_device *dev);
 void ha_device_unpromise(struct ha_device *dev);
-/* How many receives a connection may consume before it gives them back: 1 to HA_REFILL. From any thread. */
+/* How many receives a connection may consume before it gives them back: 1 to HA_REFILL. From any
+ * thread. */
 static inline uint32_t ha_device_portion(const struct ha_device *dev)
 {
 	/* Relaxed: an older value is as good for a moment. */
@@ -80,8 +91,8 @@ static inline struct ibv_recv_wr *ha_device_refill(struct ha_device *dev, uint32
 void ha_device_repay(struct ha_device *dev, struct ibv_srq *srq, uint32_t n);
 /* The queue for a queue pair that is about to be made. */
 struct ibv_srq *ha_device_srq(struct ha_device *dev);
-/* This queue has failed. True: it is the one in use, and another has taken its place if one could be made; whatever has queue
- * pairs on it must make others. Under ctx->drive. */
+/* This queue has failed. True: it is the one in use, and another has taken its place if one could
+ * be made; whatever has queue pairs on it must make others. Under ctx->drive. */
 bool ha_device_replace_srq(struct ha_device *dev, const struct ibv_srq *failed);
 
 /* Ask the port again. Under ctx->drive. True: its address has changed. */

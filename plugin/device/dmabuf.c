@@ -22,7 +22,8 @@ static struct ha_dmabuf *find(const struct ha_dmabufs *all, const struct ha_mr_w
 {
 	struct ha_dmabuf *one = all->first;
 
-	while (one && (one->addr != want->addr || one->size != want->size || one->offset != want->offset))
+	while (one &&
+	       (one->addr != want->addr || one->size != want->size || one->offset != want->offset))
 		one = one->next;
 	return one;
 }

@@ -18,13 +18,16 @@ static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
 	/* Acquire: pairs with the release behind a new one. */
 	int n = atomic_load_explicit(&ctx->fused.n, memory_order_acquire);
 
-	return dev >= ctx->ndevices && dev < ctx->ndevices + n ? &ctx->fused.device[dev - ctx->ndevices] : NULL;
+	return dev >= ctx->ndevices && dev < ctx->ndevices + n
+		       ? &ctx->fused.device[dev - ctx->ndevices]
+		       : NULL;
 }
 
 /* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
 static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
 {
-	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection, room = HA_MAX_RAILS, list[HA_MAX_RAILS] = { first };
+	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection,
+	    room = HA_MAX_RAILS, list[HA_MAX_RAILS] = { first };
 
 	if (each <= 1 || devices < 1 || devices > HA_MAX_RAILS)
 		return; /* what makes no sense is refused where the rails are opened */
@@ -32,7 +35,8 @@ static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *o
 	if (devices == 1 && ctx->config.enable_backup && ctx->devices[first].has_second)
 		room--;
 	if (each > room / devices) {
-		HA_TRACE(ha_device_name(&ctx->devices[first]), "NCCL_IB_QPS_PER_CONNECTION=%d: a connection has %d queue pairs here",
+		HA_TRACE(ha_device_name(&ctx->devices[first]),
+			 "NCCL_IB_QPS_PER_CONNECTION=%d: a connection has %d queue pairs here",
 			 each, room / devices * devices);
 		each = room / devices;
 	}
@@ -81,7 +85,8 @@ static void stand_in(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts)
 			opts->more[i] = present(ctx, opts->more[i]);
 }
 
-int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts)
+int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer,
+		     struct ha_comm_opts *opts)
 {
 	const struct ha_fused *f = find(ctx, *dev);
 
@@ -89,7 +94,9 @@ int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *pe
 		if (*dev)
 			return -EINVAL;
 		/* A listener does not know who will come: SUP's rails are made when it does. */
-		ha_mpib_rails(&ctx->mpib, peer ? ha_mpib_uses_sup(ctx, peer) : ctx->config.mpib_mode, dev, opts);
+		ha_mpib_rails(&ctx->mpib,
+			      peer ? ha_mpib_uses_sup(ctx, peer) : ctx->config.mpib_mode, dev,
+			      opts);
 		stand_in(ctx, dev, opts);
 		return 0;
 	}
@@ -121,17 +128,22 @@ static int check(const struct ha_ctx *ctx, const int *devs, int n)
 	}
 	for (int i = 0; i < n; i++) {
 		if (devs[i] < 0 || devs[i] >= ctx->ndevices) {
-			HA_WARN(NULL, "cannot fuse device %d: there are %d", devs[i], ctx->ndevices);
+			HA_WARN(NULL, "cannot fuse device %d: there are %d", devs[i],
+				ctx->ndevices);
 			return -EINVAL;
 		}
 		for (int k = 0; k < i; k++)
 			if (devs[k] == devs[i]) {
-				HA_WARN(ha_device_name(&ctx->devices[devs[i]]), "cannot be fused with itself");
+				HA_WARN(ha_device_name(&ctx->devices[devs[i]]),
+					"cannot be fused with itself");
 				return -EINVAL;
 			}
-		if (ctx->devices[devs[i]].topo->is_ethernet != ctx->devices[devs[0]].topo->is_ethernet) {
-			HA_WARN(ha_device_name(&ctx->devices[devs[i]]), "cannot be fused with %s: one is InfiniBand, the other RoCE; "
-				"see NCCL_IB_HCA", ha_device_name(&ctx->devices[devs[0]]));
+		if (ctx->devices[devs[i]].topo->is_ethernet !=
+		    ctx->devices[devs[0]].topo->is_ethernet) {
+			HA_WARN(ha_device_name(&ctx->devices[devs[i]]),
+				"cannot be fused with %s: one is InfiniBand, the other RoCE; "
+				"see NCCL_IB_HCA",
+				ha_device_name(&ctx->devices[devs[0]]));
 			return -EINVAL;
 		}
 	}
@@ -155,7 +167,8 @@ static int find_or_add(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 	struct ha_fused *f = &list->device[count];
 
 	for (int i = 0; i < count; i++)
-		if (list->device[i].n == n && !memcmp(list->device[i].member, devs, (size_t)n * sizeof(*devs))) {
+		if (list->device[i].n == n &&
+		    !memcmp(list->device[i].member, devs, (size_t)n * sizeof(*devs))) {
 			*dev = ctx->ndevices + i;
 			return 0;
 		}
@@ -198,7 +211,9 @@ int ha_ctx_ndevices(const struct ha_ctx *ctx)
 	return ctx->mpib.on ? 1 : ctx->ndevices;
 }
 
-#define PLANE_SET 0x4000 /* this number stands for several planes: a bit for each, by its place among the planes of this host */
+#define PLANE_SET                                                                               \
+	0x4000 /* this number stands for several planes: a bit for each, by its place among the \
+		  planes of this host */
 #define PLANES_MAX 14
 
 /* The places are those of the numbers in ascending order, so that hosts whose devices are listed

@@ -2,14 +2,15 @@
 /*
  * fused.h - devices as NCCL counts them: first the ports themselves, then what was fused of several
  *
- * A connection on a fused device has a rail on each of its members. Fused devices are numbered from ctx->ndevices upwards and
- * live as long as the context; the same members in the same order are the same device.
+ * A connection on a fused device has a rail on each of its members. Fused devices are numbered from
+ * ctx->ndevices upwards and live as long as the context; the same members in the same order are the
+ * same device.
  */
 #ifndef HA_CORE_FUSED_H
 #define HA_CORE_FUSED_H
 
-#include "plugin/core.h"
 #include "plugin/channel/wire.h"
+#include "plugin/core.h"
 
 #include <stdatomic.h>
 
@@ -22,13 +23,15 @@ struct ha_fused {
 };
 
 struct ha_fused_list {
-	struct ha_fused device[HA_FUSED_MAX]; /* written under ctx->lock, before `n` counts them; then they stay as they are */
+	struct ha_fused device[HA_FUSED_MAX]; /* written under ctx->lock, before `n` counts them;
+						 then they stay as they are */
 	atomic_int n;
 };
 
-/* The port of rail 0, and the further ones in opts: what `*dev` stands for towards the listener at `peer` (NULL: towards anybody).
- * -EINVAL: there is no such device. */
-int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer, struct ha_comm_opts *opts);
+/* The port of rail 0, and the further ones in opts: what `*dev` stands for towards the listener at
+ * `peer` (NULL: towards anybody). -EINVAL: there is no such device. */
+int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer,
+		     struct ha_comm_opts *opts);
 void ha_fused_free(struct ha_fused_list *list);
 
 #endif

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE_NS HA_NS_PER_MS /* a hookup that has waited for so long gets a thread of its own */
-#define PER_DEVICE 64		 /* threads that a device which hangs may hold; more hookups on it wait */
-#define IDLE_S 10		 /* a thread without work ends */
+#define PATIENCE_NS HA_NS_PER_MS /* a hookup that has waited for so long gets a thread of its own \
+				  */
+#define PER_DEVICE 64 /* threads that a device which hangs may hold; more hookups on it wait */
+#define IDLE_S 10     /* a thread without work ends */
 
 struct ha_hookup_worker {
 	struct ha_hookup_worker *next;
@@ -24,12 +25,15 @@ struct ha_hookup_worker {
 
 /* ---- one hookup ---- */
 
-/* The listener takes the options that the connector offers and answers with what its driver made of them; the
- * connector takes those. Before RTR. A driver that refuses is asked no more: both ends then do without. */
+/* The listener takes the options that the connector offers and answers with what its driver made of
+ * them; the connector takes those. Before RTR. A driver that refuses is asked no more: both ends
+ * then do without. */
 static void settle_ece(const struct ha_verbs_ops *v, struct ha_hookup *h)
 {
 	const struct ha_wire_ece *peer = &h->peer_ece;
-	struct ibv_ece ece = { .vendor_id = peer->vendor_id, .options = peer->options, .comp_mask = peer->comp_mask };
+	struct ibv_ece ece = { .vendor_id = peer->vendor_id,
+			       .options = peer->options,
+			       .comp_mask = peer->comp_mask };
 
 	if (!peer->vendor_id || !h->ece.vendor_id || v->set_ece(v, h->qp, &ece))
 		memset(&h->ece, 0, sizeof(h->ece));
@@ -44,7 +48,7 @@ static void ask_ece(const struct ha_verbs_ops *v, struct ha_hookup *h)
 		return;
 	memset(&h->ece, 0, sizeof(h->ece));
 	if (!v->query_ece(v, h->qp, &ece))
-		h->ece = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
+		h->ece = (struct ha_wire_ece) { ece.vendor_id, ece.options, ece.comp_mask };
 }
 
 static void connect_qp(struct ha_hookup *h)

@@ -2,14 +2,15 @@
 /*
  * hookup.h - connects queue pairs to their peers, on threads that nobody waits for
  *
- * Bringing a queue pair to RTR may block in the kernel: rdma_rxe and every RoCE driver ask for the peer's link address, three
- * seconds in vain for one that does not answer. Whoever drives all connections would stand still, so he hands the queue pair
- * over, goes on, and finds the result later. A thread is started when a hookup has waited for a moment because all others are
- * held up; so in ordinary times there is one, and a device that hangs holds up its own.
+ * Bringing a queue pair to RTR may block in the kernel: rdma_rxe and every RoCE driver ask for the
+ * peer's link address, three seconds in vain for one that does not answer. Whoever drives all
+ * connections would stand still, so he hands the queue pair over, goes on, and finds the result
+ * later. A thread is started when a hookup has waited for a moment because all others are held up;
+ * so in ordinary times there is one, and a device that hangs holds up its own.
  *
- * While it is under way, the queue pair is the hookup's: nobody else changes or destroys it. Who does not want it any more
- * abandons it, at any time; then the thread destroys it. A context without a service thread has no such threads either: the
- * result is there at once.
+ * While it is under way, the queue pair is the hookup's: nobody else changes or destroys it. Who
+ * does not want it any more abandons it, at any time; then the thread destroys it. A context
+ * without a service thread has no such threads either: the result is there at once.
  */
 #ifndef HA_CORE_HOOKUP_H
 #define HA_CORE_HOOKUP_H
@@ -26,11 +27,12 @@ struct ha_ctx;
 struct ha_device;
 struct ha_hookup_worker;
 
-#define HA_RTR_MASK                                                                                                            \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |           \
-	 IBV_QP_MIN_RNR_TIMER)
-#define HA_RTS_MASK                                                                                                            \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+#define HA_RTR_MASK                                                                     \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define HA_RTS_MASK                                                                            \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
 
 enum ha_hookup_state { HA_HOOKUP_QUEUED, HA_HOOKUP_RUNNING, HA_HOOKUP_OVER };
 
@@ -41,8 +43,8 @@ struct ha_hookup {
 	struct ibv_cq *cq; /* its completion queue, which goes with it when it is abandoned */
 	struct ibv_qp_attr rtr, rts;
 	struct ha_wire_ece ece, peer_ece; /* ece: then what was agreed on */
-	bool listener;			  /* asks the driver what it has made of the options */
-	void (*tell)(void *arg);	  /* it is over; in a round, under ctx->drive */
+	bool listener;                    /* asks the driver what it has made of the options */
+	void (*tell)(void *arg);          /* it is over; in a round, under ctx->drive */
 	void *arg;
 	/* The result. */
 	int err;
@@ -50,7 +52,7 @@ struct ha_hookup {
 	/* Its own. */
 	struct ha_ctx *ctx;
 	_Atomic int state; /* enum ha_hookup_state; changed under the lock */
-	bool abandoned;	   /* under the lock */
+	bool abandoned;    /* under the lock */
 	uint64_t since;
 	struct ha_hookup *next;
 };
@@ -64,13 +66,13 @@ struct ha_hookup_ops {
 };
 
 struct ha_hookups {
-	pthread_mutex_t lock; /* all below, and ha_device.hookups */
+	pthread_mutex_t lock;      /* all below, and ha_device.hookups */
 	pthread_cond_t wake, gone; /* there is work; a thread has ended */
 	struct ha_hookup *queue, **queue_end, *over;
 	struct ha_hookup_worker *workers, *ended;
 	bool stop;
-	atomic_bool some_ended; /* `ended` is worth a look */
-	_Atomic unsigned out; /* started, and its end not seen by a round */
+	atomic_bool some_ended;          /* `ended` is worth a look */
+	_Atomic unsigned out;            /* started, and its end not seen by a round */
 	const struct ha_hookup_ops *ops; /* NULL: threads, or the caller */
 	void *ops_arg;
 };
@@ -78,7 +80,8 @@ struct ha_hookups {
 void ha_hookups_open(struct ha_ctx *ctx, const struct ha_hookup_ops *ops, void *arg);
 /* Waits for those that are under way in the kernel. All have been abandoned or are over. */
 void ha_hookups_close(struct ha_ctx *ctx);
-/* Part of a round: tell of those that are over. Returns when the next round must come, UINT64_MAX: a thread will wake it. */
+/* Part of a round: tell of those that are over. Returns when the next round must come, UINT64_MAX:
+ * a thread will wake it. */
 uint64_t ha_hookups_round(struct ha_ctx *ctx);
 
 /* Takes *h, which is allocated, until it is freed or abandoned. Under ctx->drive. */
@@ -88,8 +91,9 @@ static inline bool ha_hookup_over(const struct ha_hookup *h)
 	/* Acquire: pairs with the release that ends it; the result is there. */
 	return atomic_load_explicit(&h->state, memory_order_acquire) == HA_HOOKUP_OVER;
 }
-/* Frees it. Under ctx->drive, because events of its queue pair name nobody from here on. True: the queue pair has not been
- * touched, or all is over, and it is the caller's again; false: it is destroyed when the kernel gives it back. */
+/* Frees it. Under ctx->drive, because events of its queue pair name nobody from here on. True: the
+ * queue pair has not been touched, or all is over, and it is the caller's again; false: it is
+ * destroyed when the kernel gives it back. */
 bool ha_hookup_abandon(struct ha_hookup *h);
 /* Of one that is over. */
 void ha_hookup_free(struct ha_hookup *h);

@@ -2,9 +2,9 @@
 #include "plugin/device/mpib.h"
 
 #include "base/log.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -19,10 +19,13 @@ bool ha_mpib_wanted(const struct ha_config *config)
 static int find_port(const struct ha_ctx *ctx, const char *name)
 {
 	for (int i = 0; i < ctx->ndevices; i++)
-		if (!strcmp(ha_device_name(&ctx->devices[i]), name) || !strcmp(ctx->devices[i].topo->name, name))
+		if (!strcmp(ha_device_name(&ctx->devices[i]), name) ||
+		    !strcmp(ctx->devices[i].topo->name, name))
 			return i;
-	HA_WARN(NULL, "MPIB: there is no active device %s among the %d that NCCL_IB_HCA lets through; `ha topo` lists them", name,
-		ctx->ndevices);
+	HA_WARN(NULL,
+		"MPIB: there is no active device %s among the %d that NCCL_IB_HCA lets through; "
+		"`ha topo` lists them",
+		name, ctx->ndevices);
 	return -1;
 }
 
@@ -33,8 +36,11 @@ static void count_rails(struct ha_mpib *m, const struct ha_config *config)
 	while (m->sout_qp + m->sup_qp > HA_MAX_RAILS)
 		*(m->sout_qp > m->sup_qp ? &m->sout_qp : &m->sup_qp) -= 1;
 	if (m->sout_qp != config->mpib_sout_qp || m->sup_qp != config->mpib_sup_qp)
-		HA_WARN(NULL, "MPIB: MPIB_SOUT_QP=%d and MPIB_SUP_QP=%d are more than %d together: %d and %d are used", config->mpib_sout_qp,
-			config->mpib_sup_qp, HA_MAX_RAILS, m->sout_qp, m->sup_qp);
+		HA_WARN(NULL,
+			"MPIB: MPIB_SOUT_QP=%d and MPIB_SUP_QP=%d are more than %d together: %d "
+			"and %d are used",
+			config->mpib_sout_qp, config->mpib_sup_qp, HA_MAX_RAILS, m->sout_qp,
+			m->sup_qp);
 }
 
 int ha_mpib_find(struct ha_ctx *ctx)
@@ -44,7 +50,8 @@ int ha_mpib_find(struct ha_ctx *ctx)
 
 	if (!ha_mpib_wanted(config)) {
 		if (config->mpib_hca_sout[0] || config->mpib_hca_sup[0])
-			HA_WARN(NULL, "MPIB: only one of MPIB_HCA_SOUT and MPIB_HCA_SUP is set; it needs both, and has no effect");
+			HA_WARN(NULL, "MPIB: only one of MPIB_HCA_SOUT and MPIB_HCA_SUP is set; it "
+				      "needs both, and has no effect");
 		return 0;
 	}
 	m->sout = find_port(ctx, config->mpib_hca_sout);
@@ -61,9 +68,11 @@ void ha_mpib_enable(struct ha_ctx *ctx)
 	if (ctx->oob->local)
 		ctx->oob->local(ctx->oob_net, &m->local);
 	m->on = true;
-	HA_INFO(NULL, "MPIB: SOUT %s with %d queue pairs, SUP %s with %d, MPIB_MODE=%d, islands of /%d",
-		ha_device_name(&ctx->devices[m->sout]), m->sout_qp, ha_device_name(&ctx->devices[m->sup]), m->sup_qp,
-		config->mpib_mode, config->mpib_island_prefix_len);
+	HA_INFO(NULL,
+		"MPIB: SOUT %s with %d queue pairs, SUP %s with %d, MPIB_MODE=%d, islands of /%d",
+		ha_device_name(&ctx->devices[m->sout]), m->sout_qp,
+		ha_device_name(&ctx->devices[m->sup]), m->sup_qp, config->mpib_mode,
+		config->mpib_island_prefix_len);
 }
 
 bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix)
@@ -74,7 +83,8 @@ bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, 
 		return false;
 	bits = prefix < bits ? prefix : bits;
 	bytes = bits / 8;
-	return !memcmp(a->ip, b->ip, (size_t)bytes) && (!(bits % 8) || (a->ip[bytes] ^ b->ip[bytes]) >> (8 - bits % 8) == 0);
+	return !memcmp(a->ip, b->ip, (size_t)bytes) &&
+	       (!(bits % 8) || (a->ip[bytes] ^ b->ip[bytes]) >> (8 - bits % 8) == 0);
 }
 
 void ha_mpib_rails(const struct ha_mpib *m, bool sup, int *dev, struct ha_comm_opts *opts)

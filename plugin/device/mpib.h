@@ -2,26 +2,28 @@
 /*
  * mpib.h - MPIB_HCA_SOUT and MPIB_HCA_SUP: two unequal NICs as one device
  *
- * SOUT (scale-out) reaches every host, SUP (scale-up) only those of the same island. NCCL sees one device. A connection has
- * MPIB_SOUT_QP rails on SOUT, then MPIB_SUP_QP on SUP; those of one NIC take turns. Hosts are in one island when their
- * out-of-band addresses share MPIB_ISLAND_PREFIX_LEN bits.
+ * SOUT (scale-out) reaches every host, SUP (scale-up) only those of the same island. NCCL sees one
+ * device. A connection has MPIB_SOUT_QP rails on SOUT, then MPIB_SUP_QP on SUP; those of one NIC
+ * take turns. Hosts are in one island when their out-of-band addresses share MPIB_ISLAND_PREFIX_LEN
+ * bits.
  *
- * MPIB_MODE=0: within an island everything goes over SUP; between islands SUP's rails are not even made. MPIB_MODE=1: SUP's
- * rails exist everywhere, everything goes over SOUT until an agent says otherwise. Clear-to-sends go over one rail: SUP's first
- * in mode 0 within an island, else SOUT's first. Under both lies the failover: when the NIC that carries dies, the other does.
+ * MPIB_MODE=0: within an island everything goes over SUP; between islands SUP's rails are not even
+ * made. MPIB_MODE=1: SUP's rails exist everywhere, everything goes over SOUT until an agent says
+ * otherwise. Clear-to-sends go over one rail: SUP's first in mode 0 within an island, else SOUT's
+ * first. Under both lies the failover: when the NIC that carries dies, the other does.
  */
 #ifndef HA_CORE_MPIB_H
 #define HA_CORE_MPIB_H
 
-#include "plugin/core.h"
 #include "plugin/channel/wire.h"
+#include "plugin/core.h"
 
 struct ha_bundle;
 
 struct ha_mpib {
 	bool on;
-	int sout, sup;	     /* ports */
-	int sout_qp, sup_qp; /* rails of a connection */
+	int sout, sup;             /* ports */
+	int sout_qp, sup_qp;       /* rails of a connection */
 	struct ha_wire_addr local; /* our out-of-band address */
 };
 

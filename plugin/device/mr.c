@@ -2,12 +2,12 @@
 #include "plugin/device/mr.h"
 
 #include "base/log.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/device/dmabuf.h"
-#include "plugin/connect/setup.h"
 #include "plugin/device/rail.h"
+#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 /*
- * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's offset and the address
- * to agree within the page. Callers differ in what the offset belongs to, the address or its page: if it agrees with
- * the address, both move back to the page; if it is a page's, it stays.
+ * Whole pages, so that neighbours in a page share a registration. The kernel wants a dma-buf's
+ * offset and the address to agree within the page. Callers differ in what the offset belongs to,
+ * the address or its page: if it agrees with the address, both move back to the page; if it is a
+ * page's, it stays.
  */
 static struct ha_mr_want round_to_pages(const struct ha_mr_want *w)
 {
@@ -40,7 +41,8 @@ static bool needs_flush(const struct ha_bundle *b, int type)
 }
 
 /* Rails on one device share one registration through its cache. */
-static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *mr, const struct ha_mr_want *want)
+static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *mr,
+			 const struct ha_mr_want *want)
 {
 	bool flush = needs_flush(b, want->type);
 	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
@@ -67,8 +69,8 @@ static void release(struct ha_bundle *b, struct ha_mr *mr)
 }
 
 /*
- * While the caller's descriptor is there: on the devices of rails that are not needed yet. Such an entry has no key
- * until its rail has (failover/keys.c).
+ * While the caller's descriptor is there: on the devices of rails that are not needed yet. Such an
+ * entry has no key until its rail has (failover/keys.c).
  */
 static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
 {
@@ -84,8 +86,10 @@ static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct h
 		return;
 	getrlimit(RLIMIT_NOFILE, &files);
 	HA_WARN(b->name,
-		"no descriptor is left to keep dma-bufs for other NICs (%u are kept; the limit of open files is %llu): buffers are "
-		"registered on the standby at once, and a connection that needs a third NIC, or its standby again, ends; raise the "
+		"no descriptor is left to keep dma-bufs for other NICs (%u are kept; the limit of "
+		"open files is %llu): buffers are "
+		"registered on the standby at once, and a connection that needs a third NIC, or "
+		"its standby again, ends; raise the "
 		"limit (ulimit -n)",
 		b->ctx->dmabufs.count, (unsigned long long)files.rlim_cur);
 }
@@ -96,7 +100,8 @@ static void keep_descriptor(struct ha_bundle *b, struct ha_mr *mr)
 	const struct ha_mr_want want = mr->want;
 
 	mr->want.fd = -1;
-	if (!want.dmabuf || (b->nrails == b->balance.ndata && b->registered.rails == (1u << b->nrails) - 1))
+	if (!want.dmabuf ||
+	    (b->nrails == b->balance.ndata && b->registered.rails == (1u << b->nrails) - 1))
 		return;
 	mr->kept = ha_dmabuf_keep(&b->ctx->dmabufs, &want);
 	if (mr->kept)
@@ -108,7 +113,8 @@ static void keep_descriptor(struct ha_bundle *b, struct ha_mr *mr)
 const char *ha_mr_advice(const struct ha_mr *mr)
 {
 	if (mr->want.dmabuf && mr->want.fd < 0)
-		return "no descriptor was left to keep its dma-buf for this NIC; raise the limit of open files (ulimit -n)";
+		return "no descriptor was left to keep its dma-buf for this NIC; raise the limit "
+		       "of open files (ulimit -n)";
 	return "raise the limit of locked memory (ulimit -l)";
 }
 
@@ -123,10 +129,12 @@ static const char *advice(int err, bool dmabuf, int type)
 	return "is the buffer mapped, and writable?";
 }
 
-/* The device is gone, or about to be: failover's business. What is missing on it is registered when the rail is back. */
+/* The device is gone, or about to be: failover's business. What is missing on it is registered when
+ * the rail is back. */
 static bool device_lost(const struct ha_bundle *b, int err)
 {
-	return b->terms.flags & HA_FLAG_FAILOVER && (err == -EIO || err == -ENODEV || err == -ENXIO);
+	return b->terms.flags & HA_FLAG_FAILOVER &&
+	       (err == -EIO || err == -ENODEV || err == -ENXIO);
 }
 
 static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
@@ -139,7 +147,7 @@ static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_m
 		err = register_rail(b, &b->rail[i], mr, want);
 		if (!device_lost(b, err))
 			continue;
-		b->registered.rails &= (uint8_t)~(1u << i);
+		b->registered.rails &= (uint8_t) ~(1u << i);
 		err = 0;
 	}
 	return err;
@@ -165,8 +173,8 @@ static void unlink_mr(struct ha_bundle *b, struct ha_mr *mr)
 	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
-int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd, unsigned flags,
-	      struct ha_mr **out)
+int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd,
+	      unsigned flags, struct ha_mr **out)
 {
 	struct ha_mr_want want = {
 		.addr = (uintptr_t)data,
@@ -200,7 +208,8 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err) {
 		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
-			type == HA_MEM_HOST ? "host" : "GPU", data, want.dmabuf ? " by dma-buf" : "", strerror(-err),
+			type == HA_MEM_HOST ? "host" : "GPU", data,
+			want.dmabuf ? " by dma-buf" : "", strerror(-err),
 			advice(err, want.dmabuf, type));
 		release(b, mr);
 		return err;

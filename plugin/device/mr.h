@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr.h - registered memory: one buffer of one connection, and the per-device cache of registrations behind it */
+/* mr.h - registered memory: one buffer of one connection, and the per-device cache of registrations
+ * behind it */
 #ifndef HA_CORE_MR_H
 #define HA_CORE_MR_H
 
@@ -17,7 +18,8 @@ struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr_cach
 
 #define HA_MR_FORCE_SO 1u /* NCCL_NET_MR_FLAG_FORCE_SO: writes must appear in order */
 
-/* What is to be registered. Entries are equal when these are, `fd` and `offset` apart: see mr_cache.c. */
+/* What is to be registered. Entries are equal when these are, `fd` and `offset` apart: see
+ * mr_cache.c. */
 struct ha_mr_want {
 	uintptr_t addr; /* page-aligned unless dmabuf */
 	size_t size;
@@ -36,25 +38,30 @@ struct ha_mr {
 	void *addr;
 	size_t size;
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
-	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is that of `kept`, or -1 */
-	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
+	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is
+				   that of `kept`, or -1 */
+	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor
+				   was left */
 	struct ha_mr *next, **pprev; /* its bundle's list, under registered.list_lock */
 };
 
 /* Of a connection. */
 struct ha_registered {
-	/* Registrations, deregistrations, and what else is slow on a rail's device: held across slow verbs, so the driver never waits
-	 * for it (ha_bundle_try_mr). */
+	/* Registrations, deregistrations, and what else is slow on a rail's device: held across
+	 * slow verbs, so the driver never waits for it (ha_bundle_try_mr). */
 	pthread_mutex_t lock;
-	/* The list alone, and that what is on it is not given back; for moments, within `lock` or without. */
+	/* The list alone, and that what is on it is not given back; for moments, within `lock` or
+	 * without. */
 	pthread_mutex_t list_lock;
 	struct ha_mr *list;
-	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the driver also looks without. */
+	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the
+	 * driver also looks without. */
 	_Atomic uint8_t rails;
 };
 
-/* Is it one that the connection still has? For receives and sends whose buffer may have been given back while they were in
- * flight, which nobody should do and some do before they close. NULL is not. Under registered.list_lock, until it is no longer used. */
+/* Is it one that the connection still has? For receives and sends whose buffer may have been given
+ * back while they were in flight, which nobody should do and some do before they close. NULL is
+ * not. Under registered.list_lock, until it is no longer used. */
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 
 /* What an operator can do when it cannot be registered on another device. */
@@ -65,7 +72,8 @@ struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);
 /* Deregisters everything. NULL is fine. */
 void ha_mr_cache_free(struct ha_mr_cache *cache);
 /* Register, or count one more user. */
-int ha_mr_cache_get(struct ha_mr_cache *cache, const struct ha_mr_want *want, struct ha_mr_entry **entry);
+int ha_mr_cache_get(struct ha_mr_cache *cache, const struct ha_mr_want *want,
+		    struct ha_mr_entry **entry);
 void ha_mr_cache_put(struct ha_mr_cache *cache, struct ha_mr_entry *entry);
 const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *entry);
 /* For tests and status: entries in use, entries kept. */

@@ -2,16 +2,17 @@
 /*
  * mr_cache.c - registrations of one protection domain, counted
  *
- * NCCL registers the same buffers once per connection; one ibv_mr serves them all. Entries are found by page range,
- * type, ordering and kind. A dma-buf's descriptor and offset are not part of the key: NCCL exports the same memory
- * anew for each registration and closes the descriptor at once, so the number says nothing, while a range of addresses
- * that is registered cannot change its memory under us.
+ * NCCL registers the same buffers once per connection; one ibv_mr serves them all. Entries are
+ * found by page range, type, ordering and kind. A dma-buf's descriptor and offset are not part of
+ * the key: NCCL exports the same memory anew for each registration and closes the descriptor at
+ * once, so the number says nothing, while a range of addresses that is registered cannot change its
+ * memory under us.
  *
- * An entry that nobody uses any more is deregistered, unless HA_NCCL_MR_CACHE_ENTRIES asks to keep that many of the
- * most recently used. Keeping is only right for a program that never gives registered memory back to the system: if
- * pages are unmapped and others mapped at their address, a kept registration goes on pointing at the old pages, and
- * data lands where nobody looks. Hence 0 by default; and GPU memory is never kept, because its addresses are reused at
- * once.
+ * An entry that nobody uses any more is deregistered, unless HA_NCCL_MR_CACHE_ENTRIES asks to keep
+ * that many of the most recently used. Keeping is only right for a program that never gives
+ * registered memory back to the system: if pages are unmapped and others mapped at their address, a
+ * kept registration goes on pointing at the old pages, and data lands where nobody looks. Hence 0
+ * by default; and GPU memory is never kept, because its addresses are reused at once.
  */
 #include "plugin/device/mr.h"
 
@@ -39,7 +40,8 @@ struct ha_mr_entry {
 
 struct ha_mr_cache {
 	struct ha_device *dev;
-	pthread_mutex_t lock; /* everything below; across the slow verbs, so that two threads register a buffer once */
+	pthread_mutex_t lock; /* everything below; across the slow verbs, so that two threads
+				 register a buffer once */
 	unsigned limit, used, kept;
 	struct ha_mr_entry *newest, *oldest;
 	struct ha_mr_entry *bucket[BUCKETS];
@@ -52,16 +54,18 @@ static unsigned hash(const struct ha_mr_want *w)
 
 static bool same(const struct ha_mr_want *a, const struct ha_mr_want *b)
 {
-	return a->addr == b->addr && a->size == b->size && a->type == b->type && a->strict == b->strict &&
-	       a->dmabuf == b->dmabuf;
+	return a->addr == b->addr && a->size == b->size && a->type == b->type &&
+	       a->strict == b->strict && a->dmabuf == b->dmabuf;
 }
 
-static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, unsigned access, struct ibv_mr **mr)
+static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, unsigned access,
+			  struct ibv_mr **mr)
 {
 	const struct ha_verbs_ops *v = dev->ctx->verbs;
 
 	if (w->dmabuf)
-		return v->reg_dmabuf_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd, (int)access, mr);
+		return v->reg_dmabuf_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd, (int)access,
+					mr);
 	return v->reg_mr(v, dev->pd, (void *)w->addr, w->size, w->addr, access, mr);
 }
 
@@ -69,7 +73,8 @@ static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, uns
 static int do_register(struct ha_device *dev, const struct ha_mr_want *w, struct ibv_mr **mr)
 {
 	bool relaxed = !w->strict && atomic_load_explicit(&dev->relaxed, memory_order_relaxed);
-	int err = relaxed ? verbs_register(dev, w, ACCESS | IBV_ACCESS_RELAXED_ORDERING, mr) : -EINVAL;
+	int err = relaxed ? verbs_register(dev, w, ACCESS | IBV_ACCESS_RELAXED_ORDERING, mr)
+			  : -EINVAL;
 
 	if (!relaxed)
 		return verbs_register(dev, w, ACCESS, mr);
@@ -141,7 +146,8 @@ static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_m
 	return 0;
 }
 
-int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_mr_entry **entry)
+int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want,
+		    struct ha_mr_entry **entry)
 {
 	struct ha_mr_entry *e;
 	int err = 0;

@@ -14,13 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of the sender as
- * well. */
+/* The receiver's clear-to-send entries go inline when the queue pair takes them; a sizes record of
+ * the sender as well. */
 #define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
 #define INLINE_SEND sizeof(struct ha_sizes)
 
-#define RNR_RETRY_FOREVER 7  /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
-#define RNR_TIMER_640US 12   /* IBTA table 45 */
+#define RNR_RETRY_FOREVER \
+	7 /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
+#define RNR_TIMER_640US 12 /* IBTA table 45 */
 #define HOP_LIMIT 255
 #define CLOSE_DRAIN_MAX 4096 /* completions looked at when a rail closes */
 
@@ -29,16 +30,18 @@ static const struct ha_verbs_ops *verbs(const struct ha_bundle *b)
 	return b->ctx->verbs;
 }
 
-static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char *what, int err, const char *advice)
+static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char *what, int err,
+		  const char *advice)
 {
-	HA_WARN(b->name, "rail %u (%s): cannot %s: %s%s%s", r->index, ha_device_name(r->dev), what, strerror(-err),
-		advice ? "; " : "", advice ? advice : "");
+	HA_WARN(b->name, "rail %u (%s): cannot %s: %s%s%s", r->index, ha_device_name(r->dev), what,
+		strerror(-err), advice ? "; " : "", advice ? advice : "");
 	return err;
 }
 
 /*
- * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which completes after an
- * error. A receiver's: also an immediate per slot, which is all that the sender may send before we let it go on.
+ * Completions that can be waiting at once. A sender's queue pair: its send queue, all of which
+ * completes after an error. A receiver's: also an immediate per slot, which is all that the sender
+ * may send before we let it go on.
  */
 static int cq_entries(const struct ha_bundle *b, const struct ha_device *dev)
 {
@@ -55,7 +58,8 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 	unsigned first = b->ctx->config.ib_use_inline ? 0 : 2;
 	int err = -EINVAL;
 
-	/* A device may refuse the sum of what it allows one by one: less inline room first, then a shorter queue. */
+	/* A device may refuse the sum of what it allows one by one: less inline room first, then a
+	 * shorter queue. */
 	for (uint32_t d = depth; d && d >= depth / 4; d /= 2)
 		for (unsigned i = first; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
 			struct ibv_qp_init_attr init = {
@@ -63,7 +67,9 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 				.send_cq = r->cq,
 				.recv_cq = r->cq,
 				.srq = r->srq,
-				.cap = { .max_send_wr = d, .max_send_sge = 1, .max_inline_data = inlines[i] },
+				.cap = { .max_send_wr = d,
+					 .max_send_sge = 1,
+					 .max_inline_data = inlines[i] },
 				.qp_type = IBV_QPT_RC,
 			};
 
@@ -90,7 +96,8 @@ static int to_init(struct ha_bundle *b, struct ha_device *dev, struct ibv_qp *qp
 	};
 
 	return verbs(b)->modify_qp(verbs(b), qp, &attr,
-				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					   IBV_QP_ACCESS_FLAGS);
 }
 
 static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece *out)
@@ -100,10 +107,11 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	memset(out, 0, sizeof(*out));
 	if (!b->ctx->config.ib_ece_enable || verbs(b)->query_ece(verbs(b), r->qp, &ece))
 		return; /* this device has none, or none are wanted */
-	*out = (struct ha_wire_ece){ ece.vendor_id, ece.options, ece.comp_mask };
+	*out = (struct ha_wire_ece) { ece.vendor_id, ece.options, ece.comp_mask };
 }
 
-/* Bytes of the ring memory that this rail reads or writes; a receiver's without what stages clear-to-sends, where all go inline. */
+/* Bytes of the ring memory that this rail reads or writes; a receiver's without what stages
+ * clear-to-sends, where all go inline. */
 static size_t ring_used(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	return b->is_send || r->max_inline < INLINE_RECV ? b->ring_size : HA_RECV_INLINE_SIZE;
@@ -124,18 +132,21 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	err = verbs(b)->create_cq(verbs(b), dev->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
 	if (err) {
 		r->cq = NULL;
-		return failed(b, r, "create a completion queue", err, "the device may have run out of them (maxComms)");
+		return failed(b, r, "create a completion queue", err,
+			      "the device may have run out of them (maxComms)");
 	}
 	r->srq = ha_device_srq(dev);
 	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
-		return failed(b, r, "create a queue pair", err, "the device may have run out of them (maxComms)");
+		return failed(b, r, "create a queue pair", err,
+			      "the device may have run out of them (maxComms)");
 	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
 	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
 			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
 	if (err) {
 		r->ring_mr = NULL;
-		return failed(b, r, "register the rings", err, "raise the limit of locked memory (ulimit -l)");
+		return failed(b, r, "register the rings", err,
+			      "raise the limit of locked memory (ulimit -l)");
 	}
 	r->ring_lkey = r->ring_mr->lkey;
 	if (!b->is_send)
@@ -150,12 +161,13 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 
 void ha_rail_describe(const struct ha_rail *r, struct ha_wire_qp *qp)
 {
-	*qp = (struct ha_wire_qp){
+	*qp = (struct ha_wire_qp) {
 		.qpn = r->qp->qp_num,
 		.psn = r->psn,
 		.lid = r->self.lid,
 		.mtu = r->self.mtu,
-		.link_layer = r->dev->topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
+		.link_layer = r->dev->topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET
+							: IBV_LINK_LAYER_INFINIBAND,
 		.ring_rkey = r->ring_mr->rkey,
 	};
 	memcpy(qp->gid, &r->self.gid, sizeof(qp->gid));
@@ -167,12 +179,14 @@ void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
 	ha_rail_describe(r, &rail->qp);
 	rail->guid = r->dev->topo->guid;
 	rail->ece = r->ece;
-	snprintf(rail->name, sizeof(rail->name), "%.*s", (int)sizeof(rail->name) - 1, ha_device_name(r->dev));
+	snprintf(rail->name, sizeof(rail->name), "%.*s", (int)sizeof(rail->name) - 1,
+		 ha_device_name(r->dev));
 }
 
 /* ---- addresses ---- */
 
-/* The routable part of a GID on InfiniBand with FLIDs: bytes 4 and 5 (NVIDIA's router scheme; 0 = none). */
+/* The routable part of a GID on InfiniBand with FLIDs: bytes 4 and 5 (NVIDIA's router scheme; 0 =
+ * none). */
 static uint16_t gid_flid(const uint8_t *gid)
 {
 	return (uint16_t)(gid[4] << 8 | gid[5]);
@@ -190,16 +204,18 @@ static int traffic_class(const struct ha_bundle *b, bool ethernet)
 		return b->ctx->config.ib_fifo_tc;
 	if (b->ctx->config.ib_tc >= 0)
 		return b->ctx->config.ib_tc;
-	return b->terms.traffic_class >= 0 && b->terms.traffic_class <= 255 ? b->terms.traffic_class : 0;
+	return b->terms.traffic_class >= 0 && b->terms.traffic_class <= 255 ? b->terms.traffic_class
+									    : 0;
 }
 
-/* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is the address. */
-static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer,
-		      struct ibv_ah_attr *ah)
+/* RoCE always, and InfiniBand between subnets, need the global route; within a subnet the LID is
+ * the address. */
+static void fill_path(const struct ha_bundle *b, const struct ha_rail *r,
+		      const struct ha_wire_qp *peer, struct ibv_ah_attr *ah)
 {
 	const struct ha_topo_device *topo = r->dev->topo;
 
-	*ah = (struct ibv_ah_attr){
+	*ah = (struct ibv_ah_attr) {
 		.sl = (uint8_t)(b->ctx->config.ib_sl > 0 ? b->ctx->config.ib_sl : 0),
 		.port_num = (uint8_t)topo->port,
 	};
@@ -216,7 +232,8 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r, const 
 		ah->dlid = gid_flid(peer->gid) ? gid_flid(peer->gid) : peer->lid;
 }
 
-static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_wire_qp *peer)
+static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_rail *r,
+				   const struct ha_wire_qp *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -233,7 +250,7 @@ static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_ra
 
 static struct ibv_qp_attr rts_attr(const struct ha_bundle *b, uint32_t psn)
 {
-	return (struct ibv_qp_attr){
+	return (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)ha_config_timeout(&b->ctx->config),
 		.retry_cnt = (uint8_t)b->ctx->config.qp_retry_cnt,
@@ -243,7 +260,8 @@ static struct ibv_qp_attr rts_attr(const struct ha_bundle *b, uint32_t psn)
 	};
 }
 
-int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer, void (*tell)(void *arg), void *arg)
+int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer,
+		    void (*tell)(void *arg), void *arg)
 {
 	struct ha_hookup *h = calloc(1, sizeof(*h));
 
@@ -311,7 +329,10 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_context = b,
-		.cap = { .max_send_wr = HA_FLUSHES, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = HA_FLUSHES,
+			 .max_recv_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
@@ -345,7 +366,8 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
 	}
-	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this connection. */
+	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this connection.
+	 */
 	r->flush_qp = qp;
 	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
 	return 0;
@@ -360,8 +382,9 @@ destroy_cq:
 /* ---- the end ---- */
 
 /*
- * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it consumes no more, so
- * what its completion queue holds then is all; it goes back to the other connections.
+ * A queue pair on a shared receive queue takes the receives it has consumed with it. In ERR it
+ * consumes no more, so what its completion queue holds then is all; it goes back to the other
+ * connections.
  */
 static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 {
@@ -372,7 +395,8 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 	verbs(b)->modify_qp(verbs(b), r->qp, &attr, IBV_QP_STATE);
 	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
 		for (int i = 0; i < n; i++)
-			r->rq_consumed += wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
+			r->rq_consumed +=
+				wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
 		total += n;
 	}
 	ha_device_repay(r->dev, r->srq, r->rq_consumed - r->rq_base);
@@ -394,7 +418,8 @@ static void bury_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) || !ha_reaper_take(b->ctx, qp, cq))
+	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) ||
+	    !ha_reaper_take(b->ctx, qp, cq))
 		destroy_pair(b, qp, cq);
 }
 

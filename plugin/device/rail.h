@@ -5,25 +5,30 @@
 
 #include "plugin/transfer/bundle.h"
 
-/* Slow verbs all of them. A failure is one line in the log, and leaves the rail so that ha_rail_close ends it. */
+/* Slow verbs all of them. A failure is one line in the log, and leaves the rail so that
+ * ha_rail_close ends it. */
 
 /* Registers the bundle's ring memory on the device, makes the queues; the queue pair is in INIT. */
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 /*
- * To the peer's queue pair: ready to receive, ready to send. Only begins it; tell(arg) follows in a round, under ctx->drive, and
- * ha_rail_connected says what came of it: -EAGAIN: nothing yet. 0: all that the data path needs is there. Other errors are logged.
+ * To the peer's queue pair: ready to receive, ready to send. Only begins it; tell(arg) follows in a
+ * round, under ctx->drive, and ha_rail_connected says what came of it: -EAGAIN: nothing yet. 0: all
+ * that the data path needs is there. Other errors are logged.
  */
-int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer, void (*tell)(void *arg), void *arg);
+int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer,
+		    void (*tell)(void *arg), void *arg);
 int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r);
-/* Nobody will ask any more, nor be told. If it is under way, the queue pair is not ours from here on. Under ctx->drive. */
+/* Nobody will ask any more, nor be told. If it is under way, the queue pair is not ours from here
+ * on. Under ctx->drive. */
 void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r);
-/* In any state, also one that was never opened; if it is being connected, under ctx->drive. Gives the receives back that it has
- * consumed. */
+/* In any state, also one that was never opened; if it is being connected, under ctx->drive. Gives
+ * the receives back that it has consumed. */
 void ha_rail_close(struct ha_bundle *b, struct ha_rail *r);
-/* The same for an incarnation that failed, under ctx->drive: nothing of it reaches memory any more when this returns, but what may take the
- * kernel seconds is left to the reaper. */
+/* The same for an incarnation that failed, under ctx->drive: nothing of it reaches memory any more
+ * when this returns, but what may take the kernel seconds is left to the reaper. */
 void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r);
-/* The loop-back queue pair of a receiver that must flush GPU memory; nothing to do if there is one. */
+/* The loop-back queue pair of a receiver that must flush GPU memory; nothing to do if there is one.
+ */
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r);
 
 /* What the peer must know of our end. */

@@ -54,7 +54,8 @@ static void *reaper_main(void *arg)
 	return NULL;
 }
 
-/* On first use: a process whose paths never fail has no such thread. The host program's signals are not for it. */
+/* On first use: a process whose paths never fail has no such thread. The host program's signals are
+ * not for it. */
 static bool running(struct ha_ctx *ctx)
 {
 	struct ha_reaper *r = &ctx->reaper;
@@ -85,7 +86,7 @@ bool ha_reaper_take(struct ha_ctx *ctx, struct ibv_qp *qp, struct ibv_cq *cq)
 		qp->qp_context = NULL;
 	if (cq)
 		cq->cq_context = NULL;
-	*g = (struct ha_grave){ .qp = qp, .cq = cq };
+	*g = (struct ha_grave) { .qp = qp, .cq = cq };
 	pthread_mutex_lock(&r->lock);
 	*r->tail = g;
 	r->tail = &g->next;

@@ -2,8 +2,9 @@
 /*
  * reaper.h - destroys what a failed path leaves behind, on a thread that nobody waits for
  *
- * Destroying a queue pair may block in the kernel until the last packet that it has handed over is gone: with rdma_rxe three
- * seconds on a NIC without carrier, 50 on one whose ring stands still. The driver would answer no peer meanwhile.
+ * Destroying a queue pair may block in the kernel until the last packet that it has handed over is
+ * gone: with rdma_rxe three seconds on a NIC without carrier, 50 on one whose ring stands still.
+ * The driver would answer no peer meanwhile.
  */
 #ifndef HA_CORE_REAPER_H
 #define HA_CORE_REAPER_H
@@ -28,8 +29,9 @@ void ha_reaper_open(struct ha_ctx *ctx);
 void ha_reaper_close(struct ha_ctx *ctx);
 
 /*
- * Takes a queue pair that can reach no memory any more, and its completion queue; both may be NULL. Under ctx->drive, because
- * their events name no connection from here on. False: there is no thread for that, they are still the caller's.
+ * Takes a queue pair that can reach no memory any more, and its completion queue; both may be NULL.
+ * Under ctx->drive, because their events name no connection from here on. False: there is no thread
+ * for that, they are still the caller's.
  */
 bool ha_reaper_take(struct ha_ctx *ctx, struct ibv_qp *qp, struct ibv_cq *cq);
 

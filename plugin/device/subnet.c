@@ -7,7 +7,8 @@
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"
 
-static bool matches_any(const struct ha_ctx *ctx, const union ibv_gid *gid, const union ibv_gid *peer, int n)
+static bool matches_any(const struct ha_ctx *ctx, const union ibv_gid *gid,
+			const union ibv_gid *peer, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (ha_gid_same_subnet(gid, &peer[i], ctx->config.ib_subnet_prefix_len))
@@ -15,7 +16,8 @@ static bool matches_any(const struct ha_ctx *ctx, const union ibv_gid *gid, cons
 	return false;
 }
 
-/* Every RoCE port of the device, and it has one: a rail of it on another subnet would lead nowhere. */
+/* Every RoCE port of the device, and it has one: a rail of it on another subnet would lead nowhere.
+ */
 static bool matches(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int n)
 {
 	struct ha_dev_props props;
@@ -44,13 +46,16 @@ int ha_subnet_choose(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int
 
 	for (int i = 0; i < n; i++)
 		known |= !ha_gid_is_zero(&peer[i]);
-	if (!ctx->config.ib_subnet_aware_routing || ctx->mpib.on || !known || ha_ctx_device(ctx, dev, &props) ||
-	    matches(ctx, dev, peer, n))
+	if (!ctx->config.ib_subnet_aware_routing || ctx->mpib.on || !known ||
+	    ha_ctx_device(ctx, dev, &props) || matches(ctx, dev, peer, n))
 		return dev; /* one that does not exist is refused later */
 	for (int i = 0; i < all; i++)
 		if (matches(ctx, i, peer, n)) {
-			HA_INFO(NULL, "device %d takes the place of device %d for this connection: it shares a subnet with the peer "
-				"(NCCL_IB_SUBNET_AWARE_ROUTING)", i, dev);
+			HA_INFO(NULL,
+				"device %d takes the place of device %d for this connection: it "
+				"shares a subnet with the peer "
+				"(NCCL_IB_SUBNET_AWARE_ROUTING)",
+				i, dev);
 			return i;
 		}
 	return dev;

@@ -8,10 +8,13 @@
 
 #include <string.h>
 
-#define STAY_NS (2 * HA_NS_PER_S) /* a standby's device that is down may come back so soon, before another takes its place; */
-#define STAY_TRIES 2		  /* of one that seems to be well so many tries must fail */
+#define STAY_NS                                                                                    \
+	(2 * HA_NS_PER_S) /* a standby's device that is down may come back so soon, before another \
+			     takes its place; */
+#define STAY_TRIES 2      /* of one that seems to be well so many tries must fail */
 
-/* A standby's device that was well is waited for, longer where another rail carries: it may be back in a moment. */
+/* A standby's device that was well is waited for, longer where another rail carries: it may be back
+ * in a moment. */
 static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
@@ -25,11 +28,15 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	return b->active && now - k->join.lost_at < STAY_NS;
 }
 
-/* The standby's candidates that are up, in their order from the one behind `after` on, which comes last; NULL: from the first. */
-static unsigned candidates(const struct ha_bundle *b, const struct ha_device *after, struct ha_device *out[HA_TOPO_PORTS_MAX])
+/* The standby's candidates that are up, in their order from the one behind `after` on, which comes
+ * last; NULL: from the first. */
+static unsigned candidates(const struct ha_bundle *b, const struct ha_device *after,
+			   struct ha_device *out[HA_TOPO_PORTS_MAX])
 {
 	struct ha_ctx *ctx = b->ctx;
-	int order[HA_TOPO_PORTS_MAX], n = ha_topo_standby(ctx->topo, b->rail[0].dev->index, order, HA_TOPO_PORTS_MAX), from = 0;
+	int order[HA_TOPO_PORTS_MAX],
+		n = ha_topo_standby(ctx->topo, b->rail[0].dev->index, order, HA_TOPO_PORTS_MAX),
+		from = 0;
 	unsigned usable = 0;
 
 	for (int i = 0; i < n; i++)
@@ -75,7 +82,8 @@ static unsigned common_bytes(const struct ha_device *dev, const struct ha_wire_r
 }
 
 /* Among equals the present one. */
-static struct ha_device *nearest(struct ha_device *const *dev, unsigned n, const struct ha_device *present, const struct ha_wire_rail *end)
+static struct ha_device *nearest(struct ha_device *const *dev, unsigned n,
+				 const struct ha_device *present, const struct ha_wire_rail *end)
 {
 	struct ha_device *best = dev[n - 1] == present ? dev[n - 1] : dev[0];
 
@@ -85,7 +93,8 @@ static struct ha_device *nearest(struct ha_device *const *dev, unsigned n, const
 	return best;
 }
 
-/* What this end has tried last with that device of the sender; a new entry takes the place of the oldest. */
+/* What this end has tried last with that device of the sender; a new entry takes the place of the
+ * oldest. */
 static struct ha_meeting *meeting(struct ha_control *k, uint64_t mark)
 {
 	for (unsigned i = 0; i < HA_MEETINGS; i++)
@@ -95,8 +104,9 @@ static struct ha_meeting *meeting(struct ha_control *k, uint64_t mark)
 }
 
 /*
- * The sender comes with another device after each try or two. The receiver goes through its own for each of them apart, so that
- * sooner or later every one has met every one. It begins with the nearest, among equals with the one that it has.
+ * The sender comes with another device after each try or two. The receiver goes through its own for
+ * each of them apart, so that sooner or later every one has met every one. It begins with the
+ * nearest, among equals with the one that it has.
  */
 static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
@@ -107,9 +117,11 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 	unsigned n;
 
 	if (!k->join.attempts)
-		memset(k->join.met, 0, sizeof(k->join.met)); /* it was up, and all that is long ago */
+		memset(k->join.met, 0,
+		       sizeof(k->join.met)); /* it was up, and all that is long ago */
 	met = meeting(k, mark);
-	if (!dev || !waits_for_device(b, r, now) || (!k->join.attempts && mark != end_mark(&r->peer) && b->terms.flags & HA_FLAG_MOVES)) {
+	if (!dev || !waits_for_device(b, r, now) ||
+	    (!k->join.attempts && mark != end_mark(&r->peer) && b->terms.flags & HA_FLAG_MOVES)) {
 		n = candidates(b, met->sender == mark ? met->ours : dev, next);
 		if (!n)
 			dev = NULL;
@@ -118,7 +130,7 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 		else
 			dev = nearest(next, n, dev, &k->join.offer);
 	}
-	*met = (struct ha_meeting){ mark, dev };
+	*met = (struct ha_meeting) { mark, dev };
 	return dev;
 }
 

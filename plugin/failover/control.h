@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * control.h - what the driver knows of a rail beyond its data path: how far its incarnation, or the end of it, has come
+ * control.h - what the driver knows of a rail beyond its data path: how far its incarnation, or the
+ * end of it, has come
  *
- * The state machine is model/README.md's, which a model checker has seen through; drive.c runs it. All of it is the
- * driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked otherwise.
+ * The state machine is model/README.md's, which a model checker has seen through; drive.c runs it.
+ * All of it is the driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked
+ * otherwise.
  */
 #ifndef HA_CORE_CONTROL_H
 #define HA_CORE_CONTROL_H
@@ -20,23 +22,25 @@ struct ha_device;
 struct ha_rail;
 
 /*
- * A rail's states, in the order in which it passes through them. ha_rail_enter() knows which may follow which.
+ * A rail's states, in the order in which it passes through them. ha_rail_enter() knows which may
+ * follow which.
  *
  *   NONE ──► UP ──► FENCING ──► FENCED ──► DOWN ──► JOIN ──► PROBE (sender) ──► UP
  *     └──► DOWN        ▲                    │         │        │
- *                      ├────────────────────┘         │        │   DOWN ──► FENCING: the peer names an incarnation whose
- *                      └──────────────────────────────┴────────┘   offer was lost; it is over before it began here
+ *                      ├────────────────────┘         │        │   DOWN ──► FENCING: the peer names
+ * an incarnation whose └──────────────────────────────┴────────┘   offer was lost; it is over
+ * before it began here
  *
  * FENCING goes on by fence.stage, DOWN and JOIN by `slow`.
  */
 enum ha_rail_state {
-	HA_RAIL_NONE,	 /* not there */
-	HA_RAIL_UP,	 /* carries data */
-	HA_RAIL_DOWN,	 /* this epoch is closed here */
+	HA_RAIL_NONE,    /* not there */
+	HA_RAIL_UP,      /* carries data */
+	HA_RAIL_DOWN,    /* this epoch is closed here */
 	HA_RAIL_FENCING, /* nothing new is posted; what was posted is accounted for */
-	HA_RAIL_FENCED,	 /* our memory is safe from this incarnation; what the peer has is awaited */
-	HA_RAIL_JOIN,	 /* sender: offered; receiver: answered, its queue pair takes data */
-	HA_RAIL_PROBE,	 /* sender: pings are out */
+	HA_RAIL_FENCED, /* our memory is safe from this incarnation; what the peer has is awaited */
+	HA_RAIL_JOIN,   /* sender: offered; receiver: answered, its queue pair takes data */
+	HA_RAIL_PROBE,  /* sender: pings are out */
 };
 
 enum ha_fence_stage {
@@ -44,14 +48,22 @@ enum ha_fence_stage {
 	HA_FENCE_QUIET, /* receiver: until nothing has come for a moment */
 	HA_FENCE_DRAIN, /* in error; until everything is accounted for */
 	HA_FENCE_CLOSE, /* only destroying the queue pair ends it for certain */
-	HA_FENCE_OVER,	/* nothing of it reaches memory any more */
+	HA_FENCE_OVER,  /* nothing of it reaches memory any more */
 };
 
 #define HA_PONGS 3 /* answers over the rail itself that prove an incarnation */
 
-/* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held; CONNECTING waits for a thread
- * that does (hookup.h). */
-enum ha_slow { HA_SLOW_NONE, HA_SLOW_OPEN, HA_SLOW_CONNECT, HA_SLOW_CONNECTING, HA_SLOW_CLOSE, HA_SLOW_TIDY, HA_SLOW_DONE };
+/* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held;
+ * CONNECTING waits for a thread that does (hookup.h). */
+enum ha_slow {
+	HA_SLOW_NONE,
+	HA_SLOW_OPEN,
+	HA_SLOW_CONNECT,
+	HA_SLOW_CONNECTING,
+	HA_SLOW_CLOSE,
+	HA_SLOW_TIDY,
+	HA_SLOW_DONE
+};
 
 enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 
@@ -61,28 +73,29 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 #define HA_MEETINGS 8 /* the sender's devices that are remembered */
 
 struct ha_meeting {
-	uint64_t sender; /* a device of the peer's, as a number; 0 = none */
+	uint64_t sender;        /* a device of the peer's, as a number; 0 = none */
 	struct ha_device *ours; /* the last of ours that was tried with it */
 };
 
 /* fence.c: the end of an incarnation, at this end. */
 struct ha_fence {
-	uint8_t stage; /* enum ha_fence_stage */
+	uint8_t stage;      /* enum ha_fence_stage */
 	bool peer_knows;    /* the peer fences too, or was the first to */
 	bool marker_posted; /* behind all that was posted; */
-	bool drained;	    /* and it has come back */
-	bool local;	    /* the fault is at our own NIC */
+	bool drained;       /* and it has come back */
+	bool local;         /* the fault is at our own NIC */
 	bool by_timeout;    /* silence took the rail down, its own time-out's or a sibling's */
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
 	uint64_t suspected_at, quiet_until, deadline;
-	uint64_t tidy_at; /* the queue pair, in error and drained, is still there; destroyed then. 0 = there is none */
+	uint64_t tidy_at; /* the queue pair, in error and drained, is still there; destroyed then. 0
+			     = there is none */
 };
 
 /* reconcile.c: what either end had of the incarnation, and what was posted again. */
 struct ha_compare {
-	bool has_state;	     /* ours is in `state` */
+	bool has_state;      /* ours is in `state` */
 	bool has_peer_state; /* the peer's RAIL_FENCED of this epoch is in peer_state */
-	bool acked;	     /* the peer has acted on our RAIL_FENCED of this epoch */
+	bool acked;          /* the peer has acted on our RAIL_FENCED of this epoch */
 	bool unreported;     /* that the failure was survived is not reported yet */
 	struct ha_fence_state state, peer_state;
 	uint64_t replayed_requests, replayed_bytes;
@@ -92,63 +105,65 @@ struct ha_compare {
 /* messages.c: messages, by type (HA_SEND). */
 struct ha_outgoing {
 	uint32_t due;
-	uint32_t sent;	    /* in this incarnation, at least once */
+	uint32_t sent;      /* in this incarnation, at least once */
 	uint64_t repeat_at; /* RAIL_FENCED or RAIL_OFFER once more; 0 = nothing to repeat */
 	uint32_t repeats;
 };
 
 /* channel/board.c: messages over this rail. */
 struct ha_board_state {
-	uint32_t out;		 /* posted in this incarnation */
+	uint32_t out;                  /* posted in this incarnation */
 	uint32_t mark[HA_BOARD_SLOTS]; /* the send queue's count with the last one of each slot */
-	uint32_t in;		 /* number of the last one read */
+	uint32_t in;                   /* number of the last one read */
 };
 
 /* incarnation.c: how the next incarnation comes about, and how long the last ones lasted. */
 struct ha_join {
-	bool has_offer;		   /* `offer` is that of the next epoch (receiver), of this one (sender) */
+	bool has_offer; /* `offer` is that of the next epoch (receiver), of this one (sender) */
 	struct ha_wire_rail offer; /* the peer's end of the coming incarnation */
-	uint64_t retry_at;	   /* sender: not before */
-	uint64_t deadline;	   /* of JOIN and PROBE */
-	unsigned attempts;	   /* that were offered and did not come up */
-	unsigned flaps;		   /* short incarnations in a row */
+	uint64_t retry_at;         /* sender: not before */
+	uint64_t deadline;         /* of JOIN and PROBE */
+	unsigned attempts;         /* that were offered and did not come up */
+	unsigned flaps;            /* short incarnations in a row */
 	uint64_t up_since;
 	uint64_t lost_at; /* when it was up for the last time */
 	uint32_t pings, pongs;
-	uint64_t ping_answered; /* receiver: the last ping that has its pong */
-	unsigned meetings;	/* entries made in `met` */
+	uint64_t ping_answered;             /* receiver: the last ping that has its pong */
+	unsigned meetings;                  /* entries made in `met` */
 	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
 };
 
 /* heartbeat.c: heartbeats. */
 struct ha_beat_watch {
-	uint64_t at;	       /* the next heartbeat */
+	uint64_t at;           /* the next heartbeat */
 	uint64_t sent_at;      /* when the word that is on its way was written; 0 = none is */
 	unsigned misses;       /* heartbeats at which it was missing */
-	uint32_t mark;	       /* the send queue's count with it */
+	uint32_t mark;         /* the send queue's count with it */
 	uint32_t retired_seen; /* at the last look, */
-	bool idle_seen;	       /* and that nothing was outstanding, */
-	bool watched;	       /* it was up when the driver's last step ended: look_at counts */
-	bool doubted;	       /* another connection has proved its path silent, and it has not moved since */
-	uint64_t looked_at;    /* the last look was then; */
-	uint64_t look_at;      /* the next one */
-	uint64_t still_since;  /* work is outstanding and nothing moves since */
+	bool idle_seen;        /* and that nothing was outstanding, */
+	bool watched;          /* it was up when the driver's last step ended: look_at counts */
+	bool doubted; /* another connection has proved its path silent, and it has not moved since
+		       */
+	uint64_t looked_at;   /* the last look was then; */
+	uint64_t look_at;     /* the next one */
+	uint64_t still_since; /* work is outstanding and nothing moves since */
 };
 
-/* keys.c: keys of this rail's device for receives that were announced without: [next, end) must be sent. Sender: `next` is what it
- * acknowledges. */
+/* keys.c: keys of this rail's device for receives that were announced without: [next, end) must be
+ * sent. Sender: `next` is what it acknowledges. */
 struct ha_late_keys {
-	uint8_t stage;	    /* enum ha_keys_stage */
-	bool lost;	    /* the device is gone: none of its answers count */
+	uint8_t stage;      /* enum ha_keys_stage */
+	bool lost;          /* the device is gone: none of its answers count */
 	unsigned refused;   /* buffers that the device refused */
 	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
 	uint64_t next, end;
 };
 
 struct ha_control {
-	uint8_t cause;	      /* enum ha_event_cause: why this incarnation ends */
-	uint8_t fence_wanted; /* enum ha_event_cause: somebody wants the rail fenced (events, siblings). Under ctx->drive alone */
-	uint8_t slow;	      /* enum ha_slow */
+	uint8_t cause;        /* enum ha_event_cause: why this incarnation ends */
+	uint8_t fence_wanted; /* enum ha_event_cause: somebody wants the rail fenced (events,
+				 siblings). Under ctx->drive alone */
+	uint8_t slow;         /* enum ha_slow */
 	int slow_result;
 	bool proven;  /* it has been up in some incarnation, */
 	bool working; /* and in this one */
@@ -164,13 +179,13 @@ struct ha_control {
 /* Of a connection. */
 struct ha_failover {
 	struct ha_control ctl[HA_MAX_RAILS];
-	unsigned parked;	/* stripes and clear-to-sends that wait for a rail */
-	bool protected;		/* and that has been reported */
+	unsigned parked;        /* stripes and clear-to-sends that wait for a rail */
+	bool protected;         /* and that has been reported */
 	uint64_t no_path_since; /* no rail is up; 0 = one is */
 	struct ha_rto rto;
-	bool peer_closed;	    /* the peer said BYE */
+	bool peer_closed;           /* the peer said BYE */
 	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
-	uint64_t peer_done;	    /* with it: how far the peer got */
+	uint64_t peer_done;         /* with it: how far the peer got */
 };
 
 /* suspect.c: the one way from a state to another. */

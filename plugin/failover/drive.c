@@ -5,12 +5,12 @@
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/guard.h"
-#include "plugin/report/journal.h"
 #include "plugin/balance/share.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/report/journal.h"
+#include "plugin/transfer/guard.h"
 
 /* How soon a bundle is looked at again whose owner was inside, ns. */
 #define AGAIN_NS 20000u
@@ -29,10 +29,16 @@ static void report_failed_over(struct ha_bundle *b)
 		if (!k->compare.unreported || b->failover.parked || !b->active)
 			continue;
 		k->compare.unreported = false;
-		ha_journal_event(b->ctx, &(struct ha_event){
-			.kind = HA_EVENT_FAILED_OVER, .cause = k->cause, .bundle = b, .rail = &b->rail[i],
-			.requests = k->compare.replayed_requests, .bytes = k->compare.replayed_bytes,
-			.stall_ns = ha_clock_now(b->ctx->clock) - k->fence.suspected_at, .registration_ns = k->compare.registration_ns });
+		ha_journal_event(b->ctx, &(struct ha_event) {
+						 .kind = HA_EVENT_FAILED_OVER,
+						 .cause = k->cause,
+						 .bundle = b,
+						 .rail = &b->rail[i],
+						 .requests = k->compare.replayed_requests,
+						 .bytes = k->compare.replayed_bytes,
+						 .stall_ns = ha_clock_now(b->ctx->clock) -
+							     k->fence.suspected_at,
+						 .registration_ns = k->compare.registration_ns });
 	}
 }
 
@@ -60,18 +66,22 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 }
 
 /*
- * The owner polls what carries data. The driver looks when it is time to judge, when work is due and room is short, and where
- * nobody else may: not in every step, since a look at an empty queue costs much on some devices.
+ * The owner polls what carries data. The driver looks when it is time to judge, when work is due
+ * and room is short, and where nobody else may: not in every step, since a look at an empty queue
+ * costs much on some devices.
  */
 static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->failover.ctl[r->index].beat.look_at || ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed ||
-					  b->abort.error || ha_ctx_self_driven(b->ctx));
+	return r->state == HA_RAIL_UP &&
+	       (now >= b->failover.ctl[r->index].beat.look_at ||
+		ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed || b->abort.error ||
+		ha_ctx_self_driven(b->ctx));
 }
 
-/* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever. */
+/* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever.
+ */
 static uint64_t urgent_until(const struct ha_bundle *b)
 {
 	uint64_t until = 0;
@@ -79,8 +89,9 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->failover.ctl[i];
 
-		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED || k->compare.unreported) && k->working &&
-		    k->fence.suspected_at + URGENT_NS > until)
+		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED ||
+		     k->compare.unreported) &&
+		    k->working && k->fence.suspected_at + URGENT_NS > until)
 			until = k->fence.suspected_at + URGENT_NS;
 	}
 	return until;
@@ -89,7 +100,8 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 /* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
 static bool is_calm(const struct ha_bundle *b)
 {
-	return !b->error && !b->abort.error && !b->failover.peer_closed && !b->failover.parked && !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
+	return !b->error && !b->abort.error && !b->failover.peer_closed && !b->failover.parked &&
+	       !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
 	       !ha_ctx_self_driven(b->ctx);
 }
 
@@ -139,7 +151,8 @@ static void drive(struct ha_bundle *b)
 		b->schedule.due = now;
 }
 
-/* A registration of the program is under way, and what is slow waits for it; the driver does not. */
+/* A registration of the program is under way, and what is slow waits for it; the driver does not.
+ */
 static uint64_t soon(struct ha_bundle *b)
 {
 	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;
@@ -153,7 +166,8 @@ static void slow_steps(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->failover.ctl[i];
 
-		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE && ha_incarnation_slow(b, &b->rail[i]))
+		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE &&
+		    ha_incarnation_slow(b, &b->rail[i]))
 			b->schedule.due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
 			b->schedule.due = ha_keys_register(b, &b->rail[i]) ? 0 : soon(b);
@@ -163,13 +177,15 @@ static void slow_steps(struct ha_bundle *b)
 
 static bool is_due(struct ha_bundle *b, uint64_t now)
 {
-	if (b->schedule.due <= now || atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
+	if (b->schedule.due <= now ||
+	    atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
 		return true;
 	return b->schedule.look_due <= now && !ha_heartbeat_moves(b, now);
 }
 
 /* The next bundles that are due, from *at on, claimed by one barrier; how many. */
-static unsigned claim(struct ha_ctx *ctx, struct ha_bundle **at, struct ha_bundle *claimed[TAKEN_MAX])
+static unsigned claim(struct ha_ctx *ctx, struct ha_bundle **at,
+		      struct ha_bundle *claimed[TAKEN_MAX])
 {
 	uint64_t now = ha_clock_now(ctx->clock);
 	unsigned n = 0;
@@ -184,7 +200,8 @@ static unsigned claim(struct ha_ctx *ctx, struct ha_bundle **at, struct ha_bundl
 	return n;
 }
 
-/* Every bundle that is due makes a step. Returns when those whose owner was inside are to be tried again. */
+/* Every bundle that is due makes a step. Returns when those whose owner was inside are to be tried
+ * again. */
 static uint64_t drive_all(struct ha_ctx *ctx)
 {
 	struct ha_bundle *claimed[TAKEN_MAX], *at = ctx->bundles;
@@ -203,7 +220,8 @@ static uint64_t drive_all(struct ha_ctx *ctx)
 	return next;
 }
 
-/* Objects of incarnations that are over go when nobody waits for anything else; some in each round. Returns when there are more. */
+/* Objects of incarnations that are over go when nobody waits for anything else; some in each round.
+ * Returns when there are more. */
 static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -216,7 +234,8 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
 			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX) {
-				if (!ha_incarnation_tidy(b, &b->rail[i]) && now + HA_NS_PER_MS < next)
+				if (!ha_incarnation_tidy(b, &b->rail[i]) &&
+				    now + HA_NS_PER_MS < next)
 					next = now + HA_NS_PER_MS; /* a registration is under way */
 			} else if (k->fence.tidy_at < next) {
 				next = k->fence.tidy_at;
@@ -230,7 +249,8 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 {
 	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
 
-	/* Fences, and what the peers must learn of them, first: all connections of a lost device wait for that. */
+	/* Fences, and what the peers must learn of them, first: all connections of a lost device
+	 * wait for that. */
 	ha_peers_send(ctx);
 	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
 		slow_steps(b);
@@ -254,7 +274,8 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 
 uint64_t ha_failover_round(struct ha_ctx *ctx)
 {
-	/* Acquire: pairs with ha_bundle_drive_soon. A call that comes from here on is for the next round. */
+	/* Acquire: pairs with ha_bundle_drive_soon. A call that comes from here on is for the next
+	 * round. */
 	bool called = atomic_exchange_explicit(&ctx->called, false, memory_order_acquire);
 
 	if (called || ha_clock_now(ctx->clock) >= ctx->due)

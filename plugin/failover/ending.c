@@ -5,8 +5,8 @@
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"
-#include "plugin/failover/choice.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/failover/choice.h"
 #include "plugin/report/journal.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ static void settle_sends(struct ha_send *s, uint64_t done)
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
 		struct ha_send_slot *slot = &s->slot[e];
 
-		if (slot->n && !slot->open && slot->idx < s->head && slot->idx < done && slot->pending) {
+		if (slot->n && !slot->open && slot->idx < s->head && slot->idx < done &&
+		    slot->pending) {
 			slot->parked = 0;
 			ha_send_settled(slot);
 		}
@@ -49,7 +50,8 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 
 	if (b->is_send)
 		settle_sends((struct ha_send *)b, b->failover.peer_done);
-	waiting = b->is_send ? sends_pending((struct ha_send *)b) : c->done < b->failover.peer_done || c->flush_busy;
+	waiting = b->is_send ? sends_pending((struct ha_send *)b)
+			     : c->done < b->failover.peer_done || c->flush_busy;
 	if (waiting && (now < b->failover.peer_closed_until || fencing(b))) {
 		ha_due(b, now + HA_NS_PER_MS);
 		return;
@@ -72,8 +74,10 @@ void ha_abort_step(struct ha_bundle *b)
 	if (!over || b->error)
 		return;
 	if (!b->abort.quiet)
-		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_LOST, .cause = b->abort.cause, .bundle = b,
-							     .text = b->abort.text });
+		ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_LOST,
+							      .cause = b->abort.cause,
+							      .bundle = b,
+							      .text = b->abort.text });
 	b->error = b->abort.error;
 	/* Release: whoever sees the bit sees the error. */
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
@@ -89,20 +93,25 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 	}
 	if (!b->failover.no_path_since) {
 		b->failover.no_path_since = now;
-		for (unsigned i = 0; i < b->nrails; i++) /* those that were not needed until now, too */
+		for (unsigned i = 0; i < b->nrails;
+		     i++) /* those that were not needed until now, too */
 			if (b->rail[i].state == HA_RAIL_DOWN)
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
 	if (!b->link.stream && b->link.reset)
-		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process or machine is gone: its socket was reset, "
-			       "and no rail answers; look at the log of that rank");
+		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE,
+				"the peer's process or machine is gone: its socket was reset, "
+				"and no rail answers; look at the log of that rank");
 	else if (!b->link.stream)
-		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left, and no socket to agree on a new one");
+		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL,
+				"no rail is left, and no socket to agree on a new one");
 	else if (!ha_incarnation_possible(b))
-		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED, "no rail is left, and its device has failed for good");
+		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED,
+				"no rail is left, and its device has failed for good");
 	else if (now - b->failover.no_path_since >= patience)
-		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES, "no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
-			       (double)patience / 1e9);
+		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES,
+				"no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
+				(double)patience / 1e9);
 	else
 		ha_due(b, b->failover.no_path_since + patience);
 }

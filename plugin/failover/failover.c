@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * failover.c - what happened, and what it means for a rail: the owner's and the devices' word; how a connection is launched
+ * failover.c - what happened, and what it means for a rail: the owner's and the devices' word; how
+ * a connection is launched
  */
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/setup.h"
-#include "plugin/balance/policy.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A connection without failover ends when its queue pair gives up, not before: the port may be back by then. */
+/* A connection without failover ends when its queue pair gives up, not before: the port may be back
+ * by then. */
 static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
 {
 	return b->terms.flags & HA_FLAG_FAILOVER || cause == HA_CAUSE_DEVICE_FAILED;
@@ -65,7 +67,8 @@ void ha_failover_device_back(struct ha_device *dev)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev || i >= b->balance.ndata) { /* a standby may take any */
+			if (b->rail[i].dev == dev ||
+			    i >= b->balance.ndata) { /* a standby may take any */
 				ha_incarnation_hurry(b, &b->rail[i]);
 				say_back(b, &b->rail[i]);
 			}
@@ -96,7 +99,8 @@ void ha_fence_requests_take(struct ha_bundle *b)
 
 		if (!k->fence_wanted)
 			continue;
-		ha_rail_suspect(b, &b->rail[i], k->fence_wanted, "%s", request_text(k->fence_wanted));
+		ha_rail_suspect(b, &b->rail[i], k->fence_wanted, "%s",
+				request_text(k->fence_wanted));
 		k->fence_wanted = HA_CAUSE_NONE;
 	}
 }
@@ -111,10 +115,12 @@ static void say_unprotected(struct ha_bundle *b)
 		e.text = "HA_NCCL_ENABLE_BACKUP is 0 here: a broken path ends the connection";
 	} else if (!(b->terms.flags & HA_FLAG_FAILOVER)) {
 		e.cause = HA_CAUSE_PEER_WITHOUT;
-		e.text = "the peer has no failover, or has it disabled: a broken path ends the connection";
+		e.text = "the peer has no failover, or has it disabled: a broken path ends the "
+			 "connection";
 	} else if (!(b->terms.offers & HA_FLAG_DUAL_PATH)) {
 		e.cause = HA_CAUSE_NO_STANDBY;
-		e.text = "no second device here (`ha topo`): a broken path is rebuilt on the same port";
+		e.text = "no second device here (`ha topo`): a broken path is rebuilt on the same "
+			 "port";
 	} else {
 		e.cause = HA_CAUSE_PEER_WITHOUT;
 		e.text = "the peer has no second device: a broken path is rebuilt on the same port";
@@ -137,7 +143,8 @@ void ha_failover_launch(struct ha_bundle *b)
 		b->balance.weight[i] = b->balance.share[i];
 		b->registered.rails |= (uint8_t)(1u << i);
 		ha_incarnation_begun(b, &b->rail[i], now);
-		if (b->rail[i].srq != ha_device_srq(b->rail[i].dev)) /* it failed while the connection was made */
+		if (b->rail[i].srq !=
+		    ha_device_srq(b->rail[i].dev)) /* it failed while the connection was made */
 			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 	}
 	if (b->terms.flags & HA_FLAG_DUAL_PATH) {

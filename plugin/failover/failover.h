@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * failover.h - the incarnations of rails: how they end at both ends, what is posted again, how they begin anew
+ * failover.h - the incarnations of rails: how they end at both ends, what is posted again, how they
+ * begin anew
  *
- * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds ctx->drive, with the bundle
- * taken (guard.h). The owner only says what it saw.
+ * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds
+ * ctx->drive, with the bundle taken (guard.h). The owner only says what it saw.
  */
 #ifndef HA_CORE_FAILOVER_H
 #define HA_CORE_FAILOVER_H
@@ -33,11 +34,14 @@ void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq);
 
 /* ---- parts ---- */
 
-/* failover.c: what devices and other connections have said of this one's rails since the last step. */
+/* failover.c: what devices and other connections have said of this one's rails since the last step.
+ */
 void ha_fence_requests_take(struct ha_bundle *b);
-/* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues. */
+/* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues.
+ */
 void ha_peer_closed_step(struct ha_bundle *b, uint64_t now);
-/* ending.c: every rail is fenced before the first error reaches the application: nothing may write into what it then reuses. */
+/* ending.c: every rail is fenced before the first error reaches the application: nothing may write
+ * into what it then reuses. */
 void ha_abort_step(struct ha_bundle *b);
 /* ending.c: no rail is up: how long may that go on? */
 void ha_no_path_step(struct ha_bundle *b, uint64_t now);
@@ -60,12 +64,16 @@ void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r);
 /* incarnation.c: one step of a rail that is down or coming up. */
 void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* incarnation.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for it. */
+/* incarnation.c: slow verbs, while the bundle is not taken. True: a step of the bundle is due for
+ * it. */
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r);
-/* incarnation.c: destroy what is left of a incarnation that is over, if anything; slow too. False: not now, as above. */
+/* incarnation.c: destroy what is left of a incarnation that is over, if anything; slow too. False:
+ * not now, as above. */
 bool ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r);
-void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch);
-void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end);
+void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end,
+			    uint32_t epoch);
+void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r,
+			     const struct ha_wire_rail *end);
 /* incarnation.c: the epoch is closed at this end: when may the next begin? */
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* incarnation.c: the mask of up rails has changed: who carries what, is anybody left? */
@@ -74,28 +82,36 @@ void ha_roles_update(struct ha_bundle *b);
 uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx);
 /* heartbeat.c: one look at a rail that is up: does it move, does it answer? */
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* heartbeat.c: a look at the rails of a calm bundle that is not taken: its owner may be inside. False: a step must be made. */
+/* heartbeat.c: a look at the rails of a calm bundle that is not taken: its owner may be inside.
+ * False: a step must be made. */
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now);
-/* heartbeat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on it looks at itself. */
+/* heartbeat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on
+ * it looks at itself. */
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
-/* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be about to be given up. */
+/* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be
+ * about to be given up. */
 bool ha_heartbeat_missing(const struct ha_bundle *b);
 /* keys.c: does the rail need keys that it has not, are there new ones to tell? */
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
-/* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. False: not now, a registration is under way. */
+/* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. False: not
+ * now, a registration is under way. */
 bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r);
-/* keys.c: sender: the peer's end of the rail is on another device than in the incarnation before: keys of the old one mean nothing. */
+/* keys.c: sender: the peer's end of the rail is on another device than in the incarnation before:
+ * keys of the old one mean nothing. */
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r);
-/* keys.c: the rail moves to another device: what was registered on the old one goes. Under registered.lock. */
+/* keys.c: the rail moves to another device: what was registered on the old one goes. Under
+ * registered.lock. */
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m);
 /* keys.c: what the peer says; returns up to which receive its keys are known. */
 uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m);
 
-/* messages.c: messages that are due go out, over the socket and over a rail; answers that did not come are asked for again. */
+/* messages.c: messages that are due go out, over the socket and over a rail; answers that did not
+ * come are asked for again. */
 void ha_messages_send(struct ha_bundle *b, uint64_t now);
 
-/* socket.c: what the socket has brought since the last time: messages, BYE, its end. The bundle is taken. */
+/* socket.c: what the socket has brought since the last time: messages, BYE, its end. The bundle is
+ * taken. */
 void ha_socket_take(struct ha_bundle *b);
 
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fence.c - the end of a rail's incarnation at this end: from suspicion to the moment when nothing of it can reach memory any more
+ * fence.c - the end of a rail's incarnation at this end: from suspicion to the moment when nothing
+ * of it can reach memory any more
  *
- * Completions that say success count as on any day until the last one is taken: a stripe whose completion is thrown away
- * is unseen for ever, and ends the connection if the sender has released it. So a receiver first waits until nothing comes
- * any more (going to error may flush a receive whose data the NIC has acknowledged), then both ends put the queue pair
- * into error, wait for a marker behind everything that was posted and for the event that no receive will be taken
- * any more. A queue pair that is in error and has accounted for all its work takes and sends nothing, so it is destroyed later,
- * when nothing waits for this thread (incarnation.c). Never before: drivers remove a destroyed queue pair's entries from its completion
- * queue. One that does not account for its work, or whose device is gone, must be destroyed for the fence to be over.
+ * Completions that say success count as on any day until the last one is taken: a stripe whose
+ * completion is thrown away is unseen for ever, and ends the connection if the sender has released
+ * it. So a receiver first waits until nothing comes any more (going to error may flush a receive
+ * whose data the NIC has acknowledged), then both ends put the queue pair into error, wait for a
+ * marker behind everything that was posted and for the event that no receive will be taken any
+ * more. A queue pair that is in error and has accounted for all its work takes and sends nothing,
+ * so it is destroyed later, when nothing waits for this thread (incarnation.c). Never before:
+ * drivers remove a destroyed queue pair's entries from its completion queue. One that does not
+ * account for its work, or whose device is gone, must be destroyed for the fence to be over.
  */
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
@@ -19,18 +22,21 @@
 
 #include <errno.h>
 
-#define QUIET_NS 100000u    /* a receiver has received nothing for so long */
-#define LOOK_NS 20000u	    /* between two looks at a draining queue */
-#define EVENT_NS 5000000u   /* drivers that never say that the last receive was taken */
+#define QUIET_NS 100000u             /* a receiver has received nothing for so long */
+#define LOOK_NS 20000u               /* between two looks at a draining queue */
+#define EVENT_NS 5000000u            /* drivers that never say that the last receive was taken */
 #define TIDY_NS (100 * HA_NS_PER_MS) /* from the end of a fence until its queue pair goes */
-#define FENCE_NS 1000000000u /* a NIC that does not account for its work: destroying the queue pair ends it as well */
+#define FENCE_NS                                                                                   \
+	1000000000u /* a NIC that does not account for its work: destroying the queue pair ends it \
+		       as well */
 
 static bool device_gone(const struct ha_rail *r)
 {
 	return atomic_load_explicit(&r->dev->failed, memory_order_acquire) != 0;
 }
 
-/* Optional receives that are open may have given their data to the application already, and get it once more. */
+/* Optional receives that are open may have given their data to the application already, and get it
+ * once more. */
 static void doubt_receives(struct ha_recv *c)
 {
 	bool any = false;
@@ -68,7 +74,8 @@ static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->fence.marker_posted = k->fence.drained = false;
 	k->out.repeat_at = 0;
 	k->out.due = 0;
-	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER && !k->fence.peer_knows)
+	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
+	    !k->fence.peer_knows)
 		k->out.due |= HA_SEND(RAIL_DOWN);
 	if (!b->is_send)
 		doubt_receives((struct ha_recv *)b);
@@ -108,10 +115,12 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	bool receives_over = b->is_send || atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
+	bool receives_over = b->is_send ||
+			     atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
 			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
 
-	/* An incarnation that never carried anything, and a device that is gone, have nothing to account for. */
+	/* An incarnation that never carried anything, and a device that is gone, have nothing to
+	 * account for. */
 	if (!r->qp || !k->working || device_gone(r)) {
 		ha_rail_poll(b, r);
 		return HA_FENCE_CLOSE;
@@ -135,7 +144,8 @@ static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
 	return false;
 }
 
-/* An optional receive whose buffer was posted again has had its data used: it is complete, whatever immediates are missing. */
+/* An optional receive whose buffer was posted again has had its data used: it is complete, whatever
+ * immediates are missing. */
 static void supersede(struct ha_recv *c)
 {
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
@@ -153,7 +163,8 @@ static void supersede(struct ha_recv *c)
 	}
 }
 
-/* Reads behind received data that this rail would have answered: what it had written has left it. */
+/* Reads behind received data that this rail would have answered: what it had written has left it.
+ */
 static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
 {
 	for (unsigned busy = c->flush_busy; busy; busy &= busy - 1) {
@@ -178,9 +189,14 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	if (k->working)
-		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FENCED, .cause = k->cause, .bundle = b,
-							      .rail = r },
-				  "%u us after the suspicion", (unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
+		ha_journal_eventf(
+			b->ctx,
+			&(struct ha_event) { .kind = HA_EVENT_FENCED,
+					     .cause = k->cause,
+					     .bundle = b,
+					     .rail = r },
+			"%u us after the suspicion",
+			(unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
 	ha_reconcile_state(b, &k->compare.state);
 	k->compare.has_state = true;
 	/* Which says all but the cause; a silence is news for others. */

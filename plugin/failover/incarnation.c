@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * incarnation.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by pings over the rail itself
+ * incarnation.c - how a rail comes (back) up: a fresh queue pair, offered and answered, proven by
+ * pings over the rail itself
  *
- * The sender offers, as soon as the receiver has acknowledged the end of the incarnation before; the receiver answers; three pings
- * with their pongs make the rail UP at the sender, the third ping does at the receiver. An incarnation that does not get that far is
- * closed like any other. There is no last try: a rail that stays away is asked again, more and more rarely.
+ * The sender offers, as soon as the receiver has acknowledged the end of the incarnation before;
+ * the receiver answers; three pings with their pongs make the rail UP at the sender, the third ping
+ * does at the receiver. An incarnation that does not get that far is closed like any other. There
+ * is no last try: a rail that stays away is asked again, more and more rarely.
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/failover/choice.h"
+#include "plugin/balance/policy.h"
+#include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/channel/board.h"
+#include "plugin/device/mr.h"
+#include "plugin/device/rail.h"
+#include "plugin/failover/choice.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/device/mr.h"
-#include "plugin/balance/policy.h"
-#include "plugin/device/rail.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,10 +26,11 @@
 
 #define BACKOFF_MIN_NS (100 * HA_NS_PER_MS)
 #define BACKOFF_MAX_NS (30 * HA_NS_PER_S)
-#define BACKOFF_NO_PATH_NS (1 * HA_NS_PER_S) /* while the connection stands still every second counts */
-#define FLAP_NS (10 * HA_NS_PER_S)	  /* an incarnation shorter than this is a flap */
+#define BACKOFF_NO_PATH_NS \
+	(1 * HA_NS_PER_S)          /* while the connection stands still every second counts */
+#define FLAP_NS (10 * HA_NS_PER_S) /* an incarnation shorter than this is a flap */
 #define FLAPS_MAX 9
-#define PROBE_LOOK_NS 50000u	  /* between two looks for a ping or pong, at first; then */
+#define PROBE_LOOK_NS 50000u /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
 
 /* From the offer to the third pong. */
@@ -68,19 +71,24 @@ static void report_protection(struct ha_bundle *b)
 	const struct ha_rail *r = &b->rail[b->balance.first], *other = NULL;
 	char text[160];
 
-	if (now == b->failover.protected || b->abort.error || b->failover.peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER))
+	if (now == b->failover.protected || b->abort.error || b->failover.peer_closed ||
+	    !(b->terms.flags & HA_FLAG_FAILOVER))
 		return;
 	b->failover.protected = now;
 	if (!now) {
-		ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_RAIL_LOST, .bundle = b });
+		ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
+							      .cause = HA_CAUSE_RAIL_LOST,
+							      .bundle = b });
 		return;
 	}
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->rail[i].dev != r->dev && !other)
 			other = &b->rail[i];
-	snprintf(text, sizeof(text), b->nrails == b->balance.ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s", ha_device_name(r->dev),
-		 ha_device_name(other->dev));
-	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
+	snprintf(text, sizeof(text),
+		 b->nrails == b->balance.ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s",
+		 ha_device_name(r->dev), ha_device_name(other->dev));
+	ha_journal_event(b->ctx, &(struct ha_event) {
+					 .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
 }
 
 void ha_roles_update(struct ha_bundle *b)
@@ -100,16 +108,19 @@ static bool standby_carries(const struct ha_bundle *b)
 /* A rail is back: does it carry its share again, or does it become the standby? */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
-	bool back = b->ctx->config.enable_failback || !standby_carries(b), first_life = !b->failover.ctl[r->index].proven;
+	bool back = b->ctx->config.enable_failback || !standby_carries(b),
+	     first_life = !b->failover.ctl[r->index].proven;
 	unsigned i = r->index;
 
-	if (first_life || !b->balance.share[i] || !back || b->balance.weight[i] == b->balance.share[i])
+	if (first_life || !b->balance.share[i] || !back ||
+	    b->balance.weight[i] == b->balance.share[i])
 		return;
 	b->balance.weight[i] = b->balance.share[i];
 	for (unsigned k = 0; k < b->nrails; k++)
 		if (k != i && !b->balance.share[k])
 			b->balance.weight[k] = 0;
-	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = r });
+	ha_journal_event(b->ctx, &(struct ha_event) {
+					 .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = r });
 }
 
 /* ---- up ---- */
@@ -144,15 +155,19 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	bool first = !k->proven;
 
 	if (k->fence.by_timeout && ha_rto_recovered(&b->failover.rto, now))
-		HA_WARN(b->name, "the soft time-out was wrong three times in a row; it is %.0f ms from now on (HA_NCCL_RTO_MS)",
+		HA_WARN(b->name,
+			"the soft time-out was wrong three times in a row; it is %.0f ms from now "
+			"on (HA_NCCL_RTO_MS)",
 			(double)b->failover.rto.rto_ns / 1e6);
 	k->fence.by_timeout = false;
 	ha_incarnation_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
 	if (!first || r->index < b->balance.ndata)
-		ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
-				  "it was down for %.3f s", (double)(now - k->fence.suspected_at) / 1e9);
+		ha_journal_eventf(
+			b->ctx,
+			&(struct ha_event) { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
+			"it was down for %.3f s", (double)(now - k->fence.suspected_at) / 1e9);
 	ha_roles_update(b);
 	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */
@@ -164,7 +179,8 @@ void ha_incarnation_reset(struct ha_control *k)
 {
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
-	k->fence.peer_knows = k->fence.marker_posted = k->fence.drained = k->compare.has_state = k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local = false;
+	k->fence.peer_knows = k->fence.marker_posted = k->fence.drained = k->compare.has_state =
+		k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local = false;
 	k->join.has_offer = false;
 	atomic_store_explicit(&k->fence.last_receive, false, memory_order_relaxed);
 	k->out.due = k->out.sent = 0;
@@ -183,8 +199,12 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 
 	if (k->proven || r->index < b->balance.ndata || k->join.attempts != 1)
 		return;
-	ha_journal_eventf(b->ctx, &(struct ha_event){ .kind = HA_EVENT_NOT_PROTECTED, .cause = HA_CAUSE_STANDBY_FAILED,
-						      .bundle = b, .rail = r }, "%s; it is tried again and again", why);
+	ha_journal_eventf(b->ctx,
+			  &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
+					       .cause = HA_CAUSE_STANDBY_FAILED,
+					       .bundle = b,
+					       .rail = r },
+			  "%s; it is tried again and again", why);
 }
 
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -193,7 +213,9 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t pause;
 
 	if (k->working)
-		k->join.flaps = now - k->join.up_since < FLAP_NS ? k->join.flaps + (k->join.flaps < FLAPS_MAX) : 0;
+		k->join.flaps = now - k->join.up_since < FLAP_NS
+					? k->join.flaps + (k->join.flaps < FLAPS_MAX)
+					: 0;
 	else
 		k->join.attempts++;
 	if (!k->working)
@@ -203,13 +225,17 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_rto_failed(&b->failover.rto, k->fence.suspected_at);
 	}
 	if (k->beat.doubted && k->cause == HA_CAUSE_SIBLING)
-		k->fence.by_timeout = true; /* tried again as early; but only whose own time-out struck learns */
+		k->fence.by_timeout =
+			true; /* tried again as early; but only whose own time-out struck learns */
 	pause = backoff(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
 	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
 		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
 	if (!b->active)
-		pause = k->join.attempts ? (pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS) : 0;
-	k->join.retry_at = b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also waited might never agree */
+		pause = k->join.attempts ? (pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS)
+					 : 0;
+	k->join.retry_at =
+		b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also
+						 waited might never agree */
 	if (k->join.retry_at < earliest_retry(b, k))
 		k->join.retry_at = earliest_retry(b, k);
 	k->join.has_offer = false;
@@ -236,7 +262,8 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 
 #define MR_AGAIN_NS 20000u /* until it is tried again */
 
-/* The program registers memory, and what is slow on a rail waits for it; the driver does not. False. */
+/* The program registers memory, and what is slow on a rail waits for it; the driver does not.
+ * False. */
 static bool wait_for_registration(struct ha_bundle *b)
 {
 	ha_due(b, ha_clock_now(b->ctx->clock) + MR_AGAIN_NS);
@@ -246,14 +273,16 @@ static bool wait_for_registration(struct ha_bundle *b)
 static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_board *board = ha_bundle_board(b);
-	uint64_t count = board->beat[r->index].count; /* it only grows, whatever incarnation it came in */
+	uint64_t count =
+		board->beat[r->index].count; /* it only grows, whatever incarnation it came in */
 
 	memset(&board->beat[r->index], 0, sizeof(board->beat[0]));
 	memset(board->mail[r->index], 0, sizeof(board->mail[0]));
 	board->beat[r->index].count = count;
 }
 
-/* The bundle is taken, and registered.lock: choose the device, so that its keys can go with the owner outside. True: one is there. */
+/* The bundle is taken, and registered.lock: choose the device, so that its keys can go with the
+ * owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -307,8 +336,8 @@ static bool port_moved(struct ha_rail *r)
 {
 	struct ha_address now = ha_device_address(r->dev);
 
-	return !ha_device_usable(r->dev) || memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 || now.lid != r->self.lid ||
-	       now.gid_index != r->self.gid_index;
+	return !ha_device_usable(r->dev) || memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 ||
+	       now.lid != r->self.lid || now.gid_index != r->self.gid_index;
 }
 
 static int connected(struct ha_bundle *b, struct ha_rail *r)
@@ -357,7 +386,8 @@ bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 		k->slow = HA_SLOW_NONE;
 		return true;
 	}
-	/* Memory may be registered, and flush queue pairs made for it, from other threads meanwhile. */
+	/* Memory may be registered, and flush queue pairs made for it, from other threads
+	 * meanwhile. */
 	if (!ha_bundle_try_mr(b))
 		return wait_for_registration(b);
 	err = slow_step(b, r);
@@ -411,7 +441,8 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool wanted, prepared;
 
-	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->abort.error || b->failover.peer_closed || b->error)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->abort.error || b->failover.peer_closed ||
+	    b->error)
 		return;
 	if (slow_done(k)) {
 		if (k->slow_result)
@@ -441,7 +472,8 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_due(b, k->join.retry_at);
 }
 
-void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end, uint32_t epoch)
+void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end,
+			    uint32_t epoch)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -453,7 +485,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 		return;
 	}
 	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
-		return; /* it is repeated */
+		return;          /* it is repeated */
 	k->compare.acked = true; /* who offers the next incarnation has our state of the last */
 	if (ha_clock_now(b->ctx->clock) < k->join.retry_at && k->join.attempts)
 		return; /* the port is not usable here; look again later */
@@ -468,7 +500,8 @@ void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struc
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
 	/* It may have been elsewhere meanwhile, and we have received nothing of it. */
-	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 || end->keys != r->peer.keys)
+	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 ||
+	    end->keys != r->peer.keys)
 		ha_keys_void(b, r);
 	k->join.offer = *end;
 	k->join.has_offer = true;
@@ -492,7 +525,8 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 static void ping(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping, beat_word(r, ++k->join.pings));
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping,
+				 beat_word(r, ++k->join.pings));
 
 	if (err)
 		ha_rail_failed(b, r, NULL, err);
@@ -541,7 +575,8 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		if (!slow_done(k))
 			return;
 		if (k->slow_result) {
-			ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "the queue pair could not be connected");
+			ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED,
+					"the queue pair could not be connected");
 			return;
 		}
 		ha_rail_enter(r, HA_RAIL_PROBE);
@@ -573,7 +608,8 @@ void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return;
 	if (now >= k->join.deadline && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
-		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s", (double)join_ns(b) / 1e9);
+		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s",
+				(double)join_ns(b) / 1e9);
 	else
 		ha_due(b, k->join.deadline);
 }

@@ -2,27 +2,30 @@
 /*
  * keys.c - buffers on the device of a rail that was a standby until now (HA_NCCL_MR_MODE=lazy)
  *
- * A standby's device knows no buffer until the rail is needed, or seems about to be (a rail that carries data has fallen silent:
- * what registering takes is over when the soft time-out is). Then each end registers all buffers of the connection there;
- * the receiver tells the keys of those receives that it has announced without (RAIL_KEYS), by their absolute numbers. A
- * clear-to-send is never written again for it: that could land on a newer one. Until a key is known, a message
- * waits (send.c).
+ * A standby's device knows no buffer until the rail is needed, or seems about to be (a rail that
+ * carries data has fallen silent: what registering takes is over when the soft time-out is). Then
+ * each end registers all buffers of the connection there; the receiver tells the keys of those
+ * receives that it has announced without (RAIL_KEYS), by their absolute numbers. A clear-to-send is
+ * never written again for it: that could land on a newer one. Until a key is known, a message waits
+ * (send.c).
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
 #include "plugin/device/mr.h"
 #include "plugin/device/rail.h"
+#include "plugin/failover/failover.h"
 
 #include <errno.h>
 #include <string.h>
 
 static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) && !b->abort.error && !b->failover.peer_closed &&
-	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] || ha_heartbeat_missing(b));
+	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) &&
+	       !b->abort.error && !b->failover.peer_closed &&
+	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] ||
+		ha_heartbeat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has learned of its end. */
@@ -51,8 +54,11 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 			mr->entry[r->index] = NULL;
 		k->keys.lost = err && device_lost(r, err);
 		if (err && !k->keys.lost) {
-			HA_WARN(b->name, "cannot register %zu bytes at %p on %s: %s; this buffer cannot use that rail: %s",
-				mr->size, mr->addr, ha_device_name(r->dev), strerror(-err), ha_mr_advice(mr));
+			HA_WARN(b->name,
+				"cannot register %zu bytes at %p on %s: %s; this buffer cannot use "
+				"that rail: %s",
+				mr->size, mr->addr, ha_device_name(r->dev), strerror(-err),
+				ha_mr_advice(mr));
 			failed++;
 		}
 	}
@@ -64,18 +70,21 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	k->compare.registration_ns = ha_clock_now(b->ctx->clock) - start;
 	k->keys.stage = HA_KEYS_REGISTERED;
 	k->keys.refused = (unsigned)failed;
-	HA_TRACE(b->name, "rail %u: buffers registered on %s in %.3f ms, %d could not be", r->index, ha_device_name(r->dev),
-		 (double)k->compare.registration_ns / 1e6, failed);
+	HA_TRACE(b->name, "rail %u: buffers registered on %s in %.3f ms, %d could not be", r->index,
+		 ha_device_name(r->dev), (double)k->compare.registration_ns / 1e6, failed);
 	return true;
 }
 
-/* The rail whose failure made it necessary pays for the time, once; nobody does where it was over before. */
+/* The rail whose failure made it necessary pays for the time, once; nobody does where it was over
+ * before. */
 static void account(struct ha_bundle *b, const struct ha_rail *r)
 {
 	uint64_t *spent = &b->failover.ctl[r->index].compare.registration_ns;
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (i != r->index && (b->failover.ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
+		if (i != r->index &&
+		    (b->failover.ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING ||
+		     b->rail[i].state == HA_RAIL_FENCED))
 			b->failover.ctl[i].compare.registration_ns += *spent;
 	*spent = 0;
 }
@@ -111,8 +120,9 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 	account(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
 	if (k->keys.refused && !(b->active & b->registered.rails & ~(1u << r->index)))
-		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%u buffers cannot be registered on %s, the only rail left; %s",
-			       k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
+		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED,
+				"%u buffers cannot be registered on %s, the only rail left; %s",
+				k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
 	if (b->is_send)
 		return;
 	k->keys.next = c->done;
@@ -128,7 +138,8 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 	if (k->keys.stage == HA_KEYS_REGISTERED) {
 		k->keys.stage = HA_KEYS_IDLE;
 		if (k->keys.lost)
-			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "its device registers no memory any more");
+			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED,
+					"its device registers no memory any more");
 		else
 			publish(b, r);
 	} else if (needed(b, r)) {
@@ -144,7 +155,7 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 		mr->entry[r->index] = NULL;
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}
-	b->registered.rails &= (uint8_t)~(1u << r->index);
+	b->registered.rails &= (uint8_t) ~(1u << r->index);
 	b->failover.ctl[r->index].keys.stage = HA_KEYS_IDLE;
 	b->failover.ctl[r->index].keys.forgotten++;
 }
@@ -167,7 +178,8 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 
-	pthread_mutex_lock(&b->registered.list_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&b->registered.list_lock); /* a buffer that is given back meanwhile is
+							 either not known or not gone */
 	for (; idx < k->keys.end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
@@ -176,7 +188,9 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 			continue;
 		to->idx = idx;
 		for (unsigned i = 0; i < slot->n; i++)
-			to->key[i] = ha_mr_known(b, slot->buf[i].mr) ? slot->buf[i].mr->rkey[r->index] : 0;
+			to->key[i] = ha_mr_known(b, slot->buf[i].mr)
+					     ? slot->buf[i].mr->rkey[r->index]
+					     : 0;
 		m->n++;
 	}
 	pthread_mutex_unlock(&b->registered.list_lock);
@@ -192,12 +206,14 @@ uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct
 
 		if (__atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) == m->keys[i].idx + 1) {
 			for (unsigned k = 0; k < cts->n && k < HA_MAX_RECVS; k++)
-				if (__atomic_load_n(&cts[k].idx, __ATOMIC_ACQUIRE) == m->keys[i].idx + 1)
+				if (__atomic_load_n(&cts[k].idx, __ATOMIC_ACQUIRE) ==
+				    m->keys[i].idx + 1)
 					cts[k].rkey[r->index] = m->keys[i].key[k];
 				else
 					return m->keys[i].idx; /* its line is on its way */
 		} else if (m->keys[i].idx >= s->head) {
-			return m->keys[i].idx; /* so is all of it: it is repeated until we have it */
+			return m->keys[i]
+				.idx; /* so is all of it: it is repeated until we have it */
 		}
 	}
 	return m->next;

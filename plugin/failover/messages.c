@@ -1,45 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * messages.c - control messages between the two drivers: over a rail that is up and over the socket, both at once
+ * messages.c - control messages between the two drivers: over a rail that is up and over the
+ * socket, both at once
  *
- * A message is made anew from the state of its rail each time that it goes out, so there is no queue and nothing stale.
- * What the end of an incarnation needs is said first on a socket, together with what other connections to the same process have to
- * say (peer.h), since a device that is lost has all of its connections talk at once. Everything else, and everything that is said
- * again, goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and so may
- * the network between the sockets. What needs an answer is said again, over the next rail, until the answer comes.
+ * A message is made anew from the state of its rail each time that it goes out, so there is no
+ * queue and nothing stale. What the end of an incarnation needs is said first on a socket, together
+ * with what other connections to the same process have to say (peer.h), since a device that is lost
+ * has all of its connections talk at once. Everything else, and everything that is said again, goes
+ * over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and
+ * so may the network between the sockets. What needs an answer is said again, over the next rail,
+ * until the answer comes.
  *
  * Over a rail a message is a write into the board (board.h).
  */
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
-#include "plugin/failover/failover.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
-#include "plugin/device/rail.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/device/rail.h"
+#include "plugin/failover/failover.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define REPEAT_FIRST_NS (10 * HA_NS_PER_MS) /* for the first time, then */
-#define REPEAT_NS (20 * HA_NS_PER_MS) /* and then twice as long each time, up to */
+#define REPEAT_NS (20 * HA_NS_PER_MS)       /* and then twice as long each time, up to */
 #define REPEAT_MAX_NS HA_NS_PER_S
 #define BLOCKED_NS HA_NS_PER_MS /* no carrier took it: the next try */
 
 /* ---- what is said ---- */
 
-static void begin_message(const struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type, uint32_t length,
-			  union ha_message *m)
+static void begin_message(const struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type,
+			  uint32_t length, union ha_message *m)
 {
 	memset(m, 0, length);
-	m->rail.header = (struct ha_msg_header){ HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, (uint16_t)type, length, 0 };
+	m->rail.header = (struct ha_msg_header) { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, (uint16_t)type,
+						  length, 0 };
 	m->rail.nonce = b->terms.nonce;
 	m->rail.rail = r ? r->index : 0;
 	m->rail.epoch = r ? r->epoch : 0;
 }
 
-static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type, union ha_message *m)
+static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type,
+			 union ha_message *m)
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -74,7 +79,8 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 
 /* ---- carriers ---- */
 
-/* A rail that is up, not the one that the message is about unless there is no other; each time the next. */
+/* A rail that is up, not the one that the message is about unless there is no other; each time the
+ * next. */
 static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 {
 	for (unsigned n = 0; n < b->nrails; n++) {
@@ -86,17 +92,19 @@ static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 	return about < b->nrails && b->active >> about & 1 ? &b->rail[about] : NULL;
 }
 
-/* What every connection of a lost device has to say, and says for the first time in this incarnation. */
+/* What every connection of a lost device has to say, and says for the first time in this
+ * incarnation. */
 static bool goes_by_batch(const struct ha_control *k, enum ha_msg_type type)
 {
-	const uint32_t types = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK) | HA_SEND(RAIL_KEYS) |
-			       HA_SEND(RAIL_KEYS_ACK);
+	const uint32_t types = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK) |
+			       HA_SEND(RAIL_KEYS) | HA_SEND(RAIL_KEYS_ACK);
 
 	return types & ~k->out.sent & 1u << type;
 }
 
 /* Over a rail and over the socket, whichever are there. False: nobody took it. */
-static bool send_message(struct ha_bundle *b, unsigned about, const union ha_message *m, bool *on_socket)
+static bool send_message(struct ha_bundle *b, unsigned about, const union ha_message *m,
+			 bool *on_socket)
 {
 	struct ha_rail *r = next_carrier(b, about);
 	bool taken = false;
@@ -122,7 +130,8 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 	const struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = 0;
 
-	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state && !k->compare.acked)
+	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state &&
+	    !k->compare.acked)
 		say |= HA_SEND(RAIL_FENCED);
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer)
 		say |= HA_SEND(RAIL_OFFER);
@@ -163,7 +172,8 @@ static void send_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		union ha_message m;
 
 		make_message(b, r, type, &m);
-		if ((goes_by_batch(k, type) && ha_peer_add(b, &m)) || send_message(b, r->index, &m, &on_socket)) {
+		if ((goes_by_batch(k, type) && ha_peer_add(b, &m)) ||
+		    send_message(b, r->index, &m, &on_socket)) {
 			k->out.sent |= 1u << type;
 			k->out.due &= ~(1u << type);
 		} else {
@@ -181,7 +191,8 @@ static void send_abort(struct ha_bundle *b)
 	m.cause.cause = b->abort.cause;
 	m.cause.error = -b->abort.error;
 	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
-	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for certain. */
+	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for
+	 * certain. */
 	b->abort.due = b->link.stream && !b->link.stream->read_stopped && !on_socket;
 }
 

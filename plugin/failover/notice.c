@@ -2,20 +2,22 @@
 /*
  * notice.c - what the peer says about rails
  *
- * Every decision about a rail of an epoch is taken from that rail's state and from messages that name the epoch, so order,
- * carrier and repetition of messages do not matter (model/README.md has the tables that this follows).
+ * Every decision about a rail of an epoch is taken from that rail's state and from messages that
+ * name the epoch, so order, carrier and repetition of messages do not matter (model/README.md has
+ * the tables that this follows).
  */
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
-#include "plugin/connect/setup.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/connect/setup.h"
+#include "plugin/device/device.h"
 
 #include <errno.h>
 
-/* An incarnation that the peer knows of and we do not (its offer was lost) is over before it began here. */
+/* An incarnation that the peer knows of and we do not (its offer was lost) is over before it began
+ * here. */
 static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -29,19 +31,22 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_rail_enter(r, HA_RAIL_FENCING);
 }
 
-static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_cause *m, uint64_t now)
+static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_cause *m,
+		    uint64_t now)
 {
 	if (m->rail.epoch == r->epoch) {
 		b->failover.ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
 			ha_heartbeat_silence(b, r);
-		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s", ha_event_cause_text(m->cause));
+		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s",
+				ha_event_cause_text(m->cause));
 	} else if (r->state == HA_RAIL_DOWN && !b->is_send) {
 		enter_fenced(b, r, now);
 	}
 }
 
-static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_fenced *m, uint64_t now)
+static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_fenced *m,
+		      uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -85,9 +90,11 @@ static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_
 }
 
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
-static bool impossible(const struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_rail *m)
+static bool impossible(const struct ha_bundle *b, const struct ha_rail *r,
+		       const struct ha_msg_rail *m)
 {
-	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER || m->header.type == HA_MSG_RAIL_BACK)
+	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER ||
+	    m->header.type == HA_MSG_RAIL_BACK)
 		return m->epoch > r->epoch;
 	if (m->header.type == HA_MSG_RAIL_KEYS || m->header.type == HA_MSG_RAIL_KEYS_ACK)
 		return false;
@@ -96,8 +103,9 @@ static bool impossible(const struct ha_bundle *b, const struct ha_rail *r, const
 
 static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 {
-	ha_bundle_abort(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE, "the peer has ended the connection: %s; look at its log",
-		       ha_event_cause_text(m->cause));
+	ha_bundle_abort(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE,
+			"the peer has ended the connection: %s; look at its log",
+			ha_event_cause_text(m->cause));
 	b->abort.due = false;
 }
 
@@ -107,7 +115,8 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	const struct ha_msg_rail *about = &m->rail;
 	struct ha_rail *r;
 
-	if (!(b->terms.flags & HA_FLAG_FAILOVER) || about->nonce != b->terms.nonce || about->rail >= b->nrails)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) || about->nonce != b->terms.nonce ||
+	    about->rail >= b->nrails)
 		return;
 	if (m->header.type == HA_MSG_ABORT) {
 		on_abort(b, &m->cause);
@@ -115,12 +124,15 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	}
 	r = &b->rail[about->rail];
 	if (impossible(b, r, about)) {
-		ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL, "the peer speaks of epoch %u of rail %u, which is in epoch %u",
-			       about->epoch, about->rail, r->epoch);
+		ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL,
+				"the peer speaks of epoch %u of rail %u, which is in epoch %u",
+				about->epoch, about->rail, r->epoch);
 		return;
 	}
-	/* The receiver's port is back: it has refused the incarnation that is being offered, and knows the one before. */
-	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN)
+	/* The receiver's port is back: it has refused the incarnation that is being offered, and
+	 * knows the one before. */
+	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch &&
+	    r->state == HA_RAIL_JOIN)
 		ha_incarnation_hurry(b, r);
 	if (about->epoch < r->epoch)
 		return; /* a late copy */

@@ -2,9 +2,10 @@
 /*
  * reconcile.c - both ends are fenced: what did this rail carry that the other end has not?
  *
- * Only what the fenced rail itself carried is looked at; the rest is under way on healthy rails. Stripes that the receiver has
- * seen are complete, whatever the sender's completion queue said; those it has not are parked and posted again, and so are
- * clear-to-sends that the sender does not hold. Nothing else.
+ * Only what the fenced rail itself carried is looked at; the rest is under way on healthy rails.
+ * Stripes that the receiver has seen are complete, whatever the sender's completion queue said;
+ * those it has not are parked and posted again, and so are clear-to-sends that the sender does not
+ * hold. Nothing else.
  */
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
@@ -81,11 +82,14 @@ static unsigned carrier(const struct ha_send_slot *slot, unsigned stripe)
 static void lost_for_good(struct ha_bundle *b, const struct ha_rail *r, uint64_t idx)
 {
 	ha_bundle_abort(b, -EIO, HA_CAUSE_DATA_LOST,
-		       "rail %u's far NIC acknowledged data of message %" PRIu64 " that it never placed; "
-		       "HA_NCCL_ACK=memory excludes this", r->index, idx);
+			"rail %u's far NIC acknowledged data of message %" PRIu64
+			" that it never placed; "
+			"HA_NCCL_ACK=memory excludes this",
+			r->index, idx);
 }
 
-/* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent again. */
+/* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent again.
+ */
 static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, bool was_seen)
 {
 	uint16_t bit = (uint16_t)(1u << stripe);
@@ -100,7 +104,8 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 	if (slot->held != (1u << slot->n) - 1)
 		return false;
 	for (unsigned m = 0; m < slot->n; m++)
-		slot->req[m].done = 0; /* complete, but not handed out: it is not complete after all */
+		slot->req[m].done =
+			0; /* complete, but not handed out: it is not complete after all */
 	slot->pending |= bit;
 	slot->parked |= (uint8_t)bit;
 	s->b.failover.parked++;
@@ -141,7 +146,8 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
-		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked || slot->cts_rail != r->index || held(peer, idx))
+		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked ||
+		    slot->cts_rail != r->index || held(peer, idx))
 			continue;
 		slot->cts_parked = true;
 		c->b.failover.parked++;
@@ -171,7 +177,8 @@ static struct ha_control *owing(struct ha_bundle *b)
 static void replay_sends(struct ha_send *s)
 {
 	/* In the order of the messages: the HA_SLOTS that may be open, from the oldest. */
-	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS; idx < s->head && s->b.failover.parked; idx++) {
+	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS;
+	     idx < s->head && s->b.failover.parked; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
 		struct ha_control *k = owing(&s->b);
 		uint64_t bytes = 0;
@@ -195,7 +202,8 @@ static void replay_receives(struct ha_recv *c)
 
 		if (!slot->cts_parked)
 			continue;
-		/* What was superseded meanwhile needs no sender any more, but the sender needs it: receives are served in order. */
+		/* What was superseded meanwhile needs no sender any more, but the sender needs it:
+		 * receives are served in order. */
 		if (ha_recv_replay(c, slot))
 			return;
 		c->b.failover.parked--;

@@ -3,7 +3,7 @@
 
 void ha_rto_init(struct ha_rto *rto, uint64_t base_ns)
 {
-	*rto = (struct ha_rto){ .rto_ns = base_ns, .base_ns = base_ns };
+	*rto = (struct ha_rto) { .rto_ns = base_ns, .base_ns = base_ns };
 }
 
 void ha_rto_failed(struct ha_rto *rto, uint64_t now)

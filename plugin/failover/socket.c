@@ -14,34 +14,40 @@
 #include <errno.h>
 #include <string.h>
 
-/* After BYE, how long messages that the peer says it has sent may still take. A NIC acknowledges before the
- * receiver's completion is visible, so BYE on the socket may overtake the last one, by microseconds. */
+/* After BYE, how long messages that the peer says it has sent may still take. A NIC acknowledges
+ * before the receiver's completion is visible, so BYE on the socket may overtake the last one, by
+ * microseconds. */
 #define BYE_GRACE_NS 1000000000ull
 
 /*
  * What the end of the socket says about the peer.
  *
- * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in order (-EPIPE).
- * Without BYE before, that process is dead, and asking the NIC would only cost time: its kernel destroys its queue
- * pairs as well. (Only if control messages lie unread there it is a reset; then the rails tell, since they are gone too:
- * dark_step.)
- * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive that
- * went unanswered, says that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
+ * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in
+ * order (-EPIPE). Without BYE before, that process is dead, and asking the NIC would only cost
+ * time: its kernel destroys its queue pairs as well. (Only if control messages lie unread there it
+ * is a reset; then the rails tell, since they are gone too: dark_step.) Everything else, a reset
+ * from a machine that has booted again or from a firewall, a keep-alive that went unanswered, says
+ * that the network between the sockets has trouble. It stops nothing as long as a rail answers: the
  * rails' heartbeats know (heartbeat.c), and the rails carry what the drivers have to say.
  */
 static void stream_ended(struct ha_bundle *b, int err)
 {
 	if (err == -EPROTO) {
 		/* Left open, so that the peer does not take its end for our death. */
-		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is read from it");
+		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is "
+				 "read from it");
 		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
 		b->link.stream->read_stopped = true;
 		return;
 	}
 	if (!b->failover.peer_closed && err == -EPIPE) {
-		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE, "the peer's process is gone; look at the log of that rank");
+		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE,
+				"the peer's process is gone; look at the log of that rank");
 	} else if (!b->failover.peer_closed) {
-		HA_WARN(b->name, "the out-of-band socket is lost: %s; the rails go on as long as they answer", strerror(-err));
+		HA_WARN(b->name,
+			"the out-of-band socket is lost: %s; the rails go on as long as they "
+			"answer",
+			strerror(-err));
 		b->link.reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
 			b->failover.ctl[i].beat.at = 0;
@@ -55,7 +61,7 @@ static void on_bye(struct ha_bundle *b, uint64_t done)
 	b->failover.peer_closed = true;
 	b->failover.peer_done = done;
 	b->failover.peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
-	ha_journal_event(b->ctx, &(struct ha_event){ .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
+	ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
 void ha_socket_take(struct ha_bundle *b)

@@ -22,7 +22,8 @@ struct ha_collnet_context {
 	struct ha_plugin_comm *comm; /* NULL: given back */
 };
 
-/* What NCCL holds. A connect that failed has ended what its listener stands for; NCCL never closes that one. */
+/* What NCCL holds. A connect that failed has ended what its listener stands for; NCCL never closes
+ * that one. */
 struct held {
 	struct held *next;
 	pid_t owner; /* a forked child inherits the list, and nothing that is in it */
@@ -30,7 +31,8 @@ struct held {
 	struct ha_collnet *comm;
 };
 
-/* A registered buffer. The backend copies, so nothing is registered anywhere; what is out of it is refused. */
+/* A registered buffer. The backend copies, so nothing is registered anywhere; what is out of it is
+ * refused. */
 struct region {
 	uint8_t *data;
 	size_t size;
@@ -47,7 +49,8 @@ static struct {
 
 /* ---- contexts ---- */
 
-int ha_collnet_context_new(ncclDebugLogger_t logger, uint64_t comm_id, struct ha_collnet_context **out)
+int ha_collnet_context_new(ncclDebugLogger_t logger, uint64_t comm_id,
+			   struct ha_collnet_context **out)
 {
 	struct ha_collnet_context *context = calloc(1, sizeof(*context));
 	int err;
@@ -180,7 +183,8 @@ static enum verdict ask(const struct ha_config *config)
 	if (config->collnet == HA_COLLNET_ALWAYS)
 		return THERE;
 	if (!config->collnet_enable) {
-		HA_INFO(NULL, "collnet: off, as NCCL_COLLNET_ENABLE is not 1 (HA_NCCL_COLLNET=1 offers it to communicators that ask by their configuration)");
+		HA_INFO(NULL, "collnet: off, as NCCL_COLLNET_ENABLE is not 1 (HA_NCCL_COLLNET=1 "
+			      "offers it to communicators that ask by their configuration)");
 		return ABSENT;
 	}
 	if (ha_ina_ops_live.open(&ina, &options, why, sizeof(why))) {
@@ -213,7 +217,8 @@ ncclResult_t ha_nccl_collnet_devices(int *ndev)
 
 ncclResult_t ha_nccl_collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int *supported)
 {
-	/* int32 too could be added, but a switch holds sums at their ends where NCCL's own wrap around. */
+	/* int32 too could be added, but a switch holds sums at their ends where NCCL's own wrap
+	 * around. */
 	*supported = type == ncclFloat32 && op == ncclSum;
 	return ncclSuccess;
 }
@@ -252,11 +257,12 @@ static int connected(struct ha_collnet *comm)
 	int err;
 
 	while ((err = ha_collnet_connect_step(comm)) == -EAGAIN)
-		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+		nanosleep(&(struct timespec) { .tv_nsec = 50000 }, NULL);
 	return err;
 }
 
-ncclResult_t ha_nccl_collnet_connect(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm)
+ncclResult_t ha_nccl_collnet_connect(void *handles[], int nranks, int rank, void *listen_comm,
+				     void **coll_comm)
 {
 	struct held *listen = listen_comm, *h;
 	int err;
@@ -298,7 +304,8 @@ ncclResult_t ha_nccl_collnet_close_listen(void *listen_comm)
 
 /* ---- memory ---- */
 
-ncclResult_t ha_nccl_collnet_reg_mr(void *coll_comm, void *data, size_t size, int type, void **mhandle)
+ncclResult_t ha_nccl_collnet_reg_mr(void *coll_comm, void *data, size_t size, int type,
+				    void **mhandle)
 {
 	struct region *region;
 
@@ -308,13 +315,13 @@ ncclResult_t ha_nccl_collnet_reg_mr(void *coll_comm, void *data, size_t size, in
 	region = malloc(sizeof(*region));
 	if (!region)
 		return ha_result(-ENOMEM);
-	*region = (struct region){ data, size };
+	*region = (struct region) { data, size };
 	*mhandle = region;
 	return ncclSuccess;
 }
 
-ncclResult_t ha_nccl_collnet_reg_mr_dmabuf(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
-					   void **mhandle)
+ncclResult_t ha_nccl_collnet_reg_mr_dmabuf(void *coll_comm, void *data, size_t size, int type,
+					   uint64_t offset, int fd, void **mhandle)
 {
 	*mhandle = NULL; /* ptrSupport has no such bit */
 	return ncclInvalidArgument;
@@ -334,8 +341,9 @@ static bool inside(const struct region *region, const uint8_t *data, size_t byte
 
 /* ---- operations ---- */
 
-ncclResult_t ha_nccl_collnet_iallreduce(void *coll_comm, void *send, void *recv, size_t count, ncclDataType_t type,
-					ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request)
+ncclResult_t ha_nccl_collnet_iallreduce(void *coll_comm, void *send, void *recv, size_t count,
+					ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+					void *recv_mhandle, void **request)
 {
 	struct held *h = coll_comm;
 	struct ha_collnet_op *collnet_op = NULL;
@@ -343,15 +351,17 @@ ncclResult_t ha_nccl_collnet_iallreduce(void *coll_comm, void *send, void *recv,
 	int err;
 
 	*request = NULL;
-	if (!h || type != ncclFloat32 || op != ncclSum || count > HA_COLLNET_BYTES / sizeof(float) ||
-	    !inside(send_mhandle, send, bytes) || !inside(recv_mhandle, recv, bytes))
+	if (!h || type != ncclFloat32 || op != ncclSum ||
+	    count > HA_COLLNET_BYTES / sizeof(float) || !inside(send_mhandle, send, bytes) ||
+	    !inside(recv_mhandle, recv, bytes))
 		return ncclInvalidArgument;
 	err = ha_collnet_iallreduce(h->comm, send, recv, bytes, &collnet_op);
 	*request = err ? NULL : collnet_op;
 	return ha_result(err);
 }
 
-ncclResult_t ha_nccl_collnet_iflush(void *coll_comm, void *data, int size, void *mhandle, void **request)
+ncclResult_t ha_nccl_collnet_iflush(void *coll_comm, void *data, int size, void *mhandle,
+				    void **request)
 {
 	*request = NULL; /* host memory: it is there */
 	return ncclSuccess;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collnet_context.h - NCCL collnet interface with a context per communicator and finalize, from version 11 on: what
- * collnet_v11.c and collnet_v12.c are made of; they include this once, with ABI_VERSION the number
+ * collnet_context.h - NCCL collnet interface with a context per communicator and finalize, from
+ * version 11 on: what collnet_v11.c and collnet_v12.c are made of; they include this once, with
+ * ABI_VERSION the number
  */
 #include "plugin/nccl/abi_names.h"
 #include "plugin/nccl/collnet.h"
@@ -10,7 +11,7 @@
 #include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
 
-static ncclResult_t get_properties(int dev, ABI_TYPE(ncclNetProperties) *props)
+static ncclResult_t get_properties(int dev, ABI_TYPE(ncclNetProperties) * props)
 {
 	ncclResult_t result = ABI_NAME(ha_net_properties_v)(dev, props);
 
@@ -41,9 +42,10 @@ static ncclResult_t finalize(void *ctx)
 	return ncclSuccess;
 }
 
-static ncclResult_t make_vdevice(int *dev, ABI_TYPE(ncclNetVDeviceProps) *props)
+static ncclResult_t make_vdevice(int *dev, ABI_TYPE(ncclNetVDeviceProps) * props)
 {
-	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs, ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V), props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs,
+				   ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V), props->devs);
 }
 
 __attribute__((visibility("default"))) const ABI_TYPE(ncclCollNet) ABI_NAME(ncclCollNetPlugin_v) = {
@@ -58,7 +60,8 @@ __attribute__((visibility("default"))) const ABI_TYPE(ncclCollNet) ABI_NAME(nccl
 	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
 	.deregMr = ha_nccl_collnet_dereg_mr,
 	.iallreduce = ha_nccl_collnet_iallreduce,
-	.iallgather = NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
+	.iallgather =
+		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
 	.ireducescatter = NULL,
 	.iflush = ha_nccl_collnet_iflush,
 	.test = ha_nccl_collnet_test,

@@ -30,11 +30,13 @@ static ncclResult_t reg_mr(void *coll_comm, void *data, int size, int type, void
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t iallreduce(void *coll_comm, void *send, void *recv, int count, ncclDataType_t type, ncclRedOp_t op,
-			       void *send_mhandle, void *recv_mhandle, void **request)
+static ncclResult_t iallreduce(void *coll_comm, void *send, void *recv, int count,
+			       ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+			       void *recv_mhandle, void **request)
 {
 	if (count >= 0)
-		return ha_nccl_collnet_iallreduce(coll_comm, send, recv, (size_t)count, type, op, send_mhandle, recv_mhandle, request);
+		return ha_nccl_collnet_iallreduce(coll_comm, send, recv, (size_t)count, type, op,
+						  send_mhandle, recv_mhandle, request);
 	*request = NULL;
 	return ncclInvalidArgument;
 }

@@ -22,11 +22,13 @@ static ncclResult_t init(ncclDebugLogger_t logger)
 	return ha_result(ha_plugin_init(logger));
 }
 
-static ncclResult_t iallreduce(void *coll_comm, void *send, void *recv, int count, ncclDataType_t type, ncclRedOp_t op,
-			       void *send_mhandle, void *recv_mhandle, void **request)
+static ncclResult_t iallreduce(void *coll_comm, void *send, void *recv, int count,
+			       ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+			       void *recv_mhandle, void **request)
 {
 	if (count >= 0)
-		return ha_nccl_collnet_iallreduce(coll_comm, send, recv, (size_t)count, type, op, send_mhandle, recv_mhandle, request);
+		return ha_nccl_collnet_iallreduce(coll_comm, send, recv, (size_t)count, type, op,
+						  send_mhandle, recv_mhandle, request);
 	*request = NULL;
 	return ncclInvalidArgument;
 }
@@ -43,7 +45,8 @@ __attribute__((visibility("default"))) const ncclCollNet_v8_t ncclCollNetPlugin_
 	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
 	.deregMr = ha_nccl_collnet_dereg_mr,
 	.iallreduce = iallreduce,
-	.iallgather = NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
+	.iallgather =
+		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
 	.ireducescatter = NULL,
 	.iflush = ha_nccl_collnet_iflush,
 	.test = ha_nccl_collnet_test,

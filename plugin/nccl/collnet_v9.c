@@ -42,7 +42,8 @@ __attribute__((visibility("default"))) const ncclCollNet_v9_t ncclCollNetPlugin_
 	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
 	.deregMr = ha_nccl_collnet_dereg_mr,
 	.iallreduce = ha_nccl_collnet_iallreduce,
-	.iallgather = NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
+	.iallgather =
+		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
 	.ireducescatter = NULL,
 	.iflush = ha_nccl_collnet_iflush,
 	.test = ha_nccl_collnet_test,

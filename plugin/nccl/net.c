@@ -20,7 +20,8 @@ ncclResult_t ha_net_props(int dev, struct ha_dev_props *props)
 	int err = core ? ha_vdevice_props(core, dev, props) : -ENODEV;
 
 	if (!err && props->max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES)
-		props->max_p2p_bytes = NCCL_MAX_NET_SIZE_BYTES; /* NCCL refuses a device that claims more */
+		props->max_p2p_bytes =
+			NCCL_MAX_NET_SIZE_BYTES; /* NCCL refuses a device that claims more */
 	if (!err && props->max_coll_bytes > NCCL_MAX_NET_SIZE_BYTES)
 		props->max_coll_bytes = NCCL_MAX_NET_SIZE_BYTES;
 	return ha_result(err);
@@ -35,7 +36,8 @@ int ha_net_members(const struct ha_dev_props *props, int *devs, int max)
 	return n;
 }
 
-ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs)
+ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max,
+				 const int *devs)
 {
 	struct ha_ctx *core = ha_plugin_core();
 
@@ -58,8 +60,8 @@ static ncclResult_t given_back(int err)
 	return ha_result(err);
 }
 
-ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, void *handle,
-			   void **listen_comm)
+ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev,
+			   void *handle, void **listen_comm)
 {
 	struct ha_listen *listen = NULL;
 	int err = core ? ha_listen(core, dev, opts, handle, &listen) : -ENODEV;
@@ -68,8 +70,8 @@ ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts,
 	return handed_out(err, listen);
 }
 
-ncclResult_t ha_net_connect(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, const void *handle,
-			    void **send_comm)
+ncclResult_t ha_net_connect(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev,
+			    const void *handle, void **send_comm)
 {
 	struct ha_send *send = NULL;
 	int err = core ? ha_connect(core, dev, opts, handle, &send) : -ENODEV;
@@ -87,7 +89,8 @@ ncclResult_t ha_net_accept(void *listen_comm, void **recv_comm)
 	return handed_out(err, recv);
 }
 
-ncclResult_t ha_net_accept_host(void *listen_comm, void **recv_comm, ncclNetDeviceHandle_v7_t **dev_comm)
+ncclResult_t ha_net_accept_host(void *listen_comm, void **recv_comm,
+				ncclNetDeviceHandle_v7_t **dev_comm)
 {
 	(void)dev_comm;
 	return ha_net_accept(listen_comm, recv_comm);
@@ -102,8 +105,8 @@ ncclResult_t ha_net_reg_mr(void *comm, void *data, size_t size, int type, void *
 	return ha_result(err);
 }
 
-ncclResult_t ha_net_reg_mr_dmabuf(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				  void **mhandle)
+ncclResult_t ha_net_reg_mr_dmabuf(void *comm, void *data, size_t size, int type, uint64_t offset,
+				  int fd, void **mhandle)
 {
 	struct ha_mr *mr = NULL;
 	int err = fd < 0 ? -EBADF : ha_reg_mr(comm, data, size, type, offset, fd, 0, &mr);
@@ -117,7 +120,8 @@ ncclResult_t ha_net_dereg_mr(void *comm, void *mhandle)
 	return mhandle ? ha_result(ha_dereg_mr(comm, mhandle)) : ncclSuccess;
 }
 
-ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request)
+ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles,
+			   void **request)
 {
 	return ha_result(ha_iflush(recv_comm, n, data, sizes, (struct ha_mr *const *)mhandles,
 				   (struct ha_request **)request));

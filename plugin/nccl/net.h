@@ -2,8 +2,9 @@
 /*
  * net.h - the calls of NCCL's network interface that mean the same in every version
  *
- * Signatures are NCCL's, so a table takes them as they are where its version agrees; net_v6.c to net_v12.c hold what
- * differs. Pointers that NCCL carries for us (comms, memory handles, requests) are the core's own objects.
+ * Signatures are NCCL's, so a table takes them as they are where its version agrees; net_v6.c to
+ * net_v12.c hold what differs. Pointers that NCCL carries for us (comms, memory handles, requests)
+ * are the core's own objects.
  */
 #ifndef HA_NCCL_NET_H
 #define HA_NCCL_NET_H
@@ -20,23 +21,25 @@ ncclResult_t ha_net_props(int dev, struct ha_dev_props *props);
 /* From v9 on: the devices that a device consists of, into devs[max]; returns how many. */
 int ha_net_members(const struct ha_dev_props *props, int *devs, int max);
 /* From v9 on: n of devs[max] as one device. */
-ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max, const int *devs);
+ncclResult_t ha_net_make_vdevice(enum ha_vdevice_table table, int *dev, int n, int max,
+				 const int *devs);
 
-ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, void *handle,
-			   void **listen_comm);
-ncclResult_t ha_net_connect(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev, const void *handle,
-			    void **send_comm);
+ncclResult_t ha_net_listen(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev,
+			   void *handle, void **listen_comm);
+ncclResult_t ha_net_connect(struct ha_ctx *core, const struct ha_comm_opts *opts, int dev,
+			    const void *handle, void **send_comm);
 ncclResult_t ha_net_accept(void *listen_comm, void **recv_comm);
 /* The same for v7 and later, whose dev_comm we leave as it is: nothing of ours runs on the GPU. */
-ncclResult_t ha_net_accept_host(void *listen_comm, void **recv_comm, ncclNetDeviceHandle_v7_t **dev_comm);
+ncclResult_t ha_net_accept_host(void *listen_comm, void **recv_comm,
+				ncclNetDeviceHandle_v7_t **dev_comm);
 
 ncclResult_t ha_net_reg_mr(void *comm, void *data, size_t size, int type, void **mhandle);
-ncclResult_t ha_net_reg_mr_dmabuf(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				  void **mhandle);
+ncclResult_t ha_net_reg_mr_dmabuf(void *comm, void *data, size_t size, int type, uint64_t offset,
+				  int fd, void **mhandle);
 ncclResult_t ha_net_dereg_mr(void *comm, void *mhandle);
 
-/* Inline: a message should not pay for a conversion that converts nothing. *request is always written, by the core: it is NULL unless a
- * request was made. */
+/* Inline: a message should not pay for a conversion that converts nothing. *request is always
+ * written, by the core: it is NULL unless a request was made. */
 static inline ncclResult_t ha_net_isend(void *send_comm, void *data, size_t size, int tag,
 					void *mhandle, void **request)
 {
@@ -53,7 +56,8 @@ static inline ncclResult_t ha_net_irecv(void *recv_comm, int n, void **data, con
 				  optional, (struct ha_request **)request));
 }
 
-ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
+ncclResult_t ha_net_iflush(void *recv_comm, int n, void **data, int *sizes, void **mhandles,
+			   void **request);
 ncclResult_t ha_net_test(void *request, int *done, int *sizes);
 
 ncclResult_t ha_net_close_send(void *send_comm);

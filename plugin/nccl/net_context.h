@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_context.h - NCCL network interface with a context per communicator, from version 11 on: what net_v11.c and
- * net_v12.c are made of; they include this once, with ABI_VERSION the number
+ * net_context.h - NCCL network interface with a context per communicator, from version 11 on: what
+ * net_v11.c and net_v12.c are made of; they include this once, with ABI_VERSION the number
  */
 #include "plugin/nccl/abi_names.h"
 #include "plugin/nccl/net.h"
@@ -9,14 +9,14 @@
 #include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
 
-ncclResult_t ABI_NAME(ha_net_properties_v)(int dev, ABI_TYPE(ncclNetProperties) *props)
+ncclResult_t ABI_NAME(ha_net_properties_v)(int dev, ABI_TYPE(ncclNetProperties) * props)
 {
 	struct ha_dev_props p;
 	ncclResult_t result = ha_net_props(dev, &p);
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ABI_TYPE(ncclNetProperties)){ 0 };
+	*props = (ABI_TYPE(ncclNetProperties)) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -30,7 +30,8 @@ ncclResult_t ABI_NAME(ha_net_properties_v)(int dev, ABI_TYPE(ncclNetProperties) 
 	props->maxRecvs = p.max_recvs;
 	props->netDeviceType = NCCL_NET_DEVICE_HOST;
 	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs = ha_net_members(&p, props->vProps.devs, ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V));
+	props->vProps.ndevs =
+		ha_net_members(&p, props->vProps.devs, ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V));
 	props->maxP2pBytes = p.max_p2p_bytes;
 	props->maxCollBytes = p.max_coll_bytes;
 	props->maxMultiRequestSize = 1;
@@ -41,8 +42,8 @@ ncclResult_t ABI_NAME(ha_net_properties_v)(int dev, ABI_TYPE(ncclNetProperties) 
 	return ncclSuccess;
 }
 
-static ncclResult_t init(void **ctx, uint64_t comm_id, ABI_TYPE(ncclNetCommConfig) *config, ncclDebugLogger_t logger,
-			 ncclProfilerCallback_t profiler)
+static ncclResult_t init(void **ctx, uint64_t comm_id, ABI_TYPE(ncclNetCommConfig) * config,
+			 ncclDebugLogger_t logger, ncclProfilerCallback_t profiler)
 {
 	int traffic_class = config ? config->trafficClass : NCCL_NET_TRAFFIC_CLASS_UNDEF;
 	struct ha_plugin_comm *comm;
@@ -60,23 +61,24 @@ static ncclResult_t listen_on(void *ctx, int dev, void *handle, void **listen_co
 }
 
 static ncclResult_t connect_to(void *ctx, int dev, void *handle, void **send_comm,
-				ABI_TYPE(ncclNetDeviceHandle) **dev_comm)
+			       ABI_TYPE(ncclNetDeviceHandle) * *dev_comm)
 {
 	struct ha_plugin_comm *comm = ctx;
 
 	return ha_net_connect(comm->core, &comm->opts, dev, handle, send_comm);
 }
 
-static ncclResult_t isend(void *send_comm, void *data, size_t size, int tag, void *mhandle, void *phandle,
-			  void **request)
+static ncclResult_t isend(void *send_comm, void *data, size_t size, int tag, void *mhandle,
+			  void *phandle, void **request)
 {
 	return ha_net_isend(send_comm, data, size, tag, mhandle, request);
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
-			  void **phandles, void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags,
+			  void **mhandles, void **phandles, void **request)
 {
-	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request), request);
+	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request),
+			    request);
 }
 
 static ncclResult_t finalize(void *ctx)
@@ -84,25 +86,30 @@ static ncclResult_t finalize(void *ctx)
 	return ha_result(ha_plugin_comm_finalize(ctx));
 }
 
-static ncclResult_t set_net_attr(void *ctx, ABI_TYPE(ncclNetAttr) *attr)
+static ncclResult_t set_net_attr(void *ctx, ABI_TYPE(ncclNetAttr) * attr)
 {
 	struct ha_plugin_comm *comm = ctx;
 
 	if (!comm || !attr)
 		return ncclInvalidArgument;
-	atomic_store_explicit(&comm->hint.send_peers, attr->sendCommAttr.maxConcurrentPeers, memory_order_relaxed);
-	atomic_store_explicit(&comm->hint.send_flows, attr->sendCommAttr.maxFlowsPerPeer, memory_order_relaxed);
-	atomic_store_explicit(&comm->hint.recv_peers, attr->recvCommAttr.maxConcurrentPeers, memory_order_relaxed);
-	atomic_store_explicit(&comm->hint.recv_flows, attr->recvCommAttr.maxFlowsPerPeer, memory_order_relaxed);
+	atomic_store_explicit(&comm->hint.send_peers, attr->sendCommAttr.maxConcurrentPeers,
+			      memory_order_relaxed);
+	atomic_store_explicit(&comm->hint.send_flows, attr->sendCommAttr.maxFlowsPerPeer,
+			      memory_order_relaxed);
+	atomic_store_explicit(&comm->hint.recv_peers, attr->recvCommAttr.maxConcurrentPeers,
+			      memory_order_relaxed);
+	atomic_store_explicit(&comm->hint.recv_flows, attr->recvCommAttr.maxFlowsPerPeer,
+			      memory_order_relaxed);
 	atomic_store_explicit(&comm->hint.op, attr->op, memory_order_relaxed);
 	atomic_store_explicit(&comm->hint.algo, attr->algo, memory_order_relaxed);
 	atomic_store_explicit(&comm->hint.proto, attr->proto, memory_order_relaxed);
 	return ncclSuccess;
 }
 
-static ncclResult_t make_vdevice(int *dev, ABI_TYPE(ncclNetVDeviceProps) *props)
+static ncclResult_t make_vdevice(int *dev, ABI_TYPE(ncclNetVDeviceProps) * props)
 {
-	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs, ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V), props->devs);
+	return ha_net_make_vdevice(HA_VDEVICE_NET, dev, props->ndevs,
+				   ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V), props->devs);
 }
 
 __attribute__((visibility("default"))) const ABI_TYPE(ncclNet) ABI_NAME(ncclNetPlugin_v) = {
@@ -123,7 +130,8 @@ __attribute__((visibility("default"))) const ABI_TYPE(ncclNet) ABI_NAME(ncclNetP
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr =
+		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 	.finalize = finalize,

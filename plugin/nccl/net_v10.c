@@ -15,7 +15,7 @@ ncclResult_t ha_net_properties_v10(int dev, ncclNetProperties_v10_t *props)
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ncclNetProperties_v10_t){ 0 };
+	*props = (ncclNetProperties_v10_t) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -49,24 +49,26 @@ static ncclResult_t listen_v10(int dev, void *handle, void **listen_comm)
 	return ha_net_listen(ha_plugin_core(), NULL, dev, handle, listen_comm);
 }
 
-static ncclResult_t connect_v10(int dev, ncclNetCommConfig_v10_t *config, void *handle, void **send_comm,
-				ncclNetDeviceHandle_v10_t **dev_comm)
+static ncclResult_t connect_v10(int dev, ncclNetCommConfig_v10_t *config, void *handle,
+				void **send_comm, ncclNetDeviceHandle_v10_t **dev_comm)
 {
-	struct ha_comm_opts opts = { .traffic_class = config ? config->trafficClass : NCCL_NET_TRAFFIC_CLASS_UNDEF };
+	struct ha_comm_opts opts = { .traffic_class = config ? config->trafficClass
+							     : NCCL_NET_TRAFFIC_CLASS_UNDEF };
 
 	return ha_net_connect(ha_plugin_core(), &opts, dev, handle, send_comm);
 }
 
-static ncclResult_t isend(void *send_comm, void *data, size_t size, int tag, void *mhandle, void *phandle,
-			  void **request)
+static ncclResult_t isend(void *send_comm, void *data, size_t size, int tag, void *mhandle,
+			  void *phandle, void **request)
 {
 	return ha_net_isend(send_comm, data, size, tag, mhandle, request);
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
-			  void **phandles, void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags,
+			  void **mhandles, void **phandles, void **request)
 {
-	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request), request);
+	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request),
+			    request);
 }
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v10_t *props)
@@ -93,7 +95,8 @@ __attribute__((visibility("default"))) const ncclNet_v10_t ncclNetPlugin_v10 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr =
+		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 };

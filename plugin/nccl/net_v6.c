@@ -14,7 +14,7 @@ ncclResult_t ha_net_properties_v6(int dev, ncclNetProperties_v6_t *props)
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ncclNetProperties_v6_t){ 0 };
+	*props = (ncclNetProperties_v6_t) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -50,7 +50,8 @@ static ncclResult_t reg_mr(void *comm, void *data, int size, int type, void **mh
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle, void **request)
+static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle,
+			  void **request)
 {
 	if (size >= 0)
 		return ha_net_isend(send_comm, data, (size_t)size, tag, mhandle, request);
@@ -58,7 +59,8 @@ static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags, void **mhandles, void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags,
+			  void **mhandles, void **request)
 {
 	size_t wide[HA_MAX_RECVS];
 

@@ -14,7 +14,7 @@ ncclResult_t ha_net_properties_v7(int dev, ncclNetProperties_v7_t *props)
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ncclNetProperties_v7_t){ 0 };
+	*props = (ncclNetProperties_v7_t) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -39,7 +39,8 @@ static ncclResult_t listen_v7(int dev, void *handle, void **listen_comm)
 	return ha_net_listen(ha_plugin_core(), NULL, dev, handle, listen_comm);
 }
 
-static ncclResult_t connect_v7(int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v7_t **dev_comm)
+static ncclResult_t connect_v7(int dev, void *handle, void **send_comm,
+			       ncclNetDeviceHandle_v7_t **dev_comm)
 {
 	return ha_net_connect(ha_plugin_core(), NULL, dev, handle, send_comm);
 }
@@ -52,7 +53,8 @@ static ncclResult_t reg_mr(void *comm, void *data, int size, int type, void **mh
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle, void **request)
+static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle,
+			  void **request)
 {
 	if (size >= 0)
 		return ha_net_isend(send_comm, data, (size_t)size, tag, mhandle, request);
@@ -60,7 +62,8 @@ static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags, void **mhandles, void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags,
+			  void **mhandles, void **request)
 {
 	size_t wide[HA_MAX_RECVS];
 
@@ -88,6 +91,7 @@ __attribute__((visibility("default"))) const ncclNet_v7_t ncclNetPlugin_v7 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr =
+		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
 };

@@ -14,7 +14,7 @@ ncclResult_t ha_net_properties_v8(int dev, ncclNetProperties_v8_t *props)
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ncclNetProperties_v8_t){ 0 };
+	*props = (ncclNetProperties_v8_t) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -40,12 +40,14 @@ static ncclResult_t listen_v8(int dev, void *handle, void **listen_comm)
 	return ha_net_listen(ha_plugin_core(), NULL, dev, handle, listen_comm);
 }
 
-static ncclResult_t connect_v8(int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v8_t **dev_comm)
+static ncclResult_t connect_v8(int dev, void *handle, void **send_comm,
+			       ncclNetDeviceHandle_v8_t **dev_comm)
 {
 	return ha_net_connect(ha_plugin_core(), NULL, dev, handle, send_comm);
 }
 
-static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle, void **request)
+static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *mhandle,
+			  void **request)
 {
 	if (size >= 0)
 		return ha_net_isend(send_comm, data, (size_t)size, tag, mhandle, request);
@@ -53,7 +55,8 @@ static ncclResult_t isend(void *send_comm, void *data, int size, int tag, void *
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags, void **mhandles, void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, int *sizes, int *tags,
+			  void **mhandles, void **request)
 {
 	size_t wide[HA_MAX_RECVS];
 
@@ -81,6 +84,7 @@ __attribute__((visibility("default"))) const ncclNet_v8_t ncclNetPlugin_v8 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr =
+		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
 };

@@ -14,7 +14,7 @@ ncclResult_t ha_net_properties_v9(int dev, ncclNetProperties_v9_t *props)
 
 	if (result != ncclSuccess)
 		return result;
-	*props = (ncclNetProperties_v9_t){ 0 };
+	*props = (ncclNetProperties_v9_t) { 0 };
 	props->name = (char *)p.name;
 	props->pciPath = (char *)p.pci_path;
 	props->guid = p.guid;
@@ -44,15 +44,17 @@ static ncclResult_t listen_v9(int dev, void *handle, void **listen_comm)
 	return ha_net_listen(ha_plugin_core(), NULL, dev, handle, listen_comm);
 }
 
-static ncclResult_t connect_v9(int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v9_t **dev_comm)
+static ncclResult_t connect_v9(int dev, void *handle, void **send_comm,
+			       ncclNetDeviceHandle_v9_t **dev_comm)
 {
 	return ha_net_connect(ha_plugin_core(), NULL, dev, handle, send_comm);
 }
 
-static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
-			  void **request)
+static ncclResult_t irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags,
+			  void **mhandles, void **request)
 {
-	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request), request);
+	return ha_net_irecv(recv_comm, n, data, sizes, tags, mhandles, ha_net_is_optional(request),
+			    request);
 }
 
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v9_t *props)
@@ -79,7 +81,8 @@ __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlugin_v9 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr = NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr =
+		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 };

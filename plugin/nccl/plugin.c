@@ -2,13 +2,14 @@
 /*
  * plugin.c - beginning and end of the process-wide context
  *
- * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is about to be unmapped,
- * so every thread of ours must be gone when the destructor returns. exit(): if connections are still open (a program
- * that never destroyed its communicators), NCCL's own threads may be inside our calls right now, so nothing may be torn
- * down; the kernel does it. The C library runs what __cxa_atexit registered for an owner that is no library only at
- * exit(), before any destructor, but keeps it across a dlclose; so what is registered is a function of the C library,
- * sem_post, on memory that is never given back, and that memory is the owner. (Without an owner, ThreadSanitizer's
- * version of __cxa_atexit would drop the argument.)
+ * The library can end in two ways, and its destructor must tell them apart. dlclose: our code is
+ * about to be unmapped, so every thread of ours must be gone when the destructor returns. exit():
+ * if connections are still open (a program that never destroyed its communicators), NCCL's own
+ * threads may be inside our calls right now, so nothing may be torn down; the kernel does it. The C
+ * library runs what __cxa_atexit registered for an owner that is no library only at exit(), before
+ * any destructor, but keeps it across a dlclose; so what is registered is a function of the C
+ * library, sem_post, on memory that is never given back, and that memory is the owner. (Without an
+ * owner, ThreadSanitizer's version of __cxa_atexit would drop the argument.)
  */
 #include "plugin/nccl/plugin.h"
 
@@ -32,12 +33,12 @@ static struct {
 	pthread_mutex_t lock; /* everything below, and the creation and destruction of core */
 	_Atomic(struct ha_ctx *) core;
 	struct ha_config config; /* core reads it as long as it exists */
-	unsigned users;		 /* communicators, plus one while `library` */
-	bool library;		 /* a version without finalize holds a reference until dlclose */
-	pid_t owner;		 /* a forked child has core's memory but none of its threads */
-	atomic_int comms;	 /* that NCCL holds */
+	unsigned users;          /* communicators, plus one while `library` */
+	bool library;            /* a version without finalize holds a reference until dlclose */
+	pid_t owner;             /* a forked child has core's memory but none of its threads */
+	atomic_int comms;        /* that NCCL holds */
 	_Atomic(void (*)(void)) teardown; /* of what stands on core and NCCL has not given back */
-	sem_t *exiting;		 /* posted by exit(); a page of its own, for good */
+	sem_t *exiting;                   /* posted by exit(); a page of its own, for good */
 } plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void use_logger(ncclDebugLogger_t logger)
@@ -54,8 +55,10 @@ static void print_devices(struct ha_ctx *core)
 		if (ha_ctx_device(core, dev, &p))
 			continue;
 		HA_INFO(p.name,
-			"device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d buffers in a grouped receive "
-			"(maxRecvs), %s", dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
+			"device %d, port %d, %d Mb/s, at most %d connections (maxComms) and %d "
+			"buffers in a grouped receive "
+			"(maxRecvs), %s",
+			dev, p.port, p.speed_mbps, p.max_comms, p.max_recvs,
 			p.ptr_support & HA_MEM_CUDA ? "GPU and host memory" : "host memory");
 	}
 }
@@ -106,7 +109,8 @@ static void drop_reference(void)
 	if (--plugin.users)
 		return;
 	if (plugin.owner == getpid()) {
-		void (*teardown)(void) = atomic_load_explicit(&plugin.teardown, memory_order_acquire);
+		void (*teardown)(void) =
+			atomic_load_explicit(&plugin.teardown, memory_order_acquire);
 
 		if (teardown)
 			teardown();
@@ -145,7 +149,8 @@ static void hint_init(struct ha_traffic_hint *hint)
 	atomic_init(&hint->proto, ~0u);
 }
 
-int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class, struct ha_plugin_comm **comm)
+int ha_plugin_comm_init(ncclDebugLogger_t logger, uint64_t id, int traffic_class,
+			struct ha_plugin_comm **comm)
 {
 	struct ha_plugin_comm *c = calloc(1, sizeof(*c));
 	int err;
@@ -205,13 +210,15 @@ void ha_plugin_count_comm(int change)
 
 __attribute__((constructor)) static void watch_for_exit(void)
 {
-	void *page = mmap(NULL, sizeof(*plugin.exiting), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, sizeof(*plugin.exiting), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return; /* then the end of the process is taken for a dlclose */
 	plugin.exiting = page;
 	if (!sem_init(plugin.exiting, 0, 0))
-		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting, plugin.exiting);
+		__cxa_atexit((void (*)(void *))(void (*)(void))sem_post, plugin.exiting,
+			     plugin.exiting);
 }
 
 __attribute__((destructor)) static void unload(void)

@@ -20,7 +20,8 @@ static void stay(void)
 {
 	Dl_info self;
 
-	if (!dladdr(&stay_once, &self) || !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
+	if (!dladdr(&stay_once, &self) ||
+	    !dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
 		HA_WARN(NULL,
 			"the plugin cannot stay loaded (%s): keep one communicator, or set "
 			"NCCL_NET_PLUGIN_REF_COUNT=1",
@@ -52,7 +53,8 @@ static bool is_this_plugin(void *library)
 	void *table = dlsym(library, "ncclNetPlugin_v12");
 	Dl_info ours, theirs;
 
-	return table && dladdr(&stay_once, &ours) && dladdr(table, &theirs) && ours.dli_fbase == theirs.dli_fbase;
+	return table && dladdr(&stay_once, &ours) && dladdr(table, &theirs) &&
+	       ours.dli_fbase == theirs.dli_fbase;
 }
 
 bool ha_resident_by_nccl(void)

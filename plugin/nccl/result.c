@@ -4,8 +4,9 @@
 #include <errno.h>
 
 /*
- * What NCCL tells its user for each: SystemError "a call to an external library failed", InternalError "a bug in NCCL",
- * InvalidUsage "wrong use, often a mismatch between ranks", RemoteError "a network error or a peer that went away".
+ * What NCCL tells its user for each: SystemError "a call to an external library failed",
+ * InternalError "a bug in NCCL", InvalidUsage "wrong use, often a mismatch between ranks",
+ * RemoteError "a network error or a peer that went away".
  */
 ncclResult_t ha_result_failure(int err)
 {
@@ -16,7 +17,8 @@ ncclResult_t ha_result_failure(int err)
 	case ERANGE:
 	case EMSGSIZE:
 		return ncclInvalidArgument;
-	case EPROTO: /* a handle or message that is not ours: the ranks do not run the same plugin */
+	case EPROTO: /* a handle or message that is not ours: the ranks do not run the same plugin
+		      */
 	case EBADMSG:
 	case EPROTONOSUPPORT:
 	case EPERM: /* makeVDevice where MPIB fuses */

@@ -30,11 +30,11 @@ static struct {
 
 static struct {
 	pthread_mutex_t lock; /* all of it */
-	int ports;	      /* when the sets were made */
+	int ports;            /* when the sets were made */
 	int n;
-	struct set set[HA_FUSED_MAX];  /* what was fused, by its number behind the ports */
+	struct set set[HA_FUSED_MAX];   /* what was fused, by its number behind the ports */
 	int counted[HA_VDEVICE_TABLES]; /* of those, what each table has made */
-	bool current;		       /* they exist in the present context; false: in an earlier one */
+	bool current; /* they exist in the present context; false: in an earlier one */
 } made = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int ha_vdevice_ports(const char *const **labels)
@@ -112,12 +112,15 @@ static void remember(int ports, int number, const int *devs, int n, enum ha_vdev
 		made.counted[table] = number + 1;
 }
 
-int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int *devs, int n, int *dev)
+int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int *devs, int n,
+		    int *dev)
 {
 	int ports = ha_ctx_ndevices(core), err;
 
 	if (n > 1 && !core->config.ib_merge_nics) {
-		HA_INFO(NULL, "NCCL asks for %d devices as one; NCCL_IB_MERGE_NICS=0 keeps them apart", n);
+		HA_INFO(NULL,
+			"NCCL asks for %d devices as one; NCCL_IB_MERGE_NICS=0 keeps them apart",
+			n);
 		return -EPERM;
 	}
 	if (!have_places(core, devs, n))
@@ -136,8 +139,11 @@ static int bring_back(struct ha_ctx *core)
 	int ports = ha_ctx_ndevices(core), dev, err = 0;
 
 	if (made.ports != ports) {
-		HA_WARN(NULL, "NCCL counts on %d devices and what was fused of them, and now there are %d: the numbers mean others. "
-			"Start the process anew", made.ports, ports);
+		HA_WARN(NULL,
+			"NCCL counts on %d devices and what was fused of them, and now there are "
+			"%d: the numbers mean others. "
+			"Start the process anew",
+			made.ports, ports);
 		return -ENODEV;
 	}
 	for (int i = 0; i < made.n && !err; i++)

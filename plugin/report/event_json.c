@@ -11,8 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-/* A byte grows to six at most (\u00xx). The rest of the line, numbers and names of fields, is below 700 bytes. */
-static_assert(6 * (HA_EVENT_TEXT_MAX + 64 + sizeof(((struct ha_status_event *)0)->connection) + 2 * HA_STATUS_NAME) <
+/* A byte grows to six at most (\u00xx). The rest of the line, numbers and names of fields, is below
+ * 700 bytes. */
+static_assert(6 * (HA_EVENT_TEXT_MAX + 64 + sizeof(((struct ha_status_event *)0)->connection) +
+		   2 * HA_STATUS_NAME) <
 		      HA_EVENT_JSON_MAX - 700,
 	      "a line always fits");
 
@@ -71,7 +73,8 @@ static void put_time(struct line *l, uint64_t wall)
 	put(l, "{\"time\":\"%s.%09" PRIu64 "Z\"", text, wall % HA_NS_PER_S);
 }
 
-size_t ha_event_json(const struct ha_status_event *e, const char *text, const char *host, unsigned pid, char *out)
+size_t ha_event_json(const struct ha_status_event *e, const char *text, const char *host,
+		     unsigned pid, char *out)
 {
 	struct line l = { out, 0 };
 
@@ -91,7 +94,8 @@ size_t ha_event_json(const struct ha_status_event *e, const char *text, const ch
 		put_text(&l, "peer_device", e->peer_device, sizeof(e->peer_device));
 		put_number(&l, "epoch", e->epoch);
 	}
-	if (e->kind == HA_EVENT_FAILED_OVER || e->requests || e->bytes || e->stall || e->registration) {
+	if (e->kind == HA_EVENT_FAILED_OVER || e->requests || e->bytes || e->stall ||
+	    e->registration) {
 		put_number(&l, "requests", e->requests);
 		put_number(&l, "bytes", e->bytes);
 		put_number(&l, "stall_ns", e->stall);

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/status.h"
+#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +26,13 @@
 struct ha_journal {
 	pthread_mutex_t lock; /* all below; taken inside ctx->drive, never around it */
 	struct ha_status status;
-	int fd;	      /* of HA_NCCL_EVENTS; -1: none */
-	bool wanted;  /* lines that are not written count as lost */
-	bool warned;  /* and that has been said */
-	bool torn;    /* the last line was written in part */
+	int fd;      /* of HA_NCCL_EVENTS; -1: none */
+	bool wanted; /* lines that are not written count as lost */
+	bool warned; /* and that has been said */
+	bool torn;   /* the last line was written in part */
 	char path[HA_CONFIG_TEXT_MAX];
 	char host[64];
-	uint64_t due; /* when the totals are taken over again; under ctx->drive */
+	uint64_t due;      /* when the totals are taken over again; under ctx->drive */
 	atomic_bool stale; /* an event has changed what the page sums up */
 	atomic_bool hold;  /* events wait in the queue until the driver has time */
 	struct told *queue, **queue_end;
@@ -94,13 +94,15 @@ static void log_event(const struct ha_event *e, const struct ha_status_event *r,
 	char rail[128] = "", sums[200] = "", kind[32], cause[32], line[1024];
 
 	if (r->rail >= 0)
-		snprintf(rail, sizeof(rail), "rail %d (%s to %s, epoch %u) ", r->rail, r->device, r->peer_device,
-			 r->epoch);
+		snprintf(rail, sizeof(rail), "rail %d (%s to %s, epoch %u) ", r->rail, r->device,
+			 r->peer_device, r->epoch);
 	if (event_has_sums(e))
 		snprintf(sums, sizeof(sums),
-			 ": %" PRIu64 " requests (%" PRIu64 " bytes) replayed, %.3f ms without progress, "
+			 ": %" PRIu64 " requests (%" PRIu64
+			 " bytes) replayed, %.3f ms without progress, "
 			 "%.3f ms of it registering",
-			 e->requests, e->bytes, (double)e->stall_ns / 1e6, (double)e->registration_ns / 1e6);
+			 e->requests, e->bytes, (double)e->stall_ns / 1e6,
+			 (double)e->registration_ns / 1e6);
 	words(ha_event_kind_text(e->kind), kind, sizeof(kind));
 	words(ha_event_cause_text(e->cause), cause, sizeof(cause));
 	if (!*text && (e->cause != HA_CAUSE_NONE || e->kind == HA_EVENT_DEVICE))
@@ -108,7 +110,8 @@ static void log_event(const struct ha_event *e, const struct ha_status_event *r,
 	if (e->kind == HA_EVENT_DEVICE)
 		snprintf(line, sizeof(line), "%s", text);
 	else
-		snprintf(line, sizeof(line), "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "", text);
+		snprintf(line, sizeof(line), "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "",
+			 text);
 	if (is_warning(e))
 		HA_WARN(name, "%s", line);
 	else
@@ -123,8 +126,10 @@ static void lose_line(struct ha_journal *j, const char *why)
 	if (j->warned)
 		return;
 	j->warned = true;
-	HA_WARN(NULL, "HA_NCCL_EVENTS: %s: %s; lines that cannot be written are only counted (`ha status`)", j->path,
-		why);
+	HA_WARN(NULL,
+		"HA_NCCL_EVENTS: %s: %s; lines that cannot be written are only counted (`ha "
+		"status`)",
+		j->path, why);
 }
 
 static void open_file(struct ha_journal *j, const struct ha_config *config)
@@ -141,23 +146,27 @@ static void open_file(struct ha_journal *j, const struct ha_config *config)
 		return;
 	}
 	/* Not blocking: a pipe whose reader sleeps must not stop a failover. */
-	j->fd = open(j->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+	j->fd = open(j->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		     0644);
 	if (j->fd >= 0 && !fstat(j->fd, &st) && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
-		close(j->fd); /* whoever reads a pipe may go, and the signal would kill the host program */
+		close(j->fd); /* whoever reads a pipe may go, and the signal would kill the host
+				 program */
 		j->fd = -1;
 		errno = EINVAL;
 	}
 	if (j->fd >= 0)
 		return;
-	HA_WARN(NULL, "HA_NCCL_EVENTS: cannot append to %s: %s; lines are only counted (`ha status`)", j->path,
-		strerror(errno));
+	HA_WARN(NULL,
+		"HA_NCCL_EVENTS: cannot append to %s: %s; lines are only counted (`ha status`)",
+		j->path, strerror(errno));
 	j->warned = true;
 }
 
 static void write_line(struct ha_journal *j, const struct ha_status_event *record, const char *text)
 {
 	char line[1 + HA_EVENT_JSON_MAX] = "\n";
-	size_t skip = !j->torn, size = 1 + ha_event_json(record, text, j->host, (unsigned)getpid(), line + 1);
+	size_t skip = !j->torn,
+	       size = 1 + ha_event_json(record, text, j->host, (unsigned)getpid(), line + 1);
 	ssize_t n;
 
 	if (j->fd < 0) {
@@ -196,7 +205,8 @@ static void copy_text(char *to, size_t size, const char *from)
 	to[n] = 0;
 }
 
-static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, const char *text, struct ha_status_event *r)
+static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, const char *text,
+			struct ha_status_event *r)
 {
 	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
 
@@ -221,7 +231,8 @@ static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, cons
 }
 
 /* Under j->lock. */
-static void tell(struct ha_journal *j, const struct ha_event *e, const struct ha_status_event *record, const char *text)
+static void tell(struct ha_journal *j, const struct ha_event *e,
+		 const struct ha_status_event *record, const char *text)
 {
 	log_event(e, record, text);
 	if (j->wanted)
@@ -257,7 +268,8 @@ static void tell_queue(struct ha_journal *j)
 }
 
 /* Under j->lock. */
-static bool enqueue(struct ha_journal *j, const struct ha_event *e, const struct ha_status_event *record, const char *text)
+static bool enqueue(struct ha_journal *j, const struct ha_event *e,
+		    const struct ha_status_event *record, const char *text)
 {
 	size_t size = strlen(text) + 1;
 	struct told *t = malloc(sizeof(*t) + size);
@@ -297,7 +309,8 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 		tell(j, e, &record, text);
 		pthread_mutex_unlock(&j->lock);
 	}
-	if (!hold && j->status.file.page && !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
+	if (!hold && j->status.file.page &&
+	    !atomic_exchange_explicit(&j->stale, true, memory_order_relaxed))
 		ha_loop_wake(&ctx->loop);
 }
 

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
@@ -17,11 +17,13 @@
 
 #define UNLISTED UINT16_MAX /* in ha_bundle.status: counted, but the table was full */
 
-static_assert(HA_STATUS_CONNECTIONS < UNLISTED && HA_STATUS_RAILS == HA_MAX_RAILS, "the page's bounds");
+static_assert(HA_STATUS_CONNECTIONS < UNLISTED && HA_STATUS_RAILS == HA_MAX_RAILS,
+	      "the page's bounds");
 
 /*
- * Owners change these words without any atomics, since they are the data path's. Each is an aligned word that one store
- * changes; which of two neighbouring moments we see does not matter. Hence volatile, and no thread sanitizer.
+ * Owners change these words without any atomics, since they are the data path's. Each is an aligned
+ * word that one store changes; which of two neighbouring moments we see does not matter. Hence
+ * volatile, and no thread sanitizer.
  */
 #define PEEK(word) (*(const volatile __typeof__(word) *)&(word))
 
@@ -43,7 +45,8 @@ static uint32_t rail_state(unsigned state)
 static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct ha_bundle *b,
 								  struct ha_status_connection *c)
 {
-	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head) : PEEK(((const struct ha_recv *)b)->done);
+	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head)
+				 : PEEK(((const struct ha_recv *)b)->done);
 	c->nrails = PEEK(b->nrails);
 	if (PEEK(b->balance.gate.on) && PEEK(b->balance.stripe_min) != UINT64_MAX)
 		c->gate = PEEK(b->balance.gate.bytes) ? PEEK(b->balance.gate.bytes) : HA_GATE_FIRST;
@@ -56,7 +59,8 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 		c->rail[i].state = i < c->nrails ? rail_state(PEEK(r->state)) : HA_STATUS_RAIL_NONE;
 		c->rail[i].weight = PEEK(b->balance.weight[i]);
 		c->rail[i].epoch = PEEK(r->epoch);
-		c->rail[i].device = dev && dev->index < HA_STATUS_DEVICES ? (uint16_t)dev->index : UINT16_MAX;
+		c->rail[i].device =
+			dev && dev->index < HA_STATUS_DEVICES ? (uint16_t)dev->index : UINT16_MAX;
 		for (size_t k = 0; k < sizeof(c->rail[i].peer) - 1; k++)
 			c->rail[i].peer[k] = PEEK(r->peer.name[k]);
 	}
@@ -66,7 +70,8 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 
 static void put_connection(struct ha_status *st, unsigned at)
 {
-	ha_status_put(&st->file.page->connection[at], &st->connection[at], sizeof(st->connection[at]));
+	ha_status_put(&st->file.page->connection[at], &st->connection[at],
+		      sizeof(st->connection[at]));
 }
 
 static void put_totals(struct ha_status *st)
@@ -78,7 +83,8 @@ static void put_totals(struct ha_status *st)
 /* The bundle's record, or NULL. */
 static struct ha_status_connection *record_of(const struct ha_status *st, const struct ha_bundle *b)
 {
-	return st->connection && b->status && b->status != UNLISTED ? &st->connection[b->status - 1] : NULL;
+	return st->connection && b->status && b->status != UNLISTED ? &st->connection[b->status - 1]
+								    : NULL;
 }
 
 static void list(struct ha_status *st, struct ha_bundle *b, uint64_t since)
@@ -120,7 +126,8 @@ void ha_status_forget(struct ha_status *st, struct ha_bundle *b)
 
 /* ---- events ---- */
 
-static void on_connection(struct ha_status *st, const struct ha_event *e, const struct ha_status_event *record)
+static void on_connection(struct ha_status *st, const struct ha_event *e,
+			  const struct ha_status_event *record)
 {
 	struct ha_status_connection *c = record_of(st, e->bundle);
 
@@ -129,7 +136,8 @@ static void on_connection(struct ha_status *st, const struct ha_event *e, const 
 	switch (e->kind) {
 	case HA_EVENT_PROTECTED:
 	case HA_EVENT_NOT_PROTECTED:
-		c->protection = e->kind == HA_EVENT_PROTECTED ? HA_PROTECTION_YES : HA_PROTECTION_NO;
+		c->protection =
+			e->kind == HA_EVENT_PROTECTED ? HA_PROTECTION_YES : HA_PROTECTION_NO;
 		c->protection_cause = e->cause;
 		break;
 	case HA_EVENT_FAILED_OVER:
@@ -155,7 +163,8 @@ static void on_connection(struct ha_status *st, const struct ha_event *e, const 
 
 static void on_device(struct ha_status *st, const struct ha_device *dev, const struct ha_event *e)
 {
-	struct ha_status_device *d = dev->index < HA_STATUS_DEVICES ? &st->device[dev->index] : NULL;
+	struct ha_status_device *d =
+		dev->index < HA_STATUS_DEVICES ? &st->device[dev->index] : NULL;
 
 	if (!d || (e->kind != HA_EVENT_DEVICE && e->kind != HA_EVENT_FAILED_OVER))
 		return;
@@ -163,15 +172,18 @@ static void on_device(struct ha_status *st, const struct ha_device *dev, const s
 	d->failovers += e->kind == HA_EVENT_FAILED_OVER;
 	if (e->cause == HA_CAUSE_DEVICE_FAILED)
 		d->port = HA_PORT_FAILED;
-	else if (e->kind == HA_EVENT_DEVICE && d->port != HA_PORT_FAILED && e->cause == HA_CAUSE_PORT_DOWN)
+	else if (e->kind == HA_EVENT_DEVICE && d->port != HA_PORT_FAILED &&
+		 e->cause == HA_CAUSE_PORT_DOWN)
 		d->port = HA_PORT_DOWN;
-	else if (e->kind == HA_EVENT_DEVICE && d->port != HA_PORT_FAILED && e->cause == HA_CAUSE_PORT_UP)
+	else if (e->kind == HA_EVENT_DEVICE && d->port != HA_PORT_FAILED &&
+		 e->cause == HA_CAUSE_PORT_UP)
 		d->port = HA_PORT_UP;
 	if (st->file.page)
 		ha_status_put(&st->file.page->device[dev->index], d, sizeof(*d));
 }
 
-void ha_status_event(struct ha_status *st, const struct ha_event *e, const struct ha_status_event *record)
+void ha_status_event(struct ha_status *st, const struct ha_event *e,
+		     const struct ha_status_event *record)
 {
 	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
 
@@ -192,7 +204,8 @@ void ha_status_event(struct ha_status *st, const struct ha_event *e, const struc
 	if (dev)
 		on_device(st, dev, e);
 	if (st->file.page)
-		ha_status_put(&st->file.page->event[record->number % HA_STATUS_EVENTS], record, sizeof(*record));
+		ha_status_put(&st->file.page->event[record->number % HA_STATUS_EVENTS], record,
+			      sizeof(*record));
 	put_totals(st);
 }
 
@@ -247,8 +260,10 @@ static void name_devices(struct ha_status *st, const struct ha_ctx *ctx)
 	for (int i = 0; i < ctx->ndevices && i < HA_STATUS_DEVICES; i++) {
 		struct ha_status_device *d = &st->device[i];
 
-		snprintf(d->name, sizeof(d->name), "%.*s", HA_STATUS_NAME - 1, ctx->devices[i].name);
-		d->port = ctx->devices[i].topo->port_attr.state == IBV_PORT_ACTIVE ? HA_PORT_UP : HA_PORT_DOWN;
+		snprintf(d->name, sizeof(d->name), "%.*s", HA_STATUS_NAME - 1,
+			 ctx->devices[i].name);
+		d->port = ctx->devices[i].topo->port_attr.state == IBV_PORT_ACTIVE ? HA_PORT_UP
+										   : HA_PORT_DOWN;
 	}
 }
 
@@ -282,8 +297,11 @@ void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx)
 		ha_status_file_close(&st->file);
 		err = -ENOMEM;
 	}
-	HA_INFO(NULL, "no page for `ha status` in %s: %s; HA_NCCL_STATUS_DIR names another directory, none = no page",
-		dir, err == -EPERM ? "it is another user's, or others may write to it" : strerror(-err));
+	HA_INFO(NULL,
+		"no page for `ha status` in %s: %s; HA_NCCL_STATUS_DIR names another directory, "
+		"none = no page",
+		dir,
+		err == -EPERM ? "it is another user's, or others may write to it" : strerror(-err));
 }
 
 void ha_status_close(struct ha_status *st)

@@ -14,15 +14,16 @@ struct ha_status {
 	struct ha_status_totals totals; /* counted also without a page */
 	struct ha_status_device device[HA_STATUS_DEVICES];
 	struct ha_status_connection *connection; /* HA_STATUS_CONNECTIONS; NULL: no page */
-	unsigned next_free;			 /* where the search for a free record begins */
+	unsigned next_free;                      /* where the search for a free record begins */
 };
 
-/* Without HA_NCCL_STATUS_DIR, or under a clock that is not the live one (a simulation) and a directory that nobody
- * asked for, there is no page. */
+/* Without HA_NCCL_STATUS_DIR, or under a clock that is not the live one (a simulation) and a
+ * directory that nobody asked for, there is no page. */
 void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx);
 void ha_status_close(struct ha_status *st);
 /* An event, and the same as a record. */
-void ha_status_event(struct ha_status *st, const struct ha_event *event, const struct ha_status_event *record);
+void ha_status_event(struct ha_status *st, const struct ha_event *event,
+		     const struct ha_status_event *record);
 void ha_status_forget(struct ha_status *st, struct ha_bundle *b);
 /* Totals of all connections and what the devices carry. Under ctx->drive. */
 void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t now);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may remove a file: its maker; and, when the maker is dead, whoever holds the lock on the directory. The lock is
- * only tried: a process that cannot have it leaves the cleaning to the one that has. A name that is still taken by a
- * dead process of our number is not waited for, we take the next (<pid>.1, ...); so do further contexts of one process.
+ * Who may remove a file: its maker; and, when the maker is dead, whoever holds the lock on the
+ * directory. The lock is only tried: a process that cannot have it leaves the cleaning to the one
+ * that has. A name that is still taken by a dead process of our number is not waited for, we take
+ * the next (<pid>.1, ...); so do further contexts of one process.
  */
 #include "plugin/report/status_file.h"
 
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_MAX 64	 /* contexts of one process that have a page */
+#define NAMES_MAX 64      /* contexts of one process that have a page */
 #define UNBORN_SECONDS 60 /* a file without a header is older than this: its maker died over it */
 
 void ha_status_put(void *record, const void *from, size_t size)
@@ -88,7 +89,8 @@ static void clean(int dir)
 	}
 	if (!flock(dir, LOCK_EX | LOCK_NB)) {
 		while ((entry = readdir(list)) != NULL)
-			if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && is_stale(dir, entry->d_name))
+			if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			    is_stale(dir, entry->d_name))
 				unlinkat(dir, entry->d_name, 0);
 		flock(dir, LOCK_UN);
 	}
@@ -156,7 +158,8 @@ static int map(struct ha_status_file *f, int fd)
 	return 0;
 }
 
-int ha_status_file_open(struct ha_status_file *f, const char *dir, uint64_t started_wall, uint64_t started_mono)
+int ha_status_file_open(struct ha_status_file *f, const char *dir, uint64_t started_wall,
+			uint64_t started_mono)
 {
 	int at = open_directory(dir), fd, err;
 	char name[32];

@@ -2,12 +2,14 @@
 /*
  * bundle.h - a connection as its data path sees it: rails, slots, requests
  *
- * A slot is one receive (of up to eight grouped buffers) and what was sent into it. Both ends number slots alike, from 0
- * upwards; slot `idx` is in entry idx % HA_SLOTS of every ring. A request is not allocated: it lies in its slot, and a
- * slot that somebody still holds simply cannot be used again, which isend and irecv report as "not now".
+ * A slot is one receive (of up to eight grouped buffers) and what was sent into it. Both ends
+ * number slots alike, from 0 upwards; slot `idx` is in entry idx % HA_SLOTS of every ring. A
+ * request is not allocated: it lies in its slot, and a slot that somebody still holds simply cannot
+ * be used again, which isend and irecv report as "not now".
  *
- * Owner: the thread that NCCL calls us from. The driver (service.h) reaches a bundle through `attention`, one word that every
- * call reads, and works in it only while the owner is kept out (guard.h).
+ * Owner: the thread that NCCL calls us from. The driver (service.h) reaches a bundle through
+ * `attention`, one word that every call reads, and works in it only while the owner is kept out
+ * (guard.h).
  */
 #ifndef HA_CORE_BUNDLE_H
 #define HA_CORE_BUNDLE_H
@@ -33,10 +35,10 @@ enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
 /* What isend, irecv and iflush hand out. */
 struct ha_request {
-	uint8_t kind;	/* enum ha_req_kind */
-	uint8_t done;	/* nothing more will happen to it */
-	uint8_t member; /* send: which buffer of the group */
-	uint8_t entry;	/* its slot: number in the ring */
+	uint8_t kind;     /* enum ha_req_kind */
+	uint8_t done;     /* nothing more will happen to it */
+	uint8_t member;   /* send: which buffer of the group */
+	uint8_t entry;    /* its slot: number in the ring */
 	uint32_t pending; /* flush: mask of the rails that have not answered */
 	struct ha_bundle *bundle;
 	/* A send's own data; a receive keeps them per buffer in its slot. */
@@ -46,7 +48,8 @@ struct ha_request {
 };
 static_assert(sizeof(struct ha_request) == 40, "small, because there are thousands");
 
-#define HA_POLL_BATCH_MAX 256 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
+#define HA_POLL_BATCH_MAX \
+	256 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
 
 /* One path: one queue pair and its completion queue. The first lines are what a message touches. */
 struct ha_rail {
@@ -54,59 +57,66 @@ struct ha_rail {
 	struct ibv_cq *cq;
 	const struct ha_verbs_hot *hot;
 	struct ha_device *dev;
-	/* Work requests ever posted, modulo 2^32, and of them, known to be out of the send queue. Changed by whoever is inside,
-	 * by the functions below alone; heartbeat.c reads them from outside. */
+	/* Work requests ever posted, modulo 2^32, and of them, known to be out of the send queue.
+	 * Changed by whoever is inside, by the functions below alone; heartbeat.c reads them from
+	 * outside. */
 	uint32_t sq_posted, sq_retired;
 	uint32_t sq_depth;
-	uint32_t rq_consumed;      /* receives of the device's shared queue consumed and not yet given back, plus rq_base */
-	uint32_t ring_rkey;    /* of the peer's ring memory, on this rail */
-	uint32_t ring_lkey;    /* of ours */
+	uint32_t rq_consumed; /* receives of the device's shared queue consumed and not yet given
+				 back, plus rq_base */
+	uint32_t ring_rkey;   /* of the peer's ring memory, on this rail */
+	uint32_t ring_lkey;   /* of ours */
 	uint32_t max_inline;
-	uint32_t imm_whole;    /* what the immediate says of a message that this rail carries alone */
-	uint32_t max_msg;      /* bytes one work request may carry */
-	uint32_t single_max;   /* bytes that may travel in one work request together with their immediate */
+	uint32_t imm_whole;  /* what the immediate says of a message that this rail carries alone */
+	uint32_t max_msg;    /* bytes one work request may carry */
+	uint32_t single_max; /* bytes that may travel in one work request together with their
+				immediate */
 	uint8_t index;
 	uint8_t state; /* enum ha_rail_state */
 	uint32_t epoch;
 	uint64_t work_whole; /* ha_send_slot.work of a message that this rail carries alone */
-	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once but for its variable fields. */
+	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once
+	 * but for its variable fields. */
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
 	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
-	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
-	bool connected; /* flush queue pairs may be made; under registered.lock */
-	struct ha_hookup *hookup; /* it is being connected (hookup.h): qp is not ours; NULL: it is */
+	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends
+			     every portion */
+	bool connected;   /* flush queue pairs may be made; under registered.lock */
+	struct ha_hookup
+		*hookup;        /* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_address self; /* our end's address in this incarnation */
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;
-	struct ha_wire_ece ece; /* ours: offered, then agreed on */
+	struct ha_wire_ece ece;  /* ours: offered, then agreed on */
 	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
 	struct ibv_cq *flush_cq;
 };
 
-enum { /* bits of ha_bundle.attention */
-	HA_ATTN_HELD = 1,   /* the driver is inside: stay out */
-	HA_ATTN_DRIVE = 2,  /* there is work for the driver */
-	HA_ATTN_ERROR = 4,  /* b->error is set */
-	HA_ATTN_DOUBT = 8,  /* optional receives whose data may still be on its way (recv.c) */
-	HA_ATTN_DELIVERY = 16,  /* sends complete on the receiver's word: every call writes or reads it (delivery.c) */
+enum {                        /* bits of ha_bundle.attention */
+       HA_ATTN_HELD = 1,      /* the driver is inside: stay out */
+       HA_ATTN_DRIVE = 2,     /* there is work for the driver */
+       HA_ATTN_ERROR = 4,     /* b->error is set */
+       HA_ATTN_DOUBT = 8,     /* optional receives whose data may still be on its way (recv.c) */
+       HA_ATTN_DELIVERY = 16, /* sends complete on the receiver's word: every call writes or reads
+				 it (delivery.c) */
 };
 
 /* How a caller that waits looks for completions. */
 struct ha_polling {
-	uint8_t rails;	     /* mask: those that every poll asks; the others are asked now and then. policy.c keeps it */
-	bool always;	     /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
-	uint16_t idle;	     /* fruitless polls since the last look around */
+	uint8_t rails; /* mask: those that every poll asks; the others are asked now and then.
+			  policy.c keeps it */
+	bool always;   /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
+	uint16_t idle; /* fruitless polls since the last look around */
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
-	uint16_t batch;	     /* HA_NCCL_POLL_BATCH */
-	uint16_t most;	     /* HA_NCCL_TEST_MAX_POLL */
+	uint16_t batch;      /* HA_NCCL_POLL_BATCH */
+	uint16_t most;       /* HA_NCCL_TEST_MAX_POLL */
 	uint16_t quota;      /* of it, for each of `rails` */
 	uint16_t want;       /* of that, with one call */
-	struct ha_rail
-		*list[HA_MAX_RAILS +
-		      1]; /* `rails` again, up to a NULL: a poll follows it and computes nothing */
+	struct ha_rail *list[HA_MAX_RAILS + 1]; /* `rails` again, up to a NULL: a poll follows it
+						   and computes nothing */
 };
 
 /* An end with an error: every rail is fenced before the application sees it. */
@@ -127,7 +137,7 @@ struct ha_refused {
 /* What both ends agreed on when the connection was made. */
 struct ha_terms {
 	uint64_t nonce;
-	uint32_t flags;	   /* HA_FLAG_* that both ends have */
+	uint32_t flags;    /* HA_FLAG_* that both ends have */
 	uint32_t offers;   /* HA_FLAG_* that this end has */
 	uint16_t version;  /* of the protocol */
 	int traffic_class; /* -1: none asked for */
@@ -136,17 +146,18 @@ struct ha_terms {
 struct ha_bundle {
 	/* What a message touches. */
 	_Atomic uint32_t attention; /* HA_ATTN_* */
-	atomic_bool inside;	    /* the owner is; guard.h */
-	bool own_barrier;	    /* no membarrier(2) here: the owner pays for a barrier */
+	atomic_bool inside;         /* the owner is; guard.h */
+	bool own_barrier;           /* no membarrier(2) here: the owner pays for a barrier */
 	bool is_send;
 	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
 	uint8_t nrails;
 	uint8_t active; /* mask of the rails that are up */
 	uint16_t await; /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
-	int error;	/* 0, or the negative errno that ends every request */
+	int error;      /* 0, or the negative errno that ends every request */
 	struct ha_polling poll;
 	uint64_t peer_ring; /* address of the peer's ring memory */
-	void *ring; /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
+	void *ring; /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging
+		       area */
 	struct ha_ctx *ctx;
 	struct ha_balance balance;
 	struct ha_rail rail[HA_MAX_RAILS];
@@ -158,32 +169,37 @@ struct ha_bundle {
 	struct ha_abort abort;
 	struct ha_refused refused;
 	struct ha_terms terms;
-	uint64_t delivered_sent; /* HA_FLAG_ACK_MEMORY: the count that the receiver last sent, or that the sender has acted on */
+	uint64_t delivered_sent; /* HA_FLAG_ACK_MEMORY: the count that the receiver last sent, or
+				    that the sender has acted on */
 	size_t ring_size;
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
-	char name[160];	 /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
+	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
 #define HA_AWAIT_DELIVERY 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
 
 struct ha_send_slot {
-	uint64_t idx;	 /* absolute index of the receive it serves */
-	uint8_t n;	 /* buffers of the receive; 0 = no request here */
-	uint8_t have;	 /* mask of the buffers whose send has come */
-	uint8_t held;	 /* mask of the requests that NCCL still holds */
-	uint8_t open;    /* being gathered: at the head, not posted yet */
+	uint64_t idx; /* absolute index of the receive it serves */
+	uint8_t n;    /* buffers of the receive; 0 = no request here */
+	uint8_t have; /* mask of the buffers whose send has come */
+	uint8_t held; /* mask of the requests that NCCL still holds */
+	uint8_t open; /* being gathered: at the head, not posted yet */
 	union {
 		struct {
-			uint16_t pending; /* mask of the stripes that have not completed; HA_AWAIT_DELIVERY */
-			uint8_t mask; /* of the stripes that make the message; each is called after the rail it was cut for */
-			uint8_t settled; /* of them: the peer has said, when the rail that carried it was fenced, that it has seen it */
-			uint8_t moved;	 /* of them: another rail carries it now; carrier[] says which */
-			uint8_t parked;	 /* of them: no rail carries it */
+			uint16_t pending; /* mask of the stripes that have not completed;
+					     HA_AWAIT_DELIVERY */
+			uint8_t mask; /* of the stripes that make the message; each is called after
+					 the rail it was cut for */
+			uint8_t settled; /* of them: the peer has said, when the rail that carried
+					    it was fenced, that it has seen it */
+			uint8_t moved; /* of them: another rail carries it now; carrier[] says which
+					*/
+			uint8_t parked; /* of them: no rail carries it */
 		};
-		uint64_t
-			work; /* all of the above, for one store: pending in the low 16 bits, mask in the next 8 */
+		uint64_t work; /* all of the above, for one store: pending in the low 16 bits, mask
+				  in the next 8 */
 	};
 	uint8_t carrier[HA_MAX_RAILS];
 	uint16_t weight[HA_MAX_RAILS]; /* that it was cut by, when there are several stripes */
@@ -192,17 +208,19 @@ struct ha_send_slot {
 
 struct ha_send {
 	struct ha_bundle b;
-	uint64_t head; /* absolute index of the next receive to serve */
+	uint64_t head;       /* absolute index of the next receive to serve */
 	uint32_t polls_seen; /* of the device, when a send last found no receive */
 	struct ha_send_slot slot[HA_SLOTS];
 };
 
-enum { /* bits of ha_recv_slot.busy; the slot is free when none is left */
-	HA_SLOT_WIRE = 1, /* the data has not all arrived */
-	HA_SLOT_HELD = 2, /* NCCL still holds the request */
-	HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
-	HA_SLOT_DOUBT = 8,    /* with WIRE: a rail was fenced meanwhile; part of the data may come a second time */
-	HA_SLOT_ARRIVED = HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT, /* what goes when all is here */
+enum {                       /* bits of ha_recv_slot.busy; the slot is free when none is left */
+       HA_SLOT_WIRE = 1,     /* the data has not all arrived */
+       HA_SLOT_HELD = 2,     /* NCCL still holds the request */
+       HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
+       HA_SLOT_DOUBT = 8,    /* with WIRE: a rail was fenced meanwhile; part of the data may come a
+				second time */
+       HA_SLOT_ARRIVED =
+	       HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT, /* what goes when all is here */
 };
 
 /* A buffer as it was posted: for flushes, and to write the CTS again after a fault. */
@@ -215,17 +233,17 @@ struct ha_recv_buffer {
 
 struct ha_recv_slot {
 	uint64_t idx;
-	uint32_t
-		imm; /* identity that immediates for this slot carry; spoiled from the first stripe on, */
+	uint32_t imm; /* identity that immediates for this slot carry; spoiled from the first stripe
+			 on, */
 	uint32_t identity; /* which this is not */
-	uint8_t busy; /* HA_SLOT_* */
+	uint8_t busy;      /* HA_SLOT_* */
 	uint8_t n;
-	uint8_t seen;  /* mask of the stripes that arrived */
-	uint8_t mask;  /* mask of the stripes that make the message; 0 = none has arrived yet */
-	uint8_t sized; /* lengths are in the sizes ring */
-	uint8_t cts_rail;   /* that carries the clear-to-send */
-	bool cts_parked;    /* none does: it must be written again */
-	uint64_t bytes; /* arrived, when not sized */
+	uint8_t seen;     /* mask of the stripes that arrived */
+	uint8_t mask;     /* mask of the stripes that make the message; 0 = none has arrived yet */
+	uint8_t sized;    /* lengths are in the sizes ring */
+	uint8_t cts_rail; /* that carries the clear-to-send */
+	bool cts_parked;  /* none does: it must be written again */
+	uint64_t bytes;   /* arrived, when not sized */
 	struct ha_request req;
 	struct ha_recv_buffer buf[HA_MAX_RECVS];
 };
@@ -234,29 +252,33 @@ struct ha_recv_slot {
 
 struct ha_recv {
 	struct ha_bundle b;
-	uint64_t head;	   /* absolute index of the next receive */
-	uint64_t done;	   /* every receive below has arrived whole; BYE tells it */
-	unsigned superseded; /* optional receives that were called complete because their data had been used (fence.c) */
+	uint64_t head;       /* absolute index of the next receive */
+	uint64_t done;       /* every receive below has arrived whole; BYE tells it */
+	unsigned superseded; /* optional receives that were called complete because their data had
+				been used (fence.c) */
 	uint32_t cts_unsignalled, cts_signal; /* one in cts_signal asks for a completion */
-	uint32_t flush_busy; /* mask of flush[] in use */
+	uint32_t flush_busy;                  /* mask of flush[] in use */
 	struct ha_request flush[HA_FLUSHES];
 	struct ha_recv_slot slot[HA_SLOTS];
 };
 
-/* Memory of the ring blocks: what the peer writes comes first, then our staging copies that we write to the peer from. */
+/* Memory of the ring blocks: what the peer writes comes first, then our staging copies that we
+ * write to the peer from. */
 #define HA_SEND_STAGED (HA_SENDER_BOARD + sizeof(struct ha_board))
 #define HA_RECV_STAGED (HA_RECEIVER_BOARD + sizeof(struct ha_board))
 #define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
 #define HA_RECV_LANDING (HA_RECV_STAGED + sizeof(struct ha_board)) /* of the reads that flush */
-/* Clear-to-sends: a place for what is posted inline, which the work request copies, then one for each slot. Where every
- * clear-to-send goes inline the others are neither registered nor touched. */
+/* Clear-to-sends: a place for what is posted inline, which the work request copies, then one for
+ * each slot. Where every clear-to-send goes inline the others are neither registered nor touched.
+ */
 #define HA_RECV_CTS (HA_RECV_LANDING + HA_FLUSHES * sizeof(uint64_t))
 #define HA_RECV_INLINE_SIZE (HA_RECV_CTS + HA_CTS_SLOT_SIZE)
 #define HA_RECV_RING_SIZE (HA_RECV_INLINE_SIZE + HA_CTS_RING_SIZE)
 
 /*
- * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the owner polls and flushes. Its
- * completion queue appears last and complete: who has read it here may use both. NULL: there is none.
+ * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the
+ * owner polls and flushes. Its completion queue appears last and complete: who has read it here may
+ * use both. NULL: there is none.
  */
 static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
 {
@@ -272,14 +294,16 @@ static inline bool ha_bundle_try_mr(struct ha_bundle *b)
 /* What the peer writes to the driver here, and the copy that we write to its board from. */
 static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 {
-	return (struct ha_board *)((char *)b->ring + (b->is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
+	return (struct ha_board *)((char *)b->ring +
+				   (b->is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
 }
 static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 {
 	return ha_bundle_board(b) + 1;
 }
 
-/* The address, in a register from here on: the compiler would rather compute it from an index before each use. */
+/* The address, in a register from here on: the compiler would rather compute it from an index
+ * before each use. */
 #define HA_KEEP(pointer)                               \
 	({                                             \
 		__typeof__(pointer) kept_ = (pointer); \
@@ -313,12 +337,23 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
 }
 
-/* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the send queue had come when
- * it was posted. Receives have 0. */
-enum ha_wr_kind { HA_WR_DATA = 1, HA_WR_CTS, HA_WR_FLUSH, HA_WR_CONTROL, HA_WR_MARKER, HA_WR_TIMED, HA_WR_PROBE };
-/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete. HA_WR_PROBE: gate.c does. */
+/* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the
+ * send queue had come when it was posted. Receives have 0. */
+enum ha_wr_kind {
+	HA_WR_DATA = 1,
+	HA_WR_CTS,
+	HA_WR_FLUSH,
+	HA_WR_CONTROL,
+	HA_WR_MARKER,
+	HA_WR_TIMED,
+	HA_WR_PROBE
+};
+/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete.
+ * HA_WR_PROBE: gate.c does. */
 
-#define HA_CTS_SIGNAL 32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has its own */
+#define HA_CTS_SIGNAL                                                                             \
+	32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; \
+	      MPIB has its own */
 
 static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
 {
@@ -329,7 +364,8 @@ static inline unsigned ha_wr_data_entry(unsigned entry, unsigned stripe)
 	return stripe << 8 | entry;
 }
 
-/* One more work request; its number. Relaxed: who reads from outside wants to know whether the rail moves, no more. */
+/* One more work request; its number. Relaxed: who reads from outside wants to know whether the rail
+ * moves, no more. */
 static inline uint32_t ha_rail_count_post(struct ha_rail *r)
 {
 	uint32_t posted = r->sq_posted + 1;
@@ -359,13 +395,16 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */
 int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot);
 
-/* complete.c: poll the polled rails once or more, at most b->poll.most completions in all; returns how many there were. */
+/* complete.c: poll the polled rails once or more, at most b->poll.most completions in all; returns
+ * how many there were. */
 int ha_bundle_poll(struct ha_bundle *b);
-/* complete.c: nothing has come for a while: look where a poll does not look each time. True: it is time for a round. */
+/* complete.c: nothing has come for a while: look where a poll does not look each time. True: it is
+ * time for a round. */
 bool ha_bundle_look_around(struct ha_bundle *b);
 /* complete.c: the same of one rail, whatever its state. */
 int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
-/* delivery.c: with HA_ATTN_DELIVERY, tell the peer how far we are, or take what it tells. Owner or driver. */
+/* delivery.c: with HA_ATTN_DELIVERY, tell the peer how far we are, or take what it tells. Owner or
+ * driver. */
 void ha_bundle_delivery(struct ha_bundle *b);
 /* complete.c: everything of this receive is here (or counts as such). */
 void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot);

@@ -2,15 +2,16 @@
 /*
  * complete.c - from completions to requests: polling, the meaning of each completion, test()
  *
- * A send is complete when each rail that carried a stripe of it has reported its immediate sent (and, with ACK=memory, the
- * receiver has said so: delivery.c). A receive is complete when the stripes seen are those that the first immediate's mask
- * named. Nothing else counts, until a rail is fenced and the other end says what it has (reconcile.c).
+ * A send is complete when each rail that carried a stripe of it has reported its immediate sent
+ * (and, with ACK=memory, the receiver has said so: delivery.c). A receive is complete when the
+ * stripes seen are those that the first immediate's mask named. Nothing else counts, until a rail
+ * is fenced and the other end says what it has (reconcile.c).
  */
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
 #include "plugin/balance/adaptive.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/schedule.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/suspect.h"
 
@@ -28,17 +29,20 @@
 static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b, uint32_t imm)
 {
 	ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL,
-		       "immediate 0x%08x names no receive that is waiting; the peer's plugin is of another kind or damaged",
-		       imm);
+			"immediate 0x%08x names no receive that is waiting; the peer's plugin is "
+			"of another kind or damaged",
+			imm);
 }
 
-/* A portion of receives is given back. The next one may be smaller: more connections share the queue, or fewer. */
+/* A portion of receives is given back. The next one may be smaller: more connections share the
+ * queue, or fewer. */
 static void refill(struct ha_rail *r)
 {
 	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_consumed - HA_REFILL;
 	struct ibv_recv_wr *bad;
 
-	/* A full or failed queue is no news here: what is missing shows as the peer's receiver-not-ready retries. */
+	/* A full or failed queue is no news here: what is missing shows as the peer's
+	 * receiver-not-ready retries. */
 	if (r->hot->post_srq_recv(r->srq, ha_device_refill(r->dev, portion), &bad))
 		return;
 	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
@@ -60,13 +64,15 @@ static __attribute__((noinline, cold)) void on_unexpected(struct ha_recv *c,
 {
 	bool waits = slot->busy & HA_SLOT_WIRE && ha_imm_identity_of(imm) == slot->identity;
 
-	/* Of a receive that was called complete before: what comes of it still belongs to nobody. */
+	/* Of a receive that was called complete before: what comes of it still belongs to nobody.
+	 */
 	if (!c->superseded || waits)
 		broken_immediate(&c->b, imm);
 }
 
 /* One of several stripes, or a message with a sizes record, or something that should not be. */
-static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot, uint32_t imm, uint32_t byte_len)
+static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot,
+						uint32_t imm, uint32_t byte_len)
 {
 	unsigned bit = 1u << ha_imm_stripe(imm), mask = ha_imm_mask(imm);
 	unsigned known = slot->mask ? slot->mask : mask;
@@ -112,7 +118,7 @@ static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
 {
 	struct ha_send_slot *slot = &s->slot[(uint8_t)wr_id];
 
-	slot->pending &= (uint16_t)~(1u << (wr_id >> 8 & 7));
+	slot->pending &= (uint16_t) ~(1u << (wr_id >> 8 & 7));
 	if (slot->pending)
 		return;
 	slot->req[0].done = 1;
@@ -127,7 +133,8 @@ static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
 	on_stripe_sent(s, wr_id);
 }
 
-static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const struct ha_rail *r, uint64_t wr_id)
+static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const struct ha_rail *r,
+						  uint64_t wr_id)
 {
 	if ((wr_id >> 16 & 0xffff) == HA_WR_TIMED)
 		on_timed_stripe((struct ha_send *)b, wr_id);
@@ -135,8 +142,10 @@ static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const str
 		ha_gate_probed(b, r->index);
 }
 
-/* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number does. */
-static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
+/* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number
+ * does. */
+static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, struct ha_rail *r,
+						       const struct ibv_wc *wc)
 {
 	unsigned kind = wc->wr_id >> 16 & 0xffff;
 
@@ -191,7 +200,8 @@ static void poll_flushes(struct ha_recv *c, struct ha_rail *r)
 	}
 }
 
-/* Ask a rail until it has nothing more, but for `most` completions at most; returns how many there were. */
+/* Ask a rail until it has nothing more, but for `most` completions at most; returns how many there
+ * were. */
 static __attribute__((noinline)) int poll_rail(struct ha_bundle *b, struct ha_rail *r, int most)
 {
 	struct ibv_wc wc[HA_POLL_BATCH_MAX];
@@ -223,7 +233,8 @@ static inline void count_poll(struct ha_bundle *b)
 	atomic_fetch_add_explicit(&b->rail[b->balance.first].dev->polls, 1, memory_order_relaxed);
 }
 
-/* A rail had as many completions as were asked for, or cannot be asked. How many that are with what it has now. */
+/* A rail had as many completions as were asked for, or cannot be asked. How many that are with what
+ * it has now. */
 static __attribute__((noinline)) int poll_again(struct ha_bundle *b, struct ha_rail *r, int n)
 {
 	if (n >= 0)
@@ -232,8 +243,8 @@ static __attribute__((noinline)) int poll_again(struct ha_bundle *b, struct ha_r
 	return 0;
 }
 
-/* The list may change below it, when a completion says that a rail has failed: what is read then is an entry of the new one or of the
- * old one, and no rail goes while the owner is inside. */
+/* The list may change below it, when a completion says that a rail has failed: what is read then is
+ * an entry of the new one or of the old one, and no rail goes while the owner is inside. */
 static inline __attribute__((always_inline)) int poll_rails(struct ha_bundle *b, bool is_send)
 {
 	struct ibv_wc wc[HA_POLL_BATCH_MAX];
@@ -269,7 +280,8 @@ static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slo
 	if (likely(!slot->sized)) {
 		sizes[0] = slot->bytes > INT_MAX ? INT_MAX : (int)slot->bytes;
 		for (unsigned m = 1; m < slot->n; m++)
-			sizes[m] = 0; /* an optional receive that NCCL completes before its data is here */
+			sizes[m] = 0; /* an optional receive that NCCL completes before its data is
+					 here */
 		return;
 	}
 	for (unsigned m = 0; m < slot->n; m++)
@@ -306,7 +318,8 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 		uint32_t debt = r->rq_consumed;
 
 		poll_rail(b, r, b->poll.most);
-		/* The peer has its own idea of who carries data: ask this one each time, until the roles change. */
+		/* The peer has its own idea of who carries data: ask this one each time, until the
+		 * roles change. */
 		if (r->rq_consumed != debt)
 			ha_bundle_set_polled(b, b->poll.rails | (rails & -rails));
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * delivery.c - HA_NCCL_ACK=memory: a send is complete when the receiver says that the data is in its memory
+ * delivery.c - HA_NCCL_ACK=memory: a send is complete when the receiver says that the data is in
+ * its memory
  *
- * The receiver writes the number of receives that are complete, from the first, into the sender's board: one word per rail,
- * each of which only grows, so that a late word of one rail covers no newer one of another. The sender takes the largest.
- * A stripe's own completion is waited for as well: until then the NIC may still read the buffer.
+ * The receiver writes the number of receives that are complete, from the first, into the sender's
+ * board: one word per rail, each of which only grows, so that a late word of one rail covers no
+ * newer one of another. The sender takes the largest. A stripe's own completion is waited for as
+ * well: until then the NIC may still read the buffer.
  */
 #include "plugin/channel/board.h"
 #include "plugin/transfer/suspect.h"
@@ -18,7 +20,8 @@ static void send_delivered(struct ha_recv *c)
 
 	if (c->done == c->b.delivered_sent || !c->b.active)
 		return;
-	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count, c->done);
+	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count,
+			     c->done);
 	if (!err)
 		c->b.delivered_sent = c->done;
 	else if (err != -EAGAIN) /* no room: the next call, or the driver, writes it */
@@ -40,7 +43,8 @@ static void read_delivered(struct ha_send *s)
 
 void ha_delivery_take(struct ha_send *s, uint64_t count)
 {
-	for (; s->b.delivered_sent < count && s->b.delivered_sent < s->head; s->b.delivered_sent++) {
+	for (; s->b.delivered_sent < count && s->b.delivered_sent < s->head;
+	     s->b.delivered_sent++) {
 		struct ha_send_slot *slot = &s->slot[s->b.delivered_sent % HA_SLOTS];
 
 		if (slot->idx != s->b.delivered_sent || !(slot->pending & HA_AWAIT_DELIVERY))

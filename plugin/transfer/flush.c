@@ -2,18 +2,20 @@
 /*
  * flush.c - make received data visible to the GPU
  *
- * A completion says that the NIC has written the data towards the GPU, not that it has left the PCIe path. A small RDMA read
- * of the last byte range through the same NIC cannot overtake those writes, so its completion says it. Each rail that may have
- * carried a stripe reads through its own loop-back queue pair.
+ * A completion says that the NIC has written the data towards the GPU, not that it has left the
+ * PCIe path. A small RDMA read of the last byte range through the same NIC cannot overtake those
+ * writes, so its completion says it. Each rail that may have carried a stripe reads through its own
+ * loop-back queue pair.
  */
-#include "plugin/transfer/suspect.h"
-#include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/transfer/suspect.h"
 
 #include <errno.h>
 #include <sched.h>
 
-/* The buffer that a read behind the data must touch: the last one that got bytes; -1 = nothing to flush. */
+/* The buffer that a read behind the data must touch: the last one that got bytes; -1 = nothing to
+ * flush. */
 static int last_filled(int n, const int *sizes, struct ha_mr *const *mrs)
 {
 	for (int i = n - 1; i >= 0; i--)
@@ -22,7 +24,8 @@ static int last_filled(int n, const int *sizes, struct ha_mr *const *mrs)
 	return -1;
 }
 
-static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q, void *data, const struct ha_mr *mr)
+static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q, void *data,
+		     const struct ha_mr *mr)
 {
 	uint64_t *landing = (uint64_t *)((char *)c->b.ring + HA_RECV_LANDING) + q->entry;
 	struct ibv_sge sge = { .addr = (uintptr_t)landing, .length = 1, .lkey = r->ring_lkey };
@@ -54,10 +57,13 @@ static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct 
 	for (unsigned i = 0; i < c->b.nrails; i++) {
 		struct ha_rail *r = &c->b.rail[i];
 
-		/* A standby on whose device the buffer is not registered can have brought nothing into it. */
-		if (!ha_rail_flush_cq(r) || !mr->rkey[i] || (r->state != HA_RAIL_UP && r->state != HA_RAIL_FENCING))
+		/* A standby on whose device the buffer is not registered can have brought nothing
+		 * into it. */
+		if (!ha_rail_flush_cq(r) || !mr->rkey[i] ||
+		    (r->state != HA_RAIL_UP && r->state != HA_RAIL_FENCING))
 			continue;
-		/* The end of a fence answers in the place of a rail that cannot: what it had written has left it then. */
+		/* The end of a fence answers in the place of a rail that cannot: what it had
+		 * written has left it then. */
 		q->pending |= 1u << i;
 		err = r->state == HA_RAIL_UP ? post_read(c, r, q, data, mr) : 0;
 		if (err)
@@ -69,7 +75,8 @@ static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct 
 	return 0;
 }
 
-/* NCCL takes "not now" for "nothing to flush", so the moment that the driver is inside must be waited out. */
+/* NCCL takes "not now" for "nothing to flush", so the moment that the driver is inside must be
+ * waited out. */
 static enum ha_entry enter(struct ha_bundle *b)
 {
 	enum ha_entry entry;
@@ -79,8 +86,8 @@ static enum ha_entry enter(struct ha_bundle *b)
 	return entry;
 }
 
-int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes, struct ha_mr *const *mrs,
-	      struct ha_request **req)
+int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
+	      struct ha_mr *const *mrs, struct ha_request **req)
 {
 	int err, last = last_filled(n, sizes, mrs);
 	enum ha_entry entry;
@@ -89,7 +96,8 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes, str
 	if (last < 0)
 		return 0;
 	if (!c->b.flushable)
-		return -ENOTCONN; /* GPU memory was never registered on this connection, so there is no queue pair for it */
+		return -ENOTCONN; /* GPU memory was never registered on this connection, so there is
+				     no queue pair for it */
 	entry = enter(&c->b);
 	/* When the peer has closed, what it sent may still be flushed. */
 	err = entry == HA_ENTERED || c->b.failover.peer_closed ? 0 : c->b.error;

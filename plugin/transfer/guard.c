@@ -8,7 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* An owner is inside for less than a microsecond, unless the scheduler has taken it off its processor there. */
+/* An owner is inside for less than a microsecond, unless the scheduler has taken it off its
+ * processor there. */
 #define SPINS 64
 #define YIELDS 16
 
@@ -38,8 +39,10 @@ enum ha_entry ha_bundle_enter_slow(struct ha_bundle *b)
 		b->ctx->progress(b->ctx);
 		ha_guard_in(b);
 	}
-	/* The driver is inside for some microseconds, mostly; "not now" costs the caller a round of its own. */
-	for (int i = 0; atomic_load_explicit(&b->attention, memory_order_seq_cst) & HA_ATTN_HELD; i++) {
+	/* The driver is inside for some microseconds, mostly; "not now" costs the caller a round of
+	 * its own. */
+	for (int i = 0; atomic_load_explicit(&b->attention, memory_order_seq_cst) & HA_ATTN_HELD;
+	     i++) {
 		ha_bundle_leave(b);
 		if (i == SPINS) {
 			sched_yield(); /* the driver may be waiting for this very processor */

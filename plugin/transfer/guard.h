@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guard.h - one at a time inside a connection: its owner, many million times a second, or the driver, now and then
+ * guard.h - one at a time inside a connection: its owner, many million times a second, or the
+ * driver, now and then
  *
- * The owner pays a store on the way in and one on the way out, and reads `attention`, which it would read anyway: no lock,
- * no atomic read-modify-write. The driver pays for both: it raises HA_ATTN_HELD, has the kernel run a memory barrier on
- * every processor that runs a thread of this process (membarrier(2)), and then looks whether the owner is inside. Either
- * the owner's store is visible by then, or the owner's later load sees HA_ATTN_HELD; the two cannot miss each other.
- * An owner that finds the connection held says "not now", as if the network were busy.
+ * The owner pays a store on the way in and one on the way out, and reads `attention`, which it
+ * would read anyway: no lock, no atomic read-modify-write. The driver pays for both: it raises
+ * HA_ATTN_HELD, has the kernel run a memory barrier on every processor that runs a thread of this
+ * process (membarrier(2)), and then looks whether the owner is inside. Either the owner's store is
+ * visible by then, or the owner's later load sees HA_ATTN_HELD; the two cannot miss each other. An
+ * owner that finds the connection held says "not now", as if the network were busy.
  */
 #ifndef HA_CORE_GUARD_H
 #define HA_CORE_GUARD_H
@@ -14,12 +16,13 @@
 #include "plugin/transfer/bundle.h"
 
 enum ha_entry {
-	HA_ENTERED,	 /* inside */
+	HA_ENTERED,      /* inside */
 	HA_ENTERED_LOOK, /* inside, and something asks for attention: look at b->error at least */
-	HA_NOT_NOW,	 /* not inside */
+	HA_NOT_NOW,      /* not inside */
 };
 
-/* Once per process; called by every context. False: every owner must pay for a barrier of its own. */
+/* Once per process; called by every context. False: every owner must pay for a barrier of its own.
+ */
 bool ha_guard_init(void);
 
 /* Something asks for attention. Without a service thread this is where the driver's round runs. */
@@ -31,12 +34,14 @@ static inline void ha_guard_in(struct ha_bundle *b)
 	if (__builtin_expect(b->own_barrier, false))
 		(void)atomic_exchange_explicit(&b->inside, true, memory_order_seq_cst);
 	else
-		atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order, membarrier does the rest */
+		atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order,
+							      membarrier does the rest */
 }
 
 static inline void ha_bundle_leave(struct ha_bundle *b)
 {
-	/* Release: pairs with ha_bundle_claimed's acquire; what the owner did inside is visible to the driver. */
+	/* Release: pairs with ha_bundle_claimed's acquire; what the owner did inside is visible to
+	 * the driver. */
 	atomic_store_explicit(&b->inside, false, memory_order_release);
 }
 
@@ -44,7 +49,8 @@ static inline void ha_bundle_leave(struct ha_bundle *b)
 static inline bool ha_bundle_enter_fast(struct ha_bundle *b)
 {
 	ha_guard_in(b);
-	/* Pairs with ha_bundle_give's release: what the driver did is visible to the owner; and with ha_bundle_claim. */
+	/* Pairs with ha_bundle_give's release: what the driver did is visible to the owner; and
+	 * with ha_bundle_claim. */
 	return __builtin_expect(atomic_load_explicit(&b->attention, memory_order_seq_cst) == 0,
 				true);
 }
@@ -58,14 +64,16 @@ static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
 /* What a call that may not enter returns: an error stays one, whoever is inside. */
 static inline int ha_bundle_shut(const struct ha_bundle *b)
 {
-	/* Acquire: pairs with the release that sets the bit; the error does not change behind it. */
-	return atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_ERROR ? b->error : 0;
+	/* Acquire: pairs with the release that sets the bit; the error does not change behind it.
+	 */
+	return atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_ERROR ? b->error
+											 : 0;
 }
 
 /*
- * Driver only, under ctx->drive. Claim as many as there is work for, then one barrier for all of them, then ask of each:
- * true, and it is the driver's until it gives it back; or false, and it has been given back already: the owner is inside
- * and does not come out at once, try again soon.
+ * Driver only, under ctx->drive. Claim as many as there is work for, then one barrier for all of
+ * them, then ask of each: true, and it is the driver's until it gives it back; or false, and it has
+ * been given back already: the owner is inside and does not come out at once, try again soon.
  */
 void ha_bundle_claim(struct ha_bundle *b);
 void ha_guard_barrier(const struct ha_ctx *ctx);

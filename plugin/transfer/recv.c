@@ -2,16 +2,17 @@
 /*
  * recv.c - the receiving half of the data path
  *
- * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What arrives is told by
- * immediates alone (complete.c). A receive whose completion NCCL leaves open is complete at once, unless its owner must
- * keep polling for the NIC's sake (b->poll.always). The slot remembers what was posted until it is used again, so that the entries can be written
- * a second time after a fault, with the keys of that time.
+ * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What
+ * arrives is told by immediates alone (complete.c). A receive whose completion NCCL leaves open is
+ * complete at once, unless its owner must keep polling for the NIC's sake (b->poll.always). The
+ * slot remembers what was posted until it is used again, so that the entries can be written a
+ * second time after a fault, with the keys of that time.
  */
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/suspect.h"
-#include "plugin/transfer/guard.h"
 #include "plugin/device/mr.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/transfer/suspect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,31 +22,40 @@
 
 void ha_recv_prepare(struct ha_recv *c)
 {
-	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval : HA_CTS_SIGNAL;
+	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval
+					  : HA_CTS_SIGNAL;
 	for (unsigned e = 0; e < HA_SLOTS; e++)
-		c->slot[e].req = (struct ha_request){ .kind = HA_REQ_RECV, .entry = (uint8_t)e, .bundle = &c->b };
+		c->slot[e].req = (struct ha_request) { .kind = HA_REQ_RECV,
+						       .entry = (uint8_t)e,
+						       .bundle = &c->b };
 	for (unsigned e = 0; e < HA_FLUSHES; e++)
-		c->flush[e] = (struct ha_request){ .kind = HA_REQ_FLUSH, .entry = (uint8_t)e, .bundle = &c->b };
+		c->flush[e] = (struct ha_request) { .kind = HA_REQ_FLUSH,
+						    .entry = (uint8_t)e,
+						    .bundle = &c->b };
 }
 
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r)
 {
-	r->wr = (struct ibv_send_wr){ .sg_list = &r->sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
+	r->wr = (struct ibv_send_wr) { .sg_list = &r->sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_WRITE };
 	r->wr.wr.rdma.rkey = r->ring_rkey;
 	r->sge.lkey = r->ring_lkey;
 	r->imm_whole = ha_imm_alone(r->index);
 }
 
-/* Where the entries of a slot are written from, over rail r. What goes inline is copied as it is posted, so one place serves all. */
-static inline struct ha_cts *staged_cts(const struct ha_recv *c, const struct ha_rail *r, unsigned entry, unsigned n)
+/* Where the entries of a slot are written from, over rail r. What goes inline is copied as it is
+ * posted, so one place serves all. */
+static inline struct ha_cts *staged_cts(const struct ha_recv *c, const struct ha_rail *r,
+					unsigned entry, unsigned n)
 {
 	unsigned place = n * sizeof(struct ha_cts) <= r->max_inline ? 0 : 1u + entry;
 
 	return (struct ha_cts *)((char *)c->b.ring + HA_RECV_CTS + place * HA_CTS_SLOT_SIZE);
 }
 
-/* Write a slot's clear-to-send over rail r. Room for it has been seen. A rail that takes no work is suspect, and its fence
- * finds out that this one did not arrive. */
+/* Write a slot's clear-to-send over rail r. Room for it has been seen. A rail that takes no work is
+ * suspect, and its fence finds out that this one did not arrive. */
 static inline __attribute__((always_inline)) void post_cts(struct ha_recv *c, struct ha_rail *r,
 							   struct ha_recv_slot *slot,
 							   struct ha_cts *cts, unsigned n)
@@ -57,7 +67,8 @@ static inline __attribute__((always_inline)) void post_cts(struct ha_recv *c, st
 
 	r->sge.addr = (uintptr_t)cts;
 	r->sge.length = n * (uint32_t)sizeof(struct ha_cts);
-	r->wr.send_flags = (r->sge.length <= r->max_inline ? IBV_SEND_INLINE : 0) | (signalled ? IBV_SEND_SIGNALED : 0);
+	r->wr.send_flags = (r->sge.length <= r->max_inline ? IBV_SEND_INLINE : 0) |
+			   (signalled ? IBV_SEND_SIGNALED : 0);
 	if (signalled)
 		c->cts_unsignalled = 0;
 	r->wr.wr.rdma.remote_addr = c->b.peer_ring + entry * HA_CTS_SLOT_SIZE;
@@ -68,7 +79,8 @@ static inline __attribute__((always_inline)) void post_cts(struct ha_recv *c, st
 		ha_rail_failed(&c->b, r, NULL, err < 0 ? err : -err);
 }
 
-/* One buffer: kept in the slot, and its clear-to-send entry. Every word from the caller's hands: neither memory is read. */
+/* One buffer: kept in the slot, and its clear-to-send entry. Every word from the caller's hands:
+ * neither memory is read. */
 static inline __attribute__((always_inline)) void fill_cts(struct ha_cts *cts,
 							   const struct ha_recv_buffer *buf,
 							   unsigned n, uint64_t idx)
@@ -101,11 +113,13 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 
 	if (!c->b.active || !ha_rail_room(r))
 		return -EAGAIN;
-	pthread_mutex_lock(&c->b.registered.list_lock); /* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&c->b.registered.list_lock); /* a buffer that is given back meanwhile is
+							   either not known or not gone */
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
-		fill_cts(&staged_cts(c, r, slot->req.entry, slot->n)[m], &slot->buf[m], slot->n, slot->idx);
+		fill_cts(&staged_cts(c, r, slot->req.entry, slot->n)[m], &slot->buf[m], slot->n,
+			 slot->idx);
 	}
 	pthread_mutex_unlock(&c->b.registered.list_lock);
 	slot->cts_parked = false;
@@ -114,10 +128,12 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 }
 
 /*
- * After a fence, a receive whose data the application may already have used (optional) can get part of it once more. Its
- * buffer must not be posted again before all of it is here: the late copy would land on newer data.
+ * After a fence, a receive whose data the application may already have used (optional) can get part
+ * of it once more. Its buffer must not be posted again before all of it is here: the late copy
+ * would land on newer data.
  */
-static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, void *const *data, const size_t *sizes)
+static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, void *const *data,
+						     const size_t *sizes)
 {
 	bool any = false, hit = false;
 
@@ -129,16 +145,19 @@ static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, v
 		any = true;
 		for (int m = 0; m < n; m++)
 			for (unsigned k = 0; k < slot->n; k++)
-				hit |= (char *)data[m] < (char *)slot->buf[k].data + slot->buf[k].size &&
+				hit |= (char *)data[m] <
+					       (char *)slot->buf[k].data + slot->buf[k].size &&
 				       (char *)slot->buf[k].data < (char *)data[m] + sizes[m];
 	}
 	if (!any)
-		atomic_fetch_and_explicit(&c->b.attention, ~(uint32_t)HA_ATTN_DOUBT, memory_order_relaxed);
+		atomic_fetch_and_explicit(&c->b.attention, ~(uint32_t)HA_ATTN_DOUBT,
+					  memory_order_relaxed);
 	return hit;
 }
 
 /* Something asks for attention. True: no receive can be posted now, or ever (c->b.error). */
-static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void *const *data, const size_t *sizes)
+static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void *const *data,
+						 const size_t *sizes)
 {
 	ha_bundle_poll(&c->b);
 	ha_bundle_delivery(&c->b);
@@ -156,8 +175,8 @@ static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsign
 	struct ha_cts *cts;
 	struct ha_rail *r;
 
-	/* Optional receives are never tested for their data: somebody must take their completions, and give the device's
-	 * receives back before they run out. */
+	/* Optional receives are never tested for their data: somebody must take their completions,
+	 * and give the device's receives back before they run out. */
 	if (unlikely(idx - c->done > HA_REFILL))
 		ha_bundle_poll(&c->b);
 	r = room(c, slot);
@@ -169,7 +188,8 @@ static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsign
 	}
 	slot->idx = idx;
 	slot->imm = slot->identity = ha_imm_identity(idx);
-	slot->busy = optional ? HA_SLOT_WIRE | HA_SLOT_HELD | HA_SLOT_OPTIONAL : HA_SLOT_WIRE | HA_SLOT_HELD;
+	slot->busy = optional ? HA_SLOT_WIRE | HA_SLOT_HELD | HA_SLOT_OPTIONAL
+			      : HA_SLOT_WIRE | HA_SLOT_HELD;
 	slot->n = (uint8_t)n;
 	slot->seen = slot->mask = slot->sized = 0;
 	slot->cts_parked = false;
@@ -196,8 +216,8 @@ static __attribute__((noinline)) int irecv_group(struct ha_recv *c, unsigned n, 
 	return irecv(c, n, data, sizes, tags, mrs, optional, req);
 }
 
-int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags, struct ha_mr *const *mrs,
-	     bool optional, struct ha_request **req)
+int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags,
+	     struct ha_mr *const *mrs, bool optional, struct ha_request **req)
 {
 	enum ha_entry entry;
 	int err = 0;

@@ -2,17 +2,18 @@
 /*
  * send.c - the sending half of the data path
  *
- * isend serves the receive at the head of the clear-to-send ring. A group is posted when all its sends are there. One buffer
- * is one work request per rail, prebuilt in the rail; everything else (groups, more bytes than one work request
- * carries) goes through post_sized(), which writes the data first and then a sizes record with the immediate.
+ * isend serves the receive at the head of the clear-to-send ring. A group is posted when all its
+ * sends are there. One buffer is one work request per rail, prebuilt in the rail; everything else
+ * (groups, more bytes than one work request carries) goes through post_sized(), which writes the
+ * data first and then a sizes record with the immediate.
  */
-#include "plugin/connect/ctx.h"
+#include "plugin/balance/policy.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/transfer/suspect.h"
-#include "plugin/transfer/guard.h"
+#include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
-#include "plugin/balance/policy.h"
+#include "plugin/transfer/guard.h"
+#include "plugin/transfer/suspect.h"
 
 #include "base/config.h"
 
@@ -26,8 +27,9 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
- * With adaptive routing the packets of a write may overtake each other, and a NIC then holds a write with immediate back
- * until all of it is there: large payloads go first, as plain writes, and the immediate follows apart.
+ * With adaptive routing the packets of a write may overtake each other, and a NIC then holds a
+ * write with immediate back until all of it is there: large payloads go first, as plain writes, and
+ * the immediate follows apart.
  */
 static uint32_t single_max(const struct ha_config *config, const struct ha_rail *r)
 {
@@ -35,44 +37,50 @@ static uint32_t single_max(const struct ha_config *config, const struct ha_rail 
 
 	if (adaptive < 0)
 		adaptive = r->peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
-	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold : r->max_msg;
+	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold
+								: r->max_msg;
 }
 
 void ha_send_prepare(struct ha_send *s)
 {
 	for (unsigned e = 0; e < HA_SLOTS; e++)
 		for (unsigned m = 0; m < HA_MAX_RECVS; m++)
-			s->slot[e].req[m] = (struct ha_request){
-				.kind = HA_REQ_SEND, .member = (uint8_t)m, .entry = (uint8_t)e, .bundle = &s->b
-			};
+			s->slot[e].req[m] = (struct ha_request) { .kind = HA_REQ_SEND,
+								  .member = (uint8_t)m,
+								  .entry = (uint8_t)e,
+								  .bundle = &s->b };
 }
 
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
 {
-	struct ha_send_slot whole = { .pending = (uint16_t)(1u << r->index | s->b.await), .mask = (uint8_t)(1u << r->index) };
+	struct ha_send_slot whole = { .pending = (uint16_t)(1u << r->index | s->b.await),
+				      .mask = (uint8_t)(1u << r->index) };
 
 	r->single_max = single_max(&s->b.ctx->config, r);
 	if (r->single_max > PIECE_MIN)
 		r->single_max = PIECE_MIN;
 	r->imm_whole = ha_imm_alone(r->index);
 	r->work_whole = whole.work;
-	r->wr = (struct ibv_send_wr){ .sg_list = &r->sge,
-				      .num_sge = 1,
-				      .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-				      .send_flags = IBV_SEND_SIGNALED };
+	r->wr = (struct ibv_send_wr) { .sg_list = &r->sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				       .send_flags = IBV_SEND_SIGNALED };
 }
 
 static struct ha_sizes *staged_sizes(const struct ha_send *s, unsigned entry)
 {
-	return (struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED + sizeof(struct ha_board)) + entry;
+	return (struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED + sizeof(struct ha_board)) +
+	       entry;
 }
 
 /*
- * One buffer, one rail, one work request: the case that nearly every message is. -EAGAIN: the buffer has no key for this
- * rail, at either end, yet. What a post returns is not for the caller: a queue pair that takes no work is as good as one
- * that loses it, and the fence finds out what became of it.
+ * One buffer, one rail, one work request: the case that nearly every message is. -EAGAIN: the
+ * buffer has no key for this rail, at either end, yet. What a post returns is not for the caller: a
+ * queue pair that takes no work is as good as one that loses it, and the fence finds out what
+ * became of it.
  */
-static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot, const struct ha_cts *cts)
+static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot,
+			      const struct ha_cts *cts)
 {
 	const struct ha_request *req = &slot->req[0];
 	struct ibv_send_wr *bad;
@@ -92,7 +100,8 @@ static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_se
 	}
 	r->wr.wr.rdma.remote_addr = cts->addr;
 	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
-	r->wr.wr_id = ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ha_rail_count_post(r));
+	r->wr.wr_id =
+		ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ha_rail_count_post(r));
 	slot->work = r->work_whole;
 	err = r->hot->post_send(r->qp, &r->wr, &bad);
 	if (unlikely(!req->size))
@@ -122,15 +131,16 @@ static void batch_flush(struct batch *batch)
 	batch->n = 0;
 }
 
-static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_t length, uint32_t lkey)
+static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_t length,
+				     uint32_t lkey)
 {
 	unsigned i;
 
 	if (batch->n == BATCH)
 		batch_flush(batch);
 	i = batch->n++;
-	batch->sge[i] = (struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey };
-	batch->wr[i] = (struct ibv_send_wr){
+	batch->sge[i] = (struct ibv_sge) { .addr = addr, .length = length, .lkey = lkey };
+	batch->wr[i] = (struct ibv_send_wr) {
 		.next = &batch->wr[i + 1 < BATCH ? i + 1 : 0],
 		.sg_list = &batch->sge[i],
 		.num_sge = 1,
@@ -145,19 +155,21 @@ struct stripe {
 	struct ha_send_slot *slot;
 	const struct ha_cts *cts;
 	unsigned mask, index; /* of all stripes; of this one */
-	bool timed;	      /* its completion is measured */
+	bool timed;           /* its completion is measured */
 	const uint16_t *weight;
 };
 
 /*
- * Bytes of one work request. Each that is done shows that the rail moves (heartbeat.c), so a large stripe goes in steps that even a
- * slow rail takes in less than the soft time-out; in as many as half the send queue takes at most, all buffers of a group
- * together.
+ * Bytes of one work request. Each that is done shows that the rail moves (heartbeat.c), so a large
+ * stripe goes in steps that even a slow rail takes in less than the soft time-out; in as many as
+ * half the send queue takes at most, all buffers of a group together.
  */
-static uint64_t piece_size(const struct ha_rail *r, const struct ha_send_slot *slot, uint64_t length)
+static uint64_t piece_size(const struct ha_rail *r, const struct ha_send_slot *slot,
+			   uint64_t length)
 {
 	uint32_t pieces = r->sq_depth / 2 / slot->n;
-	uint64_t piece = (length / (pieces ? pieces : 1) + HA_STRIPE_ALIGN) & ~(uint64_t)(HA_STRIPE_ALIGN - 1);
+	uint64_t piece = (length / (pieces ? pieces : 1) + HA_STRIPE_ALIGN) &
+			 ~(uint64_t)(HA_STRIPE_ALIGN - 1);
 
 	piece = piece > PIECE_MIN ? piece : PIECE_MIN;
 	return piece < r->max_msg ? piece : r->max_msg;
@@ -169,7 +181,9 @@ static uint64_t sized_cost(const struct stripe *st, const struct ha_rail *r)
 	uint64_t n = 1;
 
 	for (unsigned m = 0; m < st->slot->n; m++) {
-		uint64_t length = ha_policy_range(st->weight, st->mask, st->index, st->slot->req[m].size).length,
+		uint64_t length = ha_policy_range(st->weight, st->mask, st->index,
+						  st->slot->req[m].size)
+					  .length,
 			 piece = piece_size(r, st->slot, length);
 
 		n += (length + piece - 1) / piece;
@@ -181,12 +195,14 @@ static uint64_t sized_cost(const struct stripe *st, const struct ha_rail *r)
 static bool has_keys(const struct stripe *st, const struct ha_rail *r)
 {
 	for (unsigned m = 0; m < st->slot->n; m++)
-		if (st->slot->req[m].size && (!st->slot->req[m].mr->lkey[r->index] || !st->cts[m].rkey[r->index]))
+		if (st->slot->req[m].size &&
+		    (!st->slot->req[m].mr->lkey[r->index] || !st->cts[m].rkey[r->index]))
 			return false;
 	return true;
 }
 
-/* This stripe of every buffer, in pieces that fit a work request, then the sizes record with the immediate. */
+/* This stripe of every buffer, in pieces that fit a work request, then the sizes record with the
+ * immediate. */
 static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe *st)
 {
 	unsigned entry = st->slot->req[0].entry;
@@ -206,8 +222,8 @@ static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe
 		for (uint64_t at = 0; at < range.length; at += step) {
 			uint64_t left = range.length - at, piece = left < step ? left : step;
 
-			wr = batch_add(&batch, (uintptr_t)req->data + range.offset + at, (uint32_t)piece,
-				       req->mr->lkey[r->index]);
+			wr = batch_add(&batch, (uintptr_t)req->data + range.offset + at,
+				       (uint32_t)piece, req->mr->lkey[r->index]);
 			if (left > step) {
 				wr->send_flags = IBV_SEND_SIGNALED;
 				wr->wr_id = ha_wr_id(HA_WR_CONTROL, 0, r->sq_posted);
@@ -216,13 +232,16 @@ static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe
 			wr->wr.rdma.rkey = st->cts[m].rkey[r->index];
 		}
 	}
-	wr = batch_add(&batch, (uintptr_t)staged_sizes(s, entry), sizeof(struct ha_sizes), r->ring_lkey);
+	wr = batch_add(&batch, (uintptr_t)staged_sizes(s, entry), sizeof(struct ha_sizes),
+		       r->ring_lkey);
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->send_flags = IBV_SEND_SIGNALED | (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
+	wr->send_flags = IBV_SEND_SIGNALED |
+			 (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
 	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
 	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
 	wr->wr.rdma.rkey = r->ring_rkey;
-	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA, ha_wr_data_entry(entry, st->index), r->sq_posted);
+	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA,
+			     ha_wr_data_entry(entry, st->index), r->sq_posted);
 	batch_flush(&batch);
 	if (batch.err)
 		ha_rail_failed(&s->b, r, NULL, batch.err < 0 ? batch.err : -batch.err);
@@ -273,14 +292,17 @@ static void take_advice(struct ha_send *s)
 {
 	const struct ha_advised *d = &s->b.balance.advised;
 	uint32_t slot = atomic_load_explicit(&d->flow.slot, memory_order_relaxed), sup_bw = 0;
-	enum ha_hint hint = ha_hints_read(&s->b.ctx->advice.hints, slot, d->flow.sout_src, d->flow.sout_dst, &sup_bw);
+	enum ha_hint hint = ha_hints_read(&s->b.ctx->advice.hints, slot, d->flow.sout_src,
+					  d->flow.sout_dst, &sup_bw);
 
 	if (unlikely(hint != d->hint || sup_bw != d->sup_bw))
 		ha_advice_follow(s, hint, sup_bw);
 }
 
-/* What has no work request prebuilt. -EAGAIN = not enough room in a send queue, or keys are missing. */
-static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+/* What has no work request prebuilt. -EAGAIN = not enough room in a send queue, or keys are
+ * missing. */
+static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot,
+						     const struct ha_cts *cts)
 {
 	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
@@ -329,9 +351,10 @@ static inline uint64_t next_end(const struct ha_bundle *b, unsigned i, unsigned 
 }
 
 /*
- * Fill the work requests of the rails of `mask`, but for the number of each; the rails go to `rails`, up to a NULL. Without `cut` all
- * active rails take part by their weights, which is cut here and now. False: a stripe is empty or needs more than one work request, or
- * there is no room for it, or no key at one of the ends.
+ * Fill the work requests of the rails of `mask`, but for the number of each; the rails go to
+ * `rails`, up to a NULL. Without `cut` all active rails take part by their weights, which is cut
+ * here and now. False: a stripe is empty or needs more than one work request, or there is no room
+ * for it, or no key at one of the ends.
  */
 static inline __attribute__((always_inline)) bool prepare_stripes(
 	struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts, unsigned mask,
@@ -384,8 +407,8 @@ static __attribute__((noinline)) void choose_timed(struct ha_send *s,
 	}
 }
 
-/* What the receiver gets is the sum of what arrives, as with one rail; only what is posted again after a fence needs the record of
- * sizes. */
+/* What the receiver gets is the sum of what arrives, as with one rail; only what is posted again
+ * after a fence needs the record of sizes. */
 static inline __attribute__((always_inline)) void post_stripes(struct ha_send *s,
 							       struct ha_send_slot *slot,
 							       unsigned mask,
@@ -474,7 +497,8 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	for (unsigned left = keyed(s, st, s->b.active); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		const struct ha_rail *r = &s->b.rail[i];
-		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 / (s->b.balance.weight[i] ? s->b.balance.weight[i] : 1);
+		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 /
+				(s->b.balance.weight[i] ? s->b.balance.weight[i] : 1);
 
 		if (sized_cost(st, r) <= ha_rail_room(r) && load < best_load) {
 			best_load = load;
@@ -484,26 +508,31 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
 	return best;
 }
 
-/* Under registered.list_lock: a buffer that is given back meanwhile is either not known or not gone. */
+/* Under registered.list_lock: a buffer that is given back meanwhile is either not known or not
+ * gone. */
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
-	struct stripe st = { .slot = slot, .cts = ha_send_cts(s, slot->idx), .mask = slot->mask, .index = index,
+	struct stripe st = { .slot = slot,
+			     .cts = ha_send_cts(s, slot->idx),
+			     .mask = slot->mask,
+			     .index = index,
 			     .weight = slot->weight };
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n; m++)
 		if (slot->req[m].size && !ha_mr_known(&s->b, slot->req[m].mr))
-			return -EAGAIN; /* given back in the middle: it waits for the close that will follow */
+			return -EAGAIN; /* given back in the middle: it waits for the close that
+					   will follow */
 	carrier = pick_carrier(s, &st);
 	if (carrier < 0)
 		return -EAGAIN;
-	/* The lengths of a message that one work request carried the first time are not in the record yet; those of any other
-	 * are, and the same. */
+	/* The lengths of a message that one work request carried the first time are not in the
+	 * record yet; those of any other are, and the same. */
 	for (unsigned m = 0; m < slot->n; m++) {
 		staged_sizes(s, slot->req[0].entry)->size[m] = slot->req[m].size;
 		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
 	}
-	slot->parked &= (uint8_t)~(1u << index);
+	slot->parked &= (uint8_t) ~(1u << index);
 	slot->moved |= (uint8_t)(1u << index);
 	slot->carrier[index] = (uint8_t)carrier;
 	post_sized(s, &s->b.rail[carrier], &st);
@@ -523,14 +552,15 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 /* ---- sends ---- */
 
 /* Which buffer of the receive takes a send with this tag; -1 = none that is free. */
-static __attribute__((noinline)) int match(const struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts,
-					   uint32_t tag)
+static __attribute__((noinline)) int match(const struct ha_send *s, const struct ha_send_slot *slot,
+					   const struct ha_cts *cts, uint32_t tag)
 {
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (slot->have >> m & 1)
 			continue;
-		/* Each buffer is a cache line of its own and may become visible later than the first, so nothing of it,
-		 * the tag neither, is read before its idx: pairs with the order in which the NIC writes. */
+		/* Each buffer is a cache line of its own and may become visible later than the
+		 * first, so nothing of it, the tag neither, is read before its idx: pairs with the
+		 * order in which the NIC writes. */
 		if (__atomic_load_n(&cts[m].idx, __ATOMIC_ACQUIRE) != s->head + 1)
 			return -1;
 		if (cts[m].tag == tag)
@@ -540,14 +570,18 @@ static __attribute__((noinline)) int match(const struct ha_send *s, const struct
 }
 
 /* The receive at the head has been announced; is its slot free, and does it look as it should? */
-static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot, const struct ha_cts *cts)
+static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot,
+						const struct ha_cts *cts)
 {
 	if (slot->held || slot->pending)
-		return -EAGAIN; /* requests of HA_SLOTS receives ago have not been tested to their end */
+		return -EAGAIN; /* requests of HA_SLOTS receives ago have not been tested to their
+				   end */
 	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
 		ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
-			       "the peer announced a receive of %u buffers, 1 to %u are possible; its memory or its plugin "
-			       "is damaged", cts->n, HA_MAX_RECVS);
+				"the peer announced a receive of %u buffers, 1 to %u are possible; "
+				"its memory or its plugin "
+				"is damaged",
+				cts->n, HA_MAX_RECVS);
 		return -EAGAIN;
 	}
 	slot->idx = s->head;
@@ -557,7 +591,8 @@ static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_sen
 	return 0;
 }
 
-static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, void *data, uint64_t size, struct ha_mr *mr)
+static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, void *data,
+				uint64_t size, struct ha_mr *mr)
 {
 	q->done = 0;
 	q->data = data;
@@ -572,7 +607,8 @@ static __attribute__((noinline)) int not_now(struct ha_send *s)
 	return 0;
 }
 
-/* A poll of any connection moves the packets of the whole NIC: this one's is only needed while nobody else polls. */
+/* A poll of any connection moves the packets of the whole NIC: this one's is only needed while
+ * nobody else polls. */
 static void poll_unless_polled(struct ha_send *s)
 {
 	_Atomic uint32_t *polls = &s->b.rail[s->b.balance.first].dev->polls;
@@ -594,8 +630,8 @@ static __attribute__((noinline)) int not_yet(struct ha_send *s)
 }
 
 /* One send of a group, in any order; the last one posts them all. */
-static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
-						 struct ha_request **req)
+static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, size_t size,
+						 int tag, struct ha_mr *mr, struct ha_request **req)
 {
 	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
 	const struct ha_cts *cts = ha_send_cts(s, s->head);
@@ -610,7 +646,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	slot->have |= (uint8_t)(1u << m);
 	if (slot->have == (1u << slot->n) - 1) {
 		if (post_slot(s, slot, cts, true)) {
-			slot->have &= (uint8_t)~(1u << m);
+			slot->have &= (uint8_t) ~(1u << m);
 			return not_now(s);
 		}
 		slot->open = 0;
@@ -621,7 +657,8 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	return 0;
 }
 
-static inline int isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
+static inline int isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
+			struct ha_request **req)
 {
 	struct ha_send_slot *slot = HA_KEEP(&s->slot[s->head % HA_SLOTS]);
 	const struct ha_cts *cts = HA_KEEP(ha_send_cts(s, s->head));
@@ -646,7 +683,8 @@ static inline int isend(struct ha_send *s, void *data, size_t size, int tag, str
 	return 0;
 }
 
-int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr, struct ha_request **req)
+int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
+	     struct ha_request **req)
 {
 	enum ha_entry entry = ha_bundle_enter(&s->b);
 	int err;

@@ -30,8 +30,9 @@ static const uint8_t followers[] = {
 void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
 {
 	if (!(followers[r->state] >> state & 1))
-		HA_WARN(NULL, "rail %u, epoch %u: state %u does not lead to state %u; please report this", r->index,
-			r->epoch, r->state, state);
+		HA_WARN(NULL,
+			"rail %u, epoch %u: state %u does not lead to state %u; please report this",
+			r->index, r->epoch, r->state, state);
 	r->state = (uint8_t)state;
 }
 
@@ -47,7 +48,8 @@ void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, co
 	b->abort.error = err;
 	b->abort.cause = (uint8_t)cause;
 	b->abort.quiet = cause == HA_CAUSE_NONE;
-	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER;
+	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->failover.peer_closed &&
+		       b->terms.flags & HA_FLAG_FAILOVER;
 	ha_bundle_drive_soon(b);
 }
 
@@ -56,10 +58,13 @@ static bool quiet(const struct ha_bundle *b)
 	return b->failover.peer_closed || b->abort.error || b->error;
 }
 
-void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
+void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause,
+		     const char *fmt, ...)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	const struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r };
+	const struct ha_event suspected = {
+		.kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r
+	};
 	bool was_up = r->state == HA_RAIL_UP;
 	char text[256];
 	va_list ap;
@@ -70,7 +75,7 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	ha_rail_enter(r, HA_RAIL_FENCING);
-	b->active &= (uint8_t)~(1u << r->index);
+	b->active &= (uint8_t) ~(1u << r->index);
 	ha_policy_update(b);
 	k->cause = (uint8_t)cause;
 	k->fence.stage = HA_FENCE_START;
@@ -84,8 +89,9 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	else
 		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
 	if (!(b->terms.flags & HA_FLAG_FAILOVER))
-		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL, "no rail is left; failover is off at this end or the other "
-			       "(HA_NCCL_ENABLE_BACKUP)");
+		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL,
+				"no rail is left; failover is off at this end or the other "
+				"(HA_NCCL_ENABLE_BACKUP)");
 	ha_bundle_drive_soon(b);
 }
 
@@ -99,7 +105,8 @@ static uint64_t oldest_open(const struct ha_bundle *b)
 	uint64_t oldest = b->is_send ? s->head : c->head;
 
 	for (unsigned i = 0; i < HA_SLOTS; i++) {
-		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
+		bool open = b->is_send ? s->slot[i].n && s->slot[i].pending
+				       : (c->slot[i].busy & HA_SLOT_WIRE) != 0;
 		uint64_t idx = b->is_send ? s->slot[i].idx : c->slot[i].idx;
 
 		if (open && idx < oldest)
@@ -108,11 +115,12 @@ static uint64_t oldest_open(const struct ha_bundle *b)
 	return oldest;
 }
 
-/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same message has been refused on another rail,
- * too, the request is wrong wherever it goes. */
+/* The peer's NIC said no. Another pair of NICs may do better, if there is one; when the same
+ * message has been refused on another rail, too, the request is wrong wherever it goes. */
 static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t oldest = oldest_open(b), head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
+	uint64_t oldest = oldest_open(b),
+		 head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
 	uint8_t bit = (uint8_t)(1u << r->index);
 
 	if (b->refused.slot != oldest + 1)
@@ -131,15 +139,20 @@ static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_s
 
 static void abort_for(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
 {
-	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
-		       ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED,
+			"work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
+			ha_verbs_status_name(wc->status), wc->vendor_err,
+			ha_verbs_status_advice(wc->status));
 }
 
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
 	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
-		/* What follows the first error is its flush. But the peer may have told us of its own first. */
-		if (r->state == HA_RAIL_FENCING && wc && ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED && refused_for_good(b, r))
+		/* What follows the first error is its flush. But the peer may have told us of its
+		 * own first. */
+		if (r->state == HA_RAIL_FENCING && wc &&
+		    ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED &&
+		    refused_for_good(b, r))
 			abort_for(b, r, wc);
 		return;
 	}
@@ -147,9 +160,12 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (wc && hopeless(b, r, wc->status))
 		abort_for(b, r, wc);
 	else if (wc)
-		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED, "work request failed: %s (vendor 0x%x); %s",
-				ha_verbs_status_name(wc->status), wc->vendor_err, ha_verbs_status_advice(wc->status));
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED,
+				"work request failed: %s (vendor 0x%x); %s",
+				ha_verbs_status_name(wc->status), wc->vendor_err,
+				ha_verbs_status_advice(wc->status));
 	else
-		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED, "the device refused work: %s; is it still there (ibv_devinfo)?",
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED,
+				"the device refused work: %s; is it still there (ibv_devinfo)?",
 				strerror(-err));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * suspect.h - a rail or a connection is to end: what the one who saw why does at once; the driver does the rest (failover/)
+ * suspect.h - a rail or a connection is to end: what the one who saw why does at once; the driver
+ * does the rest (failover/)
  *
  * Owner (inside) or driver (bundle taken).
  */
@@ -10,9 +11,10 @@
 #include "include/hawser/event.h"
 #include "plugin/transfer/bundle.h"
 
-/* This incarnation of the rail is over: nothing new is posted on it from here on. The first cause counts. */
-void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5), cold));
+/* This incarnation of the rail is over: nothing new is posted on it from here on. The first cause
+ * counts. */
+void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause,
+		     const char *fmt, ...) __attribute__((format(printf, 4, 5), cold));
 /* The connection ends with err (negative) as soon as every rail is fenced. The first one counts. */
 void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), cold));

@@ -30,7 +30,8 @@ struct discovery {
 	bool soft_gpu;           /* the GPUs are softcuda's */
 	int listed;              /* devices that the library knows */
 	int filtered;            /* ports that NCCL_IB_HCA keeps out */
-	int waiting; /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list grows */
+	int waiting; /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while
+			the list grows */
 };
 
 /* The last folder on the way to `path` that is a PCI function; "" when there is none. */
@@ -180,7 +181,8 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev,
 	return true;
 }
 
-/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a line. */
+/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a line.
+ */
 static struct ha_topo_device *port_place(struct discovery *d, const struct ha_topo_device *dev)
 {
 	int *n = dev->up ? &d->topo->ndevices : &d->waiting;

@@ -2,10 +2,10 @@
 /*
  * device.h - the RDMA devices of this host, one entry per port
  *
- * What is reported is what the hardware says: a standby or a fused device is the core's business, not a property of the
- * list. Ports that could not be used at discovery are known too, behind the reported ones, because they may come up and
- * then serve as a standby (standby.h). Discovery opens each device once and leaves it open for the core;
- * ha_topo_release closes them.
+ * What is reported is what the hardware says: a standby or a fused device is the core's business,
+ * not a property of the list. Ports that could not be used at discovery are known too, behind the
+ * reported ones, because they may come up and then serve as a standby (standby.h). Discovery opens
+ * each device once and leaves it open for the core; ha_topo_release closes them.
  */
 #ifndef HA_TOPO_DEVICE_H
 #define HA_TOPO_DEVICE_H
@@ -36,15 +36,16 @@ struct ha_topo_device {
 
 	/* Where it sits. */
 	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
-	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or "" */
+	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or ""
+	 */
 	char card_path[HA_DEVICE_PATH_MAX];
 	int card_port;         /* ports of the same card that come before this one in the list */
 	int numa_node;         /* -1: unknown */
 	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
-	char physical_path
-		[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else pci_path */
-	bool is_virtual;              /* a PCI virtual function */
-	bool is_soft;                 /* no PCI device behind it: a software NIC */
+	char physical_path[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else
+						   pci_path */
+	bool is_virtual;                        /* a PCI virtual function */
+	bool is_soft;                           /* no PCI device behind it: a software NIC */
 
 	/* What it can do. */
 	struct ibv_device_attr attr;
@@ -78,10 +79,11 @@ struct ha_topo {
 };
 
 /*
- * List the active ports that NCCL_IB_HCA lets through, in PCI order (or the library's, NCCL_IB_DEVICE_PCI_ORDER=0).
- * Ports that are down are one INFO line each and are listed behind, from ndevices to nports, in the same order.
- * `verbs` and `topo` must stay until ha_topo_release.
- * 0 with ndevices 0: no device, and the log said what to do. Negative errno: the library failed; nothing to release.
+ * List the active ports that NCCL_IB_HCA lets through, in PCI order (or the library's,
+ * NCCL_IB_DEVICE_PCI_ORDER=0). Ports that are down are one INFO line each and are listed behind,
+ * from ndevices to nports, in the same order. `verbs` and `topo` must stay until ha_topo_release.
+ * 0 with ndevices 0: no device, and the log said what to do. Negative errno: the library failed;
+ * nothing to release.
  */
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config,
 		     struct ha_topo *topo);
@@ -95,15 +97,16 @@ int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n);
 void ha_topo_release(struct ha_topo *topo);
 
 /*
- * Ask a port again, after an event about it or a failure on it (dev < nports). `up`, its state and how peers address it
- * become what they are now; what a reported device was reported with (speed, abilities) stays, and so does the last
- * address of a port that went down. Nobody may read or refresh the entry meanwhile.
- * 1: `up` changed, so standby orders made before are out of date; 0: it did not; negative errno: the port cannot be
- * asked and counts as down.
+ * Ask a port again, after an event about it or a failure on it (dev < nports). `up`, its state and
+ * how peers address it become what they are now; what a reported device was reported with (speed,
+ * abilities) stays, and so does the last address of a port that went down. Nobody may read or
+ * refresh the entry meanwhile. 1: `up` changed, so standby orders made before are out of date; 0:
+ * it did not; negative errno: the port cannot be asked and counts as down.
  */
 int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev);
 
-/* How far two devices of the list are apart; functions with one system image GUID are the same card. */
+/* How far two devices of the list are apart; functions with one system image GUID are the same
+ * card. */
 enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b);
 
 /* "mlx5_0:1", for logs. Returns buf. */

@@ -171,7 +171,8 @@ static int table_read(const struct ha_verbs_ops *verbs, struct ibv_context *cont
 }
 
 /*
- * A GID of InfiniBand whose bytes 4-5 are not 0 carries a FLID that routers forward by; NCCL takes it from index 1.
+ * A GID of InfiniBand whose bytes 4-5 are not 0 carries a FLID that routers forward by; NCCL takes
+ * it from index 1.
  */
 static int infiniband_select(const struct ha_verbs_ops *verbs, struct ibv_context *context,
 			     const char *name, uint8_t port, const struct ibv_port_attr *attr,

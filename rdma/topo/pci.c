@@ -115,9 +115,10 @@ enum ha_pci_distance ha_pci_distance(const char *a, int numa_a, const char *b, i
 		return HA_PCI_SAME_CARD;
 	if (root && common >= root) {
 		/*
-		 * Behind one switch each path goes on with a downstream port and the function; directly below a shared
-		 * bridge port with the function alone. The shared part must reach further than the root complex: two
-		 * root ports have the host bridge between them, not a switch.
+		 * Behind one switch each path goes on with a downstream port and the function;
+		 * directly below a shared bridge port with the function alone. The shared part must
+		 * reach further than the root complex: two root ports have the host bridge between
+		 * them, not a switch.
 		 */
 		if (common > root && folders_behind(a, common) <= 2 &&
 		    folders_behind(b, common) <= 2)

@@ -2,8 +2,8 @@
 /*
  * pci.h - where a device sits
  *
- * A path is sysfs' real path of a PCI function: /sys/devices/pci0000:16/0000:16:01.0/0000:17:00.0. Each folder below
- * the root complex (pci0000:16) is a bridge port or the function itself.
+ * A path is sysfs' real path of a PCI function: /sys/devices/pci0000:16/0000:16:01.0/0000:17:00.0.
+ * Each folder below the root complex (pci0000:16) is a bridge port or the function itself.
  */
 #ifndef HA_TOPO_PCI_H
 #define HA_TOPO_PCI_H
@@ -28,16 +28,18 @@ struct ha_pci_address {
 
 /* The address in the last folder of `path`. False: there is none. */
 bool ha_pci_address(const char *path, struct ha_pci_address *address);
-/* Orders functions as NCCL does: domain, bus, device, function in one number; UINT64_MAX without an address. */
+/* Orders functions as NCCL does: domain, bus, device, function in one number; UINT64_MAX without an
+ * address. */
 uint64_t ha_pci_order(const char *path);
 
 /*
- * The path that NCCL is told: function 0, and with merge_vfs device 0 too, so that the ports and virtual functions of a
- * card are seen as one. Copies `path` when it holds no address.
+ * The path that NCCL is told: function 0, and with merge_vfs device 0 too, so that the ports and
+ * virtual functions of a card are seen as one. Copies `path` when it holds no address.
  */
 void ha_pci_card_path(const char *path, bool merge_vfs, char *card, size_t len);
 
-/* The physical function of a virtual one (its "physfn" link), else `path` itself. True: it is virtual. */
+/* The physical function of a virtual one (its "physfn" link), else `path` itself. True: it is
+ * virtual. */
 bool ha_pci_physical(const char *root, const char *path, char *physical, size_t len);
 
 /* -1: unknown. */

@@ -7,8 +7,9 @@
 #include "rdma/verbs/ops.h"
 
 /*
- * Mbit/s of a link from its attributes: active width x rate per lane, SDR to XDR (IBTA 14.2.5.6, PortInfo
- * LinkWidthActive and LinkSpeedActive; rates rounded as NCCL reports them, FDR 14,000 and FDR10 10,000). 0: unknown.
+ * Mbit/s of a link from its attributes: active width x rate per lane, SDR to XDR (IBTA 14.2.5.6,
+ * PortInfo LinkWidthActive and LinkSpeedActive; rates rounded as NCCL reports them, FDR 14,000 and
+ * FDR10 10,000). 0: unknown.
  */
 int ha_speed_mbps(unsigned width, unsigned speed, unsigned speed_ex);
 

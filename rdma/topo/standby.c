@@ -14,19 +14,18 @@
 #define NOBODY (-1)
 
 /*
- * Ports are numbered by their place in the stable order here; topo[] leads back to the list. A round gives each port
- * one standby of the best class that it has left.
+ * Ports are numbered by their place in the stable order here; topo[] leads back to the list. A
+ * round gives each port one standby of the best class that it has left.
  */
 struct deal {
 	const struct ha_topo *list;
 	int n;
 	int topo[N];
-	int card[N];        /* the smallest port of the same card */
-	uint8_t rank[N][N]; /* the class as one number */
-	uint8_t alike
-		[N]
-		[N]; /* of equal rank: leading bytes that the addresses share, then the same position */
-	bool candidate[N]; /* who may be chosen */
+	int card[N];         /* the smallest port of the same card */
+	uint8_t rank[N][N];  /* the class as one number */
+	uint8_t alike[N][N]; /* of equal rank: leading bytes that the addresses share, then the same
+				position */
+	bool candidate[N];   /* who may be chosen */
 	/* Of the round. */
 	uint8_t best[N]; /* the smallest rank that is left */
 	int cards[N];    /* how many cards have ports in that class */
@@ -52,7 +51,8 @@ static bool same_network(const struct ha_topo_device *a, const struct ha_topo_de
 {
 	if (ha_gid_is_zero(&a->gid) || ha_gid_is_zero(&b->gid))
 		return true;
-	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and 5. */
+	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and 5.
+	 */
 	if (!a->is_ethernet)
 		return !memcmp(a->gid.raw, b->gid.raw, 4) &&
 		       !memcmp(a->gid.raw + 6, b->gid.raw + 6, 2);
@@ -97,8 +97,9 @@ uint8_t ha_standby_rank(const struct ha_standby_class *class)
 }
 
 /*
- * How many leading bytes two addresses share: subnets are not known here, but they mostly end at a byte, and the host
- * part (the last byte of IPv4, the interface identifier of IPv6, RFC 4291 2.5.1) says nothing.
+ * How many leading bytes two addresses share: subnets are not known here, but they mostly end at a
+ * byte, and the host part (the last byte of IPv4, the interface identifier of IPv6, RFC 4291 2.5.1)
+ * says nothing.
  */
 static uint8_t alike_of(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
@@ -206,7 +207,8 @@ static void choose(struct deal *d, int a, int b)
 	d->card_load[d->card[b]]++;
 }
 
-/* Neither card is the choice of too many already. Two ports of one card alone have nobody to spread over. */
+/* Neither card is the choice of too many already. Two ports of one card alone have nobody to spread
+ * over. */
 static bool within_quota(const struct deal *d, int a, int b)
 {
 	if (d->card[a] == d->card[b])
@@ -245,8 +247,8 @@ static int partner_find(const struct deal *d, int a)
 }
 
 /*
- * Form as many pairs as possible. Within a class every two ports of different cards may pair, and then taking the cards
- * with most unpaired ports first leaves the fewest over.
+ * Form as many pairs as possible. Within a class every two ports of different cards may pair, and
+ * then taking the cards with most unpaired ports first leaves the fewest over.
  */
 static void pairs_form(struct deal *d)
 {
@@ -303,7 +305,8 @@ static int least_loaded(const struct deal *d, int a, int usual)
 	return best;
 }
 
-/* Those without a partner: first who has the fewest cards to choose from, because the others can avoid that choice. */
+/* Those without a partner: first who has the fewest cards to choose from, because the others can
+ * avoid that choice. */
 static void rest_choose(struct deal *d, const int *usual)
 {
 	for (int cards = 1; cards <= d->n; cards++)
@@ -333,7 +336,8 @@ static void down_keep(struct deal *d, const int *usual)
 			choose(d, a, usual[a]);
 }
 
-/* Put the round's choices into the orders and take them off the table. False: nobody has anything left. */
+/* Put the round's choices into the orders and take them off the table. False: nobody has anything
+ * left. */
 static bool round_end(struct deal *d, struct ha_standby *standby)
 {
 	bool any = false;

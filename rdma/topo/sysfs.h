@@ -2,8 +2,8 @@
 /*
  * sysfs.h - what the kernel says about devices
  *
- * Every path starts with "/sys"; `root` stands for "/" (HA_NCCL_SYSFS_ROOT, "" = the live system), so that tests bring
- * trees of machines that are not here.
+ * Every path starts with "/sys"; `root` stands for "/" (HA_NCCL_SYSFS_ROOT, "" = the live system),
+ * so that tests bring trees of machines that are not here.
  */
 #ifndef HA_TOPO_SYSFS_H
 #define HA_TOPO_SYSFS_H
@@ -19,7 +19,8 @@ long ha_sysfs_number(const char *root, long missing, const char *path_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 bool ha_sysfs_exists(const char *root, const char *path_fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The path with all links resolved, as seen from `root`: it starts with "/sys". 0 or negative errno and "". */
+/* The path with all links resolved, as seen from `root`: it starts with "/sys". 0 or negative errno
+ * and "". */
 int ha_sysfs_realpath(const char *root, char *buf, size_t len, const char *path_fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -2,9 +2,9 @@
 /*
  * dlopen.c - libibverbs at run time
  *
- * Nothing links against libibverbs: a host without it must still be able to load the plugin and be told what to
- * install. Each symbol is asked for with the version that introduced its present form, since 1.0 of some has another
- * layout.
+ * Nothing links against libibverbs: a host without it must still be able to load the plugin and be
+ * told what to install. Each symbol is asked for with the version that introduced its present form,
+ * since 1.0 of some has another layout.
  */
 #include "rdma/verbs/dlopen.h"
 
@@ -199,7 +199,8 @@ static int lib_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
 
 static int lib_fork_init(const struct ha_verbs_ops *v)
 {
-	/* ibv_fork_init() itself does not ask, and takes the pages from children that the kernel would have given copies of. */
+	/* ibv_fork_init() itself does not ask, and takes the pages from children that the kernel
+	 * would have given copies of. */
 	if (sym(v)->is_fork_initialized && sym(v)->is_fork_initialized() == IBV_FORK_UNNEEDED)
 		return 0;
 	return sym(v)->fork_init ? status(sym(v)->fork_init()) : -EOPNOTSUPP;
@@ -213,8 +214,9 @@ static int lib_query_device(const struct ha_verbs_ops *v, struct ibv_context *co
 }
 
 /*
- * The exported symbol fills the first fields only; the rest, active_speed_ex among them, comes through the context's
- * own function, which clears what it does not know of the size that it is given.
+ * The exported symbol fills the first fields only; the rest, active_speed_ex among them, comes
+ * through the context's own function, which clears what it does not know of the size that it is
+ * given.
  */
 static int lib_query_port(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
 			  struct ha_port_attr *attr)
@@ -478,7 +480,8 @@ static int symbols_load(struct library *lib)
 	return 0;
 }
 
-/* The folder of the file that this code was loaded from, without '/' at its end; "" when that is unknown. */
+/* The folder of the file that this code was loaded from, without '/' at its end; "" when that is
+ * unknown. */
 static void own_folder(char *folder, size_t len)
 {
 	char path[PATH_MAX];
@@ -486,7 +489,8 @@ static void own_folder(char *folder, size_t len)
 	char *slash;
 
 	folder[0] = 0;
-	/* For the program itself dladdr knows argv[0] only, which may be relative to a folder that was left since. */
+	/* For the program itself dladdr knows argv[0] only, which may be relative to a folder that
+	 * was left since. */
 	if (!dladdr((void *)own_folder, &info) || !info.dli_fname ||
 	    !strstr(info.dli_fname, ".so") || !realpath(info.dli_fname, path))
 		if (!realpath("/proc/self/exe", path))
@@ -504,9 +508,10 @@ static void *library_try(struct library *lib, const char *path)
 }
 
 /*
- * libsoftroce.so holds the same code as the software NIC's libibverbs.so.1, but under its own SONAME. The loader takes
- * a loaded library for every name that equals its SONAME: with the other one loaded, "libibverbs.so.1" would mean the
- * software NIC to everybody else in the process, NCCL's own transport included.
+ * libsoftroce.so holds the same code as the software NIC's libibverbs.so.1, but under its own
+ * SONAME. The loader takes a loaded library for every name that equals its SONAME: with the other
+ * one loaded, "libibverbs.so.1" would mean the software NIC to everybody else in the process,
+ * NCCL's own transport included.
  */
 static int soft_open(struct library *lib)
 {
@@ -533,8 +538,9 @@ static int soft_open(struct library *lib)
 }
 
 /*
- * NCCL's own transport tries these names in this order. The first may be a link of the development package to the second, or, under
- * softroce-run, the software NIC; a file of that name without libibverbs' present functions is passed over.
+ * NCCL's own transport tries these names in this order. The first may be a link of the development
+ * package to the second, or, under softroce-run, the software NIC; a file of that name without
+ * libibverbs' present functions is passed over.
  */
 static int system_open(struct library *lib)
 {

@@ -2,9 +2,10 @@
 /*
  * filter.c - see filter.h
  *
- * Hot functions get no table, only a queue pair or queue. What belongs to one is found by its context in a process-wide
- * list (`attachments`). Stacked filters share a context; each depth has functions of its own, made by the macro DEPTH,
- * so that the function itself says which filter of the stack it belongs to.
+ * Hot functions get no table, only a queue pair or queue. What belongs to one is found by its
+ * context in a process-wide list (`attachments`). Stacked filters share a context; each depth has
+ * functions of its own, made by the macro DEPTH, so that the function itself says which filter of
+ * the stack it belongs to.
  */
 #include "rdma/verbs/filter.h"
 
@@ -58,7 +59,8 @@ static struct ha_verbs_filter *filter_of(const struct ha_verbs_ops *v)
 	return (struct ha_verbs_filter *)(void *)v;
 }
 
-/* Attachments live until their context is closed or their filter is destroyed: the result stays valid for a caller. */
+/* Attachments live until their context is closed or their filter is destroyed: the result stays
+ * valid for a caller. */
 static struct attachment *attachment_find(const struct ibv_context *context, int depth)
 {
 	struct attachment *a;

@@ -2,8 +2,9 @@
 /*
  * filter.h - a table of verbs around another one that makes things go wrong on purpose
  *
- * For tests: rare errors of real NICs, at a chosen call. Filters may be stacked, at most HA_FILTER_DEPTH_MAX around one
- * table. Everything that no rule names passes through. Any thread; a lock per call, so not for measurements.
+ * For tests: rare errors of real NICs, at a chosen call. Filters may be stacked, at most
+ * HA_FILTER_DEPTH_MAX around one table. Everything that no rule names passes through. Any thread; a
+ * lock per call, so not for measurements.
  */
 #ifndef HA_VERBS_FILTER_H
 #define HA_VERBS_FILTER_H
@@ -40,14 +41,16 @@ void ha_verbs_filter_destroy(struct ha_verbs_filter *filter);
 const struct ha_verbs_ops *ha_verbs_filter_ops(struct ha_verbs_filter *filter);
 
 /*
- * Calls number `first` (1 = the next one from now) to first + count - 1 of `call` fail with `error` (a negative errno)
- * and do not reach the inner table. Hot functions return it in their own convention: post_* the positive number,
- * bad_wr the first request; poll_cq a negative one. -ENOSPC: too many rules.
+ * Calls number `first` (1 = the next one from now) to first + count - 1 of `call` fail with `error`
+ * (a negative errno) and do not reach the inner table. Hot functions return it in their own
+ * convention: post_* the positive number, bad_wr the first request; poll_cq a negative one.
+ * -ENOSPC: too many rules.
  */
 int ha_verbs_filter_fail(struct ha_verbs_filter *filter, enum ha_filter_call call, uint64_t first,
 			 uint64_t count, int error);
 
-/* Completions number `first` (1 = the next) to first + count - 1 come out with `status` instead of their own. */
+/* Completions number `first` (1 = the next) to first + count - 1 come out with `status` instead of
+ * their own. */
 int ha_verbs_filter_completion_error(struct ha_verbs_filter *filter, uint64_t first, uint64_t count,
 				     enum ibv_wc_status status);
 /* They never come out. */

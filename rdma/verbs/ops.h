@@ -2,13 +2,14 @@
 /*
  * ops.h - the verbs that hawser uses, as one table
  *
- * The live table comes from a libibverbs found at run time (dlopen.h); tests put a filter (filter.h) around any other.
- * Every function gets the table as its first argument, so that tables can be stacked. Functions return 0 or a negative
- * errno: the positive errno and the NULL pointers of libibverbs end here. There are no gaps: a table goes through
- * ha_verbs_ops_fill, which puts a function that returns -EOPNOTSUPP into each; callers never test for NULL.
+ * The live table comes from a libibverbs found at run time (dlopen.h); tests put a filter
+ * (filter.h) around any other. Every function gets the table as its first argument, so that tables
+ * can be stacked. Functions return 0 or a negative errno: the positive errno and the NULL pointers
+ * of libibverbs end here. There are no gaps: a table goes through ha_verbs_ops_fill, which puts a
+ * function that returns -EOPNOTSUPP into each; callers never test for NULL.
  *
- * The hot functions are apart: a caller takes them once per context into a struct ha_verbs_hot and then calls straight
- * into the NIC's driver, with libibverbs' own conventions.
+ * The hot functions are apart: a caller takes them once per context into a struct ha_verbs_hot and
+ * then calls straight into the NIC's driver, with libibverbs' own conventions.
  */
 #ifndef HA_VERBS_OPS_H
 #define HA_VERBS_OPS_H
@@ -18,15 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A port's attributes, with the field that newer libraries append. Libraries that do not know it leave it 0. */
+/* A port's attributes, with the field that newer libraries append. Libraries that do not know it
+ * leave it 0. */
 struct ha_port_attr {
 	struct ibv_port_attr attr;
 	uint32_t active_speed_ex; /* rates from XDR on, one bit; 0: attr.active_speed says it */
 };
 
 /*
- * As in struct ibv_context_ops: post_* return 0 or a positive errno, poll_cq a count or a negative value. The verbs'
- * own objects are passed, so nothing of ours lies between caller and driver.
+ * As in struct ibv_context_ops: post_* return 0 or a positive errno, poll_cq a count or a negative
+ * value. The verbs' own objects are passed, so nothing of ours lies between caller and driver.
  */
 struct ha_verbs_hot {
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
@@ -43,7 +45,8 @@ struct ha_verbs_ops {
 	bool optional_access; /* reg_mr passes IBV_ACCESS_RELAXED_ORDERING on (rdma-core 28) */
 
 #define V const struct ha_verbs_ops *v
-	/* Devices. *list ends with NULL and belongs to the caller until device_list_free; open contexts outlive it. */
+	/* Devices. *list ends with NULL and belongs to the caller until device_list_free; open
+	 * contexts outlive it. */
 	int (*device_list)(V, struct ibv_device ***list, int *n);
 	void (*device_list_free)(V, struct ibv_device **list);
 	uint64_t (*device_guid)(V, struct ibv_device *device); /* in host byte order */
@@ -64,13 +67,15 @@ struct ha_verbs_ops {
 	int (*query_gid_ex)(V, struct ibv_context *context, uint8_t port, int index,
 			    struct ibv_gid_entry *entry);
 
-	/* Waits; after ha_verbs_events_nonblock (status.h) -EAGAIN when there is none. Acknowledge each. */
+	/* Waits; after ha_verbs_events_nonblock (status.h) -EAGAIN when there is none. Acknowledge
+	 * each. */
 	int (*get_async_event)(V, struct ibv_context *context, struct ibv_async_event *event);
 	void (*ack_async_event)(V, struct ibv_async_event *event);
 
 	int (*alloc_pd)(V, struct ibv_context *context, struct ibv_pd **pd);
 	int (*dealloc_pd)(V, struct ibv_pd *pd);
-	/* access may hold IBV_ACCESS_RELAXED_ORDERING: a library or kernel that does not know it ignores it. */
+	/* access may hold IBV_ACCESS_RELAXED_ORDERING: a library or kernel that does not know it
+	 * ignores it. */
 	int (*reg_mr)(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 		      unsigned access, struct ibv_mr **mr);
 	/* Optional: -EOPNOTSUPP or -EPROTONOSUPPORT where the kernel or driver cannot. */
@@ -101,7 +106,8 @@ struct ha_verbs_ops {
 	int (*query_qp)(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(V, struct ibv_qp *qp);
-	/* Enhanced connection establishment (IBTA 12.11, optional): options that both ends' drivers agree on. */
+	/* Enhanced connection establishment (IBTA 12.11, optional): options that both ends' drivers
+	 * agree on. */
 	int (*query_ece)(V, struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*set_ece)(V, struct ibv_qp *qp, struct ibv_ece *ece);
 #undef V

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ops_list.h - the functions of struct ha_verbs_ops that return a status, for code that treats them all alike
+ * ops_list.h - the functions of struct ha_verbs_ops that return a status, for code that treats them
+ * all alike
  *
- * Included with X(function, (parameters), (arguments behind a table called `inner`)) defined; no include guard. A
- * function that is added to ops.h is added here; the compiler checks that the two agree.
+ * Included with X(function, (parameters), (arguments behind a table called `inner`)) defined; no
+ * include guard. A function that is added to ops.h is added here; the compiler checks that the two
+ * agree.
  */
 #define V const struct ha_verbs_ops *v
 X(device_list, (V, struct ibv_device ***list, int *n), (inner, list, n))

@@ -27,10 +27,11 @@ static const char report[] = "this is a defect; please report it with the log";
 	[IBV_WC_##s] = { "IBV_WC_" #s, { __VA_ARGS__ }, HA_STATUS_##c, local }
 
 /*
- * What a reliable connection without memory windows, EE contexts and tag matching cannot cause (MW_BIND_ERR, the EE
- * and RD statuses, TM) is the NIC's own confusion, so another NIC may do better: recoverable, as are numbers that
- * nobody knows. A negative acknowledgement (REM_ACCESS_ERR, REM_INV_REQ_ERR) proves that packets travel, not that the
- * request was wrong: a key, an MTU or the state of a queue pair can be wrong at this pair of NICs alone.
+ * What a reliable connection without memory windows, EE contexts and tag matching cannot cause
+ * (MW_BIND_ERR, the EE and RD statuses, TM) is the NIC's own confusion, so another NIC may do
+ * better: recoverable, as are numbers that nobody knows. A negative acknowledgement
+ * (REM_ACCESS_ERR, REM_INV_REQ_ERR) proves that packets travel, not that the request was wrong: a
+ * key, an MTU or the state of a queue pair can be wrong at this pair of NICs alone.
  */
 static const struct status statuses[] = {
 	STATUS(SUCCESS, OK, false, "success", "nothing to do"),

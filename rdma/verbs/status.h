@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.h - completion statuses and asynchronous events in words, with what the operator can do about them */
+/* status.h - completion statuses and asynchronous events in words, with what the operator can do
+ * about them */
 #ifndef HA_VERBS_STATUS_H
 #define HA_VERBS_STATUS_H
 
@@ -14,14 +15,18 @@ const char *ha_verbs_status_symbol(enum ibv_wc_status status); /* "IBV_WC_..." *
 /* What a completion says about its path. */
 enum ha_status_class {
 	HA_STATUS_OK,
-	HA_STATUS_FLUSHED, /* the consequence of an earlier error, which another completion or event names */
-	HA_STATUS_TRANSIENT, /* the peer or the fabric may answer next time */
-	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new incarnation of this one, may work */
-	HA_STATUS_REFUSED, /* the peer's NIC said no: another one may say yes; two that refuse the same, none */
-	HA_STATUS_FATAL, /* a defect that would repeat on any path */
+	HA_STATUS_FLUSHED, /* the consequence of an earlier error, which another completion or event
+			      names */
+	HA_STATUS_TRANSIENT,   /* the peer or the fabric may answer next time */
+	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new incarnation of this
+				  one, may work */
+	HA_STATUS_REFUSED, /* the peer's NIC said no: another one may say yes; two that refuse the
+			      same, none */
+	HA_STATUS_FATAL,   /* a defect that would repeat on any path */
 };
 
-/* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are finite. */
+/* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are
+ * finite. */
 enum ha_status_class ha_verbs_status_class(enum ibv_wc_status status);
 const char *ha_status_class_name(enum ha_status_class status_class);
 
@@ -46,8 +51,8 @@ enum ha_verbs_scope ha_verbs_event_scope(enum ibv_event_type type);
 const char *ha_verbs_port_state_name(enum ibv_port_state state);
 
 /*
- * Make get_async_event return -EAGAIN instead of waiting: sets O_NONBLOCK on the context's async_fd, which can then be
- * polled. 0 or negative errno.
+ * Make get_async_event return -EAGAIN instead of waiting: sets O_NONBLOCK on the context's
+ * async_fd, which can then be polled. 0 or negative errno.
  */
 int ha_verbs_events_nonblock(struct ibv_context *context);
 

@@ -134,8 +134,8 @@ bool sim_side_close(struct sim_side *s)
 
 	if (sim_now(c->world) < s->close_at)
 		return false;
-	/* Who sees the data of an optional receive in memory sees it before its notification has come; NCCL closes much
-	 * later. */
+	/* Who sees the data of an optional receive in memory sees it before its notification has
+	 * come; NCCL closes much later. */
 	if (s->end && !s->error && c->spec->optional && c->side[0].phase == SIM_UP)
 		return false;
 	check_kept(s);

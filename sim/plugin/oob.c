@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND_WHOLE \
-	64 /* bytes that a socket always takes at once: its buffer never fills up with the few messages of ours */
+#define SEND_WHOLE                                                                             \
+	64 /* bytes that a socket always takes at once: its buffer never fills up with the few \
+	      messages of ours */
 
 struct chunk {
 	struct chunk *next;

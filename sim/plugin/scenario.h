@@ -58,8 +58,8 @@ struct sim_host_spec {
 	int heartbeat_ms, rto_ms, max_retries;
 	int policy;                     /* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
-	/* Tests only: an agent that says so of every connection from here; it dies while it writes, and another takes its place (ns from
-	 * the start; dies 0 = it goes on). */
+	/* Tests only: an agent that says so of every connection from here; it dies while it writes,
+	 * and another takes its place (ns from the start; dies 0 = it goes on). */
 	struct sim_agent {
 		bool on;
 		uint16_t share; /* of the second device, parts per 1024 */
@@ -74,7 +74,8 @@ struct sim_scenario {
 	struct sim_limits limits;
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
-	bool reorders; /* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart from their notification */
+	bool reorders; /* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart
+			  from their notification */
 	uint64_t latency_ns, bytes_per_us;
 	/*
 	 * what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* steer.c - an agent that may do anything: hints, good and bad, at any moment; where no agent can be asked, shares by hand; and a sound
- * agent, which may die */
+/* steer.c - an agent that may do anything: hints, good and bad, at any moment; where no agent can
+ * be asked, shares by hand; and a sound agent, which may die */
 #include "plugin/balance/share.h"
 #include "sim/plugin/side.h"
 

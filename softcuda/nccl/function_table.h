@@ -41,8 +41,8 @@ struct device_function {
 	enum element_type type;
 };
 
-/* Read NCCL's table, once per process. False: the NCCL that this is linked into is not the one the layout is for; one
- * line was printed. */
+/* Read NCCL's table, once per process. False: the NCCL that this is linked into is not the one the
+ * layout is for; one line was printed. */
 bool load_function_table(void);
 
 /* NULL for a number that the table does not have. */

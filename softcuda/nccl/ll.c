@@ -8,8 +8,9 @@
 #define LL_LINE_BYTES 16u
 #define LL_DATA_BYTES 8u
 
-/* Flags are 32 bits wide and come round again. Where the bits of this mask are all set in a step's number, its slot is
- * written to its end, so that no line keeps a flag that could be taken for one of the next round. */
+/* Flags are 32 bits wide and come round again. Where the bits of this mask are all set in a step's
+ * number, its slot is written to its end, so that no line keeps a flag that could be taken for one
+ * of the next round. */
 #define LL_CLEANING_MASK 0x7ffffff8u
 
 static uint64_t flag_of_step(uint64_t step)

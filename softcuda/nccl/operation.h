@@ -27,8 +27,8 @@ enum operation_flags {
 
 struct operation {
 	unsigned flags;
-	/* Indices of elements in the user's buffers. `source` also in a peer's that is read, `destination` in a peer's
-	 * that is written. */
+	/* Indices of elements in the user's buffers. `source` also in a peer's that is read,
+	 * `destination` in a peer's that is written. */
 	ptrdiff_t source;
 	ptrdiff_t destination;
 	ptrdiff_t count; /* elements; may be 0: the counters move all the same */

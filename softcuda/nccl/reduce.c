@@ -50,23 +50,24 @@
 	}
 
 /* Two's complement: sums and products of signed integers are those of unsigned ones. */
-#define DEFINE_INTEGER(suffix, type, signed_type)                                                         \
-	DEFINE_COMBINE(sum_##suffix, type, type, SAME, SAME, x + y)                                       \
-	DEFINE_COMBINE(product_##suffix, type, type, SAME, SAME, x *y)                                    \
-	/* The argument flips the sign bit of signed numbers, and all bits where the maximum is asked. */ \
-	DEFINE_COMBINE(min_max_##suffix, type, type, SAME, SAME,                                          \
-		       (type)(x ^ (type)argument) < (type)(y ^ (type)argument) ? x : y)                   \
-	DEFINE_MAP(multiply_##suffix, type, type, SAME, SAME, type, (type)argument, x *c)                 \
-	DEFINE_MAP(divide_unsigned_##suffix, type, type, SAME, SAME, uint32_t,                            \
-		   (uint32_t)(argument >> 1), x / c)                                                      \
-	DEFINE_MAP(divide_signed_##suffix, type, signed_type, SAME, SAME, int32_t,                        \
-		   (int32_t)(argument >> 1), x / c)                                                       \
-	static void divide_##suffix(void *to, const void *from, size_t count, uint64_t argument)          \
-	{                                                                                                 \
-		if (argument & 1)                                                                         \
-			divide_signed_##suffix(to, from, count, argument);                                \
-		else                                                                                      \
-			divide_unsigned_##suffix(to, from, count, argument);                              \
+#define DEFINE_INTEGER(suffix, type, signed_type)                                                \
+	DEFINE_COMBINE(sum_##suffix, type, type, SAME, SAME, x + y)                              \
+	DEFINE_COMBINE(product_##suffix, type, type, SAME, SAME, x *y)                           \
+	/* The argument flips the sign bit of signed numbers, and all bits where the maximum is  \
+	 * asked. */                                                                             \
+	DEFINE_COMBINE(min_max_##suffix, type, type, SAME, SAME,                                 \
+		       (type)(x ^ (type)argument) < (type)(y ^ (type)argument) ? x : y)          \
+	DEFINE_MAP(multiply_##suffix, type, type, SAME, SAME, type, (type)argument, x *c)        \
+	DEFINE_MAP(divide_unsigned_##suffix, type, type, SAME, SAME, uint32_t,                   \
+		   (uint32_t)(argument >> 1), x / c)                                             \
+	DEFINE_MAP(divide_signed_##suffix, type, signed_type, SAME, SAME, int32_t,               \
+		   (int32_t)(argument >> 1), x / c)                                              \
+	static void divide_##suffix(void *to, const void *from, size_t count, uint64_t argument) \
+	{                                                                                        \
+		if (argument & 1)                                                                \
+			divide_signed_##suffix(to, from, count, argument);                       \
+		else                                                                             \
+			divide_unsigned_##suffix(to, from, count, argument);                     \
 	}
 
 /* As a GPU's minimum and maximum: not-a-number loses to a number. */

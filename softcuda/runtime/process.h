@@ -14,7 +14,8 @@
 /*
  * UNUSED --> READY                  the first call of the process
  *        \-> BROKEN                 the environment is wrong; said once
- *            READY --> FORKED       in a child after fork: neither the threads nor the memory of the parent are there
+ *            READY --> FORKED       in a child after fork: neither the threads nor the memory of
+ * the parent are there
  */
 enum process_state { PROCESS_UNUSED, PROCESS_READY, PROCESS_BROKEN, PROCESS_FORKED };
 

@@ -2,8 +2,8 @@
 /*
  * connect.c - what passes between two connection managers (IBTA vol. 1, 12.9 and 12.11)
  *
- *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP        or <- REJ at any time before RTU
- *   datagrams:  SIDR_REQ ->   <- SIDR_REP
+ *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP        or <- REJ at any time
+ * before RTU datagrams:  SIDR_REQ ->   <- SIDR_REP
  *
  * Whoever waits for an answer repeats what he sent. In front of a request's private data stands
  * whom it is for, by IP

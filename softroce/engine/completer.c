@@ -4,8 +4,9 @@
  * reliable connection
  *
  * The timer means one of two things (IBTA vol. 1, 9.7.6.1.3 and 9.7.5.2.8):
- *   rnr_wait clear  retransmission: nothing was acknowledged for 4.096 us * 2^timeout while packets were on the way;
- *   rnr_wait set    the peer had no receive posted and named a time after which to try again.
+ *   rnr_wait clear  retransmission: nothing was acknowledged for 4.096 us * 2^timeout while packets
+ * were on the way; rnr_wait set    the peer had no receive posted and named a time after which to
+ * try again.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/psn.h"

@@ -102,8 +102,9 @@ int sr_cq_poll(struct sr_cq *cq, int n, struct ibv_wc *wc)
 
 bool sr_cq_empty(const struct sr_cq *cq)
 {
-	/* The acquire pairs with the release in sr_cq_publish(): who sees the new head sees the message's bytes. The
-	 * tail moves only in sr_cq_poll(), so a stale value can only make the queue look fuller than it is. */
+	/* The acquire pairs with the release in sr_cq_publish(): who sees the new head sees the
+	 * message's bytes. The tail moves only in sr_cq_poll(), so a stale value can only make the
+	 * queue look fuller than it is. */
 	return atomic_load_explicit(&cq->head, memory_order_acquire) ==
 	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }

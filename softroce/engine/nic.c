@@ -144,8 +144,8 @@ static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 	return n;
 }
 
-/* An acknowledgement is late behind a turn of somebody else's data, and the peer would take that for the way's length: as in
- * hardware they go first, at every packet. */
+/* An acknowledgement is late behind a turn of somebody else's data, and the peer would take that
+ * for the way's length: as in hardware they go first, at every packet. */
 static unsigned acknowledge(struct sr_nic *nic, unsigned most)
 {
 	unsigned n = 0;

@@ -44,8 +44,8 @@ struct sr_nic {
 	struct sr_counters counters;
 };
 
-/* Hands a packet to the wire. False when it is full: keep it, and stop sending until the next sr_nic_progress(). A
- * port that is down swallows packets, as a cable that is out does. */
+/* Hands a packet to the wire. False when it is full: keep it, and stop sending until the next
+ * sr_nic_progress(). A port that is down swallows packets, as a cable that is out does. */
 bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);

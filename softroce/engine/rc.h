@@ -58,13 +58,13 @@ void sr_completer_expired(struct sr_qp *qp);
 
 /* ---- responder.c ---- */
 void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet);
-/* The acknowledgement that a queue pair in the NIC's line `owing` owes. True: it leaves the line, and a packet has gone or none was
- * due any more. */
+/* The acknowledgement that a queue pair in the NIC's line `owing` owes. True: it leaves the line,
+ * and a packet has gone or none was due any more. */
 bool sr_responder_acknowledge(struct sr_qp *qp);
 unsigned sr_responder_transmit(struct sr_qp *qp, unsigned burst);
 bool sr_responder_pending(const struct sr_qp *qp);
-/* Whether the message being received and the packet fit together, and the packet is as long as its opcode says (IBTA
- * vol. 1, 9.7.4.1.2). */
+/* Whether the message being received and the packet fit together, and the packet is as long as its
+ * opcode says (IBTA vol. 1, 9.7.4.1.2). */
 bool sr_responder_in_order(const struct sr_qp *qp, const struct sr_packet *packet);
 
 /* Begins a frame of this queue pair: BTH without payload or pad. Returns the place behind it. */

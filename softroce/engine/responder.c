@@ -47,8 +47,8 @@ static void refuse_access(struct sr_qp *qp)
 	refuse(qp, SR_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-/* The fault is in the receive that was posted: it completes with the reason, the peer receives only that (9.9.3.1, class
- * A). */
+/* The fault is in the receive that was posted: it completes with the reason, the peer receives only
+ * that (9.9.3.1, class A). */
 static void receive_failed(struct sr_qp *qp, enum ibv_wc_status status, uint8_t syndrome)
 {
 	const struct sr_received what = { .opcode = IBV_WC_RECV };
@@ -272,8 +272,8 @@ static uint64_t execute_atomic(uint64_t *at, const struct sr_packet *packet)
 
 	if (packet->opcode == SR_OP_FETCH_ADD)
 		return __atomic_fetch_add(at, packet->swap_add, __ATOMIC_SEQ_CST);
-	/* Writes what it found into `old` when it differs, and leaves it when it was equal: the old value either
-	 * way. */
+	/* Writes what it found into `old` when it differs, and leaves it when it was equal: the old
+	 * value either way. */
 	__atomic_compare_exchange_n(at, &old, packet->swap_add, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_SEQ_CST);
 	return old;
@@ -350,8 +350,8 @@ static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 	for (uint32_t i = 1; i <= qp->attr.max_dest_rd_atomic && i <= resp->res_head; i++) {
 		struct sr_resource *res = resource_at(resp, resp->res_head - i);
 
-		/* Between the repeated request and now; anything else is from long ago, perhaps half the number
-		 * space. */
+		/* Between the repeated request and now; anything else is from long ago, perhaps
+		 * half the number space. */
 		if (sr_psn_add(res->first_psn, -psn) >= sr_psn_add(resp->epsn, -psn))
 			break;
 		ack = sr_psn_add(res->first_psn, SR_PSN_MASK);

@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* After so many polls in a row by one thread that found nothing, every further one offers the core to whoever waits for
- * it. Few: a packet's arrival often wakes its receiver on the very core that its sender polls on. */
+/* After so many polls in a row by one thread that found nothing, every further one offers the core
+ * to whoever waits for it. Few: a packet's arrival often wakes its receiver on the very core that
+ * its sender polls on. */
 #define IDLE_POLLS 4
 #define PAUSE_NS 100000u
 

@@ -46,8 +46,8 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	device->dev.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->dev.name, sizeof(device->dev.name), "%s", adapter->spec.name);
 	snprintf(device->dev.dev_name, sizeof(device->dev.dev_name), "%s", adapter->spec.name);
-	/* The usual places, where nothing lies: no kernel device is behind this one. But for its PCI
-	 * function there is a stand-in. */
+	/* The usual places, where nothing lies: no kernel device is behind this one. But for its
+	 * PCI function there is a stand-in. */
 	if (sr_pci_folder(&adapter->spec, device->dev.ibdev_path, sizeof(device->dev.ibdev_path)))
 		snprintf(device->dev.ibdev_path, sizeof(device->dev.ibdev_path),
 			 "/sys/class/infiniband/%s", adapter->spec.name);
@@ -56,8 +56,9 @@ static struct sr_vdevice *device_create(struct sr_adapter *adapter)
 	return device;
 }
 
-/* The device of an adapter that the caller holds, which becomes the device's. The same as long as anybody has it: programs
- * compare the pointers of two lists (librdmacm does, and takes a new one for a new device). */
+/* The device of an adapter that the caller holds, which becomes the device's. The same as long as
+ * anybody has it: programs compare the pointers of two lists (librdmacm does, and takes a new one
+ * for a new device). */
 static struct sr_vdevice *device_of(struct sr_adapter *adapter)
 {
 	struct sr_vdevice *device;

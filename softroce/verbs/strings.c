@@ -97,8 +97,8 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return TEXT(text, status);
 }
 
-/* Static rates: the code of IBTA vol. 1 (PathRecord.Rate), the speed, and its multiple of 2.5 Gbit/s where there is
- * one. */
+/* Static rates: the code of IBTA vol. 1 (PathRecord.Rate), the speed, and its multiple of 2.5
+ * Gbit/s where there is one. */
 static const struct {
 	enum ibv_rate rate;
 	int mult, mbps;

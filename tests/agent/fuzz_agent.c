@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hostile processes may send to the registration socket: the input is cut into pieces that go to three peers in
- * turn, two sockets of one process and one of another, and now and then one hangs up. The books must be right after
- * every piece. */
+/* What hostile processes may send to the registration socket: the input is cut into pieces that go
+ * to three peers in turn, two sockets of one process and one of another, and now and then one hangs
+ * up. The books must be right after every piece. */
 #include "agent/session.h"
 
 #include "base/check.h"
@@ -40,12 +40,12 @@ static void answers_are_whole(const struct ha_session *x)
 	}
 }
 
-/* A third of the pieces is a good message around the input's bytes, else the magic number would be the fuzzer's only
- * work. */
+/* A third of the pieces is a good message around the input's bytes, else the magic number would be
+ * the fuzzer's only work. */
 static size_t shape(uint8_t how, const uint8_t *piece, size_t len, uint8_t out[64])
 {
-	struct mpib_msg_header h = { MPIB_REG_MAGIC, (how & 32) ? 12 : 28, (how & 32) ? MPIB_MSG_DEREGISTER :
-				    MPIB_MSG_REGISTER, 0 };
+	struct mpib_msg_header h = { MPIB_REG_MAGIC, (how & 32) ? 12 : 28,
+				     (how & 32) ? MPIB_MSG_DEREGISTER : MPIB_MSG_REGISTER, 0 };
 
 	memset(out, how >> 6, 64);
 	if (!(how & 16)) {
@@ -62,7 +62,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ha_session_counts counts = { 0 };
 
 	memset(&shm, 0, sizeof(shm));
-	memcpy(shm.entries, data, size < sizeof(shm.entries) ? size : sizeof(shm.entries)); /* left by a former agent */
+	memcpy(shm.entries, data,
+	       size < sizeof(shm.entries) ? size
+					  : sizeof(shm.entries)); /* left by a former agent */
 	ha_slots_open(&slots, &shm, 0);
 	for (int i = 0; i < PEERS; i++)
 		dial(i);
@@ -78,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bytes = shape(how, data, len, piece);
 		data += len;
 		size -= len;
-		if (ha_session_feed(&session[i], &slots, owner[i], &counts, piece, bytes) < 0 || how == 255) {
+		if (ha_session_feed(&session[i], &slots, owner[i], &counts, piece, bytes) < 0 ||
+		    how == 255) {
 			hang_up(i);
 			dial(i);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file of rules, and a line to the control socket's parser of rules: what is accepted must survive printing and
- * reading. */
+/* A file of rules, and a line to the control socket's parser of rules: what is accepted must
+ * survive printing and reading. */
 #include "agent/rules.h"
 
 #include "base/check.h"

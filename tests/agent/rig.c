@@ -44,7 +44,8 @@ void rig_make(struct rig *r)
 
 static pid_t spawn(struct rig *r, va_list ap)
 {
-	const char *argv[ARGUMENTS] = { rig_program, "--socket", r->socket, "--hints", r->hints, "--metrics", "none" };
+	const char *argv[ARGUMENTS] = { rig_program, "--socket",  r->socket, "--hints",
+					r->hints,    "--metrics", "none" };
 	int n = 7;
 	pid_t pid;
 
@@ -184,10 +185,12 @@ uint32_t rig_flow_dst(unsigned flow)
 
 uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot)
 {
-	struct mpib_register m = {
-		{ MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_REGISTER, 0 }, conn_id, rig_flow_src(flow), rig_flow_dst(flow), 0,
-		0
-	};
+	struct mpib_register m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_REGISTER, 0 },
+				   conn_id,
+				   rig_flow_src(flow),
+				   rig_flow_dst(flow),
+				   0,
+				   0 };
 	struct mpib_register_response answer;
 
 	rig_say(fd, &m, sizeof(m));
@@ -203,7 +206,8 @@ uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot)
 
 uint32_t rig_deregister(int fd, uint32_t conn_id)
 {
-	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 }, conn_id };
+	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 },
+				     conn_id };
 	struct mpib_deregister_response answer;
 
 	rig_say(fd, &m, sizeof(m));
@@ -228,7 +232,8 @@ long rig_number(const struct rig *r, const char *name)
 	if (fd < 0)
 		return -1;
 	if (send(fd, "dump\n", 5, MSG_NOSIGNAL) == 5)
-		while (have < sizeof(text) - 1 && (n = recv(fd, text + have, sizeof(text) - 1 - have, 0)) > 0)
+		while (have < sizeof(text) - 1 &&
+		       (n = recv(fd, text + have, sizeof(text) - 1 - have, 0)) > 0)
 			have += (size_t)n;
 	close(fd);
 	text[have] = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rig.h - a living ha-agent in a directory of its own, and raw clients that say to it whatever they like */
+/* rig.h - a living ha-agent in a directory of its own, and raw clients that say to it whatever they
+ * like */
 #ifndef HA_TESTS_AGENT_RIG_H
 #define HA_TESTS_AGENT_RIG_H
 
@@ -10,7 +11,7 @@
 #include <sys/types.h>
 
 struct rig {
-	char top[64];	 /* a temporary directory */
+	char top[64];    /* a temporary directory */
 	char socket[96]; /* top/mpib/agent.sock */
 	char hints[96];
 	char log[96];

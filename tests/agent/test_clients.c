@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thousand processes that come and go: 100 at a time, each with some connections of some of 50 flows; a third says
- * deregistration, a third only closes its socket, a third is killed. Nothing may be left, and no slot may be used twice. */
-#include "tests/agent/rig.h"
+/* A thousand processes that come and go: 100 at a time, each with some connections of some of 50
+ * flows; a third says deregistration, a third only closes its socket, a third is killed. Nothing
+ * may be left, and no slot may be used twice. */
 #include "base/check.h"
+#include "tests/agent/rig.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -21,7 +22,8 @@ static void client(const struct rig *r, unsigned n)
 
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
 		random = random * 1664525u + 1013904223u;
-		CHECK_INT(rig_register(fd, (uint32_t)getpid() << 16 | i, 1 + (random >> 8) % FLOWS, &slot),
+		CHECK_INT(rig_register(fd, (uint32_t)getpid() << 16 | i, 1 + (random >> 8) % FLOWS,
+				       &slot),
 			  MPIB_STATUS_OK);
 	}
 	if (n % 3 == 0)
@@ -39,7 +41,8 @@ static void collect(int *running)
 	int status;
 
 	CHECK(wait(&status) > 0);
-	CHECK((WIFEXITED(status) && !WEXITSTATUS(status)) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+	CHECK((WIFEXITED(status) && !WEXITSTATUS(status)) ||
+	      (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
 	--*running;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The congestion policy over the counters of a host: shares at rest, reaction, hysteresis, links, restart. */
+/* The congestion policy over the counters of a host: shares at rest, reaction, hysteresis, links,
+ * restart. */
 #include "agent/advisor.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "tests/agent/host.h"
-#include "base/check.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ static void at_rest_by_speed(void)
 	looks(20, 1, 1); /* 2 per second: noise */
 	CHECK_INT(share(slot), REST);
 	CHECK_TEXT(ha_advisor_source(&a, slot), "congestion");
-	CHECK_INT(share(add_flow(2, "0.0.0.0")), 0);	 /* without SUP */
+	CHECK_INT(share(add_flow(2, "0.0.0.0")), 0);   /* without SUP */
 	CHECK_INT(share(add_flow(3, "10.99.0.1")), 0); /* a SUP that nobody knows */
 	looks(3, 0, 0);
 	end();
@@ -113,7 +114,8 @@ static void a_congested_sup_loses_its_share_and_gets_it_back(void)
 	CHECK(!a.trouble[0].congested && !a.trouble[1].congested);
 	looks(60, 0, 0);
 	CHECK_INT(share(slot), REST);
-	CHECK(slots.writes - writes <= REST / HA_CONGESTION_STEP + 2); /* in steps, not with every look */
+	CHECK(slots.writes - writes <=
+	      REST / HA_CONGESTION_STEP + 2); /* in steps, not with every look */
 	end();
 }
 
@@ -127,7 +129,8 @@ static void a_congested_sout_gives_to_sup(void)
 	looks(2, 500, 0);
 	CHECK_INT(share(slot), REST + HA_CONGESTION_SHIFT);
 	looks(50, 500, 0);
-	CHECK(share(slot) <= HA_CONGESTION_MOST && share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
+	CHECK(share(slot) <= HA_CONGESTION_MOST &&
+	      share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
 	looks(2, 500, 500); /* now both */
 	CHECK(share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
 	end();
@@ -246,8 +249,10 @@ static void rules_of_a_file(void)
 
 	fresh();
 	ha_advisor_close(&a);
-	CHECK_TEXT(ha_advisor_open(&a, &slots, "statics", "", now), "a policy is manual, static:FILE or congestion");
-	CHECK_TEXT(ha_advisor_open(&a, &slots, "static:", "", now), "static: needs the name of a file");
+	CHECK_TEXT(ha_advisor_open(&a, &slots, "statics", "", now),
+		   "a policy is manual, static:FILE or congestion");
+	CHECK_TEXT(ha_advisor_open(&a, &slots, "static:", "", now),
+		   "static: needs the name of a file");
 	CHECK(ha_advisor_open(&a, &slots, "static:/nonexistent", "", now));
 	tree_file(&host, "/rules", "* * 100\n10.0.0.1 * 200\n");
 	snprintf(path, sizeof(path), "%s/rules", host.root);

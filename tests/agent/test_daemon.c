@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A living agent: full, hostile peers, dead processes, files and modes, cleaners, a second agent. */
-#include "tests/agent/rig.h"
+/* A living agent: full, hostile peers, dead processes, files and modes, cleaners, a second agent.
+ */
 #include "base/check.h"
+#include "tests/agent/rig.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +109,8 @@ static void hostile_peers(const struct rig *r)
 	rig_say(fd, &h, 5);
 	close(fd);
 	rig_await(r, "dropped", dropped + 3);
-	CHECK_INT(rig_number(r, "registered_connections"), 2); /* we are alive: what was said counts */
+	CHECK_INT(rig_number(r, "registered_connections"),
+		  2); /* we are alive: what was said counts */
 	CHECK_INT(rig_deregister(other, 1), MPIB_STATUS_OK);
 	CHECK_INT(rig_deregister(other, 2), MPIB_STATUS_OK);
 	close(other);
@@ -185,14 +187,16 @@ static bool nobody_registers(const struct rig *r)
 	pid_t child = fork();
 
 	if (!child) {
-		struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 }, 1 };
+		struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 },
+					     1 };
 		struct mpib_deregister_response answer;
 		int fd;
 
 		if (setuid(65534))
 			_exit(2);
 		fd = rig_dial(r);
-		_exit(send(fd, &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m) || !rig_receive(fd, &answer, sizeof(answer)));
+		_exit(send(fd, &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m) ||
+		      !rig_receive(fd, &answer, sizeof(answer)));
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) < 2);
 	return !WEXITSTATUS(status);
@@ -246,8 +250,8 @@ static bool log_has(const struct rig *r, const char *words)
 }
 
 /*
- * The path of MPIB's document leads to the agent's directory, wherever that is; who has squatted it keeps it, and the
- * agent serves all the same.
+ * The path of MPIB's document leads to the agent's directory, wherever that is; who has squatted it
+ * keeps it, and the agent serves all the same.
  */
 static void alias(struct rig *r)
 {
@@ -301,7 +305,8 @@ static void directories_that_are_not_ours(struct rig *r)
 		CHECK_INT(rig_fail(r, NULL), 1);
 		CHECK(!chown(dir, 0, 0));
 	}
-	/* A link in place of the directory, or of the file, leads nobody to somebody else's file. */
+	/* A link in place of the directory, or of the file, leads nobody to somebody else's file.
+	 */
 	CHECK(!mkdir(other, 0755));
 	rig_stop((rig_start(r, NULL), r), SIGTERM);
 	CHECK(!unlink(hints));

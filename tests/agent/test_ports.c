@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports found by address, their counters from every source of several drivers, and the live loopback interface. */
+/* Ports found by address, their counters from every source of several drivers, and the live
+ * loopback interface. */
 #include "agent/ports.h"
 
 #include "agent/ethtool.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "tests/agent/host.h"
-#include "base/check.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +33,8 @@ static void mlx5(void)
 	CHECK_INT(p[1].number, 1);
 	CHECK_INT(p[1].mbps, 400000);
 	CHECK(p[1].up);
-	CHECK_INT(p[1].count[HA_PORT_TX_BYTES], 4000); /* words of four bytes; not the interface's, which misses RDMA */
+	CHECK_INT(p[1].count[HA_PORT_TX_BYTES],
+		  4000); /* words of four bytes; not the interface's, which misses RDMA */
 	CHECK_INT(p[1].count[HA_PORT_RX_BYTES], 8000);
 	CHECK_INT(p[1].count[HA_PORT_ECN], 10);
 	CHECK_INT(p[1].count[HA_PORT_CNP], 50);
@@ -42,7 +44,8 @@ static void mlx5(void)
 	CHECK_INT(p[1].span, 0);
 	CHECK_INT(p[1].delta[HA_PORT_CNP], 0); /* the first look is no event */
 	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/rp_cnp_handled", 130);
-	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/packet_seq_err", 0); /* it was reset */
+	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/packet_seq_err",
+		    0); /* it was reset */
 	tree_file(&t, "/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
 	ha_ports_look(&ports, HA_NS_PER_S);
 	CHECK_INT(p[1].delta[HA_PORT_CNP], 100);
@@ -51,7 +54,8 @@ static void mlx5(void)
 	CHECK(!p[1].up && p[0].up);
 	/* An address that appears later is found after a while. */
 	CHECK_INT(ha_ports_find(&ports, inet_addr("10.8.0.9"), 0), -1);
-	tree_file(&t, "/sys/class/infiniband/mlx5_1/ports/1/gids/1", "0000:0000:0000:0000:0000:ffff:0a08:0009\n");
+	tree_file(&t, "/sys/class/infiniband/mlx5_1/ports/1/gids/1",
+		  "0000:0000:0000:0000:0000:ffff:0a08:0009\n");
 	tree_file(&t, "/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/1", "eth1\n");
 	CHECK_INT(ha_ports_find(&ports, inet_addr("10.8.0.9"), HA_NS_PER_S), -1);
 	CHECK_INT(ha_ports_find(&ports, inet_addr("10.8.0.9"), 5 * HA_NS_PER_S), 0);
@@ -87,9 +91,11 @@ static void many_addresses(void)
 	struct tree t;
 
 	tree_make(&t);
-	tree_file(&t, "/sys/class/infiniband/x\"y/ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
+	tree_file(&t, "/sys/class/infiniband/x\"y/ports/1/gids/0",
+		  "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
 	ha_ports_open(&ports, t.root);
-	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0), -1); /* a name that would break JSON */
+	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0),
+		  -1); /* a name that would break JSON */
 	for (uint32_t i = 1; i < 2000; i++)
 		CHECK_INT(ha_ports_find(&ports, htonl(i), 0), -1);
 	CHECK_INT(ports.naddresses, HA_PORTS_ADDRESSES);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plugin's two halves (plugin/balance/hints.h, plugin/balance/agent_client.h) against a living agent that is killed, stopped,
- * replaced and restarted while four threads read hints as fast as they can. Each share that they get must be the one
- * that was set for the flow; with the agent gone or hanging they must come to get none, and with it back they must
- * get them again.
+ * The plugin's two halves (plugin/balance/hints.h, plugin/balance/agent_client.h) against a living
+ * agent that is killed, stopped, replaced and restarted while four threads read hints as fast as
+ * they can. Each share that they get must be the one that was set for the flow; with the agent gone
+ * or hanging they must come to get none, and with it back they must get them again.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "plugin/balance/agent_client.h"
 #include "plugin/balance/hints.h"
 #include "tests/agent/rig.h"
-#include "base/check.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,8 @@ static void *read_for_ever(void *arg)
 	for (unsigned i = 0; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
 		unsigned f = i % FLOWS;
 		uint32_t slot = atomic_load_explicit(&flow[f].slot, memory_order_relaxed), bw = 0;
-		enum ha_hint hint = ha_hints_read(&hints, slot, flow[f].sout_src, flow[f].sout_dst, &bw);
+		enum ha_hint hint =
+			ha_hints_read(&hints, slot, flow[f].sout_src, flow[f].sout_dst, &bw);
 
 		CHECK(hint != HA_HINT_OK || bw == share_of(f));
 		kinds[hint]++;
@@ -76,7 +77,8 @@ static bool all_have_advice(void)
 	for (unsigned f = 0; f < FLOWS; f++) {
 		uint32_t bw;
 
-		if (ha_hints_read(&hints, atomic_load(&flow[f].slot), flow[f].sout_src, flow[f].sout_dst, &bw))
+		if (ha_hints_read(&hints, atomic_load(&flow[f].slot), flow[f].sout_src,
+				  flow[f].sout_dst, &bw))
 			return false;
 	}
 	return true;

@@ -111,7 +111,8 @@ static void set_and_unset(void)
 	struct ha_rules rules = { 0 };
 	struct ha_rule rule;
 
-	CHECK(!ha_rule_parse("10.0.0.77/24", "*", "5", &rule)); /* the bits beyond the prefix do not count */
+	CHECK(!ha_rule_parse("10.0.0.77/24", "*", "5",
+			     &rule)); /* the bits beyond the prefix do not count */
 	CHECK(!ha_rules_set(&rules, &rule));
 	CHECK(!ha_rule_parse("10.0.0.0/24", "*", "6", &rule));
 	CHECK(!ha_rules_set(&rules, &rule));
@@ -120,7 +121,7 @@ static void set_and_unset(void)
 	CHECK(ha_rules_unset(&rules, &rule));
 	CHECK(!ha_rules_unset(&rules, &rule));
 	for (unsigned i = 0; i < HA_RULES_MAX; i++) {
-		rule = (struct ha_rule){ .src = i, .src_len = 32 };
+		rule = (struct ha_rule) { .src = i, .src_len = 32 };
 		CHECK(!ha_rules_set(&rules, &rule));
 	}
 	rule.src++;

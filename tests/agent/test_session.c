@@ -48,9 +48,10 @@ static void expect_answer(size_t size, uint32_t status, uint32_t slot)
 
 static struct mpib_register hello(void)
 {
-	return (struct mpib_register){
-		.header = { MPIB_REG_MAGIC, 28, MPIB_MSG_REGISTER, 0 }, .conn_id = 9, .sout_src_ip = 1, .sout_dst_ip = 2
-	};
+	return (struct mpib_register) { .header = { MPIB_REG_MAGIC, 28, MPIB_MSG_REGISTER, 0 },
+					.conn_id = 9,
+					.sout_src_ip = 1,
+					.sout_dst_ip = 2 };
 }
 
 static void whole_messages(void)
@@ -74,12 +75,15 @@ static void whole_messages(void)
 	ha_slots_close(&s);
 }
 
-/* The bytes on the wire, written out: magic, length, type, reserved, and the numbers behind, little-endian. */
+/* The bytes on the wire, written out: magic, length, type, reserved, and the numbers behind,
+ * little-endian. */
 static void the_layout(void)
 {
-	static const uint8_t wire[28] = { 0x52, 0x49, 0x50, 0x4d, 28, 0, 1, 0, 0x34, 0x12, 0xcd, 0xab, 10, 0,
-					  0,	1,    10,   0,	  0,  2, 10, 1, 0,    1,    10,   1,	0,  2 };
-	static const uint8_t answer[16] = { 0x52, 0x49, 0x50, 0x4d, 16, 0, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t wire[28] = { 0x52, 0x49, 0x50, 0x4d, 28, 0, 1,  0, 0x34, 0x12,
+					  0xcd, 0xab, 10,   0,    0,  1, 10, 0, 0,    2,
+					  10,   1,    0,    1,    10, 1, 0,  2 };
+	static const uint8_t answer[16] = { 0x52, 0x49, 0x50, 0x4d, 16, 0, 128, 0,
+					    0,    0,    0,    0,    0,  0, 0,   0 };
 
 	fresh();
 	CHECK_INT(feed(wire, sizeof(wire)), sizeof(wire));

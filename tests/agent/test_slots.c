@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots and who holds them: shared by connections of a flow, 256 of them, freed by the last, by the end of a process;
- * and what a former agent left. */
+/* Slots and who holds them: shared by connections of a flow, 256 of them, freed by the last, by the
+ * end of a process; and what a former agent left. */
 #include "agent/slots.h"
 
 #include "base/check.h"
@@ -20,14 +20,15 @@ static uint32_t advised(void *user, unsigned slot)
 static void fresh(void)
 {
 	memset(&shm, 0, sizeof(shm));
-	shm.header = (struct mpib_hint_header){ MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
+	shm.header = (struct mpib_hint_header) { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
 	ha_slots_open(&s, &shm, 0);
 }
 
 static struct mpib_register flow(uint32_t conn_id, uint32_t n)
 {
-	return (struct mpib_register){ .conn_id = conn_id, .sout_src_ip = 0x0a000000 + n,
-				      .sout_dst_ip = 0x0b000000 + n };
+	return (struct mpib_register) { .conn_id = conn_id,
+					.sout_src_ip = 0x0a000000 + n,
+					.sout_dst_ip = 0x0b000000 + n };
 }
 
 static uint32_t add(struct ha_owner *owner, uint32_t conn_id, uint32_t n, uint32_t *slot)
@@ -86,7 +87,8 @@ static void a_hint_is_there_before_the_answer(void)
 	s.user = &value;
 	me = ha_owner_get(&s, getpid(), 0);
 	CHECK_INT(add(me, 1, 1, &slot), MPIB_STATUS_OK);
-	CHECK_INT(shm.entries[slot].sup_bw, MPIB_HINT_MAX_BW); /* never past it, whatever is advised */
+	CHECK_INT(shm.entries[slot].sup_bw,
+		  MPIB_HINT_MAX_BW); /* never past it, whatever is advised */
 	value = 300;
 	CHECK_INT(add(me, 2, 2, &slot), MPIB_STATUS_OK);
 	CHECK_INT(shm.entries[slot].sup_bw, 300);
@@ -202,14 +204,15 @@ static void a_process_out_of_sight_is_its_socket(void)
 	ha_slots_close(&s);
 }
 
-/* As a former agent may have left it: whole entries, one that it died over, a value past 1024, the same flow twice. */
+/* As a former agent may have left it: whole entries, one that it died over, a value past 1024, the
+ * same flow twice. */
 static void what_was_left_is_taken_over(void)
 {
 	struct ha_owner *me;
 	uint32_t slot, value = 64;
 
 	memset(&shm, 0, sizeof(shm));
-	shm.header = (struct mpib_hint_header){ MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
+	shm.header = (struct mpib_hint_header) { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
 	mpib_hint_put(&shm.entries[5], 500, 0x0a000001, 0x0b000001);
 	mpib_hint_put(&shm.entries[6], 600, 0x0a000002, 0x0b000002);
 	shm.entries[6].seq++; /* odd */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration parser: the input is a text for one variable, chosen by the first byte, and for the name check. */
+/* The configuration parser: the input is a text for one variable, chosen by the first byte, and for
+ * the name check. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in.text = text;
 	ha_config_load(&config, input_get, &in);
 	/* Whatever was set, what is in force is in range. */
-	if (config.poll_batch < 1 || config.poll_batch > 256 || config.max_recvs < 1 || config.max_recvs > 8 ||
-	    ha_config_timeout(&config) < 1 || ha_config_timeout(&config) > 31 ||
+	if (config.poll_batch < 1 || config.poll_batch > 256 || config.max_recvs < 1 ||
+	    config.max_recvs > 8 || ha_config_timeout(&config) < 1 ||
+	    ha_config_timeout(&config) > 31 ||
 	    (uint64_t)config.rto_ms * 1000000 <= 2 * ha_config_window_ns(&config) ||
 	    ha_config_rto_ns(&config) != (uint64_t)config.rto_ms * 1000000)
 		abort();

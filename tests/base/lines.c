@@ -13,8 +13,9 @@ static size_t used;
 static int warnings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags, const char *file, int line,
-							 const char *fmt, ...)
+static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags,
+						       const char *file, int line, const char *fmt,
+						       ...)
 {
 	va_list ap;
 	int n;

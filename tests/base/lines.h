@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* From now on lines are kept, not printed; everything at or below information is on. Forgets earlier ones. Before there is a thread that logs. */
+/* From now on lines are kept, not printed; everything at or below information is on. Forgets
+ * earlier ones. Before there is a thread that logs. */
 void lines_catch(void);
 /* Warnings that were caught. */
 int lines_warnings(void);

@@ -27,16 +27,19 @@ static bool read_process(const char *pid, struct process *p)
 	file = fopen(path, "r");
 	if (!file)
 		return false; /* it has ended meanwhile */
-	/* proc(5): the name may hold anything but ends at the last parenthesis, of which the names here have one */
-	n = fscanf(file, "%*d (%*[^)]) %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &parent, &used[0],
-		   &used[1], &used[2], &used[3]);
+	/* proc(5): the name may hold anything but ends at the last parenthesis, of which the names
+	 * here have one */
+	n = fscanf(file,
+		   "%*d (%*[^)]) %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+		   &parent, &used[0], &used[1], &used[2], &used[3]);
 	fclose(file);
 	if (n != 5)
 		return false;
-	*p = (struct process){
+	*p = (struct process) {
 		.pid = (pid_t)atoi(pid),
 		.parent = parent,
-		.used_s = (double)(used[0] + used[1] + used[2] + used[3]) / (double)sysconf(_SC_CLK_TCK),
+		.used_s = (double)(used[0] + used[1] + used[2] + used[3]) /
+			  (double)sysconf(_SC_CLK_TCK),
 	};
 	return true;
 }
@@ -93,8 +96,8 @@ struct share share_read(void)
 	FILE *file = fopen("/proc/stat", "r");
 
 	/* user nice system idle iowait irq softirq steal */
-	if (file && fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6],
-			   &t[7]) == 8) {
+	if (file && fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2],
+			   &t[3], &t[4], &t[5], &t[6], &t[7]) == 8) {
 		for (int i = 0; i < 8; i++)
 			share.all_s += (double)t[i] * tick_s;
 		share.idle_s = (double)(t[3] + t[4]) * tick_s;
@@ -122,11 +125,14 @@ void share_check_limit(const struct share *before, const char *what, double took
 	others = share_of_others(before);
 	fflush(stdout);
 	if (others > SHARE_OTHERS_MAX) {
-		fprintf(stderr, "machine too busy: %s took %.1f s, the limit is %.1f s, and others had %.0f %% of the processors\n", what,
-			took_s, limit_s, others * 100);
+		fprintf(stderr,
+			"machine too busy: %s took %.1f s, the limit is %.1f s, and others had "
+			"%.0f %% of the processors\n",
+			what, took_s, limit_s, others * 100);
 		_exit(SHARE_BUSY_STATUS);
 	}
-	fprintf(stderr, "%s took %.1f s, the limit is %.1f s; others had only %.0f %% of the processors\n", what, took_s, limit_s,
-		others * 100);
+	fprintf(stderr,
+		"%s took %.1f s, the limit is %.1f s; others had only %.0f %% of the processors\n",
+		what, took_s, limit_s, others * 100);
 	_exit(1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration table: defaults, ranges, nonsense, rules between variables, names, and the generated page. */
+/* The configuration table: defaults, ranges, nonsense, rules between variables, names, and the
+ * generated page. */
 #include "base/config.h"
 
 #include <inttypes.h>
@@ -20,7 +21,8 @@ static const char *list_get(void *user, const char *name)
 	return NULL;
 }
 
-#define LOAD(config, ...) ha_config_load(config, list_get, (void *)(const char *[]){ __VA_ARGS__, NULL })
+#define LOAD(config, ...) \
+	ha_config_load(config, list_get, (void *)(const char *[]) { __VA_ARGS__, NULL })
 
 static void defaults_are_the_documented_ones(void)
 {
@@ -61,8 +63,10 @@ static void values_are_taken(void)
 {
 	struct ha_config c;
 
-	CHECK_INT(LOAD(&c, "HA_NCCL_POLL_BATCH=0x10", "HA_NCCL_USE_PROGRESS_THREAD=off", "NCCL_IB_ADDR_FAMILY=af_inet6",
-		       "NCCL_IB_AR_THRESHOLD=64K", "NCCL_IB_HCA==mlx5_1:1", "NCCL_IB_TC=106 ", "HA_NCCL_VERBS="), 0);
+	CHECK_INT(LOAD(&c, "HA_NCCL_POLL_BATCH=0x10", "HA_NCCL_USE_PROGRESS_THREAD=off",
+		       "NCCL_IB_ADDR_FAMILY=af_inet6", "NCCL_IB_AR_THRESHOLD=64K",
+		       "NCCL_IB_HCA==mlx5_1:1", "NCCL_IB_TC=106 ", "HA_NCCL_VERBS="),
+		  0);
 	CHECK_INT(c.poll_batch, 16);
 	CHECK_INT(c.use_progress_thread, 0);
 	CHECK_INT(c.ib_addr_family, HA_GID_INET6);
@@ -80,15 +84,20 @@ static void nccl_resiliency_is_mapped(void)
 	struct ha_config c;
 
 	lines_catch();
-	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0", "NCCL_IB_RESILIENCY_PORT_RECOVERY=1"), 0);
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0",
+		       "NCCL_IB_RESILIENCY_PORT_RECOVERY=1"),
+		  0);
 	CHECK(!c.enable_backup && c.enable_failback);
 	CHECK_INT(c.source[HA_CFG_enable_backup], HA_CONFIG_ADJUSTED);
 	CHECK(lines_contain("NCCL_IB_RESILIENCY_PORT_FAILOVER=0: no connection has a standby"));
 	lines_catch();
-	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0", "HA_NCCL_ENABLE_BACKUP=1", "NCCL_IB_RESILIENCY_PORT_RECOVERY=1",
-		       "HA_NCCL_ENABLE_FAILBACK=0"), 0);
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=0", "HA_NCCL_ENABLE_BACKUP=1",
+		       "NCCL_IB_RESILIENCY_PORT_RECOVERY=1", "HA_NCCL_ENABLE_FAILBACK=0"),
+		  0);
 	CHECK(c.enable_backup && !c.enable_failback);
-	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=1", "NCCL_IB_RESILIENCY_PORT_RECOVERY=0"), 0);
+	CHECK_INT(LOAD(&c, "NCCL_IB_RESILIENCY_PORT_FAILOVER=1",
+		       "NCCL_IB_RESILIENCY_PORT_RECOVERY=0"),
+		  0);
 	CHECK(c.enable_backup && !c.enable_failback);
 	CHECK_INT(lines_warnings(), 0);
 }
@@ -98,12 +107,17 @@ static void sizes_take_suffixes(void)
 	static const struct {
 		const char *pair;
 		uint64_t bytes;
-	} good[] = { { "NCCL_IB_AR_THRESHOLD=0", 0 },	       { "NCCL_IB_AR_THRESHOLD=1k", 1024 },
-		     { "NCCL_IB_AR_THRESHOLD=2MB", 2 << 20 },  { "NCCL_IB_AR_THRESHOLD=1GiB", 1 << 30 },
+	} good[] = { { "NCCL_IB_AR_THRESHOLD=0", 0 },
+		     { "NCCL_IB_AR_THRESHOLD=1k", 1024 },
+		     { "NCCL_IB_AR_THRESHOLD=2MB", 2 << 20 },
+		     { "NCCL_IB_AR_THRESHOLD=1GiB", 1 << 30 },
 		     { "NCCL_IB_AR_THRESHOLD=1024G", UINT64_C(1) << 40 } };
-	static const char *const bad[] = { "NCCL_IB_AR_THRESHOLD=1T", "NCCL_IB_AR_THRESHOLD=-1",
-					   "NCCL_IB_AR_THRESHOLD=1025G", "NCCL_IB_AR_THRESHOLD=1 K x",
-					   "NCCL_IB_AR_THRESHOLD=9223372036854775807G", "NCCL_IB_AR_THRESHOLD=K" };
+	static const char *const bad[] = { "NCCL_IB_AR_THRESHOLD=1T",
+					   "NCCL_IB_AR_THRESHOLD=-1",
+					   "NCCL_IB_AR_THRESHOLD=1025G",
+					   "NCCL_IB_AR_THRESHOLD=1 K x",
+					   "NCCL_IB_AR_THRESHOLD=9223372036854775807G",
+					   "NCCL_IB_AR_THRESHOLD=K" };
 	struct ha_config c;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -118,10 +132,12 @@ static void sizes_take_suffixes(void)
 
 static void nonsense_is_one_line_and_the_default(void)
 {
-	static const char *const bad[] = { "HA_NCCL_POLL_BATCH=abc",	"HA_NCCL_POLL_BATCH=0",
-					   "HA_NCCL_POLL_BATCH=257",	"HA_NCCL_POLL_BATCH=32 completions",
-					   "HA_NCCL_POLL_BATCH=-32",	"HA_NCCL_POLL_BATCH=99999999999999999999",
-					   "HA_NCCL_POLL_BATCH=32.5",	"HA_NCCL_POLL_BATCH= " };
+	static const char *const bad[] = {
+		"HA_NCCL_POLL_BATCH=abc",  "HA_NCCL_POLL_BATCH=0",
+		"HA_NCCL_POLL_BATCH=257",  "HA_NCCL_POLL_BATCH=32 completions",
+		"HA_NCCL_POLL_BATCH=-32",  "HA_NCCL_POLL_BATCH=99999999999999999999",
+		"HA_NCCL_POLL_BATCH=32.5", "HA_NCCL_POLL_BATCH= "
+	};
 	char long_text[HA_CONFIG_TEXT_MAX + 32];
 	struct ha_config c;
 
@@ -136,7 +152,8 @@ static void nonsense_is_one_line_and_the_default(void)
 	}
 	lines_catch();
 	CHECK_INT(LOAD(&c, "NCCL_IB_ADDR_FAMILY=ipx"), 1);
-	CHECK(lines_contain("NCCL_IB_ADDR_FAMILY='ipx' is not one of AF_INET|AF_INET6; using the default 'AF_INET'"));
+	CHECK(lines_contain("NCCL_IB_ADDR_FAMILY='ipx' is not one of AF_INET|AF_INET6; using the "
+			    "default 'AF_INET'"));
 	CHECK_INT(LOAD(&c, "NCCL_IB_DISABLE=maybe"), 1);
 	CHECK(lines_contain("NCCL_IB_DISABLE='maybe' is not 0 or 1; using the default '0'"));
 	snprintf(long_text, sizeof(long_text), "NCCL_IB_HCA=%0*d", HA_CONFIG_TEXT_MAX, 7);
@@ -164,7 +181,8 @@ static void every_bound_is_accepted_and_no_more(void)
 
 	lines_catch();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const long good[] = { rows[i].min, rows[i].max }, bad[] = { rows[i].min - 1, rows[i].max + 1 };
+		const long good[] = { rows[i].min, rows[i].max },
+			   bad[] = { rows[i].min - 1, rows[i].max + 1 };
 
 		for (int k = 0; k < 2; k++) {
 			snprintf(pair, sizeof(pair), "%s=%ld", rows[i].name, good[k]);
@@ -183,12 +201,14 @@ static void the_rto_exceeds_twice_the_window(void)
 	LOAD(&c, "HA_NCCL_RTO_MS=500");
 	CHECK_INT(c.rto_ms, 2 * 469763 / 1000 + 1);
 	CHECK_INT(c.source[HA_CFG_rto_ms], HA_CONFIG_ADJUSTED);
-	CHECK(lines_contain("HA_NCCL_RTO_MS=500 does not exceed twice the hardware's window of 469 ms"));
+	CHECK(lines_contain(
+		"HA_NCCL_RTO_MS=500 does not exceed twice the hardware's window of 469 ms"));
 	lines_catch();
 	LOAD(&c, "HA_NCCL_RTO_MS=500", "HA_NCCL_QP_TIMEOUT=12");
 	CHECK_INT(c.rto_ms, 500);
 	CHECK(!lines_contain("does not exceed"));
-	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31", "HA_NCCL_QP_RETRY_CNT=7"); /* the largest window: no overflow */
+	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31",
+	     "HA_NCCL_QP_RETRY_CNT=7"); /* the largest window: no overflow */
 	CHECK_INT(c.rto_ms, 2 * UINT64_C(61572651) + 1);
 	LOAD(&c, "HA_NCCL_QP_RETRY_CNT=0");
 	CHECK_INT(ha_config_window_ns(&c), 67108864);
@@ -237,7 +257,8 @@ static void misspelt_names_are_told(void)
 	CHECK_TEXT(ha_config_nearest("HA_NCCL_TEST_MAXPOLL"), "HA_NCCL_TEST_MAX_POLL");
 	CHECK(!ha_config_nearest("HA_NCCL_NOTHING_LIKE_IT"));
 	CHECK(!ha_config_nearest("HA_NCCL_"
-				 "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_TABLE_LIKE_OURS"));
+				 "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_"
+				 "TABLE_LIKE_OURS"));
 	setenv("HA_NCCL_POL_BATCH", "8", 1);
 	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
 	setenv("MPIB_MODUS", "1", 1);
@@ -251,9 +272,12 @@ static void misspelt_names_are_told(void)
 	CHECK_INT(c.qp_retry_cnt, 5);
 	CHECK(lines_contain("HA_NCCL_POL_BATCH is set, but there is no such variable; did you mean "
 			    "HA_NCCL_POLL_BATCH"));
-	CHECK(lines_contain("HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
-	CHECK(lines_contain("MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
-	CHECK(lines_contain("NETCCL_BAKEND is set, but there is no such variable; did you mean NETCCL_BACKEND"));
+	CHECK(lines_contain(
+		"HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
+	CHECK(lines_contain(
+		"MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
+	CHECK(lines_contain("NETCCL_BAKEND is set, but there is no such variable; did you mean "
+			    "NETCCL_BACKEND"));
 	CHECK(!lines_contain("NETCCL_BIND_ADDR is set"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
 	CHECK(lines_contain("NCCL_IB_TIMEOUT=20 is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
@@ -291,7 +315,9 @@ static void the_page_is_current(const char *path)
 		b = fgetc(out);
 		line += a == '\n';
 		if (a != b) {
-			fprintf(stderr, "%s, line %d: out of date; run: ha config --markdown > docs/configuration.md\n",
+			fprintf(stderr,
+				"%s, line %d: out of date; run: ha config --markdown > "
+				"docs/configuration.md\n",
 				path, line);
 			exit(1);
 		}
@@ -300,7 +326,8 @@ static void the_page_is_current(const char *path)
 	fclose(out);
 }
 
-/* Anybody can make /tmp/mpib: the agent is looked for in a directory that only root can have made, when there is one. */
+/* Anybody can make /tmp/mpib: the agent is looked for in a directory that only root can have made,
+ * when there is one. */
 static void the_agents_directory_is_not_squatted(void)
 {
 	char folder[] = "/tmp/hawser-config-XXXXXX", link[64];

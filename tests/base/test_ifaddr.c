@@ -5,8 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "base/config.h"
 #include "base/check.h"
+#include "base/config.h"
 #include "tests/base/lines.h"
 
 static struct ha_ifaddr list[16];
@@ -68,7 +68,8 @@ static void this_host(void)
 	CHECK_INT(ha_ifaddr_list(found, 1), 1);
 	ha_config_defaults(&config);
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
-	CHECK(ha_ifaddr_len(&out) == sizeof(struct sockaddr_in) || ha_ifaddr_len(&out) == sizeof(struct sockaddr_in6));
+	CHECK(ha_ifaddr_len(&out) == sizeof(struct sockaddr_in) ||
+	      ha_ifaddr_len(&out) == sizeof(struct sockaddr_in6));
 	strcpy(config.socket_ifname, "=lo");
 	config.socket_family = HA_SOCKET_INET;
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);

@@ -11,8 +11,9 @@ static char sunk[2048];
 static int sunk_level, sunk_count;
 static unsigned long sunk_flags;
 
-static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags, const char *file, int line,
-							 const char *fmt, ...)
+static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags,
+						       const char *file, int line, const char *fmt,
+						       ...)
 {
 	va_list ap;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop is waited for with the precision that was asked for, below a millisecond too, and is woken from another thread. */
+/* A loop is waited for with the precision that was asked for, below a millisecond too, and is woken
+ * from another thread. */
 #include "base/loop.h"
 
 #include "base/check.h"

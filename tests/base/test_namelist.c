@@ -44,7 +44,8 @@ static void names_match_as_with_nccl(void)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (match(rows[i].list, rows[i].name, rows[i].port) != rows[i].match) {
-			fprintf(stderr, "'%s' against %s:%d\n", rows[i].list, rows[i].name, rows[i].port);
+			fprintf(stderr, "'%s' against %s:%d\n", rows[i].list, rows[i].name,
+				rows[i].port);
 			exit(1);
 		}
 }
@@ -75,7 +76,9 @@ static void nonsense_is_counted_and_left_out(void)
 	struct ha_namelist list;
 	char text[4096] = "";
 
-	CHECK_INT(ha_namelist_parse(&list, "mlx5_0:x,mlx5_1:1,:2,mlx5_2:-1,mlx5_3:1:1:1:1,mlx5_4:99999"), 5);
+	CHECK_INT(ha_namelist_parse(&list,
+				    "mlx5_0:x,mlx5_1:1,:2,mlx5_2:-1,mlx5_3:1:1:1:1,mlx5_4:99999"),
+		  5);
 	CHECK_INT(list.n, 1);
 	CHECK_TEXT(list.items[0].name, "mlx5_1");
 	CHECK_INT(ha_namelist_parse(&list, NULL), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line from tables: every kind of value, what is refused and with which line, what --help and --version print. */
+/* The command line from tables: every kind of value, what is refused and with which line, what
+ * --help and --version print. */
 #include "base/check.h"
 #include "base/options.h"
 #include "base/version.h"
@@ -47,7 +48,8 @@ static const struct ha_option rows[] = {
 	{ "colour", 0, "WORD", "a choice", HA_CHOICE(choice, words) },
 	{ "copy", 0, "TEXT", "seven characters", HA_COPY(copy) },
 	{ "list", 'l', "TEXT", "twice at most", HA_LIST(list, listed, 2) },
-	{ "maybe", 'm', "[FILE]", "with or without", HA_TEXT(text), HA_GIVEN(given), .may_follow = is_path },
+	{ "maybe", 'm', "[FILE]", "with or without", HA_TEXT(text), HA_GIVEN(given),
+	  .may_follow = is_path },
 	{ "at", 0, "TIME COMMAND", "two words", HA_CALL(take_cue, "1s") },
 	{ 0 },
 };
@@ -58,7 +60,12 @@ static const struct ha_option operands[] = {
 };
 
 static const struct ha_program program = {
-	.name = "prog", .about = "It does this.", .options = { rows }, .operands = operands, .needed = 1, .notes = "That is all.",
+	.name = "prog",
+	.about = "It does this.",
+	.options = { rows },
+	.operands = operands,
+	.needed = 1,
+	.notes = "That is all.",
 };
 
 static struct target target;
@@ -77,7 +84,7 @@ static int call(const char *line)
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	target = (struct target){ .off = true };
+	target = (struct target) { .off = true };
 	fflush(NULL);
 	dup2(fileno(file), 1);
 	dup2(fileno(file), 2);
@@ -153,14 +160,18 @@ static void refusals(void)
 {
 	refuses("--small 0 x", "prog: --small takes a whole number from 1 to 200, not '0'\n");
 	refuses("-s 201 x", "prog: --small takes a whole number from 1 to 200, not '201'\n");
-	refuses("--big= x", "prog: --big takes a whole number from 0 to 18446744073709551615, not ''\n");
-	refuses("--time 1us x", "prog: --time takes a time from 1ms to 10s, as in 10s, 500ms or 20us, not '1us'\n");
-	refuses("--size 2M x", "prog: --size takes a number of bytes from 8 to 1M, as in 8, 64K or 1M, not '2M'\n");
+	refuses("--big= x",
+		"prog: --big takes a whole number from 0 to 18446744073709551615, not ''\n");
+	refuses("--time 1us x",
+		"prog: --time takes a time from 1ms to 10s, as in 10s, 500ms or 20us, not '1us'\n");
+	refuses("--size 2M x", "prog: --size takes a number of bytes from 8 to 1M, as in 8, 64K or "
+			       "1M, not '2M'\n");
 	refuses("--colour pink x", "prog: --colour takes red, green or blue, not 'pink'\n");
 	refuses("--copy eight888 x", "prog: --copy takes 7 characters at most, not 'eight888'\n");
 	refuses("-l a -l b -l c x", "prog: --list: 2 at most\n");
 	refuses("--at 2s command x", "prog: --at takes 1s, not '2s'\n");
-	refuses("--smalll 1 x", "prog: there is no option --smalll; did you mean --small; `prog --help` explains\n");
+	refuses("--smalll 1 x", "prog: there is no option --smalll; did you mean --small; `prog "
+				"--help` explains\n");
 	refuses("--s 1 x", "prog: there is no option --s; `prog --help` explains\n");
 	refuses("-z x", "prog: there is no option -z; `prog --help` explains\n");
 	refuses("x --small", "prog: --small needs N; `prog --help` explains\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A limit that was missed: a defect when the test itself used the processors, a busy machine when others did. */
+/* A limit that was missed: a defect when the test itself used the processors, a busy machine when
+ * others did. */
 #include "base/check.h"
 #include "tests/base/share.h"
 
@@ -53,7 +54,8 @@ static void end_spinners(const pid_t *pid, long n)
 	}
 }
 
-/* Status of a process that misses a limit while `spinning` spin beside it: its own children, or the test's. */
+/* Status of a process that misses a limit while `spinning` spin beside it: its own children, or the
+ * test's. */
 static int miss_a_limit(bool own)
 {
 	pid_t pid[SPINNERS_MAX], child;
@@ -88,7 +90,8 @@ int main(void)
 	CHECK_INT(miss_a_limit(false), SHARE_BUSY_STATUS);
 	own = miss_a_limit(true);
 	/* Where others already have more than half of this machine, that is what it must say. */
-	CHECK(own == 1 || (own == SHARE_BUSY_STATUS && share_of_others(&before) > SHARE_OTHERS_MAX / 2));
+	CHECK(own == 1 ||
+	      (own == SHARE_BUSY_STATUS && share_of_others(&before) > SHARE_OTHERS_MAX / 2));
 	printf("a missed limit: defect or busy machine: ok\n");
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/utf8.h"
 #include "base/check.h"
+#include "base/utf8.h"
 
 static void sequence(const char *s, int n, bool printable)
 {
@@ -16,9 +16,9 @@ int main(void)
 	sequence("\u00e4", 2, true);
 	sequence("\u21c4", 3, true);
 	sequence("\U0001f600", 4, true);
-	sequence("\xc2\x9b", 2, false);	    /* a terminal's escape in one character */
+	sequence("\xc2\x9b", 2, false);     /* a terminal's escape in one character */
 	sequence("\xe2\x80\xae", 3, false); /* right to left from here on */
-	sequence("\xc0\x80", 0, false);	    /* longer than need be */
+	sequence("\xc0\x80", 0, false);     /* longer than need be */
 	sequence("\xe0\x9f\xbf", 0, false);
 	sequence("\xed\xa0\x80", 0, false); /* half of a surrogate */
 	sequence("\xf4\x90\x80\x80", 0, false);

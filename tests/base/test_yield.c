@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_yield.c - short yields go on, long ones make a thread sleep for a while, ever longer; naps grow with what they wait for */
-#include "base/yield.h"
+/* test_yield.c - short yields go on, long ones make a thread sleep for a while, ever longer; naps
+ * grow with what they wait for */
 #include "base/check.h"
+#include "base/yield.h"
 
 #include <sys/prctl.h>
 
@@ -25,7 +26,8 @@ static void long_yields(void)
 	for (int i = 0; i < 12; i++) {
 		now += 3 * HA_NS_PER_MS;
 		ha_yield_took(&y, now - 3 * HA_NS_PER_MS, now);
-		CHECK(ha_yield_sleeps(&y, now) && ha_yield_sleeps(&y, now + want - 1) && !ha_yield_sleeps(&y, now + want));
+		CHECK(ha_yield_sleeps(&y, now) && ha_yield_sleeps(&y, now + want - 1) &&
+		      !ha_yield_sleeps(&y, now + want));
 		now += want;
 		want = want * 2 < HA_YIELD_SLEEP_MAX_NS ? want * 2 : HA_YIELD_SLEEP_MAX_NS;
 	}
@@ -33,7 +35,8 @@ static void long_yields(void)
 	ha_yield_took(&y, now, now + 1);
 	CHECK(!ha_yield_sleeps(&y, now + 1));
 	ha_yield_took(&y, now, now + HA_YIELD_LONG_NS);
-	CHECK(ha_yield_sleeps(&y, now + HA_YIELD_SLEEP_MIN_NS) && !ha_yield_sleeps(&y, now + HA_YIELD_LONG_NS + HA_YIELD_SLEEP_MIN_NS));
+	CHECK(ha_yield_sleeps(&y, now + HA_YIELD_SLEEP_MIN_NS) &&
+	      !ha_yield_sleeps(&y, now + HA_YIELD_LONG_NS + HA_YIELD_SLEEP_MIN_NS));
 }
 
 /* What is long is its owner's word. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dies_at.c - preloaded into a command (LD_PRELOAD): a process of it dies just before it goes on the network
+ * dies_at.c - preloaded into a command (LD_PRELOAD): a process of it dies just before it goes on
+ * the network
  *
- * HA_TEST_DIES_AT=connect: when it is about to dial; connect2: when it is about to dial a second address; listen: when it is about to
- * listen. Only processes that the command has forked die.
+ * HA_TEST_DIES_AT=connect: when it is about to dial; connect2: when it is about to dial a second
+ * address; listen: when it is about to listen. Only processes that the command has forked die.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -31,7 +32,8 @@ static void die_at(const char *here)
 int connect(int fd, const struct sockaddr *to, socklen_t length)
 {
 	static in_port_t dialled;
-	int (*real)(int, const struct sockaddr *, socklen_t) = (int (*)(int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "connect");
+	int (*real)(int, const struct sockaddr *, socklen_t) =
+		(int (*)(int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "connect");
 
 	if (to->sa_family == AF_INET) {
 		in_port_t port = ((const struct sockaddr_in *)(const void *)to)->sin_port;

@@ -41,7 +41,8 @@ static int fails(void)
 static struct range *range_at(uint64_t at, int kind)
 {
 	for (int i = 0; i < RANGES; i++)
-		if (range[i].kind == (unsigned)kind && at >= range[i].at && at - range[i].at < range[i].bytes)
+		if (range[i].kind == (unsigned)kind && at >= range[i].at &&
+		    at - range[i].at < range[i].bytes)
 			return &range[i];
 	return NULL;
 }
@@ -178,7 +179,7 @@ int cuMemsetD8_v2(uint64_t device, unsigned char value, size_t bytes)
 {
 	if (fails() || !range_at(device, DEVICE))
 		return INVALID;
-	elsewhere = (struct work){ .to = device, .bytes = bytes, .value = value };
+	elsewhere = (struct work) { .to = device, .bytes = bytes, .value = value };
 	return 0;
 }
 
@@ -192,12 +193,12 @@ static int enqueue(struct work w)
 
 int cuMemsetD8Async(uint64_t device, unsigned char value, size_t bytes, void *stream)
 {
-	return enqueue((struct work){ .to = device, .bytes = bytes, .value = value });
+	return enqueue((struct work) { .to = device, .bytes = bytes, .value = value });
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream)
 {
-	return enqueue((struct work){ .to = to, .from = from, .bytes = bytes });
+	return enqueue((struct work) { .to = to, .from = from, .bytes = bytes });
 }
 
 static void fill_or_copy(const struct work *w)
@@ -262,7 +263,8 @@ int cuPointerSetAttribute(const void *value, int attribute, uint64_t p)
 	return 0;
 }
 
-int cuMemGetHandleForAddressRange(void *handle, uint64_t p, size_t bytes, int type, unsigned long long flags)
+int cuMemGetHandleForAddressRange(void *handle, uint64_t p, size_t bytes, int type,
+				  unsigned long long flags)
 {
 	if (!state.dmabuf)
 		return NOT_SUPPORTED;
@@ -274,6 +276,8 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t p, size_t bytes, int ty
 
 int cuGetErrorName(int error, const char **name)
 {
-	*name = error == INVALID ? "CUDA_ERROR_INVALID_VALUE" : error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
+	*name = error == INVALID     ? "CUDA_ERROR_INVALID_VALUE"
+		: error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+				     : "CUDA_ERROR_OTHER";
 	return 0;
 }

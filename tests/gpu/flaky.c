@@ -12,8 +12,10 @@ struct wrap {
 	bool open; /* a queue pair that things may land through */
 };
 
-static const char *const kinds[] = { "device", "protection domain", "memory", "mapped buffer", "registration", "completion queue",
-				     "queue pair", "target" };
+static const char *const kinds[] = { "device",       "protection domain",
+				     "memory",       "mapped buffer",
+				     "registration", "completion queue",
+				     "queue pair",   "target" };
 
 const char *flaky_leak(const struct flaky *f)
 {
@@ -110,7 +112,8 @@ static void mem_free(void *hw, void *memory, size_t bytes)
 {
 	struct flaky *f = hw;
 
-	CHECK(__atomic_fetch_sub(&f->live[FLAKY_MEMORY], (int64_t)bytes, __ATOMIC_RELAXED) >= (int64_t)bytes);
+	CHECK(__atomic_fetch_sub(&f->live[FLAKY_MEMORY], (int64_t)bytes, __ATOMIC_RELAXED) >=
+	      (int64_t)bytes);
 	memset(memory, 0xdb, bytes); /* who still reads it reads nonsense */
 	f->under->mem_free(f->hw, memory, bytes);
 }
@@ -221,7 +224,8 @@ static int address(void *device, struct ha_gpu_rc_handle *handle)
 	return fails(w->f) ? -EIO : w->f->under->address(w->inner, handle);
 }
 
-static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to, const struct ha_gpu_rc_link *link)
+static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
+		     const struct ha_gpu_rc_link *link)
 {
 	struct flaky *f = ((struct wrap *)qp->own)->f;
 	struct ha_gpu_hw_qp u = under(qp);
@@ -247,10 +251,13 @@ static enum ha_gpu_port port(void *device)
 	return w->f->under->port(w->inner);
 }
 
-static int dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key, struct ha_gpu_hw_dct *dct)
+static int dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uint64_t key,
+		      struct ha_gpu_hw_dct *dct)
 {
 	struct wrap *w = pd;
-	int r = fails(w->f) ? -ENOMEM : w->f->under->dct_create(w->inner, ((struct wrap *)cq)->inner, link, key, dct);
+	int r = fails(w->f) ? -ENOMEM
+			    : w->f->under->dct_create(w->inner, ((struct wrap *)cq)->inner, link,
+						      key, dct);
 
 	if (!r)
 		dct->own = make(w->f, FLAKY_DCT, dct->own);

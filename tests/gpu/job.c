@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/gpu/job.h"
 
-#include "gpu/host/stream.h"
 #include "base/check.h"
+#include "gpu/host/stream.h"
 
 #include <errno.h>
 
 #define SECOND UINT64_C(1000000000)
 #define LIMIT_MS 120000 /* only a hang reaches it */
-#define PIECE 256 /* bytes of a row from one process */
+#define PIECE 256       /* bytes of a row from one process */
 #define SIGNAL 3
 
 uint64_t job_round;
@@ -46,9 +46,12 @@ static void set_up(struct job *j, int i)
 
 	p->job = j;
 	p->pe = i;
-	p->soft = (struct ha_gpu_soft){ .fabric = j->fabric, .first = (unsigned)(i * j->nics), .n = (unsigned)j->nics };
-	p->flaky = (struct flaky){ .under = &ha_gpu_soft_ops, .hw = &p->soft };
-	p->heap_bytes = (size_t)(4 + i) << 14; /* of different sizes, so that a table with another's stride is a wrong table */
+	p->soft = (struct ha_gpu_soft) { .fabric = j->fabric,
+					 .first = (unsigned)(i * j->nics),
+					 .n = (unsigned)j->nics };
+	p->flaky = (struct flaky) { .under = &ha_gpu_soft_ops, .hw = &p->soft };
+	p->heap_bytes = (size_t)(4 + i) << 14; /* of different sizes, so that a table with another's
+						  stride is a wrong table */
 	p->heap = soft_alloc(j->fabric, p->heap_bytes);
 	CHECK(p->heap);
 	ha_gpu_settings_defaults(&c->settings);
@@ -74,10 +77,12 @@ void job_start_with(struct job *j, int pes, int nics, size_t bytes)
 	j->nics = nics;
 	j->fabric = soft_fabric_open((unsigned)(pes * nics), bytes);
 	CHECK(j->fabric);
-	/* Numbers of queue pairs and keys repeat on every NIC, but are not the same for one connection's two. */
+	/* Numbers of queue pairs and keys repeat on every NIC, but are not the same for one
+	 * connection's two. */
 	for (int i = 0; i < pes * nics; i++)
 		for (int k = 0; k < i % nics; k++)
-			CHECK(soft_qp_create(&j->fabric->nic[i], &(struct soft_qp_attr){ .nwqes = 64 }));
+			CHECK(soft_qp_create(&j->fabric->nic[i],
+					     &(struct soft_qp_attr) { .nwqes = 64 }));
 	for (int i = 0; i < pes; i++)
 		set_up(j, i);
 	for (int i = 0; i < pes * nics; i++)
@@ -146,7 +151,9 @@ void job_end(struct job *j)
 		pthread_join(j->nic_thread[i], NULL);
 	for (int i = 0; i < j->pes; i++) {
 		if (flaky_leak(&j->pe[i].flaky)) {
-			fprintf(stderr, "process %d has not given back: %s (after failure of call %llu)\n", i, flaky_leak(&j->pe[i].flaky),
+			fprintf(stderr,
+				"process %d has not given back: %s (after failure of call %llu)\n",
+				i, flaky_leak(&j->pe[i].flaky),
 				(unsigned long long)j->pe[i].flaky.fail_at);
 			exit(1);
 		}
@@ -169,7 +176,8 @@ static void alike(struct job *j)
 }
 
 /* True: the call was reached. */
-static bool one_fault(struct job *j, uint64_t at, void *(*const growth[])(void *), unsigned n, void (*look)(void))
+static bool one_fault(struct job *j, uint64_t at, void *(*const growth[])(void *), unsigned n,
+		      void (*look)(void))
 {
 	uint64_t rows = 0;
 
@@ -200,7 +208,8 @@ static bool one_fault(struct job *j, uint64_t at, void *(*const growth[])(void *
 	return j->pe[0].flaky.failed;
 }
 
-uint64_t job_each_call_fails(struct job *j, void *(*const growth[])(void *), unsigned n, void (*look)(void))
+uint64_t job_each_call_fails(struct job *j, void *(*const growth[])(void *), unsigned n,
+			     void (*look)(void))
 {
 	uint64_t at = 0;
 	bool struck = true;
@@ -234,7 +243,9 @@ static void put_all(struct job_pe *p, uint64_t rows)
 			if (!c)
 				continue;
 			memset(from, (int)(job_round * 31 + row * 7 + (uint64_t)p->pe), PIECE);
-			CHECK_INT(ha_gpu_put_nbi(c, c->remote + offset_of(p->pe, row), from, PIECE, 0, 120 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_put_nbi(c, c->remote + offset_of(p->pe, row), from, PIECE,
+						 0, 120 * SECOND),
+				  HA_GPU_DONE);
 			CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 120 * SECOND), HA_GPU_DONE);
 		}
 }
@@ -248,9 +259,13 @@ static void look_at_all(struct job_pe *p, uint64_t rows, uint64_t *seen)
 
 			if (!c)
 				continue;
-			CHECK_INT(ha_gpu_wait(c, SIGNAL, seen[row * JOB_PES_MAX + (uint64_t)from] + 1, 120 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_wait(c, SIGNAL,
+					      seen[row * JOB_PES_MAX + (uint64_t)from] + 1,
+					      120 * SECOND),
+				  HA_GPU_DONE);
 			for (unsigned i = 0; i < PIECE; i++)
-				CHECK_INT(at[i], (uint8_t)(job_round * 31 + row * 7 + (uint64_t)from));
+				CHECK_INT(at[i],
+					  (uint8_t)(job_round * 31 + row * 7 + (uint64_t)from));
 		}
 }
 
@@ -264,7 +279,8 @@ void *job_exchange(void *arg)
 		for (int from = 0; from < p->job->pes; from++) {
 			struct ha_gpu_conn *c = ha_gpu_world_conn(p->world, row, (uint32_t)from);
 
-			seen[row * JOB_PES_MAX + (uint64_t)from] = c ? ha_gpu_signal_value(c, SIGNAL) : 0;
+			seen[row * JOB_PES_MAX + (uint64_t)from] =
+				c ? ha_gpu_signal_value(c, SIGNAL) : 0;
 		}
 	CHECK(!ha_gpu_bootstrap_agree(&p->bootstrap, 0));
 	ha_gpu_world_enter(p->world);
@@ -273,7 +289,10 @@ void *job_exchange(void *arg)
 	for (uint64_t row = 0; row < rows; row++)
 		for (int to = 0; to < p->job->pes; to++)
 			if (ha_gpu_world_conn(p->world, row, (uint32_t)to))
-				CHECK_INT(ha_gpu_quiet(ha_gpu_world_conn(p->world, row, (uint32_t)to), 120 * SECOND), HA_GPU_DONE);
+				CHECK_INT(
+					ha_gpu_quiet(ha_gpu_world_conn(p->world, row, (uint32_t)to),
+						     120 * SECOND),
+					HA_GPU_DONE);
 	ha_gpu_world_leave(p->world);
 	CHECK(!ha_gpu_bootstrap_agree(&p->bootstrap, 0));
 	return NULL;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job.h - several processes of a job, played by threads of one: each with its own software NICs, host library and bootstrap over TCP
+ * job.h - several processes of a job, played by threads of one: each with its own software NICs,
+ * host library and bootstrap over TCP
  *
- *   process p: NICs p * nics ... p * nics + nics - 1. The NICs run on a thread each, unless a test steps them.
+ *   process p: NICs p * nics ... p * nics + nics - 1. The NICs run on a thread each, unless a test
+ * steps them.
  */
 #ifndef HA_TESTS_GPU_JOB_H
 #define HA_TESTS_GPU_JOB_H
@@ -53,12 +55,15 @@ void job_want(struct job *j, int result); /* all have it */
 void job_end(struct job *j);
 void job_kill(struct job *j, int pe, int nic, bool told);
 
-/* Two processes are set up and grow n times, again and again; process 0's 1st, 2nd, ... call that may fail does. Both end each step alike, a
- * growth that fails leaves what was there as it was, and then is done again; at the end `look` sees whether all of it works. How many failed. */
-uint64_t job_each_call_fails(struct job *j, void *(*const growth[])(void *pe), unsigned n, void (*look)(void));
+/* Two processes are set up and grow n times, again and again; process 0's 1st, 2nd, ... call that
+ * may fail does. Both end each step alike, a growth that fails leaves what was there as it was, and
+ * then is done again; at the end `look` sees whether all of it works. How many failed. */
+uint64_t job_each_call_fails(struct job *j, void *(*const growth[])(void *pe), unsigned n,
+			     void (*look)(void));
 
-/* Writes `bytes` at `offset` of the peer's heap from the same place of ours, then a signal, on every row that there is; everybody waits for
- * everybody's, and looks at what came. `round`: from 1, counts. */
+/* Writes `bytes` at `offset` of the peer's heap from the same place of ours, then a signal, on
+ * every row that there is; everybody waits for everybody's, and looks at what came. `round`: from
+ * 1, counts. */
 void *job_exchange(void *pe);
 extern uint64_t job_round;
 

@@ -83,7 +83,9 @@ void scene_put(unsigned i, uint64_t value)
 	uint64_t *from = scene_word(0, i);
 
 	*from = value;
-	CHECK_INT(ha_gpu_put_nbi(scene.a, pair_remote(&scene.pair, 0, 8 * i), from, 8, 0, HA_GPU_FOREVER), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_put_nbi(scene.a, pair_remote(&scene.pair, 0, 8 * i), from, 8, 0,
+				 HA_GPU_FOREVER),
+		  HA_GPU_DONE);
 }
 
 void scene_rest(uint64_t ns)

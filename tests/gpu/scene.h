@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scene.h - a pair (pair.h) whose NICs and agents are fibers, on which the body of a kernel runs until it ends
+ * scene.h - a pair (pair.h) whose NICs and agents are fibers, on which the body of a kernel runs
+ * until it ends
  *
  *   scene_begin(); scene_run(body); look at what is there; scene_end();
  */
@@ -21,7 +22,8 @@ extern struct scene scene;
 
 void scene_configure(void); /* the usual: once at the start; scene_end() does it again */
 void scene_begin(void);
-void scene_run(void (*body)(void *unused)); /* ends the program when the body does not end within 20 ms of virtual time */
+void scene_run(void (*body)(void *unused)); /* ends the program when the body does not end within 20
+					       ms of virtual time */
 void scene_end(void);
 
 /* The next entry of a NIC, or the one `fault.at` after it, suffers that. */

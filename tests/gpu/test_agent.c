@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_agent.c - what agents and the log did wrong once, most of it found by the hunts, each by its name; fibers, virtual time */
+/* test_agent.c - what agents and the log did wrong once, most of it found by the hunts, each by its
+ * name; fibers, virtual time */
 #include "tests/gpu/scene.h"
 #include "tests/ina/switch/named.h"
 
@@ -28,7 +29,8 @@ static void peer_gave_up(void)
 	scene_end();
 }
 
-/* ---- found by the hunt: a read acknowledged while the log is frozen was waited for without limit and without pause ---- */
+/* ---- found by the hunt: a read acknowledged while the log is frozen was waited for without limit
+ * and without pause ---- */
 static void frozen_tail_ends(void)
 {
 	scene_begin();
@@ -40,7 +42,8 @@ static void frozen_tail_ends(void)
 	scene_end();
 }
 
-/* ---- a thread that read a completion before the switch reports it after: it does not count ---- */
+/* ---- a thread that read a completion before the switch reports it after: it does not count ----
+ */
 static void stale_report(void)
 {
 	scene_begin();
@@ -53,7 +56,8 @@ static void stale_report(void)
 	scene_end();
 }
 
-/* ---- a kernel died with slots reserved, behind something acknowledged and not proved: the agent waited for its turn for ever ---- */
+/* ---- a kernel died with slots reserved, behind something acknowledged and not proved: the agent
+ * waited for its turn for ever ---- */
 static void dead_reservation_body(void *arg)
 {
 	struct ha_gpu_slots s;
@@ -76,13 +80,15 @@ static void dead_reservation(void)
 	scene_end();
 }
 
-/* ---- a full log goes onto a path whose last probe has no answer yet: it overwrote the probe's entry ---- */
+/* ---- a full log goes onto a path whose last probe has no answer yet: it overwrote the probe's
+ * entry ---- */
 static void probe_under_way_body(void *arg)
 {
 	unsigned n = 0;
 
 	ha_gpu_store(&scene.fabric->nic[0].pace, UINT64_MAX);
-	while (ha_gpu_put_inline(scene.a, pair_remote(&scene.pair, 0, 8 * n), &n, 4, 0, 30 * US) == HA_GPU_DONE)
+	while (ha_gpu_put_inline(scene.a, pair_remote(&scene.pair, 0, 8 * n), &n, 4, 0, 30 * US) ==
+	       HA_GPU_DONE)
 		n++;
 	CHECK_INT(ha_gpu_load(&scene.a->resv) - ha_gpu_load(&scene.a->tail), scene.config.nwqes);
 	ha_gpu_store(&scene.fabric->nic[1].pace, UINT64_MAX);
@@ -108,7 +114,8 @@ static void probe_under_way(void)
 	scene_end();
 }
 
-/* ---- the firmware refuses to stop a queue pair: that was taken for a fence, and the log posted again beside it ---- */
+/* ---- the firmware refuses to stop a queue pair: that was taken for a fence, and the log posted
+ * again beside it ---- */
 static unsigned refusals;
 
 static int refuse(void *path)
@@ -120,7 +127,7 @@ static void fence_refused_body(void *arg)
 {
 	refusals = 4;
 	scene.pair.end[0].agent.ops.fence = refuse;
-	scene_strike(0, (struct soft_fault){ .then = SOFT_THEN_CUT, .announced = true });
+	scene_strike(0, (struct soft_fault) { .then = SOFT_THEN_CUT, .announced = true });
 	scene_put(0, 1);
 	scene_rest(250 * US);
 	CHECK(refusals && refusals < 4);
@@ -138,7 +145,8 @@ static void fence_refused(void)
 	scene_end();
 }
 
-/* ---- threads that empty a queue of completions pass each other: what the NIC is told ran backwards, and it saw an overrun ---- */
+/* ---- threads that empty a queue of completions pass each other: what the NIC is told ran
+ * backwards, and it saw an overrun ---- */
 static void poster(void *arg)
 {
 	for (unsigned i = 0; i < 60; i++) {
@@ -171,7 +179,8 @@ static void consumer_index_grows(void)
 	scene_end();
 }
 
-/* ---- failures were counted for ever: after a few days a path rested for minutes for a single flap ---- */
+/* ---- failures were counted for ever: after a few days a path rested for minutes for a single flap
+ * ---- */
 static void flap_path_0(void)
 {
 	ha_gpu_store(&scene.fabric->nic[0].told, 1);
@@ -211,7 +220,8 @@ static void failures_decay(void)
 	short_rests(failures_decay_body);
 }
 
-/* ---- and each of a bad night's counted: the path was good for hours, and rested for as long as ever after the next flap ---- */
+/* ---- and each of a bad night's counted: the path was good for hours, and rested for as long as
+ * ever after the next flap ---- */
 static void failures_bounded_body(void *arg)
 {
 	struct ha_gpu_agent_path *p = &scene.pair.end[0].agent.path[0];
@@ -232,8 +242,9 @@ static void failures_bounded(void)
 	short_rests(failures_bounded_body);
 }
 
-/* ---- a thread at a ring of completions stalls, the path dies and comes back, its queue is as full as it was: it took the new incarnation's
- * completion for its own, and nobody ever reported that one ---- */
+/* ---- a thread at a ring of completions stalls, the path dies and comes back, its queue is as full
+ * as it was: it took the new incarnation's completion for its own, and nobody ever reported that
+ * one ---- */
 static void stalled_poller_body(void *arg)
 {
 	struct ha_gpu_path *p = &scene.a->path[0];
@@ -245,12 +256,14 @@ static void stalled_poller_body(void *arg)
 	word = ha_gpu_load((uint64_t *)(void *)p->cq_dbrec);
 	CHECK(ci);
 	flap_path_0();
-	while (scene.pair.end[0].agent.path[0].state != HA_GPU_PATH_UP || ha_gpu_load(&scene.a->active) || (ha_gpu_load(&p->cq_ci) & HA_GPU_INDEX) < ci) {
+	while (scene.pair.end[0].agent.path[0].state != HA_GPU_PATH_UP ||
+	       ha_gpu_load(&scene.a->active) || (ha_gpu_load(&p->cq_ci) & HA_GPU_INDEX) < ci) {
 		scene_put(0, 2);
 		CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
 	}
 	for (uint32_t i = 0; i < 64; i++) { /* wherever it stalled */
-		uint64_t mine = (ci & ~HA_GPU_INDEX) | i, told = (word & ~UINT64_C(0xffffffff)) | ha_gpu_be32(i);
+		uint64_t mine = (ci & ~HA_GPU_INDEX) | i,
+			 told = (word & ~UINT64_C(0xffffffff)) | ha_gpu_be32(i);
 
 		CHECK(!ha_gpu_cas(&p->cq_ci, &mine, mine + 1));
 		CHECK(!ha_gpu_cas((uint64_t *)(void *)p->cq_dbrec, &told, told + 1));
@@ -269,7 +282,8 @@ static void stalled_poller(void)
 	scene_end();
 }
 
-/* ---- a thread that saw an error before a switch says FAILED after it, of a path that carries the log and moves: so it stayed ---- */
+/* ---- a thread that saw an error before a switch says FAILED after it, of a path that carries the
+ * log and moves: so it stayed ---- */
 static void late_word_body(void *arg)
 {
 	ha_gpu_store(&scene.a->health[0], HA_GPU_FAILED);
@@ -289,7 +303,8 @@ static void late_word(void)
 	scene_end();
 }
 
-/* ---- a thread that read cons before a switch takes a completion out of the queue after it: it was reported by nobody ---- */
+/* ---- a thread that read cons before a switch takes a completion out of the queue after it: it was
+ * reported by nobody ---- */
 static void late_poller_body(void *arg)
 {
 	uint64_t cons;
@@ -301,7 +316,8 @@ static void late_poller_body(void *arg)
 	ha_gpu_store(&scene.fabric->nic[0].told, 1);
 	while (!ha_gpu_load(&scene.a->active) || !scene.pair.end[0].agent.carrying)
 		ha_gpu_pause();
-	scene.pair.end[0].agent.check_due = UINT64_MAX; /* the agent does not look; nobody else does */
+	scene.pair.end[0].agent.check_due =
+		UINT64_MAX; /* the agent does not look; nobody else does */
 	scene_put(0, 2);
 	scene_rest(100 * US);
 	CHECK_INT(ha_gpu_load(&scene.a->cons) & HA_GPU_INDEX, ha_gpu_load(&scene.a->ready) - 1);
@@ -317,8 +333,9 @@ static void late_poller(void)
 	scene_end();
 }
 
-/* ---- the path that carried the log is the one that comes back, and threads look at its queue all the while: they took the completions of
- * its probes, and a path that nothing happened to any more was given up incarnation after incarnation ---- */
+/* ---- the path that carried the log is the one that comes back, and threads look at its queue all
+ * the while: they took the completions of its probes, and a path that nothing happened to any more
+ * was given up incarnation after incarnation ---- */
 static void healer(void *arg)
 {
 	for (;;) {

@@ -8,7 +8,8 @@
 static struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 static struct ha_gpu_backup_map map;
 
-/* cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns how many ports. */
+/* cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns how
+ * many ports. */
 static int cards(const char *text)
 {
 	int n = 0;
@@ -37,46 +38,46 @@ static void expect(int n, const int *want, int warnings)
 
 static void pairs(void)
 {
-	expect(cards("ssss"), (int[]){ 1, 0, 3, 2 }, 0);
+	expect(cards("ssss"), (int[]) { 1, 0, 3, 2 }, 0);
 	CHECK_INT(map.how[2], HA_GPU_BACKUP_PAIR);
-	expect(cards("ss"), (int[]){ 1, 0 }, 0);
+	expect(cards("ss"), (int[]) { 1, 0 }, 0);
 	expect(0, NULL, 0);
 	CHECK_INT(ha_gpu_backup_map(list, HA_GPU_PORTS_MAX + 1, NULL, NULL, &map), -EINVAL);
 }
 
 static void dual_ports(void)
 {
-	expect(cards("dd"), (int[]){ 1, 0, 3, 2 }, 0);
+	expect(cards("dd"), (int[]) { 1, 0, 3, 2 }, 0);
 	CHECK_INT(map.how[0], HA_GPU_BACKUP_PORT);
-	expect(cards("q"), (int[]){ 1, 0, 3, 2 }, 0);
+	expect(cards("q"), (int[]) { 1, 0, 3, 2 }, 0);
 	/* Single ports pair among themselves, whatever lies between. */
-	expect(cards("sds"), (int[]){ 3, 2, 1, 0 }, 0);
+	expect(cards("sds"), (int[]) { 3, 2, 1, 0 }, 0);
 }
 
 static void odd_count(void)
 {
-	expect(cards("sss"), (int[]){ 1, 0, 0 }, 1);
+	expect(cards("sss"), (int[]) { 1, 0, 0 }, 1);
 	CHECK_INT(map.how[2], HA_GPU_BACKUP_OTHER);
-	expect(cards("s"), (int[]){ HA_GPU_NO_BACKUP }, 1);
+	expect(cards("s"), (int[]) { HA_GPU_NO_BACKUP }, 1);
 	CHECK_INT(map.how[0], HA_GPU_BACKUP_NONE);
 }
 
 static void dead_at_the_start(void)
 {
 	/* The partner is down: never it; another, and the one that is down has none. */
-	expect(cards("sSss"), (int[]){ 2, HA_GPU_NO_BACKUP, 3, 2 }, 1);
-	expect(cards("sS"), (int[]){ HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 1);
-	expect(cards("SS"), (int[]){ HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 0);
+	expect(cards("sSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 3, 2 }, 1);
+	expect(cards("sS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 1);
+	expect(cards("SS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 0);
 	/* One port of a card is down: another card rather than none. */
 	cards("ds");
 	list[1].up = false;
-	expect(3, (int[]){ 2, HA_GPU_NO_BACKUP, 0 }, 2);
+	expect(3, (int[]) { 2, HA_GPU_NO_BACKUP, 0 }, 2);
 }
 
 static void spread(void)
 {
 	/* Two whose partners are down take different ones. */
-	expect(cards("sSsSss"), (int[]){ 2, HA_GPU_NO_BACKUP, 0, HA_GPU_NO_BACKUP, 5, 4 }, 2);
+	expect(cards("sSsSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 0, HA_GPU_NO_BACKUP, 5, 4 }, 2);
 }
 
 /* Whatever is up and down: a backup is up, and another; without one only if no other is up. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_check.c - what `ha gpu-check` runs: over two ranks of software NICs all of it holds, and where something is wrong an item says so */
+/* test_check.c - what `ha gpu-check` runs: over two ranks of software NICs all of it holds, and
+ * where something is wrong an item says so */
 #include "gpu/check/check.h"
 #include "tests/gpu/job.h"
 #include "tests/ina/switch/named.h"
@@ -55,7 +56,7 @@ static void check_all(int nics, bool may_cut)
 {
 	job_start_with(&job, 2, nics, 32 << 20);
 	for (int i = 0; i < 2; i++)
-		check[i] = (struct ha_gpu_check){ .cut = may_cut ? cut : NULL };
+		check[i] = (struct ha_gpu_check) { .cut = may_cut ? cut : NULL };
 	job_all(&job, run);
 	CHECK(job.pe[0].result == job.pe[1].result);
 	for (int i = 0; i < 3; i++)
@@ -76,11 +77,13 @@ static void one_port(void)
 {
 	check_all(1, false);
 	CHECK_INT(job.pe[0].result, 1);
-	CHECK_INT(check[0].count[HA_GPU_CHECK_FAILED], 1);   /* nothing backs it up */
-	CHECK_INT(check[0].count[HA_GPU_CHECK_NOT_HERE], 5); /* so nothing can be stopped or cut, either */
+	CHECK_INT(check[0].count[HA_GPU_CHECK_FAILED], 1); /* nothing backs it up */
+	CHECK_INT(check[0].count[HA_GPU_CHECK_NOT_HERE],
+		  5); /* so nothing can be stopped or cut, either */
 }
 
-/* What the operator has turned off is no failure of the hardware: it was called one, with advice about the firmware. */
+/* What the operator has turned off is no failure of the hardware: it was called one, with advice
+ * about the firmware. */
 static void without_failback(void)
 {
 	no_failback = true;
@@ -98,8 +101,9 @@ static void without_backup(void)
 	CHECK_INT(check[0].count[HA_GPU_CHECK_NOT_HERE], 6); /* ports, too */
 }
 
-/* Who reads the line pulls the cable at once, and both ends have gone on over the backup before the rank that printed it does anything more: the
- * count to compare with was taken after that, and no cable had been pulled. The next line is the item's, and the cable is plugged in again. */
+/* Who reads the line pulls the cable at once, and both ends have gone on over the backup before the
+ * rank that printed it does anything more: the count to compare with was taken after that, and no
+ * cable had been pulled. The next line is the item's, and the cable is plugged in again. */
 static void both_switch(void)
 {
 	struct ha_gpu_host_stats s;
@@ -122,7 +126,8 @@ static ssize_t read_line(void *unused, const char *line, size_t n)
 	return (ssize_t)n;
 }
 
-/* Rank 1's agents count after rank 0's: who has just been told by the other of a switch does not see its own yet. */
+/* Rank 1's agents count after rank 0's: who has just been told by the other of a switch does not
+ * see its own yet. */
 static bool late;
 
 void __wrap_ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s)
@@ -161,7 +166,7 @@ static void a_cable_is_pulled(void)
 		late = i;
 		job_start_with(&job, 2, 2, 32 << 20);
 		for (int k = 0; k < 2; k++)
-			check[k] = (struct ha_gpu_check){ .only = "cut", .cut_s = 120 };
+			check[k] = (struct ha_gpu_check) { .only = "cut", .cut_s = 120 };
 		job_all(&job, run_and_be_pulled);
 		for (int k = 0; k < 2; k++) {
 			CHECK_INT(job.pe[k].result, 0);
@@ -171,7 +176,8 @@ static void a_cable_is_pulled(void)
 	}
 }
 
-/* Memory that somebody else writes, too, always after the other rank is done: what came is looked at, and the item says so. */
+/* Memory that somebody else writes, too, always after the other rank is done: what came is looked
+ * at, and the item says so. */
 static struct ha_gpu_bootstrap honest;
 
 static int vandal(void *self, const void *send, void *receive, size_t bytes)
@@ -201,7 +207,7 @@ static void wrong_bytes_are_seen(void)
 {
 	job_start_with(&job, 2, 2, 32 << 20);
 	for (int i = 0; i < 2; i++)
-		check[i] = (struct ha_gpu_check){ .only = "proof" };
+		check[i] = (struct ha_gpu_check) { .only = "proof" };
 	job_all(&job, run_beside_a_vandal);
 	CHECK_INT(job.pe[0].result, 1);
 	CHECK_INT(check[0].count[HA_GPU_CHECK_FAILED], 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_cuda.c - what the host library wants of CUDA, against a driver of the tests' own; and without one */
+/* test_cuda.c - what the host library wants of CUDA, against a driver of the tests' own; and
+ * without one */
 #include "gpu/host/cuda.h"
 #include "tests/gpu/fake_cuda.h"
 #include "tests/gpu/job.h"
@@ -51,12 +52,14 @@ static void pinned(void)
 	memory.free(memory.self, p, 5000);
 	fake->apart = 1; /* without unified addressing nothing of this works */
 	CHECK_INT(memory.alloc(memory.self, 5000, (void **)&none), -EOPNOTSUPP);
-	CHECK(!none); /* it has been given back: whoever cleans up after the failure must not do it again */
+	CHECK(!none); /* it has been given back: whoever cleans up after the failure must not do it
+			 again */
 	fake->apart = 0;
 	stop();
 }
 
-/* Registers of queue pairs share pages; each page is registered once, and given back with the last of them. */
+/* Registers of queue pairs share pages; each page is registered once, and given back with the last
+ * of them. */
 static void doorbells(void)
 {
 	static uint8_t bar[8192] __attribute__((aligned(4096)));
@@ -91,16 +94,20 @@ static void the_gpus_own(void)
 	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
 	*(void **)&release = dlsym(library, "cuMemFree_v2");
 	CHECK_INT(alloc(&device, 1 << 16), 0);
-	CHECK_INT(memory.dmabuf(memory.self, (void *)(uintptr_t)(device + 5000), 10000, &fd, &offset), 0);
+	CHECK_INT(memory.dmabuf(memory.self, (void *)(uintptr_t)(device + 5000), 10000, &fd,
+				&offset),
+		  0);
 	CHECK(fd >= 0);
 	CHECK_INT(offset, 5000 - 4096);
 	CHECK_INT(fake->synced, 1); /* a copy and a NIC may not pass each other */
 	close(fd);
 	CHECK_INT(memory.alloc(memory.self, 4096, &host), 0);
 	CHECK_INT(memory.dmabuf(memory.self, host, 4096, &fd, &offset), -EOPNOTSUPP);
-	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset), -EOPNOTSUPP); /* nothing that CUDA knows */
+	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset),
+		  -EOPNOTSUPP); /* nothing that CUDA knows */
 	fake->dmabuf = 0;
-	CHECK_INT(memory.dmabuf(memory.self, (void *)(uintptr_t)device, 4096, &fd, &offset), -EOPNOTSUPP);
+	CHECK_INT(memory.dmabuf(memory.self, (void *)(uintptr_t)device, 4096, &fd, &offset),
+		  -EOPNOTSUPP);
 	memory.free(memory.self, host, 4096);
 	CHECK_INT(release(device), 0);
 	stop();
@@ -144,7 +151,8 @@ static void only_the_increment(void)
 	CHECK_INT(ha_gpu_cuda_world_make(&cuda, job.pe[0].host, &w), 0);
 	there = (struct ha_gpu_world *)(uintptr_t)w.device;
 	CHECK_INT(there->nrows, 4);
-	CHECK(ha_gpu_world_conn(there, 3, 1) == ha_gpu_world_conn(job.pe[0].world, 3, 1) && ha_gpu_world_conn(there, 3, 1));
+	CHECK(ha_gpu_world_conn(there, 3, 1) == ha_gpu_world_conn(job.pe[0].world, 3, 1) &&
+	      ha_gpu_world_conn(there, 3, 1));
 	CHECK(!ha_gpu_world_conn(there, 0, 0) && !ha_gpu_world_conn(there, 4, 1));
 	before = fake->copied;
 	grow();
@@ -165,7 +173,8 @@ static void only_the_increment(void)
 	stop();
 }
 
-/* The copy was cleared on the default stream, and filled on one of ours: nothing kept the first from coming last. */
+/* The copy was cleared on the default stream, and filled on one of ours: nothing kept the first
+ * from coming last. */
 static void cleared_before_it_is_filled(void)
 {
 	struct ha_gpu_cuda_world w;
@@ -192,8 +201,8 @@ static void *connect_dc(void *arg)
 	return NULL;
 }
 
-/* The copy knows which of its rows are dynamically connected, whether it was made before them or after: a kernel took one for a queue pair of
- * its own, and found none that is dynamic. */
+/* The copy knows which of its rows are dynamically connected, whether it was made before them or
+ * after: a kernel took one for a queue pair of its own, and found none that is dynamic. */
 static void dynamic_rows(void)
 {
 	struct ha_gpu_cuda_world early, late;
@@ -212,9 +221,11 @@ static void dynamic_rows(void)
 	CHECK_INT(there->nrows, 0);
 	fake->norder = 0;
 	CHECK_INT(ha_gpu_cuda_world_grow(&early), 0);
-	CHECK_INT(fake->order[fake->norder - 1] - early.device, offsetof(struct ha_gpu_world, nrows));
+	CHECK_INT(fake->order[fake->norder - 1] - early.device,
+		  offsetof(struct ha_gpu_world, nrows));
 	CHECK_INT(there->dc, 2);
-	CHECK(ha_gpu_world_conn(there, 1, 1) == ha_gpu_world_conn(here, 1, 1) && ha_gpu_world_conn(there, 1, 1));
+	CHECK(ha_gpu_world_conn(there, 1, 1) == ha_gpu_world_conn(here, 1, 1) &&
+	      ha_gpu_world_conn(there, 1, 1));
 	CHECK(!ha_gpu_world_conn(there, 2, 1));
 	CHECK_INT(ha_gpu_cuda_world_make(&cuda, job.pe[0].host, &late), 0);
 	CHECK_INT(((struct ha_gpu_world *)(uintptr_t)late.device)->dc, 2);
@@ -237,7 +248,8 @@ static void launches(void)
 	fake->stream = 700; /* an illegal address */
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), -EIO);
 	fake->stream = 0;
-	ha_gpu_world_enter(job.pe[0].world); /* the stream is done, and a kernel of it has not left */
+	ha_gpu_world_enter(
+		job.pe[0].world); /* the stream is done, and a kernel of it has not left */
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), -EBUSY);
 	ha_gpu_host_repair(h);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_dc.c - dynamic connections: targets of the software NIC, and the host library's rows of them, with backups, growth and the end */
+/* test_dc.c - dynamic connections: targets of the software NIC, and the host library's rows of
+ * them, with backups, growth and the end */
 #include "gpu/host/state.h"
 #include "gpu/soft/path.h"
 #include "tests/gpu/job.h"
@@ -67,7 +68,7 @@ static void targets(void)
 	unsigned syndrome;
 
 	f->nic[0].retry_ns = 1000;
-	dci = soft_qp_create(&f->nic[0], &(struct soft_qp_attr){ .nwqes = 64, .dci = true });
+	dci = soft_qp_create(&f->nic[0], &(struct soft_qp_attr) { .nwqes = 64, .dci = true });
 	from = soft_alloc(f, 4096);
 	to = soft_alloc(f, 4096);
 	CHECK(a && b && dci && from && to);
@@ -152,7 +153,9 @@ static void one_exchange(struct job_pe *p, uint64_t row, int peer, bool sends)
 
 	if (sends) {
 		memset(here, pattern(row, p->pe, peer), PIECE);
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(row, p->pe, true), here, PIECE, 0, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(row, p->pe, true), here, PIECE, 0,
+					 120 * SECOND),
+			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_fence(c, 120 * SECOND), HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 120 * SECOND), HA_GPU_DONE);
 		return;
@@ -174,7 +177,9 @@ static void *exchange_body(void *arg)
 				if (step < 2)
 					one_exchange(p, row, peer, step == 0);
 				else
-					CHECK_INT(ha_gpu_quiet(conn(p->pe, row, peer), 120 * SECOND), HA_GPU_DONE);
+					CHECK_INT(ha_gpu_quiet(conn(p->pe, row, peer),
+							       120 * SECOND),
+						  HA_GPU_DONE);
 			}
 	CHECK(!ha_gpu_bootstrap_agree(&p->bootstrap, 0));
 	return NULL;
@@ -197,8 +202,11 @@ static void handles(void)
 			for (int peer = 0; peer < 3; peer++)
 				for (int path = 0; path < 2 && pe != peer; path++) {
 					struct ha_gpu_path *p = &conn(pe, row, peer)->path[path];
-					struct soft_nic *there = &job.fabric->nic[(uint64_t)peer * 2 + (row ^ (uint64_t)path)];
-					struct ha_gpu_ep *theirs = job.pe[peer].host->slot[row].rc[path].eps[pe];
+					struct soft_nic *there =
+						&job.fabric->nic[(uint64_t)peer * 2 +
+								 (row ^ (uint64_t)path)];
+					struct ha_gpu_ep *theirs =
+						job.pe[peer].host->slot[row].rc[path].eps[pe];
 					uint32_t number = ha_gpu_be32((uint32_t)p->av[1]);
 					struct soft_qp *dct = NULL;
 
@@ -208,10 +216,12 @@ static void handles(void)
 							dct = &there->qp[i];
 					CHECK(dct && dct->kind == SOFT_DCT && dct->accepts);
 					CHECK_INT(p->av[5], there->number);
-					CHECK(ha_gpu_be64(p->av[0]) == dct->key && dct->key == theirs->link.local.dc_key);
+					CHECK(ha_gpu_be64(p->av[0]) == dct->key &&
+					      dct->key == theirs->link.local.dc_key);
 					CHECK_INT(theirs->dct.number, dct->qpn);
 				}
-	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0, 1)); /* these are no queue pairs of their own */
+	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0,
+				 1)); /* these are no queue pairs of their own */
 	CHECK(!conn(0, 2, 1) && !conn(0, 0, 0));
 	job_all(&job, connect_dc);
 	job_want(&job, -EALREADY);
@@ -228,7 +238,8 @@ static void *look_for_connected(void *unused)
 	return NULL;
 }
 
-/* A kernel that waits for a queue pair of its own may look while the first rows are made: it is not given a dynamic one. */
+/* A kernel that waits for a queue pair of its own may look while the first rows are made: it is not
+ * given a dynamic one. */
 static void looked_for_meanwhile(void)
 {
 	pthread_t t;
@@ -264,7 +275,8 @@ static void growth_adds_connected_ones(void)
 	ha_gpu_host_stats(job.pe[0].host, &s);
 	CHECK_INT(s.dc, 2);
 	CHECK_INT(s.rows, 4);
-	CHECK(ha_gpu_world_conn(job.pe[0].world, 1, 1) && !ha_gpu_world_conn(job.pe[0].world, 2, 1));
+	CHECK(ha_gpu_world_conn(job.pe[0].world, 1, 1) &&
+	      !ha_gpu_world_conn(job.pe[0].world, 2, 1));
 	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0, 1)->path[0].wide);
 	exchange(2);
 	job_round++;
@@ -277,7 +289,8 @@ static int no_word(void *self, const void *send, void *receive, size_t bytes)
 	return -EIO;
 }
 
-/* Rows that were never begun leave nothing behind: the next ones, queue pairs of their own, were taken for dynamic ones. */
+/* Rows that were never begun leave nothing behind: the next ones, queue pairs of their own, were
+ * taken for dynamic ones. */
 static void never_begun(void)
 {
 	int (*word)(void *, const void *, void *, size_t);
@@ -303,7 +316,8 @@ static void never_begun(void)
 
 static void wait_for(struct ha_gpu_conn *c, uint64_t path)
 {
-	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path;
+	     usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
@@ -345,7 +359,8 @@ static void comes_back(void)
 	down();
 }
 
-/* A target's port comes back with another address: it was told with the target's number and key never. */
+/* A target's port comes back with another address: it was told with the target's number and key
+ * never. */
 static void another_address(void)
 {
 	up(2);
@@ -372,7 +387,8 @@ static void one_round(void)
 
 static void each_call_fails(void)
 {
-	CHECK(job_each_call_fails(&job, (void *(*const[])(void *)){ connect_dc }, 1, one_round) >= 50);
+	CHECK(job_each_call_fails(&job, (void *(*const[])(void *)) { connect_dc }, 1, one_round) >=
+	      50);
 }
 
 static const struct named_test tests[] = {

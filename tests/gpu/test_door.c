@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_door.c - unauthenticated peers that connect while the processes of a job look for each other */
+/* test_door.c - unauthenticated peers that connect while the processes of a job look for each other
+ */
 #include "gpu/device/world.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
@@ -15,7 +16,9 @@
 
 #define LIMIT_MS 100000
 #define UNAUTHENTICATED 12
-#define SOON UINT64_C(30000000000) /* well before the limit, and before the five seconds that each unauthenticated peer used to cost */
+#define SOON                                                                                  \
+	UINT64_C(30000000000) /* well before the limit, and before the five seconds that each \
+				 unauthenticated peer used to cost */
 
 static char root[80];
 static atomic_int full; /* so often there is no descriptor for who dials */
@@ -64,7 +67,7 @@ static void meet_with_unauthenticated(void)
 
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 2; i++)
-		rank[i] = (struct rank){ .rank = i };
+		rank[i] = (struct rank) { .rank = i };
 	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
 	crowd_in(&rank[0], root);
 	meet(&rank[1]);
@@ -87,7 +90,7 @@ static void no_descriptors(void)
 
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 2; i++)
-		rank[i] = (struct rank){ .rank = i };
+		rank[i] = (struct rank) { .rank = i };
 	atomic_store(&full, 20);
 	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
 	meet(&rank[1]);
@@ -165,7 +168,8 @@ static void a_row_that_cannot_be(void)
 	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
 	open_words(&rank[1]);
 	pthread_join(t, NULL);
-	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX - 1, &to) && !ha_gpu_words_lane(rank[0].words, 1, HA_GPU_ROWS_MAX - 1, &from));
+	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX - 1, &to) &&
+	      !ha_gpu_words_lane(rank[0].words, 1, HA_GPU_ROWS_MAX - 1, &from));
 	CHECK(!to.send(to.self, &say));
 	while (!(r = from.receive(from.self, &say)))
 		CHECK(ha_gpu_now() < end);
@@ -185,7 +189,8 @@ static void a_row_that_cannot_be(void)
 #define WORDS 200000u /* far more than the buffers of a socket hold */
 
 /*
- * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank 0 would not receive from rank 1 either. Once it reads, all is there.
+ * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank
+ * 0 would not receive from rank 1 either. Once it reads, all is there.
  */
 static void slow_listener(void)
 {
@@ -197,7 +202,7 @@ static void slow_listener(void)
 
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 2; i++)
-		rank[i] = (struct rank){ .rank = i };
+		rank[i] = (struct rank) { .rank = i };
 	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
 	meet(&rank[1]);
 	pthread_join(t, NULL);
@@ -222,7 +227,8 @@ static void slow_listener(void)
 	}
 }
 
-/* ---- one of three goes when all know where to dial, and has dialled nobody: the others waited for it until the limit ---- */
+/* ---- one of three goes when all know where to dial, and has dialled nobody: the others waited for
+ * it until the limit ---- */
 
 static struct rank three[3];
 
@@ -261,7 +267,7 @@ static void gone_before_the_words(void)
 
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 3; i++) {
-		three[i] = (struct rank){ .rank = i };
+		three[i] = (struct rank) { .rank = i };
 		CHECK(!pthread_create(&t[i], NULL, one_of_three, &three[i]));
 	}
 	for (int i = 0; i < 3; i++)
@@ -296,7 +302,8 @@ static void *friend_in_pieces(void *unused)
 	return NULL;
 }
 
-/* Unauthenticated peers that go at once, say something else, or say too little; more of them than are kept waiting. */
+/* Unauthenticated peers that go at once, say something else, or say too little; more of them than
+ * are kept waiting. */
 static void crowd(void)
 {
 	int listener, missing, fd[300];

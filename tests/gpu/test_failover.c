@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_failover.c - what GPU-initiated traffic hangs on or corrupts elsewhere, each by its name; fibers, virtual time */
+/* test_failover.c - what GPU-initiated traffic hangs on or corrupts elsewhere, each by its name;
+ * fibers, virtual time */
 #include "tests/gpu/scene.h"
 #include "tests/ina/switch/named.h"
 
@@ -11,11 +12,12 @@ static void dies_before_signal_body(void *arg)
 {
 	scene_put(3, 33);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
-	scene_strike(0, (struct soft_fault){ .then = SOFT_THEN_DIE });
+	scene_strike(0, (struct soft_fault) { .then = SOFT_THEN_DIE });
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(*scene_word(1, 3), 33);
-	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[0][0]), 0); /* it came over the other path, into its own slot */
+	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[0][0]),
+		  0); /* it came over the other path, into its own slot */
 	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[1][0]), 1);
 }
 
@@ -27,7 +29,8 @@ static void dies_before_signal(void)
 	scene_end();
 }
 
-/* ---- entries that were posted with a doorbell still to come, and a path that dies meanwhile ---- */
+/* ---- entries that were posted with a doorbell still to come, and a path that dies meanwhile ----
+ */
 static void batch_and_death_body(void *arg)
 {
 	for (unsigned i = 0; i < 3; i++)
@@ -35,7 +38,8 @@ static void batch_and_death_body(void *arg)
 	soft_nic_heal(&scene.fabric->nic[0]);
 	ha_gpu_store(&scene.fabric->nic[0].power, SOFT_DEAD);
 	ha_gpu_store(&scene.fabric->nic[0].told, 1);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 3, HA_GPU_FOREVER), HA_GPU_DONE); /* nobody at our end ever rings them */
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 3, HA_GPU_FOREVER),
+		  HA_GPU_DONE); /* nobody at our end ever rings them */
 }
 
 static void batch_and_death(void)
@@ -61,7 +65,7 @@ static void stale_health_body(void *arg)
 {
 	for (uint64_t i = 1; i <= 40; i++) {
 		if (i == 20)
-			scene_strike(2, (struct soft_fault){ .then = SOFT_THEN_DIE });
+			scene_strike(2, (struct soft_fault) { .then = SOFT_THEN_DIE });
 		scene_put(5, i);
 		CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
 		CHECK_INT(ha_gpu_wait(scene.b, 0, i, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -83,10 +87,11 @@ static void stale_health(void)
 	scene_end();
 }
 
-/* ---- entries on the backup have its number and its keys; numbers repeat across NICs, tables differ ---- */
+/* ---- entries on the backup have its number and its keys; numbers repeat across NICs, tables
+ * differ ---- */
 static void backup_numbers_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .then = SOFT_THEN_SILENT });
+	scene_strike(0, (struct soft_fault) { .then = SOFT_THEN_SILENT });
 	for (unsigned i = 0; i < 8; i++)
 		scene_put(2048 * i, i + 1); /* a chunk each */
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -98,13 +103,16 @@ static void backup_numbers(void)
 
 	scene_begin();
 	CHECK(scene.a->path[0].qpn != scene.a->path[1].qpn);
-	CHECK_INT(scene.fabric->nic[1].qp[0].qpn, scene.a->path[0].qpn); /* an unauthenticated peer's, on the backup's NIC */
+	CHECK_INT(scene.fabric->nic[1].qp[0].qpn,
+		  scene.a->path[0].qpn); /* an unauthenticated peer's, on the backup's NIC */
 	for (unsigned i = 0; i < scene.a->path[0].nrkey; i++)
-		CHECK(scene.a->path[0].rkey[i] != scene.a->path[1].rkey[i] && scene.a->path[0].lkey[i] != scene.a->path[1].lkey[i]);
+		CHECK(scene.a->path[0].rkey[i] != scene.a->path[1].rkey[i] &&
+		      scene.a->path[0].lkey[i] != scene.a->path[1].lkey[i]);
 	scene_run(backup_numbers_body);
 	for (unsigned i = 0; i < 8; i++) {
 		CHECK_INT(*scene_word(1, 2048 * i), i + 1);
-		e = (struct ha_gpu_wqe *)(void *)scene.a->path[1].wqe + ((i - scene.a->path[1].base) & (scene.config.nwqes - 1));
+		e = (struct ha_gpu_wqe *)(void *)scene.a->path[1].wqe +
+		    ((i - scene.a->path[1].base) & (scene.config.nwqes - 1));
 		CHECK_INT(ha_gpu_wqe_qpn(e), scene.a->path[1].qpn);
 		CHECK_INT((uint32_t)e->w[3], scene.a->path[1].rkey[i]);
 		CHECK_INT((uint32_t)(e->w[4] >> 32), scene.a->path[1].lkey[i]);
@@ -113,10 +121,11 @@ static void backup_numbers(void)
 	scene_end();
 }
 
-/* ---- an error in a collapsed queue is overwritten by flushes: nothing that failed counts as done ---- */
+/* ---- an error in a collapsed queue is overwritten by flushes: nothing that failed counts as done
+ * ---- */
 static void error_overwritten_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .at = 4, .then = SOFT_THEN_CUT });
+	scene_strike(0, (struct soft_fault) { .at = 4, .then = SOFT_THEN_CUT });
 	for (unsigned i = 0; i < 20; i++)
 		scene_put(i, 1000 + i);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -139,11 +148,14 @@ static void overrun_body(void *arg)
 	unsigned n = 0;
 
 	ha_gpu_store(&scene.fabric->nic[0].pace, UINT64_MAX);
-	while (ha_gpu_put_inline(scene.a, pair_remote(&scene.pair, 0, 8 * n), &n, 4, 0, 30 * US) == HA_GPU_DONE)
+	while (ha_gpu_put_inline(scene.a, pair_remote(&scene.pair, 0, 8 * n), &n, 4, 0, 30 * US) ==
+	       HA_GPU_DONE)
 		n++;
-	CHECK(n >= scene.config.nwqes - scene.config.nwqes / scene.config.proof_every - 1 && n < scene.config.nwqes);
+	CHECK(n >= scene.config.nwqes - scene.config.nwqes / scene.config.proof_every - 1 &&
+	      n < scene.config.nwqes);
 	CHECK(ha_gpu_load(&scene.a->alarm) > 0);
-	CHECK(ha_gpu_load(&scene.a->resv) - ha_gpu_load(&scene.a->tail) >= scene.config.nwqes - 1); /* one slot, where a put and a proof are due */
+	CHECK(ha_gpu_load(&scene.a->resv) - ha_gpu_load(&scene.a->tail) >=
+	      scene.config.nwqes - 1); /* one slot, where a put and a proof are due */
 	ha_gpu_store(&scene.fabric->nic[0].pace, 0);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
 	for (unsigned i = 0; i < n; i++)
@@ -159,10 +171,15 @@ static void overrun(void)
 	scene_end();
 }
 
-/* ---- a write that was under way when the link went lands after it is back: not in memory that is used again ---- */
+/* ---- a write that was under way when the link went lands after it is back: not in memory that is
+ * used again ---- */
 static void late_after_flap_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .n = 2, .act = SOFT_ACT_HOLD, .then = SOFT_THEN_FLAP, .hold_ns = 900 * US, .down_ns = 600 * US });
+	scene_strike(0, (struct soft_fault) { .n = 2,
+					      .act = SOFT_ACT_HOLD,
+					      .then = SOFT_THEN_FLAP,
+					      .hold_ns = 900 * US,
+					      .down_ns = 600 * US });
 	scene_put(9, 1);
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -184,10 +201,12 @@ static void late_after_flap(void)
 /* ---- acknowledged, and never placed ---- */
 static void not_placed_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .n = 2, .act = SOFT_ACT_UNPLACED, .then = SOFT_THEN_PEER_DIES });
+	scene_strike(0, (struct soft_fault) {
+				.n = 2, .act = SOFT_ACT_UNPLACED, .then = SOFT_THEN_PEER_DIES });
 	scene_put(9, 5);
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE); /* nobody posts anything more */
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER),
+		  HA_GPU_DONE); /* nobody posts anything more */
 	CHECK_INT(*scene_word(1, 9), 5);
 }
 
@@ -199,7 +218,8 @@ static void acknowledged_not_placed(void)
 	scene_end();
 }
 
-/* ---- a NIC that is slow, not dead: time limits pass, suspicion comes and goes, nothing is switched ---- */
+/* ---- a NIC that is slow, not dead: time limits pass, suspicion comes and goes, nothing is
+ * switched ---- */
 static void starved_body(void *arg)
 {
 	unsigned late = 0;
@@ -220,7 +240,8 @@ static void starved(void)
 	scene.config.agent.silent_checks = 20;
 	scene_begin();
 	scene_run(starved_body);
-	CHECK_INT(scene.pair.end[0].agent.count.switches + scene.pair.end[1].agent.count.switches, 0);
+	CHECK_INT(scene.pair.end[0].agent.count.switches + scene.pair.end[1].agent.count.switches,
+		  0);
 	CHECK(scene.pair.end[0].agent.count.suspicions > 0);
 	CHECK(scene.pair.end[0].agent.count.cleared > 0);
 	scene_end();
@@ -229,7 +250,7 @@ static void starved(void)
 /* ---- a kernel that ended with things under way, and the next one ---- */
 static void unfinished_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .at = 2, .then = SOFT_THEN_DIE });
+	scene_strike(0, (struct soft_fault) { .at = 2, .then = SOFT_THEN_DIE });
 	for (unsigned i = 0; i < 5; i++) {
 		scene_put(i, 50 + i);
 		CHECK_INT(ha_gpu_signal(scene.a, 0, 1, HA_GPU_LATER, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -268,9 +289,14 @@ static void both_down_body(void *arg)
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
 	CHECK_INT(ha_gpu_wait(scene.a, 0, 1, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
-	CHECK_INT(ha_gpu_get(scene.a, scene_word(0, 0), pair_remote(&scene.pair, 0, 0), 8, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
-	CHECK_INT(ha_gpu_fetch_add(scene.a, pair_remote(&scene.pair, 0, 0), 1, &old, &posted, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN); /* the peer learns it, too */
+	CHECK_INT(ha_gpu_get(scene.a, scene_word(0, 0), pair_remote(&scene.pair, 0, 0), 8,
+			     HA_GPU_FOREVER),
+		  HA_GPU_BOTH_DOWN);
+	CHECK_INT(ha_gpu_fetch_add(scene.a, pair_remote(&scene.pair, 0, 0), 1, &old, &posted,
+				   HA_GPU_FOREVER),
+		  HA_GPU_BOTH_DOWN);
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER),
+		  HA_GPU_BOTH_DOWN); /* the peer learns it, too */
 }
 
 static void both_down(void)
@@ -305,7 +331,7 @@ static void both_flap(void)
 /* ---- failback: fenced, probed, and back on path 0 with traffic going on ---- */
 static void failback_body(void *arg)
 {
-	scene_strike(0, (struct soft_fault){ .at = 3, .then = SOFT_THEN_DIE, .announced = true });
+	scene_strike(0, (struct soft_fault) { .at = 3, .then = SOFT_THEN_DIE, .announced = true });
 	for (uint64_t i = 1; i <= 3000 && (i < 100 || ha_gpu_load(&scene.a->active)); i++) {
 		if (i == 40)
 			soft_nic_heal(&scene.fabric->nic[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_host.c - the host library over software NICs: processes of a job (job.h), what they tell each other, growth, the end */
+/* test_host.c - the host library over software NICs: processes of a job (job.h), what they tell
+ * each other, growth, the end */
 #include "gpu/host/state.h"
 #include "gpu/soft/lock.h"
 #include "gpu/soft/send.h"
@@ -60,35 +61,43 @@ static void alone(void)
 	down();
 }
 
-/* What a path says of itself is what its NIC made: number, keys, mailbox; the other path's numbers are in use there, by unauthenticated peers. */
+/* What a path says of itself is what its NIC made: number, keys, mailbox; the other path's numbers
+ * are in use there, by unauthenticated peers. */
 static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, int peer_nic)
 {
 	struct ha_gpu_conn *c = conn(pe, row, peer);
 	struct ha_gpu_path *p = &c->path[path];
-	struct soft_nic *here = &job.fabric->nic[pe * job.nics + nic], *there = &job.fabric->nic[peer * job.nics + peer_nic];
+	struct soft_nic *here = &job.fabric->nic[pe * job.nics + nic],
+			*there = &job.fabric->nic[peer * job.nics + peer_nic];
 	uint64_t chunk = UINT64_C(1) << c->chunk, bytes;
 	struct soft_qp *qp = NULL;
 
 	for (uint64_t i = 0; i < here->nqps; i++)
 		if (here->qp[i].qpn == p->qpn)
 			qp = &here->qp[i];
-	CHECK(qp && qp->wqe == p->wqe && qp->dbrec == p->dbrec && qp->bf == p->bf && qp->send.cqe == p->cqe);
+	CHECK(qp && qp->wqe == p->wqe && qp->dbrec == p->dbrec && qp->bf == p->bf &&
+	      qp->send.cqe == p->cqe);
 	CHECK_INT(qp->peer_nic, peer * job.nics + peer_nic);
 	CHECK_INT(qp->state, SOFT_RTS);
 	for (uint32_t i = 0; i < p->nlkey; i++) {
 		bytes = c->local_bytes - i * chunk < chunk ? c->local_bytes - i * chunk : chunk;
-		CHECK(soft_mr_find(here, ha_gpu_be32(p->lkey[i]), c->local + i * chunk, bytes, false));
+		CHECK(soft_mr_find(here, ha_gpu_be32(p->lkey[i]), c->local + i * chunk, bytes,
+				   false));
 	}
 	CHECK_INT(p->nrkey, (c->remote_bytes + chunk - 1) / chunk);
 	for (uint32_t i = 0; i < p->nrkey; i++)
 		CHECK(soft_mr_find(there, ha_gpu_be32(p->rkey[i]), c->remote + i * chunk, 1, true));
-	CHECK(soft_mr_find(there, ha_gpu_be32(p->mail_key), p->mail, sizeof(struct ha_gpu_mail), true));
+	CHECK(soft_mr_find(there, ha_gpu_be32(p->mail_key), p->mail, sizeof(struct ha_gpu_mail),
+			   true));
 	CHECK(p->mail == (uint64_t)(uintptr_t)conn(peer, row, pe)->mail);
-	CHECK(soft_mr_find(here, ha_gpu_be32(p->scratch_key), (uint64_t)(uintptr_t)c->scratch, 64, false));
+	CHECK(soft_mr_find(here, ha_gpu_be32(p->scratch_key), (uint64_t)(uintptr_t)c->scratch, 64,
+			   false));
 }
 
-/* Keys are found by the chunks that a rank itself has: one that cuts the heap otherwise found others' keys, or none. */
-/* The first would take the others' handles for what they are not, and wait for what does not come. */
+/* Keys are found by the chunks that a rank itself has: one that cuts the heap otherwise found
+ * others' keys, or none. */
+/* The first would take the others' handles for what they are not, and wait for what does not come.
+ */
 static void unlike_numbers(void)
 {
 	job_start(&job, 3, 2);
@@ -122,7 +131,8 @@ static void unlike_settings(void)
 	down();
 }
 
-/* Hang and corruption: key tables with the wrong stride; entries of the backup with the primary's keys. */
+/* Hang and corruption: key tables with the wrong stride; entries of the backup with the primary's
+ * keys. */
 static void key_tables(void)
 {
 	up(3, 2, job_connect_2_2);
@@ -137,7 +147,8 @@ static void key_tables(void)
 	down();
 }
 
-/* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every NIC, so it would hit an unauthenticated peer. */
+/* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every
+ * NIC, so it would hit an unauthenticated peer. */
 static void qpn_of_its_own(void)
 {
 	unsigned differ = 0, unauthenticated = 0;
@@ -157,7 +168,8 @@ static void qpn_of_its_own(void)
 	CHECK_INT(unauthenticated, 3);
 	exchange();
 	job_kill(&job, 0, 0, true);
-	exchange(); /* the NIC refuses entries with another's number, so what comes through has its own */
+	exchange(); /* the NIC refuses entries with another's number, so what comes through has its
+		       own */
 	CHECK_INT(ha_gpu_load(&conn(0, 0, 1)->active), 1);
 	CHECK_INT(ha_gpu_load(&conn(0, 2, 1)->active), 0);
 	soft_nic_heal(&job.fabric->nic[0]);
@@ -179,7 +191,11 @@ static void remember(struct seen *s, int pe, uint64_t row, int peer)
 	s->at = conn(pe, row, peer);
 	memcpy(s->path, s->at->path, sizeof(s->path));
 	for (int role = 0; role < HA_GPU_ROLES; role++)
-		s->ep[role] = r->i[role] == UINT_MAX ? NULL : r->slot->rc[role].eps[r->i[role] * (unsigned)h->pes + (unsigned)peer];
+		s->ep[role] =
+			r->i[role] == UINT_MAX
+				? NULL
+				: r->slot->rc[role]
+					  .eps[r->i[role] * (unsigned)h->pes + (unsigned)peer];
 }
 
 static void no_two_share(int pe, int peer, uint64_t rows)
@@ -188,13 +204,17 @@ static void no_two_share(int pe, int peer, uint64_t rows)
 		for (uint64_t b = 0; b < a; b++)
 			for (int x = 0; x < HA_GPU_PATHS; x++)
 				for (int y = 0; y < HA_GPU_PATHS; y++) {
-					struct ha_gpu_path *p = &conn(pe, a, peer)->path[x], *q = &conn(pe, b, peer)->path[y];
+					struct ha_gpu_path *p = &conn(pe, a, peer)->path[x],
+							   *q = &conn(pe, b, peer)->path[y];
 
-					CHECK(!p->wqe || (p->wqe != q->wqe && p->bf != q->bf && p->cqe != q->cqe && p->dbrec != q->dbrec));
+					CHECK(!p->wqe ||
+					      (p->wqe != q->wqe && p->bf != q->bf &&
+					       p->cqe != q->cqe && p->dbrec != q->dbrec));
 				}
 }
 
-/* Corruption: the count of backups overwrites primaries on growth. Here it is another count at each call. */
+/* Corruption: the count of backups overwrites primaries on growth. Here it is another count at each
+ * call. */
 static void growth_keeps_what_is(void)
 {
 	struct ha_gpu_host_stats before, after;
@@ -220,7 +240,8 @@ static void growth_keeps_what_is(void)
 	CHECK_INT(after.rows, 10);
 	CHECK_INT(after.backed_up, 6);
 	/* The increment alone was copied: six rows of two connections. */
-	CHECK_INT(after.copied - before.copied, 6 * (2 * sizeof(struct ha_gpu_conn) + sizeof(uint64_t)));
+	CHECK_INT(after.copied - before.copied,
+		  6 * (2 * sizeof(struct ha_gpu_conn) + sizeof(uint64_t)));
 	no_two_share(0, 1, 10);
 	CHECK_INT(job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].num_eps_per_pe, 5);
 	CHECK_INT(job.pe[0].host->slot[0].rc[HA_GPU_BACKUP].num_eps_per_pe, 3);
@@ -259,12 +280,14 @@ static void nothing_is_up(void)
 	job_end(&job);
 }
 
-/* Until the path's incarnation has ended at this end: nothing brings it back while a NIC is away, but this end, whose own is there, has soon begun to try. */
+/* Until the path's incarnation has ended at this end: nothing brings it back while a NIC is away,
+ * but this end, whose own is there, has soon begun to try. */
 static void wait_until_failed(struct ha_gpu_conn *c, unsigned path)
 {
 	uint64_t end = ha_gpu_now() + 120 * SECOND, health;
 
-	while ((health = ha_gpu_load(&c->health[path])) != HA_GPU_FAILED && health != HA_GPU_RECOVERING) {
+	while ((health = ha_gpu_load(&c->health[path])) != HA_GPU_FAILED &&
+	       health != HA_GPU_RECOVERING) {
 		CHECK(ha_gpu_now() < end);
 		usleep(1000);
 	}
@@ -305,7 +328,8 @@ static uint64_t number_of(const struct soft_nic *n, uint32_t qpn, bool received)
 	return number;
 }
 
-/* A path that came back began with the packet number of its first incarnation: what had lingered in the network could be taken for new. */
+/* A path that came back began with the packet number of its first incarnation: what had lingered in
+ * the network could be taken for new. */
 static void fresh_numbers(void)
 {
 	struct ha_gpu_agent_path *p;
@@ -318,8 +342,11 @@ static void fresh_numbers(void)
 	c = conn(0, 0, 1);
 	e = job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].eps[1];
 	p = &job.pe[0].host->row[0].agent[1].path[0];
-	/* The first incarnation, or, where a NIC's thread was without a processor for a second, a later one. */
-	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - ha_gpu_psn(e->link.local.psn, p->incarnation) < 1000);
+	/* The first incarnation, or, where a NIC's thread was without a processor for a second, a
+	 * later one. */
+	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) -
+		      ha_gpu_psn(e->link.local.psn, p->incarnation) <
+	      1000);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
 	ha_gpu_store(&job.fabric->nic[1].told, 1);
 	wait_until_failed(c, 0);
@@ -327,7 +354,8 @@ static void fresh_numbers(void)
 	exchange();
 	CHECK(p->incarnation >= 1);
 	first = ha_gpu_psn(e->link.local.psn, p->incarnation);
-	CHECK(((first - e->link.local.psn) & 0xffffff) > 1 << 16 && ((e->link.local.psn - first) & 0xffffff) > 1 << 16);
+	CHECK(((first - e->link.local.psn) & 0xffffff) > 1 << 16 &&
+	      ((e->link.local.psn - first) & 0xffffff) > 1 << 16);
 	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - first < 1000);
 	CHECK(number_of(&job.fabric->nic[1], conn(1, 0, 0)->path[0].qpn, true) - first < 1000);
 	down();
@@ -338,13 +366,15 @@ static void fresh_numbers(void)
 /* This end has connected its queue pair for the next incarnation. */
 static void wait_until_joined(struct ha_gpu_conn *c, unsigned path)
 {
-	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->health[path]) != HA_GPU_RECOVERING; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND;
+	     ha_gpu_load(&c->health[path]) != HA_GPU_RECOVERING; usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
 static void wait_for_path(struct ha_gpu_conn *c, uint64_t path)
 {
-	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path; usleep(1000))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND; ha_gpu_load(&c->active) != path;
+	     usleep(1000))
 		CHECK(ha_gpu_now() < end);
 }
 
@@ -367,7 +397,8 @@ static void primary_is_back(void)
 	exchange();
 }
 
-/* Addresses were read once, at the open: a path whose port came back with another LID or GID was never made again. */
+/* Addresses were read once, at the open: a path whose port came back with another LID or GID was
+ * never made again. */
 static void another_address(void)
 {
 	up(2, 2, job_connect_1_1);
@@ -396,11 +427,13 @@ static void another_address_after_a_join(void)
 	wait_until_joined(conn(0, 0, 1), 0);
 	back_at(2, 100);
 	primary_is_back();
-	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2); /* the incarnation of its completions */
+	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >=
+	      2); /* the incarnation of its completions */
 	down();
 }
 
-/* A queue pair whose NIC takes its time to drain was stopped anew at each look, which on hardware is a command to the firmware. */
+/* A queue pair whose NIC takes its time to drain was stopped anew at each look, which on hardware
+ * is a command to the firmware. */
 static void stopped_once(void)
 {
 	const struct flaky *f = &job.pe[0].flaky;
@@ -413,9 +446,11 @@ static void stopped_once(void)
 	ha_gpu_store(&job.fabric->nic[0].pace, UINT64_MAX); /* it does nothing */
 	stops = ha_gpu_load(&f->stops);
 	CHECK_INT(ha_gpu_signal(c, 9, 1, 0, SECOND), HA_GPU_DONE);
-	for (uint64_t looks = ha_gpu_load(&f->looks); ha_gpu_load(&f->looks) < looks + 50; usleep(1000))
+	for (uint64_t looks = ha_gpu_load(&f->looks); ha_gpu_load(&f->looks) < looks + 50;
+	     usleep(1000))
 		CHECK(ha_gpu_now() < end);
-	CHECK(ha_gpu_load(&f->stops) - stops <= 2); /* this row's, and the other's backup, which is on the same NIC */
+	CHECK(ha_gpu_load(&f->stops) - stops <=
+	      2); /* this row's, and the other's backup, which is on the same NIC */
 	ha_gpu_store(&job.fabric->nic[0].pace, 0);
 	primary_is_back();
 	down();
@@ -434,7 +469,8 @@ static void *kernel(void *arg)
 	ha_gpu_world_enter(p->world);
 	while (!ha_gpu_load(&enough) || posted < 50) {
 		*mine = ++posted;
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + 4096, mine, 8, 0, 120 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + 4096, mine, 8, 0, 120 * SECOND),
+			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(c, 1, 1, 0, 120 * SECOND), HA_GPU_DONE);
 		CHECK_INT(ha_gpu_quiet(c, 120 * SECOND), HA_GPU_DONE);
 	}
@@ -468,7 +504,8 @@ static void growth_under_kernels(void)
 
 /* ---- kernels that do not end ---- */
 
-/* Hang: a kernel of before is not done at the next launch. It is told apart from one that is, and from one that died. */
+/* Hang: a kernel of before is not done at the next launch. It is told apart from one that is, and
+ * from one that died. */
 static void unfinished_kernel(void)
 {
 	struct ha_gpu_slots s;
@@ -479,7 +516,8 @@ static void unfinished_kernel(void)
 	c = conn(0, 0, 1);
 	ha_gpu_world_enter(job.pe[0].world);
 	CHECK_INT(ha_gpu_host_launch(job.pe[0].host, 20), -EBUSY);
-	/* It dies: with slots that it never publishes behind a signal that nobody has proved, the doorbell's lock, and a fetch-add under way. */
+	/* It dies: with slots that it never publishes behind a signal that nobody has proved, the
+	 * doorbell's lock, and a fetch-add under way. */
 	CHECK_INT(ha_gpu_signal(c, 1, 1, 0, SECOND), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_reserve(c, 5, SECOND, &s), HA_GPU_DONE);
 	usleep(50000);
@@ -503,14 +541,17 @@ static uint64_t add_there(uint64_t add)
 
 	CHECK_INT(ha_gpu_fetch_add(c, c->remote + 8, add, &old, &posted, 1000000), HA_GPU_TIMEOUT);
 	CHECK(posted);
-	for (uint64_t end = ha_gpu_now() + 120 * SECOND; !ha_gpu_serve(conn(1, 0, 0)) || conn(1, 0, 0)->served != conn(1, 0, 0)->answered; usleep(100))
+	for (uint64_t end = ha_gpu_now() + 120 * SECOND;
+	     !ha_gpu_serve(conn(1, 0, 0)) || conn(1, 0, 0)->served != conn(1, 0, 0)->answered;
+	     usleep(100))
 		CHECK(ha_gpu_now() < end);
 	CHECK_INT(ha_gpu_fetch_add_wait(c, &old, 120 * SECOND), HA_GPU_DONE);
 	return old;
 }
 
-/* A kernel dies with two slots reserved, where an incarnation before has left the last request's signal: repair took it for one that was never published, and
- * the request after that was answered with the old answer, and not done. */
+/* A kernel dies with two slots reserved, where an incarnation before has left the last request's
+ * signal: repair took it for one that was never published, and the request after that was answered
+ * with the old answer, and not done. */
 static void signal_of_an_older_incarnation(void)
 {
 	uint32_t word[7] = { 0 };
@@ -523,7 +564,8 @@ static void signal_of_an_older_incarnation(void)
 	CHECK_INT(add_there(5), 100);
 	CHECK_INT(ha_gpu_reserve(c, 2, SECOND, &s), HA_GPU_DONE);
 	word[0] = (uint32_t)c->sent[HA_GPU_SIGNAL_ASK];
-	ha_gpu_write_inline(c, ha_gpu_active(c), ha_gpu_slot(&s, 1), ha_gpu_slot_address(c, ha_gpu_active(c), HA_GPU_SIGNAL_ASK),
+	ha_gpu_write_inline(c, ha_gpu_active(c), ha_gpu_slot(&s, 1),
+			    ha_gpu_slot_address(c, ha_gpu_active(c), HA_GPU_SIGNAL_ASK),
 			    ha_gpu_active(c)->mail_key, word, 8);
 	CHECK(ha_gpu_host_repair(job.pe[0].host) >= 2);
 	CHECK_INT(add_there(7), 105);
@@ -542,7 +584,9 @@ static void launch_over_outstanding(void)
 	ha_gpu_store(&job.fabric->nic[0].pace, 1 << 20);
 	ha_gpu_world_enter(job.pe[0].world);
 	for (int i = 0; i < 20; i++)
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + (3 << 14), job.pe[0].heap, 64, HA_GPU_LATER, SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + (3 << 14), job.pe[0].heap, 64, HA_GPU_LATER,
+					 SECOND),
+			  HA_GPU_DONE);
 	ha_gpu_world_leave(job.pe[0].world);
 	CHECK(!ha_gpu_host_launch(job.pe[0].host, 20));
 	ha_gpu_store(&job.fabric->nic[0].pace, 0);
@@ -564,7 +608,8 @@ static void *finalize_soon(void *arg)
 	return NULL;
 }
 
-/* Work that no NIC executes any more: it is given up after the limit, everything is given back, and it never lands. */
+/* Work that no NIC executes any more: it is given up after the limit, everything is given back, and
+ * it never lands. */
 static void finalize_outstanding(void)
 {
 	struct ha_gpu_conn *c;
@@ -602,7 +647,9 @@ static void finalize_under_a_kernel(void)
 
 static void each_call_fails(void)
 {
-	CHECK(job_each_call_fails(&job, (void *(*const[])(void *)){ job_connect_2_1, job_connect_1_1 }, 2, exchange) >= 60);
+	CHECK(job_each_call_fails(&job,
+				  (void *(*const[])(void *)) { job_connect_2_1, job_connect_1_1 },
+				  2, exchange) >= 60);
 }
 
 static const struct named_test tests[] = {

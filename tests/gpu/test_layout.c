@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_layout.c - our queue entries and completions are those of the public infiniband/mlx5dv.h, byte by byte */
+/* test_layout.c - our queue entries and completions are those of the public infiniband/mlx5dv.h,
+ * byte by byte */
 #include "gpu/device/wqe.h"
 #include "tests/ina/switch/named.h"
 
@@ -32,8 +33,9 @@ static void constants(void)
 	CHECK_INT(HA_GPU_SYN_REMOTE_ACCESS, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
 	CHECK_INT(HA_GPU_SYN_RETRIES, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 	CHECK_INT(HA_GPU_SYN_RNR, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
-	CHECK_INT(sizeof(struct ha_gpu_wqe), sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) +
-						     sizeof(struct mlx5_wqe_atomic_seg) + sizeof(struct mlx5_wqe_data_seg));
+	CHECK_INT(sizeof(struct ha_gpu_wqe),
+		  sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) +
+			  sizeof(struct mlx5_wqe_atomic_seg) + sizeof(struct mlx5_wqe_data_seg));
 }
 
 static void completion(void)
@@ -107,7 +109,8 @@ static void same(const struct ha_gpu_wqe *ours, const struct entry *theirs)
 	CHECK_INT(sizeof(*theirs), 64);
 	for (unsigned i = 0; i < 64; i++)
 		if (((const uint8_t *)ours)[i] != ((const uint8_t *)theirs)[i]) {
-			fprintf(stderr, "byte %u: %02x, expected %02x\n", i, ((const uint8_t *)ours)[i], ((const uint8_t *)theirs)[i]);
+			fprintf(stderr, "byte %u: %02x, expected %02x\n", i,
+				((const uint8_t *)ours)[i], ((const uint8_t *)theirs)[i]);
 			exit(1);
 		}
 	CHECK_INT(ha_gpu_wqe_index(ours), INDEX);
@@ -183,7 +186,8 @@ static void atomics(void)
 	same(&w, &e);
 }
 
-/* Dynamically connected: control, the 48 bytes of an address vector, then the rest in a second block. */
+/* Dynamically connected: control, the 48 bytes of an address vector, then the rest in a second
+ * block. */
 struct wide {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	struct mlx5_wqe_datagram_seg target;
@@ -217,7 +221,8 @@ static void wide(void)
 	uint64_t av[6];
 
 	memset(&e, 0, sizeof(e));
-	mlx5dv_set_ctrl_seg(&e.ctrl, INDEX, MLX5_OPCODE_RDMA_WRITE, 0, QPN, MLX5_WQE_CTRL_CQ_UPDATE, 6, 0, 0);
+	mlx5dv_set_ctrl_seg(&e.ctrl, INDEX, MLX5_OPCODE_RDMA_WRITE, 0, QPN, MLX5_WQE_CTRL_CQ_UPDATE,
+			    6, 0, 0);
 	e.target.av.key.dc_key = htobe64(0x0123456789abcdefu);
 	e.target.av.dqp_dct = htobe32(0x4711 | MLX5_EXTENDED_UD_AV);
 	memset(e.target.av.rmac, 7, 6);

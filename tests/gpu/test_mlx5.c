@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_mlx5.c - the host library over the mlx5 table, with a libmlx5 and verbs of our own behind it: which commands go out in which order,
- * what they carry from one process to the other, and that everything made is destroyed. No NIC: nothing is executed.
+ * test_mlx5.c - the host library over the mlx5 table, with a libmlx5 and verbs of our own behind
+ * it: which commands go out in which order, what they carry from one process to the other, and that
+ * everything made is destroyed. No NIC: nothing is executed.
  */
 #include "gpu/host/host.h"
 #include "gpu/host/mlx5.h"
@@ -49,7 +50,8 @@ static int gone(void *p)
 	return 0;
 }
 
-/* ---- events: how many of which kind a context's file holds; and it can be set to not waiting ---- */
+/* ---- events: how many of which kind a context's file holds; and it can be set to not waiting ----
+ */
 
 static int events_pipe(void)
 {
@@ -125,7 +127,8 @@ static int query_eqn(struct ibv_context *c, uint32_t vector, uint32_t *eqn)
 	return 0;
 }
 
-static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *c, void *address, size_t bytes, uint32_t access)
+static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *c, void *address, size_t bytes,
+					 uint32_t access)
 {
 	struct mlx5dv_devx_umem *u = thing(sizeof(*u));
 
@@ -151,7 +154,8 @@ static uint32_t field24(const uint8_t *b, unsigned byte)
 	return (uint32_t)(b[byte] << 16 | b[byte + 1] << 8 | b[byte + 2]);
 }
 
-static struct mlx5dv_devx_obj *obj_create(struct ibv_context *c, const void *in, size_t n, void *out, size_t out_bytes)
+static struct mlx5dv_devx_obj *obj_create(struct ibv_context *c, const void *in, size_t n,
+					  void *out, size_t out_bytes)
 {
 	struct fake_obj *o;
 
@@ -170,12 +174,14 @@ static struct mlx5dv_devx_obj *obj_create(struct ibv_context *c, const void *in,
 	return (struct mlx5dv_devx_obj *)o;
 }
 
-/* What the firmware does not do, and the errno that the kernel makes of it; and a device that is not there any more. */
+/* What the firmware does not do, and the errno that the kernel makes of it; and a device that is
+ * not there any more. */
 static unsigned refused_opcode;
 static int refused_errno;
 static bool device_gone;
 
-static int obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t n, void *out, size_t out_bytes)
+static int obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t n, void *out,
+		      size_t out_bytes)
 {
 	struct fake_obj *o = (struct fake_obj *)obj;
 
@@ -208,8 +214,10 @@ static int destroy_ah(struct ibv_ah *ah)
 	return gone(ah);
 }
 
-static const struct ha_gpu_mlx5_dv dv = { is_supported, open_device, init_obj, alloc_uar, free_uar, query_eqn, umem_reg, umem_dereg,
-					  obj_create, obj_modify, obj_destroy, create_ah, destroy_ah };
+static const struct ha_gpu_mlx5_dv dv = { is_supported, open_device, init_obj,    alloc_uar,
+					  free_uar,     query_eqn,   umem_reg,    umem_dereg,
+					  obj_create,   obj_modify,  obj_destroy, create_ah,
+					  destroy_ah };
 
 /* ---- verbs ---- */
 
@@ -316,7 +324,8 @@ static int dealloc_pd(V, struct ibv_pd *pd)
 	return gone(pd);
 }
 
-static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct ibv_mr **mr)
+static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access,
+		  struct ibv_mr **mr)
 {
 	CHECK(iova == (uint64_t)(uintptr_t)addr && access & IBV_ACCESS_REMOTE_WRITE);
 	*mr = thing(sizeof(**mr));
@@ -326,7 +335,8 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 static long registered_dmabuf;
 static int dmabuf_error; /* of a kernel or driver that takes none */
 
-static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
+static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			 int fd, int access, struct ibv_mr **mr)
 {
 	CHECK(offset == 64 && fd >= 0 && access & IBV_ACCESS_REMOTE_WRITE);
 	if (dmabuf_error)
@@ -341,10 +351,23 @@ static int dereg_mr(V, struct ibv_mr *mr)
 	return gone(mr);
 }
 
-static struct ha_verbs_ops verbs = { .name = "fake", .device_list = device_list, .device_list_free = device_list_free, .open = open_plain,
-				     .close = close_any, .query_device = query_device, .query_port = query_port, .query_gid = query_gid,
-				     .get_async_event = get_async_event, .ack_async_event = ack_async_event,
-				     .alloc_pd = alloc_pd, .dealloc_pd = dealloc_pd, .create_srq = create_srq, .destroy_srq = destroy_srq, .reg_mr = reg_mr, .reg_dmabuf_mr = reg_dmabuf_mr, .dereg_mr = dereg_mr };
+static struct ha_verbs_ops verbs = { .name = "fake",
+				     .device_list = device_list,
+				     .device_list_free = device_list_free,
+				     .open = open_plain,
+				     .close = close_any,
+				     .query_device = query_device,
+				     .query_port = query_port,
+				     .query_gid = query_gid,
+				     .get_async_event = get_async_event,
+				     .ack_async_event = ack_async_event,
+				     .alloc_pd = alloc_pd,
+				     .dealloc_pd = dealloc_pd,
+				     .create_srq = create_srq,
+				     .destroy_srq = destroy_srq,
+				     .reg_mr = reg_mr,
+				     .reg_dmabuf_mr = reg_dmabuf_mr,
+				     .dereg_mr = dereg_mr };
 
 /* ---- a process ---- */
 
@@ -359,7 +382,8 @@ static void release(void *unused, void *memory, size_t bytes)
 	gone(memory);
 }
 
-/* As CUDA does: the register has another address at the GPU, where the host's agents find nothing; what is mapped is given back. */
+/* As CUDA does: the register has another address at the GPU, where the host's agents find nothing;
+ * what is mapped is given back. */
 #define APART (UINT64_C(1) << 46)
 static long mapped, ever;
 
@@ -396,11 +420,16 @@ struct process {
 };
 
 static struct process proc[PES];
-static void (*body)(struct ha_gpu_host_config *c, struct process *p); /* between the bootstrap and its end */
-static const struct ha_gpu_mlx5_memory memory = { .alloc = alloc, .free = release, .map_doorbell = map_doorbell,
-						  .unmap_doorbell = unmap_doorbell, .dmabuf = dmabuf };
+static void (*body)(struct ha_gpu_host_config *c,
+		    struct process *p); /* between the bootstrap and its end */
+static const struct ha_gpu_mlx5_memory memory = { .alloc = alloc,
+						  .free = release,
+						  .map_doorbell = map_doorbell,
+						  .unmap_doorbell = unmap_doorbell,
+						  .dmabuf = dmabuf };
 
-/* What entries carry names the peer's target, with its key, over the way that the kernel has found. */
+/* What entries carry names the peer's target, with its key, over the way that the kernel has found.
+ */
 static void check_av(struct ha_gpu_host *h)
 {
 	struct ha_gpu_conn *c = ha_gpu_world_any(ha_gpu_host_world(h), 0, (uint32_t)!self);
@@ -412,21 +441,26 @@ static void check_av(struct ha_gpu_host *h)
 		CHECK(c->path[path].wide && av.rmac[5] == 12);
 		found = false;
 		for (unsigned i = 0; i < nobjects; i++)
-			found |= object[i].opcode[0] == 0x710 && object[i].pe != self && !memcmp(object[i].made + 48, &av.key, 8) &&
+			found |= object[i].opcode[0] == 0x710 && object[i].pe != self &&
+				 !memcmp(object[i].made + 48, &av.key, 8) &&
 				 ha_gpu_be32(av.dqp_dct) == (object[i].number | 1u << 31);
 		CHECK(found);
 	}
 }
 
-/* GPU threads ring where the GPU has the register, the host's threads where they have it; agents rang the GPU's. */
+/* GPU threads ring where the GPU has the register, the host's threads where they have it; agents
+ * rang the GPU's. */
 static void check_doorbells(struct ha_gpu_host *h, uint64_t apart)
 {
 	struct ha_gpu_conn *c = ha_gpu_world_any(ha_gpu_host_world(h), 0, (uint32_t)!self);
 
 	CHECK_INT(ha_gpu_signal(c, 0, 1, 0, 0), HA_GPU_DONE);
 	for (int path = 0; path < 2; path++) {
-		CHECK_INT((uint64_t)(uintptr_t)c->path[path].bf - (uint64_t)(uintptr_t)c->path[path].host_bf, apart);
-		while (!ha_gpu_load(c->path[path].host_bf)) /* what we posted, and the agent's probe */
+		CHECK_INT((uint64_t)(uintptr_t)c->path[path].bf -
+				  (uint64_t)(uintptr_t)c->path[path].host_bf,
+			  apart);
+		while (!ha_gpu_load(
+			c->path[path].host_bf)) /* what we posted, and the agent's probe */
 			sched_yield();
 	}
 	CHECK(c->now.bf == c->path[0].bf && c->now.host_bf == c->path[0].host_bf);
@@ -437,7 +471,8 @@ static void connect_all(struct ha_gpu_host_config *c, struct process *p)
 	CHECK(!ha_gpu_host_open(c, &p->host));
 	CHECK(!ha_gpu_host_connect(p->host, 1, 1));
 	check_doorbells(p->host, APART);
-	CHECK_INT(ha_gpu_host_finalize(p->host, 100), -ETIMEDOUT); /* no NIC has done what was posted */
+	CHECK_INT(ha_gpu_host_finalize(p->host, 100),
+		  -ETIMEDOUT); /* no NIC has done what was posted */
 	/* A ring of completions is refused, and all is given back. */
 	c->settings.cq_collapsed = 0;
 	CHECK(!ha_gpu_host_open(c, &p->host));
@@ -483,7 +518,8 @@ static struct fake_obj *by_number(uint32_t number)
 	return NULL;
 }
 
-/* Reset, initialised, told of a peer that in turn was told of it, ready to send; then stopped, after whatever the agents did. */
+/* Reset, initialised, told of a peer that in turn was told of it, ready to send; then stopped,
+ * after whatever the agents did. */
 static void check_queue_pair(const struct fake_obj *o)
 {
 	static const unsigned way[] = { 0x500, 0x50a, 0x502, 0x503, 0x504 };
@@ -519,7 +555,8 @@ static void dynamic(void)
 		const struct fake_obj *o = &object[i];
 
 		targets += o->opcode[0] == 0x710;
-		if (o->opcode[0] == 0x710) { /* what a target answers went in class 0, whatever was set */
+		if (o->opcode[0] ==
+		    0x710) { /* what a target answers went in class 0, whatever was set */
 			CHECK_INT(o->made[44], 0x6a);
 			CHECK_INT(o->made[70], 5);
 			CHECK_INT(o->made[71], 0x6a >> 2);
@@ -568,7 +605,8 @@ static void priority_of_roce(void)
 	CHECK_INT(mapped, 0);
 }
 
-/* HA_GPU_PROXY=1 is what to do where no doorbell can be had at the GPU, and it asked for one all the same. */
+/* HA_GPU_PROXY=1 is what to do where no doorbell can be had at the GPU, and it asked for one all
+ * the same. */
 static void proxied(void)
 {
 	run_both(connect_proxied);
@@ -592,18 +630,24 @@ static void two_processes(void)
 	CHECK_INT(qps, PES * NICS * 2);
 	CHECK_INT(cqs, qps);
 	CHECK_INT(live, 0);
-	CHECK_INT(ever, qps); /* each has its doorbell at the GPU, and all are given back: they were not */
+	CHECK_INT(
+		ever,
+		qps); /* each has its doorbell at the GPU, and all are given back: they were not */
 	CHECK_INT(mapped, 0);
 	CHECK_INT(exported, PES * NICS * 2);
 	CHECK_INT(registered_dmabuf, exported);
 }
 
-/* Only a device that is gone says -EIO, which is as good as a fence. A firmware that refuses may have the kernel say EIO, too, and the queue pair or
- * target goes on taking what comes: that was taken for a fence. */
+/* Only a device that is gone says -EIO, which is as good as a fence. A firmware that refuses may
+ * have the kernel say EIO, too, and the queue pair or target goes on taking what comes: that was
+ * taken for a fence. */
 static void refused_is_no_fence(void)
 {
 	const struct ha_gpu_hw_ops *ops = &ha_gpu_mlx5_ops;
-	struct ha_gpu_mlx5 m = { .verbs = &verbs, .dv = dv, .gid_index = -1, .memory = { .alloc = alloc, .free = release } };
+	struct ha_gpu_mlx5 m = { .verbs = &verbs,
+				 .dv = dv,
+				 .gid_index = -1,
+				 .memory = { .alloc = alloc, .free = release } };
 	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 	struct ha_gpu_rc_link link = { .timeout = 14 };
 	struct ha_gpu_hw_dct dct = { 0 };
@@ -614,7 +658,8 @@ static void refused_is_no_fence(void)
 	int r;
 
 	CHECK_INT(ops->ports(&m, list, HA_GPU_PORTS_MAX), NICS);
-	CHECK(!ops->open(&m, 0, &port) && !ops->pd_alloc(port, &pd) && !ops->mem_alloc(&m, 8192, &memory));
+	CHECK(!ops->open(&m, 0, &port) && !ops->pd_alloc(port, &pd) &&
+	      !ops->mem_alloc(&m, 8192, &memory));
 	CHECK(!ops->buf_map(port, memory, 8192, &buf));
 	c.buf = c.dbr_buf = a.buf = a.dbr_buf = buf;
 	c.cqe = memory;
@@ -633,7 +678,7 @@ static void refused_is_no_fence(void)
 	device_gone = false;
 
 	a.dbrec[HA_GPU_DBR_SEND] = ha_gpu_be32(3); /* three were rung, and no completion comes */
-	refused_opcode = 0x50a; /* 2RST_QP */
+	refused_opcode = 0x50a;                    /* 2RST_QP */
 	do
 		r = ops->qp_drained(&qp);
 	while (r == -EAGAIN);
@@ -660,7 +705,10 @@ static void *one_port(void)
 	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 	void *port;
 
-	alone = (struct ha_gpu_mlx5){ .verbs = &verbs, .dv = dv, .gid_index = -1, .memory = { .alloc = alloc, .free = release } };
+	alone = (struct ha_gpu_mlx5) { .verbs = &verbs,
+				       .dv = dv,
+				       .gid_index = -1,
+				       .memory = { .alloc = alloc, .free = release } };
 	CHECK_INT(ha_gpu_mlx5_ops.ports(&alone, list, HA_GPU_PORTS_MAX), NICS);
 	CHECK(!ha_gpu_mlx5_ops.open(&alone, 0, &port));
 	return port;
@@ -695,7 +743,8 @@ static void port_is_asked_seldom(void)
 	end_port(port);
 }
 
-/* What events say counts at once; of another port they say nothing. And what no event has said is found out all the same. */
+/* What events say counts at once; of another port they say nothing. And what no event has said is
+ * found out all the same. */
 static void events_tell(void)
 {
 	void *port = one_port();
@@ -726,8 +775,8 @@ static void events_tell(void)
 	end_port(port);
 }
 
-/* Events that end are a device that goes, which the query says. One that fails otherwise says nothing: it was taken for a device that is gone,
- * and that for a fence. */
+/* Events that end are a device that goes, which the query says. One that fails otherwise says
+ * nothing: it was taken for a device that is gone, and that for a fence. */
 static void query_that_fails(void)
 {
 	void *port = one_port();
@@ -771,8 +820,8 @@ static int any_dmabuf(void *unused, void *address, size_t bytes, int *fd, uint64
 	return *fd < 0 ? -EIO : 0;
 }
 
-/* A kernel without dma-buf for this NIC says one of two words: the memory is registered like any other (nvidia-peermem may take it). One of
- * them ended the set-up. */
+/* A kernel without dma-buf for this NIC says one of two words: the memory is registered like any
+ * other (nvidia-peermem may take it). One of them ended the set-up. */
 static void dmabuf_not_taken(void)
 {
 	static const int words[] = { -EOPNOTSUPP, -EPROTONOSUPPORT };

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_moe.c - the example of gpu/example: ranks are threads here, so that sanitizers see all of them at once
+ * test_moe.c - the example of gpu/example: ranks are threads here, so that sanitizers see all of
+ * them at once
  *
- * Every token that comes to an expert and every sum that comes back is compared bit by bit with a reference (gpu/example/values.c).
+ * Every token that comes to an expert and every sum that comes back is compared bit by bit with a
+ * reference (gpu/example/values.c).
  */
+#include "base/check.h"
 #include "gpu/example/combine.h"
 #include "gpu/example/dispatch.h"
 #include "gpu/example/memory.h"
 #include "gpu/example/trial.h"
 #include "gpu/host/stream.h"
-#include "base/check.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,8 +43,12 @@ static void job_make(struct job *j, uint32_t ranks, uint32_t hidden, enum ha_moe
 	memset(j, 0, sizeof(*j));
 	CHECK(!ha_gpu_stream_free_local(j->root));
 	j->config.root = j->root;
-	j->config.values.shape =
-		(struct ha_moe_shape){ .ranks = ranks, .experts = 3 * ranks, .tokens_max = 6, .topk = 3, .hidden = hidden, .format = format };
+	j->config.values.shape = (struct ha_moe_shape) { .ranks = ranks,
+							 .experts = 3 * ranks,
+							 .tokens_max = 6,
+							 .topk = 3,
+							 .hidden = hidden,
+							 .format = format };
 	j->config.values.seed = 7;
 	j->config.warps = 2;
 	j->config.lanes = 1;
@@ -54,7 +60,12 @@ static void job_make(struct job *j, uint32_t ranks, uint32_t hidden, enum ha_moe
 	j->config.settings.silent_checks = 50;
 	j->config.settings.recovery_ms = 5;
 	j->config.settings.qp_timeout = 8;
-	j->plan = (struct ha_moe_plan){ .launches = 6, .every = 1, .kind = -1, .down_ms = 20, .failback = true, .limit_ns = LONG };
+	j->plan = (struct ha_moe_plan) { .launches = 6,
+					 .every = 1,
+					 .kind = -1,
+					 .down_ms = 20,
+					 .failback = true,
+					 .limit_ns = LONG };
 }
 
 static void *run_rank(void *arg)
@@ -85,7 +96,7 @@ static void job_run(struct job *j)
 	CHECK(j->config.fabric);
 	pthread_barrier_init(&j->meet, NULL, ranks);
 	for (uint32_t i = 0; i < ranks; i++) {
-		rank[i] = (struct rank){ .job = j, .number = (int)i };
+		rank[i] = (struct rank) { .job = j, .number = (int)i };
 		CHECK(!pthread_create(&rank[i].thread, NULL, run_rank, &rank[i]));
 	}
 	for (uint32_t i = 0; i < ranks; i++)
@@ -137,7 +148,8 @@ static void alone(void)
 
 /* ---- cuts ---- */
 
-static void cut(unsigned kernels, enum ha_moe_format format, enum ha_moe_routing routing, uint32_t hidden, uint64_t launches)
+static void cut(unsigned kernels, enum ha_moe_format format, enum ha_moe_routing routing,
+		uint32_t hidden, uint64_t launches)
 {
 	struct job j;
 
@@ -184,7 +196,8 @@ static void all_to_one(void)
 	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_ONE, 256, 6);
 }
 
-/* A kernel may end while its cut strikes: what has begun strikes, counts, and is put right. It once stayed dead, or half done. */
+/* A kernel may end while its cut strikes: what has begun strikes, counts, and is put right. It once
+ * stayed dead, or half done. */
 static void withdraw(struct soft_fabric *f)
 {
 	struct soft_nic *nic = &f->nic[0];
@@ -216,7 +229,9 @@ static void withdrawn_half_way(void)
 	struct soft_qp_attr attr = { .nwqes = 64 };
 
 	CHECK(f && soft_qp_create(&f->nic[0], &attr));
-	f->nic[0].fault = (struct soft_fault){ .armed = true, .n = 3, .act = SOFT_ACT_UNPLACED, .then = SOFT_THEN_DIE };
+	f->nic[0].fault = (struct soft_fault) {
+		.armed = true, .n = 3, .act = SOFT_ACT_UNPLACED, .then = SOFT_THEN_DIE
+	};
 	f->nic[0].entries = 1; /* of the three */
 	f->nic[0].begun_ns = ha_gpu_now();
 	withdraw(f);
@@ -236,13 +251,16 @@ static void both_down(void)
 	job_run(&j);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(j.tally[i].result, HA_GPU_BOTH_DOWN);
-		CHECK(j.tally[i].ended_by >= 1 && j.tally[i].ended_by < j.plan.launches); /* others are one launch behind at most */
+		CHECK(j.tally[i].ended_by >= 1 &&
+		      j.tally[i].ended_by <
+			      j.plan.launches); /* others are one launch behind at most */
 		CHECK_INT(j.tally[i].wrong, 0);
 	}
 	CHECK(ha_gpu_now() - start < j.plan.limit_ns);
 }
 
-/* Ranks 0 and 1 lose each other; rank 2 has a path to both, and must not wait for what never comes. */
+/* Ranks 0 and 1 lose each other; rank 2 has a path to both, and must not wait for what never comes.
+ */
 static void pair_down_body(struct job *j, struct ha_moe_rank *r)
 {
 	enum ha_gpu_result result = HA_GPU_DONE;
@@ -320,7 +338,8 @@ static void refused(enum ha_gpu_result result)
 	CHECK_INT(result, HA_GPU_REFUSED);
 }
 
-/* A launch that is not done keeps the next from beginning: the kernel says REFUSED and touches nothing. */
+/* A launch that is not done keeps the next from beginning: the kernel says REFUSED and touches
+ * nothing. */
 static void unfinished_body(struct job *j, struct ha_moe_rank *r)
 {
 	unsigned timeouts = 0;
@@ -329,11 +348,12 @@ static void unfinished_body(struct job *j, struct ha_moe_rank *r)
 		ha_gpu_store(&r->nic[i].nic->pace, UINT64_MAX);
 	pthread_barrier_wait(&j->meet);
 	ha_moe_rank_input(r, 0);
-	refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG)); /* nothing to return */
+	refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));     /* nothing to return */
 	refused(ha_moe_rank_dispatch(r, HA_MOE_RECEIVE, LONG)); /* not sent */
 	refused(ha_moe_rank_dispatch(r, 0, LONG));
 	if (r->moe->rank) {
-		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, 50 * MS), HA_GPU_TIMEOUT); /* rank 0's counts do not come */
+		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, 50 * MS),
+			  HA_GPU_TIMEOUT); /* rank 0's counts do not come */
 		r->call.number = 1;
 		refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
 		r->call.number = 0;
@@ -366,8 +386,9 @@ static void unfinished(void)
 	job_run(&j);
 }
 
-/* The order of two micro-batches whose communication overlaps: the second is sent before the first has come back. What the call holds (input
- * and where it packs) belongs to one of them at a time. */
+/* The order of two micro-batches whose communication overlaps: the second is sent before the first
+ * has come back. What the call holds (input and where it packs) belongs to one of them at a time.
+ */
 static void two_at_once_body(struct job *j, struct ha_moe_rank *r)
 {
 	const struct ha_moe_values *v = &j->config.values;
@@ -429,7 +450,12 @@ static void bad_input(void)
 
 static void shapes(void)
 {
-	const struct ha_moe_shape good = { .ranks = 4, .experts = 64, .tokens_max = 8, .topk = 4, .hidden = 1024, .format = HA_MOE_FP8 };
+	const struct ha_moe_shape good = { .ranks = 4,
+					   .experts = 64,
+					   .tokens_max = 8,
+					   .topk = 4,
+					   .hidden = 1024,
+					   .format = HA_MOE_FP8 };
 	struct ha_moe_shape s = good;
 
 	CHECK(!ha_moe_shape_wrong(&good, 2));
@@ -454,13 +480,15 @@ static void numbers(void)
 {
 	for (unsigned b = 0; b < 256; b++) {
 		unsigned exponent = b >> 3 & 15, mantissa = b & 7;
-		double want = exponent ? ldexp(1 + mantissa / 8.0, (int)exponent - 7) : ldexp(mantissa / 8.0, -6);
+		double want = exponent ? ldexp(1 + mantissa / 8.0, (int)exponent - 7)
+				       : ldexp(mantissa / 8.0, -6);
 		float is = ha_moe_from_e4m3((uint8_t)b);
 
 		if ((b & 0x7f) == 0x7f)
 			CHECK(isnan(is));
 		else
-			CHECK((double)is == (b & 0x80 ? -want : want) && !signbit(is) == !(b & 0x80));
+			CHECK((double)is == (b & 0x80 ? -want : want) &&
+			      !signbit(is) == !(b & 0x80));
 	}
 	for (unsigned b = 0; b < 65536; b++) {
 		float f = ha_moe_from_bf16((uint16_t)b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_mpi.c - the bootstrap over MPI: started by mpirun, no MPI header and no MPI library at build time */
-#include "gpu/host/bootstrap.h"
+/* test_mpi.c - the bootstrap over MPI: started by mpirun, no MPI header and no MPI library at build
+ * time */
 #include "base/check.h"
+#include "gpu/host/bootstrap.h"
 
 #include <errno.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ops.c - every operation over two healthy paths, as pthreads: what it moves, what it refuses, what it costs the ring */
+/* test_ops.c - every operation over two healthy paths, as pthreads: what it moves, what it refuses,
+ * what it costs the ring */
 #include "sim/gpu/pair.h"
 #include "tests/ina/switch/named.h"
 
@@ -48,7 +49,8 @@ static void fill(uint8_t *p, size_t n, unsigned seed)
 /* Every length around a chunk's end, from and to odd addresses. */
 static void put_and_quiet(void)
 {
-	static const uint32_t length[] = { 1, 7, 64, 4096, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 50000 };
+	static const uint32_t length[] = { 1,    7, 64, 4096, (1 << 14) - 1, 1 << 14, (1 << 14) + 1,
+					   50000 };
 	struct ha_gpu_conn *c;
 
 	start();
@@ -58,7 +60,8 @@ static void put_and_quiet(void)
 
 		fill(from, length[i], i);
 		memset(pair.end[1].heap, 0, config.heap_bytes);
-		CHECK_INT(ha_gpu_put_nbi(c, (uint64_t)(uintptr_t)to, from, length[i], 0, SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(c, (uint64_t)(uintptr_t)to, from, length[i], 0, SECOND),
+			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_quiet(c, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(from, to, length[i]));
 		CHECK(!to[-1] && !to[length[i]]);
@@ -73,7 +76,8 @@ static void get(void)
 	start();
 	c = pair.end[0].conn;
 	fill(pair.end[1].heap, 100000, 3);
-	CHECK_INT(ha_gpu_get(c, pair.end[0].heap + 5, pair_remote(&pair, 0, 1), 70001, TIME_LIMIT), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_get(c, pair.end[0].heap + 5, pair_remote(&pair, 0, 1), 70001, TIME_LIMIT),
+		  HA_GPU_DONE);
 	CHECK(!memcmp(pair.end[0].heap + 5, pair.end[1].heap + 1, 70001));
 	CHECK_INT(ha_gpu_get(c, pair.end[0].heap, pair_remote(&pair, 0, 0), 0, 0), HA_GPU_DONE);
 	stop();
@@ -90,16 +94,21 @@ static void inlined(void)
 	fill(bytes, 28, 9);
 	for (unsigned n = 0; n <= 28; n++) {
 		memset(pair.end[1].heap, 0xee, 64);
-		CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, n, 0, SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, n, 0, SECOND),
+			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_quiet(c, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(pair.end[1].heap + 3, bytes, n));
 		CHECK_INT(pair.end[1].heap[3 + n], 0xee);
 	}
 	posted = ha_gpu_load(&c->resv);
-	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, config.heap_bytes), bytes, 0, 0, SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, config.heap_bytes), bytes, 0, 0,
+				    SECOND),
+		  HA_GPU_DONE);
 	CHECK_INT(ha_gpu_load(&c->resv), posted); /* nothing with a key from behind the table */
-	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, 29, 0, SECOND), HA_GPU_REFUSED);
-	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, (1 << 14) - 4), bytes, 8, 0, SECOND), HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, 29, 0, SECOND),
+		  HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, (1 << 14) - 4), bytes, 8, 0, SECOND),
+		  HA_GPU_REFUSED);
 	stop();
 }
 
@@ -111,10 +120,15 @@ static void refused(void)
 	start();
 	c = pair.end[0].conn;
 	heap = pair.end[0].heap;
-	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0), heap - 1, 8, 0, SECOND), HA_GPU_REFUSED);
-	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0) - 1, heap, 8, 0, SECOND), HA_GPU_REFUSED);
-	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, config.heap_bytes - 7), heap, 8, 0, SECOND), HA_GPU_REFUSED);
-	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0), heap, UINT64_MAX, 0, SECOND), HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0), heap - 1, 8, 0, SECOND),
+		  HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0) - 1, heap, 8, 0, SECOND),
+		  HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, config.heap_bytes - 7), heap, 8, 0,
+				 SECOND),
+		  HA_GPU_REFUSED);
+	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0), heap, UINT64_MAX, 0, SECOND),
+		  HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_signal(c, HA_GPU_SIGNALS_USER, 1, 0, SECOND), HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_signal(c, 0, 0, 0, SECOND), HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_load(&c->resv), 0);
@@ -131,7 +145,9 @@ static void signals(void)
 	b = pair.end[1].conn;
 	for (uint32_t i = 1; i <= 500; i++) {
 		fill(pair.end[0].heap, 3000, i);
-		CHECK_INT(ha_gpu_put_nbi(a, pair_remote(&pair, 0, 100), pair.end[0].heap, 3000, HA_GPU_LATER, TIME_LIMIT), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_put_nbi(a, pair_remote(&pair, 0, 100), pair.end[0].heap, 3000,
+					 HA_GPU_LATER, TIME_LIMIT),
+			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(a, 7, 2, 0, TIME_LIMIT), HA_GPU_DONE);
 		CHECK_INT(ha_gpu_wait(b, 7, 2 * i, TIME_LIMIT), HA_GPU_DONE);
 		CHECK(!memcmp(pair.end[0].heap, pair.end[1].heap + 100, 3000));
@@ -157,7 +173,9 @@ static void *add_200(void *arg)
 	bool posted;
 
 	for (unsigned i = 0; i < 200; i++) {
-		CHECK_INT(ha_gpu_fetch_add(pair.end[0].conn, pair_remote(&pair, 0, 64), 3, &old, &posted, 200 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_fetch_add(pair.end[0].conn, pair_remote(&pair, 0, 64), 3, &old,
+					   &posted, 200 * SECOND),
+			  HA_GPU_DONE);
 		*sum += old;
 	}
 	return NULL;
@@ -182,8 +200,9 @@ static void fetch_add(void)
 	stop();
 }
 
-/* More entries than the 16-bit hardware index has, and it goes round under several threads: nothing is lost, nothing doubled. One thread is
- * alone until shortly before, for threads whose turns alternate need a switch for each entry, which on a busy machine is milliseconds. */
+/* More entries than the 16-bit hardware index has, and it goes round under several threads: nothing
+ * is lost, nothing doubled. One thread is alone until shortly before, for threads whose turns
+ * alternate need a switch for each entry, which on a busy machine is milliseconds. */
 #ifdef __SANITIZE_THREAD__
 #define ALONE 0 /* the threads' order is what this build is for */
 #else
@@ -193,7 +212,9 @@ static void fetch_add(void)
 static void signal_many(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		CHECK_INT(ha_gpu_signal(pair.end[0].conn, 1, 1, i % 64 == 63 ? 0 : HA_GPU_LATER, 60 * SECOND), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_signal(pair.end[0].conn, 1, 1, i % 64 == 63 ? 0 : HA_GPU_LATER,
+					60 * SECOND),
+			  HA_GPU_DONE);
 }
 
 static void *signal_each(void *unused)
@@ -250,7 +271,8 @@ static void *warp_put(void *arg)
 
 	ha_gpu_emu_become(&l->self);
 	for (uint32_t i = 0, n = 1; i < 6; i++, n = n * 11 + 5) {
-		l->result |= ha_gpu_put_nbi_warp(pair.end[0].conn, pair_remote(&pair, 0, 9), pair.end[0].heap + 77, n % 150000, 0, TIME_LIMIT);
+		l->result |= ha_gpu_put_nbi_warp(pair.end[0].conn, pair_remote(&pair, 0, 9),
+						 pair.end[0].heap + 77, n % 150000, 0, TIME_LIMIT);
 		if (!ha_gpu_lane()) {
 			l->result |= ha_gpu_quiet(pair.end[0].conn, TIME_LIMIT);
 			CHECK(!memcmp(pair.end[0].heap + 77, pair.end[1].heap + 9, n % 150000));
@@ -271,7 +293,7 @@ static void warp_of(unsigned lanes)
 	start();
 	fill(pair.end[0].heap, config.heap_bytes, 1);
 	for (unsigned i = 0; i < lanes; i++) {
-		lane[i] = (struct lane){ { &w, i }, 0 };
+		lane[i] = (struct lane) { { &w, i }, 0 };
 		CHECK(!pthread_create(&t[i], NULL, warp_put, &lane[i]));
 	}
 	for (unsigned i = 0; i < lanes; i++) {
@@ -299,14 +321,17 @@ static void batch_never_rung(void)
 	stop();
 }
 
-/* A put of more pieces than the ring has slots, where acknowledgements are believed: the first waited for the last. */
+/* A put of more pieces than the ring has slots, where acknowledgements are believed: the first
+ * waited for the last. */
 static void put_longer_than_the_ring(void)
 {
 	config.nwqes = 8;
 	config.proof_every = 0;
 	start();
 	fill(pair.end[0].heap, config.heap_bytes, 5);
-	CHECK_INT(ha_gpu_put_nbi(pair.end[0].conn, pair_remote(&pair, 0, 0), pair.end[0].heap, config.heap_bytes, 0, 8 * SECOND), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_put_nbi(pair.end[0].conn, pair_remote(&pair, 0, 0), pair.end[0].heap,
+				 config.heap_bytes, 0, 8 * SECOND),
+		  HA_GPU_DONE);
 	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, 8 * SECOND), HA_GPU_DONE);
 	CHECK(!memcmp(pair.end[0].heap, pair.end[1].heap, config.heap_bytes));
 	stop();
@@ -322,13 +347,16 @@ static void fetch_add_after_repair(void)
 
 	start();
 	c = pair.end[0].conn;
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000), HA_GPU_TIMEOUT);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000),
+		  HA_GPU_TIMEOUT);
 	CHECK(posted);
 	ha_gpu_store(&c->asking, 0); /* as ha_gpu_host_repair() does */
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, 20000000), HA_GPU_TIMEOUT);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, 20000000),
+		  HA_GPU_TIMEOUT);
 	CHECK(!posted);
 	CHECK(!pthread_create(&server, NULL, serve, &pair.end[1]));
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 3, &old, &posted, TIME_LIMIT), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 3, &old, &posted, TIME_LIMIT),
+		  HA_GPU_DONE);
 	CHECK_INT(old, 5);
 	CHECK_INT(((uint64_t *)pair.end[1].heap)[8], 8);
 	ha_gpu_store(&pair.end[1].stop, 1);
@@ -336,7 +364,8 @@ static void fetch_add_after_repair(void)
 	stop();
 }
 
-/* An answer that no path can carry any more is nothing done: who serves until nothing is left, ends. */
+/* An answer that no path can carry any more is nothing done: who serves until nothing is left,
+ * ends. */
 static void serving_ends(void)
 {
 	struct ha_gpu_conn *c;
@@ -350,7 +379,8 @@ static void serving_ends(void)
 	stop();
 }
 
-/* A fetch-add whose answer never comes holds the connection; whoever came after it waited for that without an end, though no path was left. */
+/* A fetch-add whose answer never comes holds the connection; whoever came after it waited for that
+ * without an end, though no path was left. */
 static void fetch_add_behind_a_dead_one(void)
 {
 	struct ha_gpu_conn *c;
@@ -359,31 +389,45 @@ static void fetch_add_behind_a_dead_one(void)
 
 	start();
 	c = pair.end[0].conn;
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000), HA_GPU_TIMEOUT);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000),
+		  HA_GPU_TIMEOUT);
 	CHECK(posted);
 	ha_gpu_or(&c->resv, HA_GPU_CLOSED | HA_GPU_DOWN);
 	CHECK_INT(ha_gpu_fetch_add_wait(c, &old, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
-	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, SECOND), HA_GPU_BOTH_DOWN);
+	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, SECOND),
+		  HA_GPU_BOTH_DOWN);
 	CHECK(!posted);
 	stop();
 }
 
-/* No entry is longer than the message that queue pairs are set up for: with chunks of 2 GiB and more it was, and the NIC refuses it on any path. */
+/* No entry is longer than the message that queue pairs are set up for: with chunks of 2 GiB and
+ * more it was, and the NIC refuses it on any path. */
 static void longest_message(void)
 {
 	static const struct ha_gpu_conn c = { .chunk = 32 };
-	static const uint64_t bytes[] = { 1, (1u << 30) - 1, 1u << 30, (1u << 30) + 1, 0x7ffffffe, 0x7fffffff, UINT64_C(1) << 31, UINT64_C(1) << 32 };
+	static const uint64_t bytes[] = {
+		1,          (1u << 30) - 1, 1u << 30,          (1u << 30) + 1,
+		0x7ffffffe, 0x7fffffff,     UINT64_C(1) << 31, UINT64_C(1) << 32
+	};
 
 	for (unsigned i = 0; i < 8; i++)
-		CHECK_INT(ha_gpu_piece(&c, 0, 0, bytes[i]), bytes[i] < 1u << 30 ? bytes[i] : 1u << 30);
+		CHECK_INT(ha_gpu_piece(&c, 0, 0, bytes[i]),
+			  bytes[i] < 1u << 30 ? bytes[i] : 1u << 30);
 }
 
 static const struct named_test tests[] = {
-	{ "put_and_quiet", put_and_quiet }, { "get", get },	  { "inlined", inlined },
-	{ "refused", refused },		    { "signals", signals }, { "fetch_add", fetch_add },
-	{ "wrap", wrap },		    { "wrap_ring_queue", wrap_ring_queue },
-	{ "wrap_proxied", wrap_proxied },   { "wrap_believed", wrap_believed },
-	{ "warp_put_nbi", warp_put_nbi },   { "batch_never_rung", batch_never_rung },
+	{ "put_and_quiet", put_and_quiet },
+	{ "get", get },
+	{ "inlined", inlined },
+	{ "refused", refused },
+	{ "signals", signals },
+	{ "fetch_add", fetch_add },
+	{ "wrap", wrap },
+	{ "wrap_ring_queue", wrap_ring_queue },
+	{ "wrap_proxied", wrap_proxied },
+	{ "wrap_believed", wrap_believed },
+	{ "warp_put_nbi", warp_put_nbi },
+	{ "batch_never_rung", batch_never_rung },
 	{ "serving_ends", serving_ends },
 	{ "fetch_add_behind_a_dead_one", fetch_add_behind_a_dead_one },
 	{ "longest_message", longest_message },

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_processes.c - three processes, two software NICs each, TCP bootstrap; a NIC is killed under traffic, healed, and traffic never errs
+ * test_processes.c - three processes, two software NICs each, TCP bootstrap; a NIC is killed under
+ * traffic, healed, and traffic never errs
  *
- * Each process runs one kernel per row: in every round it puts a pattern and a signal to each peer, and waits for theirs. Two buffers take
- * turns: who has seen a peer's signal of round r + 1 knows that the peer has looked at what it got in round r.
+ * Each process runs one kernel per row: in every round it puts a pattern and a signal to each peer,
+ * and waits for theirs. Two buffers take turns: who has seen a peer's signal of round r + 1 knows
+ * that the peer has looked at what it got in round r.
  */
+#include "base/check.h"
 #include "gpu/host/host.h"
 #include "gpu/host/soft.h"
 #include "gpu/host/stream.h"
-#include "base/check.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -52,7 +54,8 @@ static void send_round(struct kernel *k, uint64_t round)
 			continue;
 		from = k->heap + place(k->row, to, round, false);
 		memset(from, pattern(k->row, k->world->pe, to, round), PIECE);
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(k->row, k->world->pe, round, true), from, PIECE, HA_GPU_LATER, 30 * SECOND),
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(k->row, k->world->pe, round, true),
+					 from, PIECE, HA_GPU_LATER, 30 * SECOND),
 			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(c, 0, 1, 0, 30 * SECOND), HA_GPU_DONE);
 	}
@@ -88,7 +91,9 @@ static void *kernel(void *arg)
 	}
 	for (uint32_t to = 0; to < PES; to++)
 		if (ha_gpu_world_conn(k->world, k->row, to))
-			CHECK_INT(ha_gpu_quiet(ha_gpu_world_conn(k->world, k->row, to), 30 * SECOND), HA_GPU_DONE);
+			CHECK_INT(ha_gpu_quiet(ha_gpu_world_conn(k->world, k->row, to),
+					       30 * SECOND),
+				  HA_GPU_DONE);
 	ha_gpu_world_leave(k->world);
 	return NULL;
 }
@@ -99,7 +104,8 @@ static void until(struct kernel *k, uint64_t round)
 		usleep(1000);
 }
 
-/* Process 1 loses its first NIC in the middle, and gets it back; for the others it is the peer's that dies. */
+/* Process 1 loses its first NIC in the middle, and gets it back; for the others it is the peer's
+ * that dies. */
 static void trouble(int pe, struct kernel *k)
 {
 	struct soft_nic *n = &fabric->nic[pe * NICS];
@@ -113,10 +119,13 @@ static void trouble(int pe, struct kernel *k)
 	soft_nic_heal(n);
 }
 
-static void configure(struct ha_gpu_host_config *c, struct ha_gpu_soft *soft, struct ha_gpu_bootstrap *b, int pe)
+static void configure(struct ha_gpu_host_config *c, struct ha_gpu_soft *soft,
+		      struct ha_gpu_bootstrap *b, int pe)
 {
 	memset(c, 0, sizeof(*c));
-	*soft = (struct ha_gpu_soft){ .fabric = fabric, .first = (unsigned)(pe * NICS), .n = NICS };
+	*soft = (struct ha_gpu_soft) { .fabric = fabric,
+				       .first = (unsigned)(pe * NICS),
+				       .n = NICS };
 	ha_gpu_settings_defaults(&c->settings);
 	c->settings.qp_depth = 256;
 	c->settings.chunk_log = 12;
@@ -158,9 +167,11 @@ static int process(int pe)
 	for (int i = 0; i < NICS; i++)
 		pthread_join(k[i].thread, NULL);
 	ha_gpu_host_stats(h, &stats);
-	printf("process %d: %d rounds on %u rows, %llu switches, %llu entries posted again, slowest rounds %llu us and %llu us\n", pe, ROUNDS,
-	       stats.rows, (unsigned long long)stats.switches, (unsigned long long)stats.replayed,
-	       (unsigned long long)k[0].slowest_ns / 1000, (unsigned long long)k[1].slowest_ns / 1000);
+	printf("process %d: %d rounds on %u rows, %llu switches, %llu entries posted again, "
+	       "slowest rounds %llu us and %llu us\n",
+	       pe, ROUNDS, stats.rows, (unsigned long long)stats.switches,
+	       (unsigned long long)stats.replayed, (unsigned long long)k[0].slowest_ns / 1000,
+	       (unsigned long long)k[1].slowest_ns / 1000);
 	/* Both connections of process 1's row, and one of each other's. */
 	CHECK(stats.switches >= (pe == 1 ? 2 : 1));
 	CHECK(!ha_gpu_host_finalize(h, 10000));

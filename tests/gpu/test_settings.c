@@ -18,7 +18,8 @@ static const char *get(void *user, const char *name)
 	return NULL;
 }
 
-static int load(struct ha_gpu_settings *s, const char *name, const char *text, const char *name2, const char *text2)
+static int load(struct ha_gpu_settings *s, const char *name, const char *text, const char *name2,
+		const char *text2)
 {
 	char path[] = "/tmp/hawser-said-XXXXXX";
 	int fd = mkstemp(path), old = dup(2), r;
@@ -93,7 +94,8 @@ static void between_settings(void)
 {
 	struct ha_gpu_settings s;
 
-	CHECK_INT(load(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL), -EINVAL); /* the default proof is more than a quarter of it */
+	CHECK_INT(load(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL),
+		  -EINVAL); /* the default proof is more than a quarter of it */
 	CHECK(strstr(said, "HA_GPU_PROOF_EVERY"));
 	CHECK(!load(&s, "HA_GPU_QP_DEPTH", "128", "HA_GPU_PROOF_EVERY", "0"));
 	/* Shorter than the NIC repeats: 4.096 us x 2^14 x 8 = 536 ms. */
@@ -103,7 +105,8 @@ static void between_settings(void)
 	CHECK(!load(&s, "HA_GPU_SILENT_CHECKS", "5", "HA_GPU_QP_TIMEOUT", "8"));
 }
 
-/* Windows of microseconds were counted in whole milliseconds of one try, which for all below 2^8 is none: any silence seemed long enough. */
+/* Windows of microseconds were counted in whole milliseconds of one try, which for all below 2^8 is
+ * none: any silence seemed long enough. */
 static void short_windows(void)
 {
 	struct ha_gpu_settings s;
@@ -126,7 +129,8 @@ static void short_windows(void)
 static void documented(void)
 {
 	static char table[16384], page[65536];
-	FILE *f = fmemopen(table, sizeof(table), "w"), *readme = fopen(SOURCE_DIR "/gpu/host/README.md", "r");
+	FILE *f = fmemopen(table, sizeof(table), "w"),
+	     *readme = fopen(SOURCE_DIR "/gpu/host/README.md", "r");
 
 	CHECK(f && readme);
 	ha_gpu_settings_print_markdown(f);
@@ -153,17 +157,15 @@ static void unknown_names(void)
 	said[n > 0 ? n : 0] = 0;
 	close(fd);
 	unlink(path);
-	CHECK(strstr(said, "HA_GPU_QP_DEPHT is set, but there is no such variable; did you mean HA_GPU_QP_DEPTH"));
+	CHECK(strstr(said, "HA_GPU_QP_DEPHT is set, but there is no such variable; did you mean "
+			   "HA_GPU_QP_DEPTH"));
 	CHECK(!strstr(said, "HA_GPU_QP_TIMEOUT is set"));
 }
 
 static const struct named_test tests[] = {
-	{ "defaults", defaults },
-	{ "taken", taken },
-	{ "nonsense", nonsense },
-	{ "between_settings", between_settings },
-	{ "short_windows", short_windows },
-	{ "documented", documented },
+	{ "defaults", defaults },           { "taken", taken },
+	{ "nonsense", nonsense },           { "between_settings", between_settings },
+	{ "short_windows", short_windows }, { "documented", documented },
 	{ "unknown_names", unknown_names },
 };
 

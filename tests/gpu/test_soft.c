@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_soft.c - the software NIC by itself, stepped by hand: doorbells, order, completions, errors, flushes, incarnations */
+/* test_soft.c - the software NIC by itself, stepped by hand: doorbells, order, completions, errors,
+ * flushes, incarnations */
 #include "gpu/soft/nic.h"
 
 #include "gpu/device/wqe.h"
@@ -156,7 +157,8 @@ static void overrun(void)
 	stop();
 }
 
-/* Five entries; the third fails with `syndrome`: two good ones, one error, two flushed, signalled or not. */
+/* Five entries; the third fails with `syndrome`: two good ones, one error, two flushed, signalled
+ * or not. */
 static void third_fails(const struct ha_gpu_wqe *third, unsigned syndrome)
 {
 	for (uint16_t i = 0; i < 5; i++) {
@@ -237,7 +239,7 @@ static void retries(void)
 	connect_qp(qp, peer);
 	connect_qp(peer, qp);
 	bad_write(&e, qp->qpn, 2, lkey, rkey);
-	here->fault = (struct soft_fault){ .armed = true, .at = 4, .then = SOFT_THEN_CUT };
+	here->fault = (struct soft_fault) { .armed = true, .at = 4, .then = SOFT_THEN_CUT };
 	third_fails(&e, HA_GPU_SYN_RETRIES);
 	stop();
 }
@@ -309,7 +311,8 @@ static void atomic_and_read(void)
 	stop();
 }
 
-/* Executed, the acknowledgement lost, the link back in time: the repetition is answered and not executed. */
+/* Executed, the acknowledgement lost, the link back in time: the repetition is answered and not
+ * executed. */
 static void repeated_once(void)
 {
 	struct ha_gpu_wqe e;
@@ -330,13 +333,18 @@ static void repeated_once(void)
 	stop();
 }
 
-/* What was held of an old incarnation does not land in the new one; nor in a queue pair that is in error. */
+/* What was held of an old incarnation does not land in the new one; nor in a queue pair that is in
+ * error. */
 static void held(void)
 {
 	for (unsigned what = 0; what < 3; what++) {
 		start(0);
 		from[4] = 44;
-		here->fault = (struct soft_fault){ .armed = true, .n = 1, .act = SOFT_ACT_HOLD, .then = SOFT_THEN_NOTHING, .hold_ns = 1 };
+		here->fault = (struct soft_fault) { .armed = true,
+						    .n = 1,
+						    .act = SOFT_ACT_HOLD,
+						    .then = SOFT_THEN_NOTHING,
+						    .hold_ns = 1 };
 		write_word(0, 4, 0);
 		ring(1);
 		run();
@@ -371,14 +379,14 @@ static void states(void)
 	CHECK_INT(soft_nic_port(here), SOFT_PORT_GONE);
 	soft_nic_heal(here);
 	CHECK_INT(soft_nic_port(here), SOFT_PORT_UP);
-	CHECK(!soft_qp_create(here, &(struct soft_qp_attr){ .nwqes = 100 }));
+	CHECK(!soft_qp_create(here, &(struct soft_qp_attr) { .nwqes = 100 }));
 	CHECK(!soft_mr_register(here, &fabric, 8, false)); /* not the fabric's memory */
 	CHECK(!soft_fabric_open(SOFT_NICS_MAX + 1, 4096));
 	stop();
 }
 
-/* A number that was given back while its NIC was gone is nobody's when the NIC is there again; who got it next had a queue pair in error, whose
- * register the NIC looked for before it was made. */
+/* A number that was given back while its NIC was gone is nobody's when the NIC is there again; who
+ * got it next had a queue pair in error, whose register the NIC looked for before it was made. */
 static void number_used_again(void)
 {
 	struct soft_qp_attr attr = { .nwqes = NWQES };
@@ -399,12 +407,18 @@ static void number_used_again(void)
 }
 
 static const struct named_test tests[] = {
-	{ "doorbells", doorbells },	{ "owner_bit", owner_bit },
-	{ "overrun", overrun },		{ "remote_access", remote_access },
-	{ "local_errors", local_errors }, { "retries", retries },
-	{ "receiver_not_ready", receiver_not_ready }, { "collapsed", collapsed },
-	{ "atomic_and_read", atomic_and_read }, { "repeated_once", repeated_once },
-	{ "held", held },		{ "states", states },
+	{ "doorbells", doorbells },
+	{ "owner_bit", owner_bit },
+	{ "overrun", overrun },
+	{ "remote_access", remote_access },
+	{ "local_errors", local_errors },
+	{ "retries", retries },
+	{ "receiver_not_ready", receiver_not_ready },
+	{ "collapsed", collapsed },
+	{ "atomic_and_read", atomic_and_read },
+	{ "repeated_once", repeated_once },
+	{ "held", held },
+	{ "states", states },
 	{ "number_used_again", number_used_again },
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_stream.c - TCP connections with time limits: signals, addresses that are none, a port that nobody listens at */
+/* test_stream.c - TCP connections with time limits: signals, addresses that are none, a port that
+ * nobody listens at */
 #include "gpu/host/stream.h"
 #include "tests/ina/switch/named.h"
 
@@ -17,7 +18,8 @@ static int interruptions;
 
 static void interrupted(int number)
 {
-	static const char text[] = "test_stream.c: interrupted 60000 times, and the limit of 100 ms is not over\n";
+	static const char text[] =
+		"test_stream.c: interrupted 60000 times, and the limit of 100 ms is not over\n";
 
 	if (++interruptions < 60000)
 		return;
@@ -41,8 +43,18 @@ static void signals(void)
 
 static void addresses(void)
 {
-	static const char *const wrong[] = { "", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:70000", "127.0.0.1:4294967376",
-					     "127.0.0.1:-1", "127.0.0.1:x", "[]:80", "localhost:80", "[::1:80" };
+	static const char *const wrong[] = { "",
+					     ":80",
+					     "127.0.0.1",
+					     "127.0.0.1:",
+					     "127.0.0.1:65536",
+					     "127.0.0.1:70000",
+					     "127.0.0.1:4294967376",
+					     "127.0.0.1:-1",
+					     "127.0.0.1:x",
+					     "[]:80",
+					     "localhost:80",
+					     "[::1:80" };
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		int fd = ha_gpu_stream_listen(wrong[i]);
@@ -62,8 +74,9 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* Who dials a port of this host at which nobody listens yet, and is given that very port to dial from, was connected with itself. In a network
- * of its own, where there is no other port to dial from. */
+/* Who dials a port of this host at which nobody listens yet, and is given that very port to dial
+ * from, was connected with itself. In a network of its own, where there is no other port to dial
+ * from. */
 static void itself(void)
 {
 	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };

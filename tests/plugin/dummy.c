@@ -75,19 +75,20 @@ static int reg(V, struct ibv_pd *pd, void *addr, size_t length, unsigned access,
 	d->mrs++;
 	d->relaxed_mrs += (access & IBV_ACCESS_RELAXED_ORDERING) != 0;
 	*mr = object(v, sizeof(**mr));
-	**mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
+	**mr = (struct ibv_mr) { .context = pd->context, .pd = pd, .addr = addr, .length = length };
 	(*mr)->lkey = (*mr)->rkey = number(v);
 	return 0;
 }
 
-static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct ibv_mr **mr)
+static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access,
+		  struct ibv_mr **mr)
 {
 	CHECK((uintptr_t)addr == iova);
 	return reg(v, pd, addr, length, access, mr);
 }
 
-static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
-			 struct ibv_mr **mr)
+static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			 int fd, int access, struct ibv_mr **mr)
 {
 	if (fd > 1000) /* what topo asks with */
 		return -EOPNOTSUPP;
@@ -101,8 +102,8 @@ static int dereg_mr(V, struct ibv_mr *mr)
 	return drop(v, mr);
 }
 
-static int create_cq(V, struct ibv_context *context, int cqe, void *user, struct ibv_comp_channel *channel, int vector,
-		     struct ibv_cq **cq)
+static int create_cq(V, struct ibv_context *context, int cqe, void *user,
+		     struct ibv_comp_channel *channel, int vector, struct ibv_cq **cq)
 {
 	*cq = object(v, sizeof(**cq));
 	(*cq)->context = context;
@@ -173,7 +174,9 @@ static int query_ece(V, struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	if (!dummy_of(v)->ece)
 		return -EOPNOTSUPP;
-	*ece = (struct ibv_ece){ .vendor_id = 0x15b3, .options = (uint32_t)dummy_of(v)->ece, .comp_mask = 0 };
+	*ece = (struct ibv_ece) { .vendor_id = 0x15b3,
+				  .options = (uint32_t)dummy_of(v)->ece,
+				  .comp_mask = 0 };
 	return 0;
 }
 
@@ -191,7 +194,7 @@ void dummy_init(struct dummy *d)
 
 	memset(d, 0, sizeof(*d));
 	for (int i = 0; i < 2; i++)
-		d->devices[i] = (struct fake_device){
+		d->devices[i] = (struct fake_device) {
 			.name = i ? "dummy1" : "dummy0",
 			.guid = 1 + (uint64_t)i,
 			.card_guid = 1 + (uint64_t)i,
@@ -235,7 +238,8 @@ void dummy_event(struct dummy *d, enum ibv_event_type type, struct ibv_qp *qp)
 		e->element.port_num = 1;
 }
 
-int world_open_over(struct world *w, const struct ha_verbs_ops *verbs_a, const struct ha_verbs_ops *verbs_b)
+int world_open_over(struct world *w, const struct ha_verbs_ops *verbs_a,
+		    const struct ha_verbs_ops *verbs_b)
 {
 	struct ha_ctx_params params = {
 		.config = &w->config,
@@ -282,7 +286,8 @@ void world_close(struct world *w)
 	dummy_done(&w->dummy[1]);
 }
 
-void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send, struct ha_recv **recv)
+void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send,
+		   struct ha_recv **recv)
 {
 	char handle[HA_HANDLE_MAX];
 

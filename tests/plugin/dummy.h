@@ -2,8 +2,8 @@
 /*
  * dummy.h - verbs whose objects exist and do nothing
  *
- * For what happens around the data path: set-up, failures, registrations. Counts what is alive. Data is moved in the
- * tests on the software NIC.
+ * For what happens around the data path: set-up, failures, registrations. Counts what is alive.
+ * Data is moved in the tests on the software NIC.
  */
 #ifndef HA_TESTS_CORE_DUMMY_H
 #define HA_TESTS_CORE_DUMMY_H
@@ -19,12 +19,13 @@
 struct dummy {
 	struct fake_verbs fake; /* first: its ops are the table */
 	struct fake_device devices[2];
-	/* What reg_mr refuses: these access bits with this error; more than so many registrations with -ENOMEM. */
+	/* What reg_mr refuses: these access bits with this error; more than so many registrations
+	 * with -ENOMEM. */
 	unsigned refused_access;
 	int refused_error;
-	int mr_limit; /* 0 = none */
-	int mrs;      /* alive */
-	int ece;      /* query_ece offers options */
+	int mr_limit;  /* 0 = none */
+	int mrs;       /* alive */
+	int ece;       /* query_ece offers options */
 	int flush_qps; /* queue pairs without a shared receive queue ever made */
 	uint32_t next_number;
 	unsigned last_access;
@@ -57,10 +58,12 @@ struct world {
 void world_prepare(struct world *w);
 void world_open(struct world *w);
 /* verbs_a, verbs_b: other tables over the dummies', or NULL. */
-int world_open_over(struct world *w, const struct ha_verbs_ops *verbs_a, const struct ha_verbs_ops *verbs_b);
+int world_open_over(struct world *w, const struct ha_verbs_ops *verbs_a,
+		    const struct ha_verbs_ops *verbs_b);
 void world_close(struct world *w);
 /* A connection from b to a. */
-void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send, struct ha_recv **recv);
+void world_connect(struct world *w, struct ha_listen **listen, struct ha_send **send,
+		   struct ha_recv **recv);
 /* Let `ms` pass in steps, both hosts at work. */
 void world_run(struct world *w, unsigned ms);
 

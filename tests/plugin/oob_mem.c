@@ -9,7 +9,7 @@
 struct ha_oob_conn {
 	struct oob_mem *net;
 	struct ha_oob_conn *next; /* in the net's list */
-	uint16_t port;		  /* of a listener; 0 = a stream */
+	uint16_t port;            /* of a listener; 0 = a stream */
 	struct ha_oob_conn *knocks, *next_knock;
 	struct ha_oob_conn *peer; /* NULL: it has closed its end */
 	uint8_t *in;
@@ -47,7 +47,9 @@ static int mem_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 
 	*listener = conn_new(net, &net->listeners);
 	(*listener)->port = ++net->next_port;
-	*addr = (struct ha_wire_addr){ .family = 4, .port = net->next_port, .ip = { 127, 0, 0, 1 } };
+	*addr = (struct ha_wire_addr) { .family = 4,
+					.port = net->next_port,
+					.ip = { 127, 0, 0, 1 } };
 	return 0;
 }
 

@@ -102,7 +102,8 @@ static bool step(struct pair *p, struct pair_side *s, struct pair_side *r, size_
 	return s->done && r->done;
 }
 
-void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n, size_t size)
+void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n,
+		   size_t size)
 {
 	for (int i = 0; i < n; i++) {
 		int k = 0;

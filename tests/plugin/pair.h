@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pair.h - a connected sender and receiver in one process, over whatever HA_NCCL_VERBS names (tests: the software NIC) */
+/* pair.h - a connected sender and receiver in one process, over whatever HA_NCCL_VERBS names
+ * (tests: the software NIC) */
 #ifndef HA_TESTS_CORE_PAIR_H
 #define HA_TESTS_CORE_PAIR_H
 
@@ -22,7 +23,8 @@ struct pair_side {
 	int done;
 };
 
-/* A context from the environment, and one connection from device 0 to device 0 with nmore further rails (devices 1, 2, ...). */
+/* A context from the environment, and one connection from device 0 to device 0 with nmore further
+ * rails (devices 1, 2, ...). */
 void pair_open(struct pair *p, int nmore);
 /* The same over another table of verbs. */
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs);
@@ -37,6 +39,7 @@ void *pair_alloc(size_t size);
 void pair_idle(struct pair *p, int k);
 
 /* n messages of `size` bytes, one after the other; the first byte counts, and is looked at. */
-void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n, size_t size);
+void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n,
+		   size_t size);
 
 #endif

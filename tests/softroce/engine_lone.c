@@ -42,16 +42,21 @@ void lone_open(struct pair *p, const struct options *opt, enum ibv_qp_type type)
 		attr.qkey = LONE_QKEY;
 		attr.qp_access_flags = (unsigned)opt->qp_access;
 		attr.sq_psn = opt->psn[e];
-		modify(p, e, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
+		modify(p, e, IBV_QPS_INIT,
+		       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
 		       attr);
-		modify(p, e, IBV_QPS_RTR, ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, attr);
+		modify(p, e, IBV_QPS_RTR,
+		       ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		       attr);
 		modify(p, e, IBV_QPS_RTS, IBV_QP_SQ_PSN, attr);
 	}
 }
 
 struct sr_ah lone_ah(const struct pair *p, int from)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = p->end[!from].gid } };
+	struct ibv_ah_attr attr = { .is_global = 1,
+				    .port_num = 1,
+				    .grh = { .dgid = p->end[!from].gid } };
 	struct sr_ah ah = { 0 };
 
 	CHECK_EQ(sr_ah_resolve(p->end[from].nic, &attr, &ah.path), 0);

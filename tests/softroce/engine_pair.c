@@ -74,7 +74,8 @@ static void open_end(struct pair *p, int i)
 	CHECK(sr_memwire_nic_of(end->port) == end->nic);
 	end->pd = sr_pd_create(end->nic, &err);
 	end->buf = calloc(1, p->opt.buf_size);
-	end->mr = sr_mr_create(end->pd, end->buf, p->opt.buf_size, (uintptr_t)end->buf, p->opt.mr_access, &err);
+	end->mr = sr_mr_create(end->pd, end->buf, p->opt.buf_size, (uintptr_t)end->buf,
+			       p->opt.mr_access, &err);
 	CHECK_EQ(err, 0);
 	end->scq = sr_cq_create(end->nic, p->opt.cqe, end, &err);
 	end->rcq = sr_cq_create(end->nic, p->opt.cqe, end, &err);
@@ -142,16 +143,16 @@ int pair_attr(const struct pair *p, int e, enum ibv_qp_state to, struct ibv_qp_a
 		a->rq_psn = o->psn[!e];
 		a->max_dest_rd_atomic = o->dest_rd_atomic;
 		a->min_rnr_timer = o->min_rnr_timer;
-		return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	case IBV_QPS_RTS:
 		a->timeout = o->timeout;
 		a->retry_cnt = o->retry_cnt;
 		a->rnr_retry = o->rnr_retry;
 		a->sq_psn = o->psn[e];
 		a->max_rd_atomic = o->rd_atomic;
-		return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		       IBV_QP_MAX_QP_RD_ATOMIC;
+		return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 	default:
 		return IBV_QP_STATE;
 	}
@@ -159,7 +160,8 @@ int pair_attr(const struct pair *p, int e, enum ibv_qp_state to, struct ibv_qp_a
 
 void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn, enum ibv_qp_state to)
 {
-	static const enum ibv_qp_state way[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD };
+	static const enum ibv_qp_state way[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+						 IBV_QPS_SQD };
 	struct ibv_qp_attr attr;
 
 	if (to == IBV_QPS_ERR) {
@@ -196,7 +198,7 @@ void pair_close(struct pair *p)
 
 struct ibv_sge sge(const struct end *end, size_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ (uintptr_t)end->buf + offset, length, sr_mr_lkey(end->mr) };
+	return (struct ibv_sge) { (uintptr_t)end->buf + offset, length, sr_mr_lkey(end->mr) };
 }
 
 uint64_t address(const struct end *end, size_t offset)
@@ -206,7 +208,7 @@ uint64_t address(const struct end *end, size_t offset)
 
 struct ibv_send_wr send_wr(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge *list, int n)
 {
-	return (struct ibv_send_wr){
+	return (struct ibv_send_wr) {
 		.wr_id = wr_id,
 		.sg_list = list,
 		.num_sge = n,
@@ -253,7 +255,8 @@ bool wait_cq(struct pair *p, struct sr_cq *cq, struct ibv_wc *wc, uint64_t limit
 	return true;
 }
 
-struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id,
+			    enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
@@ -277,7 +280,8 @@ int count_events(const struct end *end, enum ibv_event_type type)
 	return n;
 }
 
-uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request, unsigned pad)
+uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
+	       unsigned pad)
 {
 	uint32_t qpn_be = htobe32(qpn), psn_be = htobe32(psn | (ack_request ? 0x80000000u : 0));
 

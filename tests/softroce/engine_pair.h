@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine_pair.h - two NICs on the in-memory wire, one connected queue pair on each: what most engine tests start from
+ * engine_pair.h - two NICs on the in-memory wire, one connected queue pair on each: what most
+ * engine tests start from
  */
 #ifndef TESTS_SOFTROCE_ENGINE_PAIR_H
 #define TESTS_SOFTROCE_ENGINE_PAIR_H
 
-#include "softroce/engine.h"
 #include "sim/kit/memwire.h"
+#include "softroce/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(cond)                                                                                                    \
-	do {                                                                                                           \
-		if (!(cond)) {                                                                                         \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                     \
-			exit(1);                                                                                       \
-		}                                                                                                      \
+#define CHECK(cond)                                                                \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			exit(1);                                                   \
+		}                                                                  \
 	} while (0)
-#define CHECK_EQ(a, b)                                                                                                 \
-	do {                                                                                                           \
-		long long a_ = (long long)(a), b_ = (long long)(b);                                                    \
-		if (a_ != b_) {                                                                                        \
-			fprintf(stderr, "%s:%d: %s is %lld, not %s = %lld\n", __FILE__, __LINE__, #a, a_, #b, b_);     \
-			exit(1);                                                                                       \
-		}                                                                                                      \
+#define CHECK_EQ(a, b)                                                                            \
+	do {                                                                                      \
+		long long a_ = (long long)(a), b_ = (long long)(b);                               \
+		if (a_ != b_) {                                                                   \
+			fprintf(stderr, "%s:%d: %s is %lld, not %s = %lld\n", __FILE__, __LINE__, \
+				#a, a_, #b, b_);                                                  \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
-#define ALL_ACCESS                                                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_ACCESS                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 #define MAX_EVENTS 256
 
 /* One end. */
@@ -77,7 +80,8 @@ void pair_close(struct pair *p);
 /* Attributes and mask of the transition into a state, as pair_connect() uses them. */
 int pair_attr(const struct pair *p, int e, enum ibv_qp_state to, struct ibv_qp_attr *attr);
 struct sr_qp *pair_new_qp(struct pair *p, int e, int *err);
-void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn, enum ibv_qp_state to);
+void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn,
+		   enum ibv_qp_state to);
 
 /* One buffer entry inside the end's buffer. */
 struct ibv_sge sge(const struct end *end, size_t offset, uint32_t length);
@@ -91,12 +95,14 @@ int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 /* Runs until the queue has a completion and takes it; false when limit_ns pass without. */
 bool wait_cq(struct pair *p, struct sr_cq *cq, struct ibv_wc *wc, uint64_t limit_ns);
 /* As above, and the completion must have this status. */
-struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
+struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id,
+			    enum ibv_wc_status status);
 void run_for(struct pair *p, uint64_t ns);
 int count_events(const struct end *end, enum ibv_event_type type);
 
 /* A packet with a BTH, for injection; payload follows at the returned place. */
-uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request, unsigned pad);
+uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
+	       unsigned pad);
 void inject(struct pair *p, int from, const uint8_t *packet, uint32_t len);
 
 void fill(uint8_t *buf, size_t len, uint64_t seed);

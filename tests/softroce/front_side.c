@@ -43,8 +43,8 @@ void side_open(struct side *side, int fd, const struct side_options *options)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 	int n;
 
@@ -67,10 +67,12 @@ void side_open(struct side *side, int fd, const struct side_options *options)
 	init.send_cq = init.recv_cq = side->cq;
 	side->qp = ibv_create_qp(side->pd, &init);
 	CHECK(side->qp);
-	CHECK(!ibv_modify_qp(side->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(side->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-static void to_rts(struct side *side, const struct side_options *options, const struct parameters *peer, uint32_t psn)
+static void to_rts(struct side *side, const struct side_options *options,
+		   const struct parameters *peer, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -79,13 +81,16 @@ static void to_rts(struct side *side, const struct side_options *options, const 
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid, .hop_limit = 64 } },
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = peer->gid, .hop_limit = 64 } },
 	};
 
 	CHECK(!ibv_modify_qp(side->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
 		.timeout = options->timeout ? options->timeout : 19, /* 17 s */
@@ -93,13 +98,16 @@ static void to_rts(struct side *side, const struct side_options *options, const 
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
-	CHECK(!ibv_modify_qp(side->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!ibv_modify_qp(side->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 void side_connect(struct side *side, const struct side_options *options)
 {
-	struct parameters mine = { side->gid, side->qp->qp_num, 0xfffff0, side->mr->rkey, (uintptr_t)side->buf }, peer;
+	struct parameters mine = { side->gid, side->qp->qp_num, 0xfffff0, side->mr->rkey,
+				   (uintptr_t)side->buf },
+			  peer;
 
 	CHECK(send(side->fd, &mine, sizeof(mine), MSG_NOSIGNAL) == sizeof(mine));
 	CHECK(recv(side->fd, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
@@ -129,7 +137,8 @@ void side_post_recv(struct side *side, uint64_t wr_id, size_t offset, uint32_t l
 	CHECK(!ibv_post_recv(side->qp, &wr, &bad));
 }
 
-void side_post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, uint32_t len)
+void side_post_send(struct side *side, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+		    uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)side->buf + offset, len, side->mr->lkey };
 	struct ibv_send_wr wr = {
@@ -156,7 +165,8 @@ bool side_wait(struct side *side, struct ibv_wc *wc, int ms)
 		if (n)
 			return true;
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 >= ms)
+		if ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 >=
+		    ms)
 			return false;
 	}
 }

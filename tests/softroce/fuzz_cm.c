@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whatever reaches queue pair 1, the connection manager keeps its books: a listener and connections in every state get
- * messages, changed ones among them, in any order; the port below is not there. */
+/* Whatever reaches queue pair 1, the connection manager keeps its books: a listener and connections
+ * in every state get messages, changed ones among them, in any order; the port below is not there.
+ */
 #include "softroce/cm/manager.h"
 
 #include <errno.h>
@@ -45,13 +46,14 @@ void sr_cm_port_send(struct sr_cm_port *p, const uint8_t gid[16], const uint8_t 
 
 static void id_begin(int fd, unsigned i)
 {
-	static const enum sr_cm_state states[CONNECTIONS + 2] = {
-		SR_CM_LISTENING, SR_CM_ASKING, SR_CM_REPLIED, SR_CM_ANSWERED, SR_CM_CONNECTED, SR_CM_LEAVING,
-		SR_CM_LISTENING
-	};
+	static const enum sr_cm_state states[CONNECTIONS + 2] = { SR_CM_LISTENING, SR_CM_ASKING,
+								  SR_CM_REPLIED,   SR_CM_ANSWERED,
+								  SR_CM_CONNECTED, SR_CM_LEAVING,
+								  SR_CM_LISTENING };
 	bool datagram = i > CONNECTIONS;
-	struct sr_cm_id *id = sr_cm_id_new(sr_cm_channel_of(fd), i + 1, datagram ? RDMA_PS_UDP : RDMA_PS_TCP,
-					   datagram ? IBV_QPT_UD : IBV_QPT_RC);
+	struct sr_cm_id *id =
+		sr_cm_id_new(sr_cm_channel_of(fd), i + 1, datagram ? RDMA_PS_UDP : RDMA_PS_TCP,
+			     datagram ? IBV_QPT_UD : IBV_QPT_RC);
 
 	if (!id)
 		abort();
@@ -62,7 +64,7 @@ static void id_begin(int fd, unsigned i)
 	id->tid = i;
 	memcpy(id->gid, peer, 16);
 	sr_cm_sockaddr(&id->src, port.gid, PORT);
-	sr_mad_encode(&(struct sr_mad){ .type = SR_MAD_RTU }, id->sent);
+	sr_mad_encode(&(struct sr_mad) { .type = SR_MAD_RTU }, id->sent);
 }
 
 /* One message from the input: a good one of its numbers, or its bytes as they are. Bytes used. */
@@ -83,7 +85,8 @@ static size_t message_make(const uint8_t *data, size_t size, struct sr_mad *mad)
 	mad->tid = data[1];
 	mad->local_id = data[2] % 8;
 	mad->remote_id = data[3] % 8;
-	mad->service = (uint64_t)(data[4] & 1 ? RDMA_PS_TCP : RDMA_PS_UDP) << 16 | (PORT + (data[4] & 2));
+	mad->service =
+		(uint64_t)(data[4] & 1 ? RDMA_PS_TCP : RDMA_PS_UDP) << 16 | (PORT + (data[4] & 2));
 	mad->qpn = data[5] & 1 ? 0 : data[5];
 	mad->mtu = data[6];
 	mad->status = data[7];

@@ -2,11 +2,10 @@
 /*
  * fuzz_packet.c - packets from a hostile but connected peer, against a whole engine
  *
- * The NIC has queue pairs of every service with receives posted and with sends, reads and atomics under way, memory
- * regions that end at unmapped pages and a bound window, beside memory that is not registered and must never change. The input is a list of packets:
- *	0	queue pair (and, rarely, another number)
- *	1	opcode
- *	2	distance of the PSN from what the queue pair expects, signed
+ * The NIC has queue pairs of every service with receives posted and with sends, reads and atomics
+ *under way, memory regions that end at unmapped pages and a bound window, beside memory that is not
+ *registered and must never change. The input is a list of packets: 0	queue pair (and, rarely,
+ *another number) 1	opcode 2	distance of the PSN from what the queue pair expects, signed
  *	3	flags: bits 0-1 what to do with the headers, 4-7 of the BTH
  *	4, 5	length behind the BTH, little-endian, below 5000
  *	then	up to 32 bytes for the headers; the rest of the packet is one repeated byte
@@ -50,7 +49,8 @@ static int swallow(void *wire, const struct sr_frame *frame)
 		memcpy(copy, frame->iov[i].iov_base, frame->iov[i].iov_len);
 		payload += frame->iov[i].iov_len;
 	}
-	if (payload != frame->payload_len || payload > SR_MTU_MAX || ((frame->hdr_len + payload + frame->pad) & 3))
+	if (payload != frame->payload_len || payload > SR_MTU_MAX ||
+	    ((frame->hdr_len + payload + frame->pad) & 3))
 		abort();
 	return 0;
 }
@@ -60,7 +60,8 @@ static const struct sr_wire_ops wire_ops = { .send = swallow };
 /* Unmapped, region, canary page, unmapped. */
 static void map_memory(void)
 {
-	uint8_t *base = mmap(NULL, REGION + 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *base =
+		mmap(NULL, REGION + 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (base == MAP_FAILED || mprotect(base + 4096, REGION + 4096, PROT_READ | PROT_WRITE))
 		abort();
@@ -94,30 +95,38 @@ static void modify(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int ma
 static void connect(struct bed *b, struct sr_qp *qp, unsigned i)
 {
 	if (i == QP_UC || i == QP_UD) {
-		modify(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-		       (i == QP_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS), i);
-		modify(b, qp, IBV_QPS_RTR, i == QP_UD ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		modify(b, qp, IBV_QPS_INIT,
+		       IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			       (i == QP_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
+		       i);
+		modify(b, qp, IBV_QPS_RTR,
+		       i == QP_UD ? 0
+				  : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
 		       i);
 		modify(b, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN, i);
 		return;
 	}
 	modify(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, i);
 	modify(b, qp, IBV_QPS_RTR,
-	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-		       IBV_QP_MIN_RNR_TIMER, i);
+	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	       i);
 	modify(b, qp, IBV_QPS_RTS,
-	       IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, i);
+	       IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		       IBV_QP_MAX_QP_RD_ATOMIC,
+	       i);
 }
 
 static void post_work(struct bed *b, struct sr_qp *qp)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM,
-		IBV_WR_RDMA_READ,
+		IBV_WR_RDMA_READ,           IBV_WR_SEND,      IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 	};
 	struct ibv_sge list = { (uintptr_t)region, 3000, sr_mr_lkey(b->mr) };
 	struct ibv_recv_wr recv = { .sg_list = &list, .num_sge = 1 }, *bad_recv;
-	struct ibv_send_wr wr = { .sg_list = &list, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &list, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 
 	for (int i = 0; i < 3; i++) {
 		list.addr = (uintptr_t)region + REGION - 3000;
@@ -152,7 +161,10 @@ static void bind_window(struct bed *b)
 static void open_bed(struct bed *b)
 {
 	struct sr_nic_config config = {
-		.gid = { { .raw = { 2 } } }, .active_mtu = IBV_MTU_4096, .seed = 5, .wire_ops = &wire_ops,
+		.gid = { { .raw = { 2 } } },
+		.active_mtu = IBV_MTU_4096,
+		.seed = 5,
+		.wire_ops = &wire_ops,
 	};
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 64, .max_sge = 2 } };
 	int err;
@@ -161,13 +173,16 @@ static void open_bed(struct bed *b)
 	b->nic = sr_nic_create(&config, &err);
 	b->pd = sr_pd_create(b->nic, &err);
 	b->cq = sr_cq_create(b->nic, 64, NULL, &err);
-	b->mr = sr_mr_create(b->pd, region, REGION, (uintptr_t)region, 15 | IBV_ACCESS_MW_BIND, &err);
+	b->mr = sr_mr_create(b->pd, region, REGION, (uintptr_t)region, 15 | IBV_ACCESS_MW_BIND,
+			     &err);
 	b->read_only = sr_mr_create(b->pd, region, 100, 0, IBV_ACCESS_REMOTE_READ, &err);
 	b->window = sr_mw_create(b->pd, IBV_MW_TYPE_2, &err);
 	b->srq = sr_srq_create(b->pd, &srq, NULL, &err);
 	for (unsigned i = 0; i < QPS; i++) {
 		struct sr_qp_init init = {
-			.type = i == QP_UC ? IBV_QPT_UC : i == QP_UD ? IBV_QPT_UD : IBV_QPT_RC,
+			.type = i == QP_UC   ? IBV_QPT_UC
+				: i == QP_UD ? IBV_QPT_UD
+					     : IBV_QPT_RC,
 			.send_cq = b->cq,
 			.recv_cq = b->cq,
 			.srq = i == 3 ? b->srq : NULL,
@@ -184,8 +199,10 @@ static void open_bed(struct bed *b)
 	sr_nic_progress(b->nic, b->now, 0);
 }
 
-/* Makes the parts right that a random packet would never get right, as far as the input asks for it. */
-static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags, uint32_t len)
+/* Makes the parts right that a random packet would never get right, as far as the input asks for
+ * it. */
+static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags,
+		 uint32_t len)
 {
 	struct sr_reth reth;
 	struct sr_deth deth = { htobe32(QKEY), htobe32(9) };
@@ -201,11 +218,15 @@ static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t
 	if (qp == b->qp[QP_UD] || !(flags & 1) || len < sizeof(struct sr_bth) + sizeof(reth))
 		return;
 	memcpy(&reth, packet + sizeof(struct sr_bth), sizeof(reth));
-	reth.rkey = htobe32(sr_mr_rkey(flags & 2 ? b->read_only : reth.rkey & 1 ? b->window : b->mr));
+	reth.rkey = htobe32(sr_mr_rkey(flags & 2       ? b->read_only
+				       : reth.rkey & 1 ? b->window
+						       : b->mr));
 	if (flags & 4)
-		reth.va = htobe64((flags & 2 ? 0 : (uintptr_t)region) + (be64toh(reth.va) & 0x7fff));
+		reth.va =
+			htobe64((flags & 2 ? 0 : (uintptr_t)region) + (be64toh(reth.va) & 0x7fff));
 	if (flags & 8)
-		reth.length = htobe32(len - (uint32_t)sizeof(struct sr_bth) - (uint32_t)sizeof(reth));
+		reth.length =
+			htobe32(len - (uint32_t)sizeof(struct sr_bth) - (uint32_t)sizeof(reth));
 	memcpy(packet + sizeof(struct sr_bth), &reth, sizeof(reth));
 }
 
@@ -213,7 +234,8 @@ static size_t one_packet(struct bed *b, const uint8_t *in, size_t size)
 {
 	static const struct sr_path path = { .src = { 2 }, .dst = { 1 } };
 	const struct sr_qp *qp = b->qp[in[0] % QPS];
-	uint32_t base = in[1] >= SR_OP_READ_FIRST && in[1] <= SR_OP_ATOMIC_ACK ? qp->req.una_psn : qp->resp.epsn;
+	uint32_t base = in[1] >= SR_OP_READ_FIRST && in[1] <= SR_OP_ATOMIC_ACK ? qp->req.una_psn
+									       : qp->resp.epsn;
 	uint32_t len = sizeof(struct sr_bth) + (in[4] | (uint32_t)in[5] << 8) % 5000;
 	uint32_t headers = size - 6 < 32 ? (uint32_t)size - 6 : 32;
 	struct sr_bth bth = {
@@ -221,7 +243,8 @@ static size_t one_packet(struct bed *b, const uint8_t *in, size_t size)
 		.flags = in[3] & 0xb0,
 		.pkey = htobe16(SR_PKEY),
 		.qpn = htobe32(in[0] & 0x80 ? in[0] * 77777u : qp->qpn),
-		.apsn = htobe32(sr_psn_add(base, (uint32_t)(int8_t)in[2]) | (in[3] & 0x40 ? SR_BTH_ACKREQ : 0)),
+		.apsn = htobe32(sr_psn_add(base, (uint32_t)(int8_t)in[2]) |
+				(in[3] & 0x40 ? SR_BTH_ACKREQ : 0)),
 	};
 	/* Exactly as long as the packet, so that the sanitizer sees every byte too far. */
 	uint8_t *packet = malloc(len);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_engine.c - drives one kind of work through two engines back to back, to be counted by callgrind
+ * perf_engine.c - drives one kind of work through two engines back to back, to be counted by
+ *callgrind
  *
  *	perf_engine OPERATION LENGTH COUNT	OPERATION: write, imm, send, read
  *	valgrind --tool=callgrind --toggle-collect=work perf_engine write 8 10000
  *
- * Both ends are in the process and the wire is a ring of packets, so sum over the files of softroce/engine/ for what
- * the two engines cost together. tests/softroce/perf_engine.sh does that.
+ * Both ends are in the process and the wire is a ring of packets, so sum over the files of
+ *softroce/engine/ for what the two engines cost together. tests/softroce/perf_engine.sh does that.
  */
 #include "softroce/engine.h"
 #include <stdio.h>
@@ -92,20 +93,29 @@ static void open_side(int i)
 static void connect_side(int i)
 {
 	struct ibv_qp_attr attr = {
-		.port_num = 1, .qp_access_flags = 15, .path_mtu = IBV_MTU_4096, .dest_qp_num = sr_qp_num(side[!i].qp),
-		.max_dest_rd_atomic = 16, .max_rd_atomic = 16, .timeout = 20, .retry_cnt = 7, .rnr_retry = 7,
+		.port_num = 1,
+		.qp_access_flags = 15,
+		.path_mtu = IBV_MTU_4096,
+		.dest_qp_num = sr_qp_num(side[!i].qp),
+		.max_dest_rd_atomic = 16,
+		.max_rd_atomic = 16,
+		.timeout = 20,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.dgid = side[!i].gid },
 	};
 	static const int masks[] = {
 		IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			IBV_QP_MIN_RNR_TIMER,
-		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			IBV_QP_MAX_QP_RD_ATOMIC,
 	};
 
 	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
 		attr.qp_state = (enum ibv_qp_state)state;
-		if (sr_qp_modify(side[i].qp, now, &attr, masks[state - IBV_QPS_INIT] | IBV_QP_STATE))
+		if (sr_qp_modify(side[i].qp, now, &attr,
+				 masks[state - IBV_QPS_INIT] | IBV_QP_STATE))
 			exit(1);
 	}
 	for (int n = 0; n < RING; n++) {
@@ -155,7 +165,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		enum ibv_wr_opcode opcode;
-	} names[] = { { "write", IBV_WR_RDMA_WRITE }, { "imm", IBV_WR_RDMA_WRITE_WITH_IMM }, { "send", IBV_WR_SEND },
+	} names[] = { { "write", IBV_WR_RDMA_WRITE },
+		      { "imm", IBV_WR_RDMA_WRITE_WITH_IMM },
+		      { "send", IBV_WR_SEND },
 		      { "read", IBV_WR_RDMA_READ } };
 	uint32_t len = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 8;
 	unsigned count = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 0) : 1000;
@@ -168,8 +180,8 @@ int main(int argc, char **argv)
 		if (argc < 2 || !strcmp(argv[1], names[i].name)) {
 			packets = 0;
 			work(names[i].opcode, len, count);
-			printf("%s %u bytes: %u operations, %llu packets\n", names[i].name, len, count,
-			       (unsigned long long)packets);
+			printf("%s %u bytes: %u operations, %llu packets\n", names[i].name, len,
+			       count, (unsigned long long)packets);
 		}
 	return 0;
 }

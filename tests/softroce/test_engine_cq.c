@@ -66,7 +66,8 @@ static void arming(void)
 	pair_close(&p);
 }
 
-/* One completion too many: the queue is in error, and so is every queue pair that reports to it; others live. */
+/* One completion too many: the queue is in error, and so is every queue pair that reports to it;
+ * others live. */
 static void overrun(void)
 {
 	struct sr_qp_init init = { .type = IBV_QPT_RC };
@@ -97,7 +98,7 @@ static void overrun(void)
 	CHECK_EQ(sr_cq_poll(a->scq, 20, wc), 8); /* what was in it can still be read */
 	for (int i = 0; i < 8; i++)
 		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
-	CHECK_EQ(post(&p, 0, &(struct ibv_send_wr){ .opcode = IBV_WR_SEND }), 0);
+	CHECK_EQ(post(&p, 0, &(struct ibv_send_wr) { .opcode = IBV_WR_SEND }), 0);
 	CHECK(sr_cq_empty(a->scq)); /* nothing enters any more */
 	CHECK_EQ(a->n_events, 2);
 	pair_close(&p);
@@ -138,7 +139,8 @@ struct watcher {
 	atomic_bool failed;
 };
 
-/* Without the lock until sr_cq_empty() says that there is something; then the message's bytes must be there. */
+/* Without the lock until sr_cq_empty() says that there is something; then the message's bytes must
+ * be there. */
 static void *watch(void *arg)
 {
 	struct watcher *w = arg;

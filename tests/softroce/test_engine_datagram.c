@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable datagrams: bytes and origin, what is dropped and counted, the send queue's own error state. */
+/* Unreliable datagrams: bytes and origin, what is dropped and counted, the send queue's own error
+ * state. */
 #include "tests/softroce/engine_lone.h"
 #include <errno.h>
 #include <string.h>
 
 #define GRH 40
 
-static struct ibv_send_wr datagram(const struct pair *p, int from, struct sr_ah *ah, uint64_t id, struct ibv_sge *list)
+static struct ibv_send_wr datagram(const struct pair *p, int from, struct sr_ah *ah, uint64_t id,
+				   struct ibv_sge *list)
 {
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, id, list, 1);
 
@@ -24,7 +26,8 @@ static void check_origin(const struct pair *p, const uint8_t *grh, uint32_t len)
 	if (p->opt.ipv6) {
 		CHECK_EQ(grh[0] >> 4, 6);
 		CHECK_EQ(grh[4] << 8 | grh[5], 8 + 20 + len + 4);
-		CHECK(!memcmp(grh + 8, &p->end[0].gid, 16) && !memcmp(grh + 24, &p->end[1].gid, 16));
+		CHECK(!memcmp(grh + 8, &p->end[0].gid, 16) &&
+		      !memcmp(grh + 24, &p->end[1].gid, 16));
 		return;
 	}
 	CHECK_EQ(grh[20], 0x45);
@@ -32,7 +35,8 @@ static void check_origin(const struct pair *p, const uint8_t *grh, uint32_t len)
 	for (int i = 20; i < 40; i += 2)
 		sum += (uint32_t)grh[i] << 8 | grh[i + 1];
 	CHECK_EQ((sum & 0xffff) + (sum >> 16), 0xffff);
-	CHECK(!memcmp(grh + 32, p->end[0].gid.raw + 12, 4) && !memcmp(grh + 36, p->end[1].gid.raw + 12, 4));
+	CHECK(!memcmp(grh + 32, p->end[0].gid.raw + 12, 4) &&
+	      !memcmp(grh + 36, p->end[1].gid.raw + 12, 4));
 }
 
 /* Every size class, inline and from buffers, with and without immediate data. */

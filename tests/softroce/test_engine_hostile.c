@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets nobody should send: dropped and counted, or refused as the specification says, and never believed. */
+/* Packets nobody should send: dropped and counted, or refused as the specification says, and never
+ * believed. */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
@@ -40,12 +41,12 @@ static void dropped(void)
 	open_pair(&p);
 	qpn = sr_qp_num(p.end[1].qp);
 	psn = p.opt.psn[0];
-#define DROPPED(counter, n)                                                                                            \
-	do {                                                                                                           \
-		deliver(&p, n);                                                                                        \
-		CHECK_EQ(counters(&p)->counter, ++seen);                                                               \
-		CHECK_EQ(counters(&p)->sent_pkts, 0);                                                                  \
-		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);                                                       \
+#define DROPPED(counter, n)                                      \
+	do {                                                     \
+		deliver(&p, n);                                  \
+		CHECK_EQ(counters(&p)->counter, ++seen);         \
+		CHECK_EQ(counters(&p)->sent_pkts, 0);            \
+		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS); \
 	} while (0)
 	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 0);
 	DROPPED(dropped_bad_header, 0);
@@ -73,10 +74,12 @@ static void dropped(void)
 	DROPPED(dropped_bad_header, 20);
 	craft(packet, SR_OP_ACK, qpn, psn, true, 0);
 	DROPPED(dropped_bad_header, 12);
-	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256; opcode++) { /* other services, and none */
+	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256;
+	     opcode++) { /* other services, and none */
 		unsigned class = opcode >> SR_OPCODE_CLASS_SHIFT, op = opcode & 0x1f;
 
-		if ((class == SR_CLASS_RC && (op == SR_OP_SEND_LAST_INV || op == SR_OP_SEND_ONLY_INV)) ||
+		if ((class == SR_CLASS_RC &&
+		     (op == SR_OP_SEND_LAST_INV || op == SR_OP_SEND_ONLY_INV)) ||
 		    (class == SR_CLASS_UC && op <= SR_OP_WRITE_ONLY_IMM) ||
 		    (class == SR_CLASS_UD && (op == SR_OP_SEND_ONLY || op == SR_OP_SEND_ONLY_IMM)))
 			continue;
@@ -84,7 +87,8 @@ static void dropped(void)
 		DROPPED(dropped_bad_header, 64);
 	}
 	seen = 0;
-	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM; op++) { /* another service's, for a reliable connection */
+	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM;
+	     op++) { /* another service's, for a reliable connection */
 		craft(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
 		DROPPED(dropped_no_qp, 64);
 	}
@@ -97,7 +101,8 @@ static void dropped(void)
 	pair_close(&p);
 }
 
-/* From another address than the connection's, to another of ours, or before anybody is connected. */
+/* From another address than the connection's, to another of ours, or before anybody is connected.
+ */
 static void unauthenticated(void)
 {
 	struct sr_path path = { .ttl = 1 };
@@ -123,7 +128,8 @@ static void unauthenticated(void)
 	pair_close(&p);
 }
 
-/* Sequences and lengths a requester may not send: refused as invalid, and the queue pair is in error. */
+/* Sequences and lengths a requester may not send: refused as invalid, and the queue pair is in
+ * error. */
 static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 {
 	uint32_t qpn, psn;
@@ -144,21 +150,22 @@ static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 	}
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	CHECK_EQ(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
-	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS); /* the NAK is for something it never sent */
+	CHECK_EQ(sr_qp_state(p.end[0].qp),
+		 IBV_QPS_RTS); /* the NAK is for something it never sent */
 	pair_close(&p);
 }
 
-#define INVALID(...)                                                                                                   \
-	do {                                                                                                           \
-		static const uint32_t a_[][2] = { __VA_ARGS__ };                                                       \
-		uint8_t ops_[8];                                                                                       \
-		uint32_t lens_[8];                                                                                     \
-		unsigned n_ = sizeof(a_) / sizeof(a_[0]);                                                              \
-		for (unsigned i_ = 0; i_ < n_; i_++) {                                                                 \
-			ops_[i_] = (uint8_t)a_[i_][0];                                                                 \
-			lens_[i_] = a_[i_][1];                                                                         \
-		}                                                                                                      \
-		invalid(ops_, lens_, n_);                                                                              \
+#define INVALID(...)                                             \
+	do {                                                     \
+		static const uint32_t a_[][2] = { __VA_ARGS__ }; \
+		uint8_t ops_[8];                                 \
+		uint32_t lens_[8];                               \
+		unsigned n_ = sizeof(a_) / sizeof(a_[0]);        \
+		for (unsigned i_ = 0; i_ < n_; i_++) {           \
+			ops_[i_] = (uint8_t)a_[i_][0];           \
+			lens_[i_] = a_[i_][1];                   \
+		}                                                \
+		invalid(ops_, lens_, n_);                        \
 	} while (0)
 
 static void invalid_sequences(void)
@@ -176,16 +183,18 @@ static void invalid_sequences(void)
 	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_LAST, 0 });
 	INVALID({ SR_OP_SEND_FIRST, 1024 }, { SR_OP_SEND_MIDDLE, 1020 });
 	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_SEND_LAST, 4 });
-	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_LAST, 4 });		 /* too early */
-	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 }); /* too much */
-	INVALID({ SR_OP_WRITE_ONLY, 1024 });					 /* RETH says 3000 */
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_LAST, 4 }); /* too early */
+	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_WRITE_MIDDLE, 1024 },
+		{ SR_OP_WRITE_MIDDLE, 1024 }); /* too much */
+	INVALID({ SR_OP_WRITE_ONLY, 1024 });   /* RETH says 3000 */
 	INVALID({ SR_OP_WRITE_FIRST, 1024 }, { SR_OP_READ_REQUEST, 16 });
 }
 
 /* An acknowledgement of what was never sent, or is long past, changes nothing. */
 static void forged_acks(void)
 {
-	static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40, 0x80, 0xff };
+	static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x60, 0x61, 0x62,
+					     0x63, 0x64, 0x40, 0x80, 0xff };
 	struct ibv_send_wr wr;
 	struct ibv_sge list;
 	struct pair p;

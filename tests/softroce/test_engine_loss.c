@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random operations both ways over a wire that loses, reorders and duplicates, many seeds. Oracles: every request
- * completes exactly once, in order, successfully; every message arrives exactly once, in order, byte-identical;
- * writes and reads carry the right bytes; each fetch-and-add counted once.
+ * Random operations both ways over a wire that loses, reorders and duplicates, many seeds. Oracles:
+ * every request completes exactly once, in order, successfully; every message arrives exactly once,
+ * in order, byte-identical; writes and reads carry the right bytes; each fetch-and-add counted
+ * once.
  */
 #include "base/rng.h"
 #include "tests/softroce/engine_pair.h"
@@ -17,24 +18,25 @@ struct direction {
 	struct sr_rng rng;
 	uint64_t next_wr, next_done; /* send side */
 	uint64_t recv_posted, recv_done;
-	uint64_t sent_msgs;	/* those that take a receive */
+	uint64_t sent_msgs; /* those that take a receive */
 	uint64_t adds;
-	uint32_t len[SLOTS];	/* of the operation in the slot, by wr_id % SLOTS */
+	uint32_t len[SLOTS]; /* of the operation in the slot, by wr_id % SLOTS */
 	uint8_t opcode[SLOTS];
-	uint32_t msg_len[64];	/* of the n-th message that takes a receive */
+	uint32_t msg_len[64]; /* of the n-th message that takes a receive */
 	uint8_t msg_imm[64];
 	uint64_t msg_seed[64];
 };
 
 static const enum ibv_wr_opcode ops[] = {
-	IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-	IBV_WR_ATOMIC_FETCH_AND_ADD,
+	IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
+	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+	IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
 
 /*
- * A buffer: SLOTS slots for sends' sources and reads' destinations, SLOTS for receives, SLOTS for the peer's writes and
- * reads. The last area is filled once for reads; writes go there too, so a read of a slot never overlaps a write on it:
- * slots are chosen by parity.
+ * A buffer: SLOTS slots for sends' sources and reads' destinations, SLOTS for receives, SLOTS for
+ * the peer's writes and reads. The last area is filled once for reads; writes go there too, so a
+ * read of a slot never overlaps a write on it: slots are chosen by parity.
  */
 static uint32_t random_length(struct sr_rng *rng)
 {
@@ -101,7 +103,8 @@ static void check_sent(struct pair *p, int e, struct direction *d, const struct 
 	CHECK_EQ(wc->status, IBV_WC_SUCCESS);
 	CHECK_EQ(wc->wr_id, d->next_done);
 	if (d->opcode[slot] == IBV_WR_RDMA_READ || d->opcode[slot] == IBV_WR_RDMA_WRITE)
-		CHECK(!memcmp(me->buf + slot * SLOT, peer->buf + (2 * SLOTS + slot) * SLOT, d->len[slot]));
+		CHECK(!memcmp(me->buf + slot * SLOT, peer->buf + (2 * SLOTS + slot) * SLOT,
+			      d->len[slot]));
 	if (d->opcode[slot] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		uint64_t before;
 
@@ -113,7 +116,9 @@ static void check_sent(struct pair *p, int e, struct direction *d, const struct 
 
 static void repost(struct pair *p, int e, struct direction *d)
 {
-	CHECK_EQ(post_recv(&p->end[e], d->recv_posted, (SLOTS + d->recv_posted % SLOTS) * SLOT, SLOT), 0);
+	CHECK_EQ(post_recv(&p->end[e], d->recv_posted, (SLOTS + d->recv_posted % SLOTS) * SLOT,
+			   SLOT),
+		 0);
 	d->recv_posted++;
 }
 
@@ -134,7 +139,8 @@ static void check_received(struct pair *p, int e, struct direction *here, struct
 		CHECK_EQ(wc->imm_data, (uint32_t)(here->recv_done + 1));
 	if (!write) {
 		fill(expected, wc->byte_len, from->msg_seed[n]);
-		CHECK(!memcmp(expected, p->end[e].buf + (SLOTS + wc->wr_id % SLOTS) * SLOT, wc->byte_len));
+		CHECK(!memcmp(expected, p->end[e].buf + (SLOTS + wc->wr_id % SLOTS) * SLOT,
+			      wc->byte_len));
 	}
 	here->recv_done++;
 }
@@ -173,7 +179,7 @@ static void run(uint64_t seed)
 	opt.psn[0] = 0xfffff0;
 	opt.psn[1] = (uint32_t)sr_rng_below(&rng, 1 << 24);
 	opt.rd_atomic = opt.dest_rd_atomic = (uint8_t)(1 + sr_rng_below(&rng, 16));
-	opt.max_inflight = (uint32_t)(uint32_t[]){ 0, 1, 5, 16, 64 }[sr_rng_below(&rng, 5)];
+	opt.max_inflight = (uint32_t)(uint32_t[]) { 0, 1, 5, 16, 64 }[sr_rng_below(&rng, 5)];
 	opt.use_srq = seed & 1;
 	pair_open(&p, &opt);
 	pair_connect(&p, IBV_QPS_RTS);
@@ -187,8 +193,8 @@ static void run(uint64_t seed)
 		sr_memwire_faults(p.end[e].port)->rx.dup_ppm = (uint32_t)sr_rng_below(&rng, 20000);
 		fill(p.end[e].buf + 2 * SLOTS * SLOT, SLOTS * SLOT, seed);
 	}
-	while (d[0].next_done < MESSAGES || d[1].next_done < MESSAGES || d[0].recv_done < d[1].sent_msgs ||
-	       d[1].recv_done < d[0].sent_msgs) {
+	while (d[0].next_done < MESSAGES || d[1].next_done < MESSAGES ||
+	       d[0].recv_done < d[1].sent_msgs || d[1].recv_done < d[0].sent_msgs) {
 		pump(&p, 0, d);
 		pump(&p, 1, d);
 		CHECK(sr_memwire_now(p.mw) < 100000000000ull);
@@ -204,7 +210,8 @@ static void run(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, n = argc > 2 ? strtoull(argv[2], NULL, 0) : 300;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1,
+		 n = argc > 2 ? strtoull(argv[2], NULL, 0) : 300;
 
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		if (argc > 1)

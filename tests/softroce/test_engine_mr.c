@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions: what may be registered, addresses that differ from the buffer's, new keys after a change. */
+/* Memory regions: what may be registered, addresses that differ from the buffer's, new keys after a
+ * change. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
@@ -14,13 +15,17 @@ static void registration(struct pair *p)
 	CHECK(!sr_mr_create(a->pd, a->buf, 0, 0, 0, &err) && err == -EINVAL);
 	CHECK(!sr_mr_create(a->pd, a->buf, SIZE_MAX, 0, 0, &err) && err == -EINVAL);
 	CHECK(!sr_mr_create(a->pd, a->buf, 100, UINT64_MAX - 10, 0, &err) && err == -EINVAL);
-	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_REMOTE_WRITE, &err) && err == -EINVAL);
-	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_REMOTE_ATOMIC, &err) && err == -EINVAL);
+	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_REMOTE_WRITE, &err) &&
+	      err == -EINVAL);
+	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_REMOTE_ATOMIC, &err) &&
+	      err == -EINVAL);
 	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, 1 << 15, &err) && err == -EINVAL);
-	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_ON_DEMAND, &err) && err == -EOPNOTSUPP);
+	CHECK(!sr_mr_create(a->pd, a->buf, 100, 0, IBV_ACCESS_ON_DEMAND, &err) &&
+	      err == -EOPNOTSUPP);
 	pd = sr_pd_create(a->nic, &err);
 	for (int i = 0; i < 1000; i++) {
-		mr = sr_mr_create(pd, a->buf, 100, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, &err);
+		mr = sr_mr_create(pd, a->buf, 100, 0,
+				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, &err);
 		CHECK(mr && !err);
 		CHECK(sr_mr_lkey(mr) != last && sr_mr_lkey(mr) != 0);
 		last = sr_mr_lkey(mr);
@@ -53,7 +58,8 @@ static void reconnect(struct pair *p)
 	pair_connect(p, IBV_QPS_RTS);
 }
 
-/* A region that starts at remote address `iova`: every byte of it can be reached, and not one beside it. */
+/* A region that starts at remote address `iova`: every byte of it can be reached, and not one
+ * beside it. */
 static void bounds(struct pair *p, uint64_t iova, uint64_t size)
 {
 	struct end *b = &p->end[1];
@@ -68,7 +74,8 @@ static void bounds(struct pair *p, uint64_t iova, uint64_t size)
 	CHECK_EQ(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size), IBV_WC_SUCCESS);
 	CHECK(at[0] == 0x77 && at[size - 1] == 0x77 && !at[-1] && !at[size]);
 	CHECK_EQ(write_to(p, iova + size - 1, sr_mr_rkey(mr), 1), IBV_WC_SUCCESS);
-	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 0), IBV_WC_SUCCESS); /* nothing needs no right */
+	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 0),
+		 IBV_WC_SUCCESS); /* nothing needs no right */
 	CHECK_EQ(write_to(p, 12345, 0, 0), IBV_WC_SUCCESS);
 	CHECK_EQ(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size + 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect(p);
@@ -87,15 +94,19 @@ static void rereg(struct pair *p)
 	struct end *b = &p->end[1];
 	uint32_t old;
 	int err;
-	struct sr_mr *mr = sr_mr_create(b->pd, b->buf, 100, (uintptr_t)b->buf, IBV_ACCESS_LOCAL_WRITE, &err);
+	struct sr_mr *mr =
+		sr_mr_create(b->pd, b->buf, 100, (uintptr_t)b->buf, IBV_ACCESS_LOCAL_WRITE, &err);
 
 	CHECK_EQ(sr_mr_rereg(mr, 0, NULL, NULL, 0, 0), -EINVAL);
 	CHECK_EQ(sr_mr_rereg(mr, 1 << 9, NULL, NULL, 0, 0), -EINVAL);
 	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, p->end[0].pd, NULL, 0, 0), -EINVAL);
-	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE), -EINVAL);
+	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			     IBV_ACCESS_REMOTE_WRITE),
+		 -EINVAL);
 	old = sr_mr_rkey(mr);
-	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b->buf + 200, 50,
-			     ALL_ACCESS), 0);
+	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+			     b->buf + 200, 50, ALL_ACCESS),
+		 0);
 	CHECK_EQ(write_to(p, address(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
 	CHECK_EQ(write_to(p, address(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
 	reconnect(p);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real traffic of every service, and beside it packets of that traffic that somebody has changed: bits, lengths,
- * addresses, sequence numbers, opcodes, keys, order. Usage: test_engine_mutated [PACKETS [SEED]]
+ * Real traffic of every service, and beside it packets of that traffic that somebody has changed:
+ * bits, lengths, addresses, sequence numbers, opcodes, keys, order. Usage: test_engine_mutated
+ * [PACKETS [SEED]]
  *
- *   an unauthenticated peer  sends them from another address: not one changes anything, every one is counted, and all traffic is
- *               delivered byte by byte.
- *   the peer    sends them, so some are believed; connections may end. No byte outside the registered regions is read
- *               (unmapped neighbours, packets in blocks of their exact size) or written (canaries), and the NIC goes on.
+ *   an unauthenticated peer  sends them from another address: not one changes anything, every one
+ * is counted, and all traffic is delivered byte by byte. the peer    sends them, so some are
+ * believed; connections may end. No byte outside the registered regions is read (unmapped
+ * neighbours, packets in blocks of their exact size) or written (canaries), and the NIC goes on.
  */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_pair.h"
@@ -105,18 +106,23 @@ static void connect(struct bed *b, int kind)
 			       (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
 		modify(b, e, kind, IBV_QPS_RTS,
 		       IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						     IBV_QP_MAX_QP_RD_ATOMIC : 0));
+							IBV_QP_MAX_QP_RD_ATOMIC
+					   : 0));
 	}
 }
 
 static void open_node(struct bed *b, int e)
 {
 	struct node *n = &b->node[e];
-	struct sr_nic_config config = { .name = "n", .active_mtu = IBV_MTU_4096, .seed = (uint32_t)e + 3 };
-	uint8_t *base = mmap(NULL, REGION + 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sr_nic_config config = { .name = "n",
+					.active_mtu = IBV_MTU_4096,
+					.seed = (uint32_t)e + 3 };
+	uint8_t *base =
+		mmap(NULL, REGION + 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int err;
 
-	CHECK(base != MAP_FAILED && !mprotect(base + PAGE, REGION + 2 * PAGE, PROT_READ | PROT_WRITE));
+	CHECK(base != MAP_FAILED &&
+	      !mprotect(base + PAGE, REGION + 2 * PAGE, PROT_READ | PROT_WRITE));
 	n->buf = base + 2 * PAGE;
 	memset(n->buf - PAGE, CANARY, PAGE);
 	memset(n->buf + REGION, CANARY, PAGE);
@@ -130,7 +136,10 @@ static void open_node(struct bed *b, int e)
 	n->cq = sr_cq_create(n->nic, 4096, NULL, &err);
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct sr_qp_init init = {
-			.type = types[kind], .send_cq = n->cq, .recv_cq = n->cq, .cap = { 64, 64, 2, 2, 64 },
+			.type = types[kind],
+			.send_cq = n->cq,
+			.recv_cq = n->cq,
+			.cap = { 64, 64, 2, 2, 64 },
 			.sq_sig_all = true,
 		};
 
@@ -165,15 +174,19 @@ static void close_bed(struct bed *b)
 static void post_one(struct bed *b, int e)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-		IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	static const unsigned n_ops[KINDS] = { 6, 4, 2 };
 	struct node *n = &b->node[e], *peer = &b->node[!e];
 	int kind = (int)below(b, KINDS);
 	enum ibv_wr_opcode op = ops[below(b, n_ops[kind])];
-	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : below(b, types[kind] == IBV_QPT_UD ? 2000 : 6000);
-	struct ibv_sge list = { (uintptr_t)n->buf + below(b, REGION / 4), length, sr_mr_lkey(n->mr) };
+	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD
+				  ? 8
+				  : below(b, types[kind] == IBV_QPT_UD ? 2000 : 6000);
+	struct ibv_sge list = { (uintptr_t)n->buf + below(b, REGION / 4), length,
+				sr_mr_lkey(n->mr) };
 	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid } };
 	struct ibv_send_wr wr = { .opcode = op, .sg_list = &list, .num_sge = 1 }, *bad;
 	uint64_t target = (uintptr_t)peer->buf + REGION / 2 + 8 * below(b, REGION / 32);
@@ -343,12 +356,14 @@ static uint64_t dropped(const struct bed *b)
 	for (int e = 0; e < 2; e++) {
 		const struct sr_counters *c = sr_nic_counters(b->node[e].nic);
 
-		sum += c->dropped_bad_header + c->dropped_no_qp + c->dropped_wrong_peer + c->dropped_bad_qkey;
+		sum += c->dropped_bad_header + c->dropped_no_qp + c->dropped_wrong_peer +
+		       c->dropped_bad_qkey;
 	}
 	return sum;
 }
 
-/* All traffic of a bed under attack from outside is delivered; what it was is compared by test_engine_loss. */
+/* All traffic of a bed under attack from outside is delivered; what it was is compared by
+ * test_engine_loss. */
 static void settle(struct bed *b)
 {
 	struct node *a = &b->node[0], *z = &b->node[1];
@@ -361,8 +376,12 @@ static void settle(struct bed *b)
 		collect(z);
 	}
 	CHECK_EQ(a->failed + z->failed, 0);
-	CHECK_EQ(sr_nic_counters(a->nic)->refused_request + sr_nic_counters(z->nic)->refused_request, 0);
-	CHECK_EQ(sr_nic_counters(a->nic)->dropped_message + sr_nic_counters(z->nic)->dropped_message, 0);
+	CHECK_EQ(sr_nic_counters(a->nic)->refused_request +
+			 sr_nic_counters(z->nic)->refused_request,
+		 0);
+	CHECK_EQ(sr_nic_counters(a->nic)->dropped_message +
+			 sr_nic_counters(z->nic)->dropped_message,
+		 0);
 }
 
 static void attack(uint64_t packets, uint64_t seed, bool unauthenticated)
@@ -383,8 +402,10 @@ static void attack(uint64_t packets, uint64_t seed, bool unauthenticated)
 		CHECK_EQ(dropped(&b), b.injected);
 		settle(&b);
 	}
-	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, answers %llu, headers %llu\n",
-	       unauthenticated ? "an unauthenticated peer" : "the peer", (unsigned long long)b.injected, b.node[0].done + b.node[1].done,
+	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, "
+	       "answers %llu, headers %llu\n",
+	       unauthenticated ? "an unauthenticated peer" : "the peer",
+	       (unsigned long long)b.injected, b.node[0].done + b.node[1].done,
 	       b.node[0].failed + b.node[1].failed,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->refused_request,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->dropped_bad_key,

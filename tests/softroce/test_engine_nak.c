@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each way a request can be wrong: what the requester's completion says, what the responder's does, which event is
- * raised. */
+/* Each way a request can be wrong: what the requester's completion says, what the responder's does,
+ * which event is raised. */
 #include "tests/softroce/engine_pair.h"
 #include <endian.h>
 #include <string.h>
@@ -11,7 +11,8 @@ static void open_with(struct pair *p, const struct options *opt)
 	pair_connect(p, IBV_QPS_RTS);
 }
 
-/* The failing request has its status, one behind it is flushed, and both queue pairs (or only ours) are in error. */
+/* The failing request has its status, one behind it is flushed, and both queue pairs (or only ours)
+ * are in error. */
 static void expect_failure(struct pair *p, enum ibv_wc_status status, int event, bool peer_too)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
@@ -35,12 +36,12 @@ static void expect_failure(struct pair *p, enum ibv_wc_status status, int event,
 }
 
 static const enum ibv_wr_opcode one_sided[] = {
-	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-	IBV_WR_ATOMIC_FETCH_AND_ADD,
+	IBV_WR_RDMA_WRITE,         IBV_WR_RDMA_WRITE_WITH_IMM,  IBV_WR_RDMA_READ,
+	IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
 static const int right[] = {
-	IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_ATOMIC,
-	IBV_ACCESS_REMOTE_ATOMIC,
+	IBV_ACCESS_REMOTE_WRITE,  IBV_ACCESS_REMOTE_WRITE,  IBV_ACCESS_REMOTE_READ,
+	IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC,
 };
 
 enum wrong { KEY, RANGE, BELOW, WRAP, PD, MR_RIGHT, QP_RIGHT, DEREGISTERED };
@@ -137,7 +138,8 @@ static void bad_receive(bool read_only)
 	bad_list = sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
 	if (read_only) {
 		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				     IBV_ACCESS_REMOTE_READ), 0);
+				     IBV_ACCESS_REMOTE_READ),
+			 0);
 		bad_list.lkey = sr_mr_lkey(p.end[1].mr);
 	}
 	CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);
@@ -176,7 +178,8 @@ static void bad_send(uint32_t before, bool key, enum ibv_wr_opcode opcode, bool 
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
 }
 
-/* The second packet of a message can not be read: the message never completes, and its own request says why. */
+/* The second packet of a message can not be read: the message never completes, and its own request
+ * says why. */
 static void bad_in_the_middle(uint32_t before)
 {
 	struct ibv_sge good, list[2];
@@ -250,7 +253,8 @@ static void too_many_reads(uint8_t agreed)
 	opt.dest_rd_atomic = agreed;
 	open_with(&p, &opt);
 	/* A slow way back, so that answers pile up at the responder. */
-	sr_memwire_set_link(p.end[1].port, &(struct sr_memwire_link){ .latency_ns = 1000, .bytes_per_us = 100 });
+	sr_memwire_set_link(p.end[1].port,
+			    &(struct sr_memwire_link) { .latency_ns = 1000, .bytes_per_us = 100 });
 	list = sge(&p.end[0], 0, 30000);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	aim(&wr, &p.end[1], 0);
@@ -264,8 +268,8 @@ static void too_many_reads(uint8_t agreed)
 		struct ibv_wc wc;
 
 		CHECK_EQ(sr_cq_poll(p.end[0].scq, 1, &wc), 1);
-		CHECK(failed ? wc.status == IBV_WC_WR_FLUSH_ERR : wc.status == IBV_WC_SUCCESS ||
-						wc.status == IBV_WC_REM_INV_REQ_ERR);
+		CHECK(failed ? wc.status == IBV_WC_WR_FLUSH_ERR
+			     : wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_REM_INV_REQ_ERR);
 		failed |= wc.status != IBV_WC_SUCCESS;
 		CHECK(i < 7 || failed);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every operation, every MTU, sizes around packet boundaries, several buffers, inline: right bytes, right
- * completions. */
+/* Every operation, every MTU, sizes around packet boundaries, several buffers, inline: right bytes,
+ * right completions. */
 #include "base/rng.h"
 #include "tests/softroce/engine_pair.h"
 #include <arpa/inet.h>
@@ -79,7 +79,8 @@ static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pie
 		CHECK_EQ(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
 		check_recv_wc(&wc, p, len, imm);
 	}
-	CHECK(sr_cq_empty(a->scq) && sr_cq_empty(b->rcq) && sr_cq_empty(a->rcq) && sr_cq_empty(b->scq));
+	CHECK(sr_cq_empty(a->scq) && sr_cq_empty(b->rcq) && sr_cq_empty(a->rcq) &&
+	      sr_cq_empty(b->scq));
 }
 
 static void sizes(struct pair *p, enum ibv_wr_opcode opcode)
@@ -118,7 +119,8 @@ static void atomics(struct pair *p)
 	CHECK(got == UINT64_MAX && v == 4);
 
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-	for (uint64_t compare = 4; compare <= 5; compare++) { /* the first matches, the second finds 0x77 */
+	for (uint64_t compare = 4; compare <= 5;
+	     compare++) { /* the first matches, the second finds 0x77 */
 		wr.wr.atomic.compare_add = compare;
 		wr.wr.atomic.swap = 0x77;
 		CHECK_EQ(post(p, 0, &wr), 0);
@@ -131,7 +133,8 @@ static void atomics(struct pair *p)
 	}
 }
 
-/* Unsignaled requests complete silently, in order, and their places come back with the next polled completion. */
+/* Unsignaled requests complete silently, in order, and their places come back with the next polled
+ * completion. */
 static void unsignaled(struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
@@ -155,7 +158,8 @@ static void unsignaled(struct pair *p)
 static void refusals(struct pair *p)
 {
 	struct end *a = &p->end[0];
-	struct ibv_sge list[5] = { sge(a, 0, 300), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8) };
+	struct ibv_sge list[5] = { sge(a, 0, 300), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8),
+				   sge(a, 0, 8) };
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, list, 5), second, *bad;
 	struct ibv_recv_wr recv = { .sg_list = list, .num_sge = 5 }, *bad_recv;
 
@@ -207,12 +211,15 @@ static void write_small(struct pair *p, int e, struct sr_qp *qp, uint64_t limit_
 }
 
 /*
- * Beside a queue pair that sends as much as a slow wire takes: an acknowledgement does not wait for its turn, so the write that it is
- * for completes in the time of a few packets; nor does what is small wait for more than a packet of it.
+ * Beside a queue pair that sends as much as a slow wire takes: an acknowledgement does not wait for
+ * its turn, so the write that it is for completes in the time of a few packets; nor does what is
+ * small wait for more than a packet of it.
  */
 static void small_goes_between(void)
 {
-	const struct sr_memwire_link slow = { .latency_ns = 1000, .bytes_per_us = 100, .backlog_ns = 1000 }; /* a packet: 41 us */
+	const struct sr_memwire_link slow = { .latency_ns = 1000,
+					      .bytes_per_us = 100,
+					      .backlog_ns = 1000 }; /* a packet: 41 us */
 	struct options opt = default_options;
 	struct ibv_send_wr wr;
 	struct ibv_sge list;
@@ -272,12 +279,14 @@ static void keep_writing(struct pair *p, struct sr_qp *const *qp, unsigned *out)
 }
 
 /*
- * Acknowledgements of small writes on sixteen queue pairs fill a slow wire, and each lets the peer send what asks for the next. Data
- * goes out all the same. (Found by reading: it never did.)
+ * Acknowledgements of small writes on sixteen queue pairs fill a slow wire, and each lets the peer
+ * send what asks for the next. Data goes out all the same. (Found by reading: it never did.)
  */
 static void data_is_not_starved(void)
 {
-	const struct sr_memwire_link slow = { .latency_ns = 1000, .bytes_per_us = 100, .backlog_ns = 1000 };
+	const struct sr_memwire_link slow = { .latency_ns = 1000,
+					      .bytes_per_us = 100,
+					      .backlog_ns = 1000 };
 	const struct sr_memwire_link fast = { .latency_ns = 1000, .bytes_per_us = 1000 };
 	struct options opt = default_options;
 	unsigned out[STREAMS] = { 0 };
@@ -321,7 +330,9 @@ static void data_is_not_starved(void)
 int main(void)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+		IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_RDMA_READ,
 	};
 
 	for (enum ibv_mtu mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine's small parts against simple models: sequence numbers, numbers for objects, timers, faults, the wire. */
+/* The engine's small parts against simple models: sequence numbers, numbers for objects, timers,
+ * faults, the wire. */
 #include "softroce/engine/psn.h"
 #include "softroce/engine/table.h"
 #include "softroce/engine/timer.h"
@@ -108,8 +109,11 @@ static void faults(void)
 	CHECK(v.copies == 1 && !v.reordered && !v.delay_ns);
 	CHECK_EQ(rng.state, state); /* a healthy link throws no dice */
 	CHECK(!sr_faults_any(&dir));
-	dir = (struct sr_fault_dir){ .drop_ppm = 100000, .dup_ppm = 200000, .reorder_ppm = 300000, .delay_ns = 50,
-				     .jitter_ns = 10 };
+	dir = (struct sr_fault_dir) { .drop_ppm = 100000,
+				      .dup_ppm = 200000,
+				      .reorder_ppm = 300000,
+				      .delay_ns = 50,
+				      .jitter_ns = 10 };
 	CHECK(sr_faults_any(&dir));
 	for (int i = 0; i < 100000; i++) {
 		v = sr_faults_decide(&dir, &rng);
@@ -125,7 +129,7 @@ static void faults(void)
 	CHECK(lost > 9000 && lost < 11000);
 	CHECK(twice > 17000 && twice < 19000);
 	CHECK(late > 25500 && late < 28500);
-	dir = (struct sr_fault_dir){ .blackhole = 1 };
+	dir = (struct sr_fault_dir) { .blackhole = 1 };
 	CHECK(sr_faults_any(&dir) && !sr_faults_decide(&dir, &rng).copies);
 }
 
@@ -172,15 +176,18 @@ static void wire(void)
 		pair_open(&p, &default_options);
 		pair_connect(&p, IBV_QPS_RTS);
 		sr_memwire_set_link(p.end[0].port,
-				    &(struct sr_memwire_link){ .latency_ns = 5000, .bytes_per_us = 1000 });
+				    &(struct sr_memwire_link) { .latency_ns = 5000,
+								.bytes_per_us = 1000 });
 		list = sge(&p.end[0], 0, 1 << 20);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 		aim(&wr, &p.end[1], 0);
 		start = sr_memwire_now(p.mw);
 		CHECK_EQ(post(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
-		CHECK(sr_memwire_now(p.mw) - start > 1100000 && sr_memwire_now(p.mw) - start < 1150000);
-		sr_memwire_faults(p.end[0].port)->tx = (struct sr_fault_dir){ .drop_ppm = 20000, .reorder_ppm = 20000,
+		CHECK(sr_memwire_now(p.mw) - start > 1100000 &&
+		      sr_memwire_now(p.mw) - start < 1150000);
+		sr_memwire_faults(p.end[0].port)->tx = (struct sr_fault_dir) { .drop_ppm = 20000,
+									       .reorder_ppm = 20000,
 									       .jitter_ns = 3000 };
 		start = sr_memwire_now(p.mw);
 		CHECK_EQ(post(&p, 0, &wr), 0);
@@ -197,9 +204,10 @@ static void wire(void)
 /* A queue pair connected to itself: what never leaves the NIC meets none of the link's faults. */
 static void inside(void)
 {
-	const struct sr_fault_dir bad = {
-		.drop_ppm = 300000, .reorder_ppm = SR_PPM, .reorder_ns = 9000000, .delay_ns = 9000000
-	};
+	const struct sr_fault_dir bad = { .drop_ppm = 300000,
+					  .reorder_ppm = SR_PPM,
+					  .reorder_ns = 9000000,
+					  .delay_ns = 9000000 };
 	struct options opt = default_options;
 	struct ibv_send_wr wr;
 	struct ibv_sge list;
@@ -210,7 +218,7 @@ static void inside(void)
 	pair_open(&p, &opt);
 	p.end[1].gid = p.end[0].gid; /* where the transition to RTR looks for the peer */
 	pair_to_state(&p, 0, p.end[0].qp, sr_qp_num(p.end[0].qp), IBV_QPS_RTS);
-	*sr_memwire_faults(p.end[0].port) = (struct sr_faults){ .tx = bad, .rx = bad };
+	*sr_memwire_faults(p.end[0].port) = (struct sr_faults) { .tx = bad, .rx = bad };
 	list = sge(&p.end[0], 0, 64);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	aim(&wr, &p.end[0], 4096);
@@ -221,7 +229,8 @@ static void inside(void)
 	pair_close(&p);
 }
 
-/* Many queue pairs share the NIC: with equal work they finish at about the same time, whatever the budget of a call. */
+/* Many queue pairs share the NIC: with equal work they finish at about the same time, whatever the
+ * budget of a call. */
 static void fairness(void)
 {
 	struct sr_qp *qp[2][8];
@@ -240,7 +249,8 @@ static void fairness(void)
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 20; j++) {
 			struct ibv_sge list = sge(&p.end[0], 0, 50000);
-			struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, (uint64_t)i, &list, 1), *bad;
+			struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, (uint64_t)i, &list, 1),
+					   *bad;
 
 			aim(&wr, &p.end[1], 0);
 			CHECK_EQ(sr_qp_post_send(qp[0][i], sr_memwire_now(p.mw), &wr, &bad), 0);

@@ -2,10 +2,11 @@
 /*
  * The order in which a NIC's stores reach a program's memory.
  *
- * A program may poll any aligned word of memory that a peer writes and then use what stands before it: NCCL's LL128
- * protocol polls the last word of each 128-byte line. So what has been placed is a beginning of the payload at every
- * moment, and each aligned word arrives whole. The test does not wait for a reader to meet the bad moment. It executes
- * the placing in a child, one instruction at a time, and looks at the memory after each.
+ * A program may poll any aligned word of memory that a peer writes and then use what stands before
+ * it: NCCL's LL128 protocol polls the last word of each 128-byte line. So what has been placed is a
+ * beginning of the payload at every moment, and each aligned word arrives whole. The test does not
+ * wait for a reader to meet the bad moment. It executes the placing in a child, one instruction at
+ * a time, and looks at the memory after each.
  */
 #include "tests/softroce/engine_pair.h"
 
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MARGIN 256     /* on both sides of the payload: nothing may be written there */
+#define MARGIN 256 /* on both sides of the payload: nothing may be written there */
 #define MTU 4096
 #define STEPS_MAX 1000000
 
@@ -49,13 +50,14 @@ static void stop_before_placing(void *user, void *to, const void *from, uint32_t
 }
 
 /* One buffer entry that is the payload's place in the arena. */
-static struct ibv_sge register_arena(struct end *end, uint32_t skew, uint32_t len, struct sr_mr **mr)
+static struct ibv_sge register_arena(struct end *end, uint32_t skew, uint32_t len,
+				     struct sr_mr **mr)
 {
 	int err;
 
 	*mr = sr_mr_create(end->pd, arena, sizeof(*arena), (uintptr_t)arena, ALL_ACCESS, &err);
 	CHECK_EQ(err, 0);
-	return (struct ibv_sge){ (uintptr_t)arena->payload + skew, len, sr_mr_lkey(*mr) };
+	return (struct ibv_sge) { (uintptr_t)arena->payload + skew, len, sr_mr_lkey(*mr) };
 }
 
 static void post_write(struct pair *p, uint32_t skew, uint32_t len)
@@ -99,7 +101,8 @@ static void post_read(struct pair *p, uint32_t skew, uint32_t len)
 /* One way for a payload into memory. */
 struct way {
 	void (*post)(struct pair *p, uint32_t skew, uint32_t len);
-	bool announced; /* the engine calls placing() before the first store; else all from the post on is examined */
+	bool announced; /* the engine calls placing() before the first store; else all from the post
+			   on is examined */
 };
 
 static void move_one_packet(const struct way *way, uint32_t skew, uint32_t len)
@@ -134,20 +137,24 @@ static void check_rest_untouched(const uint8_t *at, uint32_t arrived, uint32_t l
 
 		if (at[i] == untouched)
 			continue;
-		fprintf(stderr, "byte %u of a payload of %u is there, byte %u is not\n", i, len, arrived);
+		fprintf(stderr, "byte %u of a payload of %u is there, byte %u is not\n", i, len,
+			arrived);
 		exit(1);
 	}
 }
 
-/* `arrived` bytes are there: the border may not lie within an aligned word that the payload fills. */
+/* `arrived` bytes are there: the border may not lie within an aligned word that the payload fills.
+ */
 static void check_word_whole(const uint8_t *at, uint32_t arrived, uint32_t len)
 {
 	uint32_t inside = (uint32_t)((uintptr_t)(at + arrived) & 7);
 
 	if (arrived == len || !inside || inside > arrived || len - arrived < 8 - inside)
 		return;
-	fprintf(stderr, "%u bytes of a payload of %u have arrived, and with them a part of an aligned word\n", arrived,
-		len);
+	fprintf(stderr,
+		"%u bytes of a payload of %u have arrived, and with them a part of an aligned "
+		"word\n",
+		arrived, len);
 	exit(1);
 }
 
@@ -241,21 +248,23 @@ int main(void)
 {
 	static const uint32_t lengths[] = { 1, 7, 8, 9, 24, 128, 512, 513, 1000, 4096 };
 	static const uint32_t skews[] = { 0, 1, 8, 15 };
-	static const struct way write = { post_write, true }, send = { post_send, false }, read = { post_read, false };
+	static const struct way write = { post_write, true }, send = { post_send, false },
+				read = { post_read, false };
 	struct move moves[LENGTH(lengths) * LENGTH(skews) + 4];
 	unsigned n = 0;
 
-	arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	CHECK(arena != MAP_FAILED);
 	for (uint32_t i = 0; i < sizeof(expected); i++)
 		expected[i] = expected_byte(i);
 	for (unsigned i = 0; i < LENGTH(lengths); i++)
 		for (unsigned k = 0; k < LENGTH(skews); k++)
-			moves[n++] = (struct move){ &write, skews[k], lengths[i] };
-	moves[n++] = (struct move){ &send, 0, 4096 };
-	moves[n++] = (struct move){ &send, 24, 1000 };
-	moves[n++] = (struct move){ &read, 0, 4096 };
-	moves[n++] = (struct move){ &read, 24, 1000 };
+			moves[n++] = (struct move) { &write, skews[k], lengths[i] };
+	moves[n++] = (struct move) { &send, 0, 4096 };
+	moves[n++] = (struct move) { &send, 24, 1000 };
+	moves[n++] = (struct move) { &read, 0, 4096 };
+	moves[n++] = (struct move) { &read, 24, 1000 };
 	examine_all(moves, n);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Port down and up, one-way black holes, a new address, the death of the device: events, states, what still works. */
+/* Port down and up, one-way black holes, a new address, the death of the device: events, states,
+ * what still works. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
@@ -83,8 +84,8 @@ static void new_address(void)
 	pair_close(&p);
 }
 
-/* After its death nothing comes out of a NIC: no packet, no completion, no event; what is asked of it fails with
- * -EIO. */
+/* After its death nothing comes out of a NIC: no packet, no completion, no event; what is asked of
+ * it fails with -EIO. */
 static void killed(void)
 {
 	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recovery without the timer (it is off here): lost requests are named by a NAK, lost answers by the ones behind
- * them. And the small promises of going back: what is repeated, what is not, what waits for what.
+ * Recovery without the timer (it is off here): lost requests are named by a NAK, lost answers by
+ * the ones behind them. And the small promises of going back: what is repeated, what is not, what
+ * waits for what.
  */
 #include "softroce/engine/packet.h"
 #include "softroce/engine/qp.h"
@@ -42,7 +43,8 @@ static bool watching(void *arg, struct sr_memwire_port *from, uint8_t *packet, u
 	w->read_requests += packet[0] == SR_OP_READ_REQUEST;
 	if (packet[0] == SR_OP_WRITE_ONLY) {
 		w->write_seen = true;
-		w->write_before_answer |= sr_nic_counters(w->p->end[0].nic)->rcvd_pkts < 5; /* of the read */
+		w->write_before_answer |=
+			sr_nic_counters(w->p->end[0].nic)->rcvd_pkts < 5; /* of the read */
 	}
 	for (int i = 0; i < 4; i++)
 		if (w->lose[e][i] == w->n[e])
@@ -61,7 +63,8 @@ static void open_pair(struct pair *p, struct watch *w)
 	sr_memwire_set_tap(p->mw, watching, w);
 }
 
-static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint32_t len, unsigned flags)
+static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint32_t len,
+		    unsigned flags)
 {
 	struct ibv_sge list = sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(opcode, id, &list, 1);
@@ -121,7 +124,8 @@ static void fence(unsigned flags)
 	pair_close(&p);
 }
 
-/* A repeated write is acknowledged, but not past a read behind it whose answer may be on its way. */
+/* A repeated write is acknowledged, but not past a read behind it whose answer may be on its way.
+ */
 static void repeated_write(void)
 {
 	struct watch w = { 0 };
@@ -136,13 +140,16 @@ static void repeated_write(void)
 	post_op(&p, IBV_WR_RDMA_WRITE, 3, 0, 0);
 	run_for(&p, 100000);
 	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
-	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0), &reth, sizeof(reth));
+	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0),
+	       &reth, sizeof(reth));
 	w.last_ack_psn = 0;
 	inject(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(w.last_ack_psn, p.opt.psn[0]);
-	/* A repetition of the last: acknowledged in full, which tells that the read's answer is lost. */
-	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true, 0), &reth, sizeof(reth));
+	/* A repetition of the last: acknowledged in full, which tells that the read's answer is
+	 * lost. */
+	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true, 0),
+	       &reth, sizeof(reth));
 	inject(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
@@ -157,7 +164,8 @@ static void receive_op(struct pair *p, uint8_t opcode, uint32_t psn, bool ack_re
 
 	memcpy(path.src, &p->end[1].gid, 16);
 	memcpy(path.dst, &p->end[0].gid, 16);
-	memcpy(craft(packet, opcode, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth, sizeof(reth));
+	memcpy(craft(packet, opcode, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth,
+	       sizeof(reth));
 	sr_nic_receive(p->end[1].nic, sr_memwire_now(p->mw), &path, packet, sizeof(packet));
 }
 
@@ -166,7 +174,8 @@ static void receive(struct pair *p, uint32_t psn, bool ack_request)
 	receive_op(p, SR_OP_WRITE_ONLY, psn, ack_request);
 }
 
-/* All agreed reads are on the way, an old one is repeated by the network, and a new one comes in the same batch. */
+/* All agreed reads are on the way, an old one is repeated by the network, and a new one comes in
+ * the same batch. */
 static void repeated_read_makes_room(void)
 {
 	struct watch w = { 0 };
@@ -191,7 +200,8 @@ static void repeated_read_makes_room(void)
 	CHECK_EQ(w.last_answer_psn, p.opt.psn[0] + 3);
 	/* But one more than agreed that has not been answered at all is one too many. */
 	for (uint32_t i = 0; i <= p.opt.dest_rd_atomic; i++)
-		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic + 1 + i, true);
+		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic + 1 + i,
+			   true);
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	pair_close(&p);
 }
@@ -206,8 +216,8 @@ static void repeated_long_after(void)
 	post_op(&p, IBV_WR_RDMA_READ, 1, 100, 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	p.end[1].qp->resp.epsn = (p.end[1].qp->resp.epsn + 9000000) & 0xffffff;
-	p.end[0].qp->req.post_psn = p.end[0].qp->req.next_psn = p.end[0].qp->req.una_psn = p.end[0].qp->req.max_psn =
-		p.end[1].qp->resp.epsn;
+	p.end[0].qp->req.post_psn = p.end[0].qp->req.next_psn = p.end[0].qp->req.una_psn =
+		p.end[0].qp->req.max_psn = p.end[1].qp->resp.epsn;
 	w.lose[1][0] = w.n[1] + 1;
 	post_op(&p, IBV_WR_RDMA_WRITE, 2, 10, 0);
 	run_for(&p, 100000);
@@ -248,7 +258,8 @@ static void coalescing(void)
 	pair_close(&p);
 }
 
-/* Once the program has put a queue pair into the error state, nothing leaves it, not even what it owes. */
+/* Once the program has put a queue pair into the error state, nothing leaves it, not even what it
+ * owes. */
 static void silence(void)
 {
 	struct watch w = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A silent peer: a request is repeated retry_cnt times, each after 4.096 us * 2^timeout of nothing, and fails when
- * the last of these waits is over: after (retry_cnt + 1) of them in all. A timeout of 0 waits for ever.
+ * A silent peer: a request is repeated retry_cnt times, each after 4.096 us * 2^timeout of nothing,
+ * and fails when the last of these waits is over: after (retry_cnt + 1) of them in all. A timeout
+ * of 0 waits for ever.
  */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
@@ -54,7 +55,8 @@ static void window(uint8_t timeout, uint8_t retry_cnt)
 }
 
 /* What was acknowledged pushes the timer back and fills the count again. */
-static bool only_every_seventh(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+static bool only_every_seventh(void *arg, struct sr_memwire_port *from, uint8_t *packet,
+			       uint32_t *len)
 {
 	const struct pair *p = arg;
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiver not ready: every timer code is waited out as table 45 says, and the retry count means what it says. */
+/* Receiver not ready: every timer code is waited out as table 45 says, and the retry count means
+ * what it says. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
 /* IBTA vol. 1, table 45, in units of 10 us. */
 static const uint64_t table[32] = {
-	65536, 1,   2,	 3,   4,   6,	8,   12,   16,	 24,   32,   48,   64,	 96,   128,  192,
-	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+	48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 struct counted {
@@ -39,7 +41,7 @@ static void open_pair(struct pair *p, struct counted *c, uint8_t code, uint8_t r
 	opt.timeout = 0;
 	pair_open(p, &opt);
 	pair_connect(p, IBV_QPS_RTS);
-	*c = (struct counted){ .p = p };
+	*c = (struct counted) { .p = p };
 	sr_memwire_set_tap(p->mw, tap, c);
 }
 
@@ -52,7 +54,8 @@ static void post_send_to(struct pair *p, enum ibv_wr_opcode opcode)
 	CHECK_EQ(post(p, 0, &wr), 0);
 }
 
-/* The time between the first and the second attempt is the code's, plus the round trip and nothing more. */
+/* The time between the first and the second attempt is the code's, plus the round trip and nothing
+ * more. */
 static void timer_code(uint8_t code)
 {
 	struct counted c;

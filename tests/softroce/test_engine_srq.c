@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: order over several queue pairs, limit, last WQE, resize, RNR when empty, places. */
+/* Shared receive queues: order over several queue pairs, limit, last WQE, resize, RNR when empty,
+ * places. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
@@ -65,7 +66,8 @@ static void limit(void)
 	for (uint64_t i = 0; i < 8; i++)
 		CHECK_EQ(post_recv(&p.end[1], i, 0, 100), 0);
 	for (uint64_t i = 0; i < 8; i++) {
-		CHECK_EQ(count_events(&p.end[1], IBV_EVENT_SRQ_LIMIT_REACHED), i > 4); /* 3 left for the first time */
+		CHECK_EQ(count_events(&p.end[1], IBV_EVENT_SRQ_LIMIT_REACHED),
+			 i > 4); /* 3 left for the first time */
 		send_to(&p, p.end[0].qp, i, 10);
 		expect_status(&p, p.end[1].rcq, i, IBV_WC_SUCCESS);
 	}
@@ -101,7 +103,8 @@ static void resize(void)
 	pair_close(&p);
 }
 
-/* To ERR: the shared queue keeps its receives, the one in use is flushed, and the event says that was the last. */
+/* To ERR: the shared queue keeps its receives, the one in use is flushed, and the event says that
+ * was the last. */
 static void last_wqe(bool in_use)
 {
 	struct sr_qp *other;
@@ -134,11 +137,13 @@ static void last_wqe(bool in_use)
 	send_to(&p, p.end[0].qp, 1, 50);
 	expect_status(&p, p.end[1].rcq, in_use, IBV_WC_SUCCESS);
 	other = pair_new_qp(&p, 1, &err);
-	CHECK_EQ(sr_qp_post_recv(other, &(struct ibv_recv_wr){ 0 }, &(struct ibv_recv_wr *){ 0 }), -EINVAL);
+	CHECK_EQ(sr_qp_post_recv(other, &(struct ibv_recv_wr) { 0 }, &(struct ibv_recv_wr *) { 0 }),
+		 -EINVAL);
 	pair_close(&p);
 }
 
-/* A queue pair destroyed in the middle of a message, or before its completion was polled, gives the place back. */
+/* A queue pair destroyed in the middle of a message, or before its completion was polled, gives the
+ * place back. */
 static void places(void)
 {
 	struct pair p;

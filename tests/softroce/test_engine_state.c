@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pair's states: every transition with every attribute, values, what may be posted when, flushing,
- * draining. */
+/* The queue pair's states: every transition with every attribute, values, what may be posted when,
+ * flushing, draining. */
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
-/* IBTA vol. 1, 11.2.5.3, as the kernel's RC table spells it; written down here a second time on purpose. */
+/* IBTA vol. 1, 11.2.5.3, as the kernel's RC table spells it; written down here a second time on
+ * purpose. */
 static const struct {
 	enum ibv_qp_state from, to;
 	const char *required, *optional;
@@ -34,12 +35,27 @@ static const struct {
 	char letter;
 	int bit;
 } letters[] = {
-	{ 'c', IBV_QP_CUR_STATE }, { 'e', IBV_QP_EN_SQD_ASYNC_NOTIFY }, { 'a', IBV_QP_ACCESS_FLAGS },
-	{ 'k', IBV_QP_PKEY_INDEX }, { 'p', IBV_QP_PORT }, { 'v', IBV_QP_AV }, { 'm', IBV_QP_PATH_MTU },
-	{ 't', IBV_QP_TIMEOUT }, { 'y', IBV_QP_RETRY_CNT }, { 'R', IBV_QP_RNR_RETRY }, { 'r', IBV_QP_RQ_PSN },
-	{ 'A', IBV_QP_MAX_QP_RD_ATOMIC }, { 'n', IBV_QP_MIN_RNR_TIMER }, { 's', IBV_QP_SQ_PSN },
-	{ 'D', IBV_QP_MAX_DEST_RD_ATOMIC }, { 'M', IBV_QP_PATH_MIG_STATE }, { 'd', IBV_QP_DEST_QPN },
-	{ 'q', IBV_QP_QKEY }, { 'C', IBV_QP_CAP }, { 'l', IBV_QP_ALT_PATH }, { 'L', IBV_QP_RATE_LIMIT },
+	{ 'c', IBV_QP_CUR_STATE },
+	{ 'e', IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ 'a', IBV_QP_ACCESS_FLAGS },
+	{ 'k', IBV_QP_PKEY_INDEX },
+	{ 'p', IBV_QP_PORT },
+	{ 'v', IBV_QP_AV },
+	{ 'm', IBV_QP_PATH_MTU },
+	{ 't', IBV_QP_TIMEOUT },
+	{ 'y', IBV_QP_RETRY_CNT },
+	{ 'R', IBV_QP_RNR_RETRY },
+	{ 'r', IBV_QP_RQ_PSN },
+	{ 'A', IBV_QP_MAX_QP_RD_ATOMIC },
+	{ 'n', IBV_QP_MIN_RNR_TIMER },
+	{ 's', IBV_QP_SQ_PSN },
+	{ 'D', IBV_QP_MAX_DEST_RD_ATOMIC },
+	{ 'M', IBV_QP_PATH_MIG_STATE },
+	{ 'd', IBV_QP_DEST_QPN },
+	{ 'q', IBV_QP_QKEY },
+	{ 'C', IBV_QP_CAP },
+	{ 'l', IBV_QP_ALT_PATH },
+	{ 'L', IBV_QP_RATE_LIMIT },
 };
 #define LETTERS (sizeof(letters) / sizeof(letters[0]))
 
@@ -55,7 +71,8 @@ static int mask_of(const char *s)
 }
 
 /* Attributes that are all right. */
-static struct ibv_qp_attr good_attr(const struct pair *p, enum ibv_qp_state from, enum ibv_qp_state to)
+static struct ibv_qp_attr good_attr(const struct pair *p, enum ibv_qp_state from,
+				    enum ibv_qp_state to)
 {
 	struct ibv_qp_attr attr, rts;
 
@@ -110,7 +127,8 @@ static void one_transition(struct pair *p, enum ibv_qp_state from, enum ibv_qp_s
 		if (required & bit)
 			CHECK_EQ(try(p, from, to, required & ~bit), -EINVAL);
 		else
-			CHECK_EQ(try(p, from, to, required | bit), ok && (optional & bit) ? 0 : -EINVAL);
+			CHECK_EQ(try(p, from, to, required | bit),
+				 ok && (optional & bit) ? 0 : -EINVAL);
 	}
 }
 
@@ -120,15 +138,15 @@ static void values(struct pair *p)
 	struct sr_qp *qp;
 	int err, mask;
 
-#define BAD(state, before, field, value)                                                                               \
-	do {                                                                                                           \
-		qp = pair_new_qp(p, 0, &err);                                                                          \
-		pair_to_state(p, 0, qp, 77, before);                                                                   \
-		mask = pair_attr(p, 0, state, &attr);                                                                  \
-		attr.field = value;                                                                                    \
-		CHECK_EQ(sr_qp_modify(qp, 0, &attr, mask), -EINVAL);                                                   \
-		CHECK_EQ(sr_qp_state(qp), before);                                                                     \
-		sr_qp_destroy(qp);                                                                                     \
+#define BAD(state, before, field, value)                             \
+	do {                                                         \
+		qp = pair_new_qp(p, 0, &err);                        \
+		pair_to_state(p, 0, qp, 77, before);                 \
+		mask = pair_attr(p, 0, state, &attr);                \
+		attr.field = value;                                  \
+		CHECK_EQ(sr_qp_modify(qp, 0, &attr, mask), -EINVAL); \
+		CHECK_EQ(sr_qp_state(qp), before);                   \
+		sr_qp_destroy(qp);                                   \
 	} while (0)
 	BAD(IBV_QPS_INIT, IBV_QPS_RESET, port_num, 0);
 	BAD(IBV_QPS_INIT, IBV_QPS_RESET, port_num, 2);
@@ -143,7 +161,7 @@ static void values(struct pair *p)
 	BAD(IBV_QPS_RTR, IBV_QPS_INIT, ah_attr.port_num, 3);
 	BAD(IBV_QPS_RTR, IBV_QPS_INIT, ah_attr.grh.sgid_index, 1); /* empty here */
 	BAD(IBV_QPS_RTR, IBV_QPS_INIT, ah_attr.grh.sgid_index, 200);
-	BAD(IBV_QPS_RTR, IBV_QPS_INIT, ah_attr.grh.dgid, (union ibv_gid){ 0 });
+	BAD(IBV_QPS_RTR, IBV_QPS_INIT, ah_attr.grh.dgid, (union ibv_gid) { 0 });
 	BAD(IBV_QPS_RTS, IBV_QPS_RTR, timeout, 32);
 	BAD(IBV_QPS_RTS, IBV_QPS_RTR, retry_cnt, 8);
 	BAD(IBV_QPS_RTS, IBV_QPS_RTR, rnr_retry, 8);
@@ -205,10 +223,12 @@ static void posting(struct pair *p)
 			pair_to_state(p, 0, qp, 77, IBV_QPS_INIT);
 		pair_to_state(p, 0, qp, 77, states[i]);
 		CHECK_EQ(sr_qp_post_send(qp, 0, &wr, &bad), states[i] >= IBV_QPS_RTS ? 0 : -EINVAL);
-		CHECK_EQ(sr_qp_post_recv(qp, &recv, &bad_recv), states[i] == IBV_QPS_RESET ? -EINVAL : 0);
+		CHECK_EQ(sr_qp_post_recv(qp, &recv, &bad_recv),
+			 states[i] == IBV_QPS_RESET ? -EINVAL : 0);
 		if (states[i] == IBV_QPS_ERR) {
 			CHECK_EQ(sr_cq_poll(p->end[0].scq, 1, &wc), 1);
-			CHECK(wc.wr_id == 5 && wc.status == IBV_WC_WR_FLUSH_ERR && wc.qp_num == sr_qp_num(qp));
+			CHECK(wc.wr_id == 5 && wc.status == IBV_WC_WR_FLUSH_ERR &&
+			      wc.qp_num == sr_qp_num(qp));
 			CHECK_EQ(sr_cq_poll(p->end[0].rcq, 1, &wc), 1);
 			CHECK(wc.wr_id == 6 && wc.status == IBV_WC_WR_FLUSH_ERR);
 		}
@@ -217,7 +237,8 @@ static void posting(struct pair *p)
 	}
 }
 
-/* To ERR with work of every kind under way: all of it flushed, in order; then RESET forgets, and it connects anew. */
+/* To ERR with work of every kind under way: all of it flushed, in order; then RESET forgets, and it
+ * connects anew. */
 static void flush_and_again(void)
 {
 	struct ibv_send_wr wr;
@@ -253,13 +274,16 @@ static void flush_and_again(void)
 		}
 		run_for(&p, 10000000000ull);
 		CHECK(sr_cq_empty(p.end[0].scq) && sr_cq_empty(p.end[0].rcq));
-		/* A completion nobody polled is forgotten with the incarnation it belongs to; the peer's are not touched. */
+		/* A completion nobody polled is forgotten with the incarnation it belongs to; the
+		 * peer's are not touched. */
 		CHECK_EQ(post(&p, 0, &wr), 0);
 		CHECK(!sr_cq_empty(p.end[0].scq));
 		for (int e = 0; e < 2; e++) {
 			struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-			CHECK_EQ(sr_qp_modify(p.end[e].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
+			CHECK_EQ(sr_qp_modify(p.end[e].qp, sr_memwire_now(p.mw), &attr,
+					      IBV_QP_STATE),
+				 0);
 		}
 		CHECK(sr_cq_empty(p.end[0].scq));
 		p.opt.psn[0] += 1000;
@@ -273,7 +297,8 @@ static void flush_and_again(void)
 	pair_close(&p);
 }
 
-/* SQD: what has begun is finished, what has not waits; the event comes when all is quiet; RTS goes on. */
+/* SQD: what has begun is finished, what has not waits; the event comes when all is quiet; RTS goes
+ * on. */
 static void drain(bool notify)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify };
@@ -293,7 +318,9 @@ static void drain(bool notify)
 		CHECK_EQ(post(&p, 0, &wr), 0);
 	}
 	run_for(&p, 20000);
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
+			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		 0);
 	sr_qp_query(p.end[0].qp, &attr, &init);
 	CHECK(attr.sq_draining);
 	run_for(&p, 1000000000);
@@ -314,7 +341,8 @@ static void drain(bool notify)
 		attr.qp_state = IBV_QPS_SQD;
 		attr.en_sqd_async_notify = 1;
 		CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
-				      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+				      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+			 0);
 		run_for(&p, 1000);
 		CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), notify + i + 1);
 		attr.qp_state = IBV_QPS_RTS;
@@ -323,7 +351,8 @@ static void drain(bool notify)
 	pair_close(&p);
 }
 
-/* Drained although nobody asked for an acknowledgement of what had been sent, and without a timer to ask again. */
+/* Drained although nobody asked for an acknowledgement of what had been sent, and without a timer
+ * to ask again. */
 static void drain_unsignaled(uint32_t len)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
@@ -335,7 +364,8 @@ static void drain_unsignaled(uint32_t len)
 	opt.timeout = 0;
 	pair_open(&p, &opt);
 	pair_connect(&p, IBV_QPS_RTS);
-	sr_memwire_set_link(p.end[0].port, &(struct sr_memwire_link){ .latency_ns = 1000, .bytes_per_us = 100 });
+	sr_memwire_set_link(p.end[0].port,
+			    &(struct sr_memwire_link) { .latency_ns = 1000, .bytes_per_us = 100 });
 	list = sge(&p.end[0], 0, len);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	aim(&wr, &p.end[1], 0);
@@ -343,7 +373,9 @@ static void drain_unsignaled(uint32_t len)
 	for (int i = 0; i < 50; i++)
 		CHECK_EQ(post(&p, 0, &wr), 0);
 	run_for(&p, 500);
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
+			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		 0);
 	run_for(&p, 1000000000);
 	CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), 1);
 	attr.qp_state = IBV_QPS_RTS;
@@ -380,7 +412,9 @@ static void communication_established(void)
 static void creation(struct pair *p)
 {
 	struct end *end = &p->end[0];
-	struct sr_qp_init init = { .type = IBV_QPT_XRC_SEND, .send_cq = end->scq, .recv_cq = end->rcq };
+	struct sr_qp_init init = { .type = IBV_QPT_XRC_SEND,
+				   .send_cq = end->scq,
+				   .recv_cq = end->rcq };
 	struct sr_qp *qp;
 	int err;
 

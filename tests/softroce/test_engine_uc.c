@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The unreliable connection: bytes arrive whole or not at all, loss costs the message and nothing else. */
+/* The unreliable connection: bytes arrive whole or not at all, loss costs the message and nothing
+ * else. */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_lone.h"
 #include <errno.h>
@@ -39,7 +40,8 @@ static void bytes(void)
 	pair_close(&p);
 }
 
-/* Every message that arrives is whole, and the receives serve messages in order, whatever the wire loses. */
+/* Every message that arrives is whole, and the receives serve messages in order, whatever the wire
+ * loses. */
 static void loss(void)
 {
 	struct options opt = default_options;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: what they grant, to whom, until when; binding and invalidating in the order of the send queue. */
+/* Memory windows: what they grant, to whom, until when; binding and invalidating in the order of
+ * the send queue. */
 #include "tests/softroce/engine_pair.h"
 #include <errno.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static void open_bed_of(struct bed *b, enum ibv_mw_type type, uint32_t max_wr)
 
 	memset(b, 0, sizeof(*b));
 	opt.max_wr = max_wr;
-	opt.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND; /* nothing from afar but through a window */
+	opt.mr_access = IBV_ACCESS_LOCAL_WRITE |
+			IBV_ACCESS_MW_BIND; /* nothing from afar but through a window */
 	pair_open(&b->p, &opt);
 	pair_connect(&b->p, IBV_QPS_RTS);
 	b->mw = sr_mw_create(b->p.end[1].pd, type, &err);
@@ -35,13 +37,16 @@ static void open_bed(struct bed *b, enum ibv_mw_type type)
 }
 
 /* Posts at end 1; the status of the work request. */
-static enum ibv_wc_status bind(struct bed *b, uint32_t rkey, size_t offset, uint64_t length, unsigned access)
+static enum ibv_wc_status bind(struct bed *b, uint32_t rkey, size_t offset, uint64_t length,
+			       unsigned access)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 40,
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_mw = { &b->public, rkey, { &b->region, address(&b->p.end[1], offset), length, access } },
+		.bind_mw = { &b->public,
+			     rkey,
+			     { &b->region, address(&b->p.end[1], offset), length, access } },
 	};
 	struct ibv_wc wc;
 
@@ -100,14 +105,19 @@ static void denies(void)
 		rkey = ibv_inc_rkey(old);
 		at = address(&b.p.end[1], 1000);
 		if (i != 1)
-			CHECK_EQ(bind(&b, rkey, 1000, 200, i ? REMOTE : IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
+			CHECK_EQ(bind(&b, rkey, 1000, 200, i ? REMOTE : IBV_ACCESS_REMOTE_READ),
+				 IBV_WC_SUCCESS);
 		if (i == 2) /* of type 1: bound again elsewhere, under a new key */
 			CHECK_EQ(bind(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE), IBV_WC_SUCCESS);
 		if (i == 3)
 			at += 137; /* one byte too far */
 		if (i == 4)
 			at -= 1;
-		CHECK_EQ(write_at(&b, at, i == 2 ? rkey : i == 1 ? old : rkey), IBV_WC_REM_ACCESS_ERR);
+		CHECK_EQ(write_at(&b, at,
+				  i == 2   ? rkey
+				  : i == 1 ? old
+					   : rkey),
+			 IBV_WC_REM_ACCESS_ERR);
 		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->dropped_bad_key, 1);
 		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->refused_request, 1);
 		pair_close(&b.p);
@@ -156,7 +166,8 @@ static void bad_binds(void)
 
 		open_bed(&b, bad[i].type);
 		rkey = ibv_inc_rkey(sr_mr_rkey(b.mw)) ^ bad[i].key_flip;
-		CHECK_EQ(bind(&b, rkey, bad[i].offset, bad[i].length, bad[i].access), IBV_WC_MW_BIND_ERR);
+		CHECK_EQ(bind(&b, rkey, bad[i].offset, bad[i].length, bad[i].access),
+			 IBV_WC_MW_BIND_ERR);
 		CHECK_EQ(sr_qp_state(b.p.end[1].qp), IBV_QPS_ERR);
 		CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0); /* nothing was bound */
 		pair_close(&b.p);
@@ -166,7 +177,9 @@ static void bad_binds(void)
 /* Type 2: bound once, for one queue pair, until somebody of it invalidates it. */
 static void type_two(void)
 {
-	struct ibv_send_wr wr = { .wr_id = 8, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr wr = { .wr_id = 8,
+				  .opcode = IBV_WR_LOCAL_INV,
+				  .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_sge list;
 	struct ibv_wc wc;
 	struct bed b;
@@ -197,7 +210,8 @@ static void type_two(void)
 	pair_close(&b.p);
 }
 
-/* Another queue pair of the same protection domain may not use a type 2 window, nor invalidate it. */
+/* Another queue pair of the same protection domain may not use a type 2 window, nor invalidate it.
+ */
 static void only_its_queue_pair(bool invalidate)
 {
 	struct sr_qp *other[2];
@@ -218,8 +232,10 @@ static void only_its_queue_pair(bool invalidate)
 	wr = send_wr(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_RDMA_WRITE, 5, &list, 1);
 	if (invalidate) {
 		list = sge(&b.p.end[1], 0, 100);
-		CHECK_EQ(sr_qp_post_recv(other[1], &(struct ibv_recv_wr){ .sg_list = &list, .num_sge = 1 },
-					 &(struct ibv_recv_wr *){ NULL }), 0);
+		CHECK_EQ(sr_qp_post_recv(other[1],
+					 &(struct ibv_recv_wr) { .sg_list = &list, .num_sge = 1 },
+					 &(struct ibv_recv_wr *) { NULL }),
+			 0);
 		list = sge(&b.p.end[0], 0, 64);
 		wr.invalidate_rkey = rkey;
 	} else {
@@ -233,13 +249,16 @@ static void only_its_queue_pair(bool invalidate)
 }
 
 /*
- * Window work between sends, on a wire that loses and answers late: done once, in order, and completed behind what
- * precedes it. In a queue of four places each comes to lie where work on a window has lain before, and an answer that
- * arrives when the sender has gone back must complete what it covers and nothing behind it.
+ * Window work between sends, on a wire that loses and answers late: done once, in order, and
+ * completed behind what precedes it. In a queue of four places each comes to lie where work on a
+ * window has lain before, and an answer that arrives when the sender has gone back must complete
+ * what it covers and nothing behind it.
  */
 static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 {
-	static const struct sr_memwire_link narrow = { .latency_ns = 2000, .bytes_per_us = 12500, .backlog_ns = 1000 };
+	static const struct sr_memwire_link narrow = { .latency_ns = 2000,
+						       .bytes_per_us = 12500,
+						       .backlog_ns = 1000 };
 	struct ibv_send_wr wr[3];
 	struct ibv_sge list;
 	struct bed b;
@@ -254,14 +273,18 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 		struct ibv_send_wr *bad;
 
 		wr[0] = send_wr(IBV_WR_SEND, 10 * i, &list, 1);
-		wr[1] = (struct ibv_send_wr){
+		wr[1] = (struct ibv_send_wr) {
 			.wr_id = 10 * i + 1,
 			.opcode = IBV_WR_BIND_MW,
 			.send_flags = IBV_SEND_SIGNALED,
-			.bind_mw = { &b.public, rkey, { &b.region, address(&b.p.end[1], 0), 100, REMOTE } },
+			.bind_mw = { &b.public,
+				     rkey,
+				     { &b.region, address(&b.p.end[1], 0), 100, REMOTE } },
 		};
-		wr[2] = (struct ibv_send_wr){
-			.wr_id = 10 * i + 2, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+		wr[2] = (struct ibv_send_wr) {
+			.wr_id = 10 * i + 2,
+			.opcode = IBV_WR_LOCAL_INV,
+			.send_flags = IBV_SEND_SIGNALED,
 			.invalidate_rkey = rkey,
 		};
 		wr[0].next = &wr[1];
@@ -289,8 +312,8 @@ int main(void)
 	only_its_queue_pair(true);
 	in_order(128, 0, 5000);
 	in_order(4, 0, 5000);
-	/* Longer than the sender waits before it goes back; and more than the wire takes at once, so it is found in the
-	 * middle of that. */
+	/* Longer than the sender waits before it goes back; and more than the wire takes at once,
+	 * so it is found in the middle of that. */
 	for (uint64_t late = 4150000; late < 4210000; late += 1500)
 		in_order(4, late, 250000);
 	return 0;

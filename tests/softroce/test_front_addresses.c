@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses out of a subnet: every process gets its own, the lowest free one; opening twice gives the same, and the same
- * device in every list as long as anybody has it; the list and what is opened from it agree; a process that only lists
- * gives it back with the list.
+ * Addresses out of a subnet: every process gets its own, the lowest free one; opening twice gives
+ * the same, and the same device in every list as long as anybody has it; the list and what is
+ * opened from it agree; a process that only lists gives it back with the list.
  */
 #include "tests/softroce/front_side.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager by the commands that librdmacm gives the kernel: connections, refusals, datagrams, channels
- * that close, a wire that loses, and unauthenticated peers. */
+/* The connection manager by the commands that librdmacm gives the kernel: connections, refusals,
+ * datagrams, channels that close, a wire that loses, and unauthenticated peers. */
+#include "base/rng.h"
 #include "softroce/cm/command.h"
 #include "softroce/cm/mad.h"
 #include "softroce/cm/manager.h"
 #include "softroce/control.h"
-#include "base/rng.h"
 #include "tests/softroce/front_side.h"
 
 #include <arpa/inet.h>
@@ -33,13 +33,17 @@ static int command(int fd, uint32_t number, void *body, size_t len, size_t out)
 	CHECK(len <= sizeof(bytes) - sizeof(hdr));
 	memcpy(bytes, &hdr, sizeof(hdr));
 	memcpy(bytes + sizeof(hdr), body, len);
-	return softroce_cm_write(fd, bytes, sizeof(hdr) + len) == (ssize_t)(sizeof(hdr) + len) ? 0 : -errno;
+	return softroce_cm_write(fd, bytes, sizeof(hdr) + len) == (ssize_t)(sizeof(hdr) + len)
+		       ? 0
+		       : -errno;
 }
 
 static uint32_t id_create(int fd, uint64_t uid, uint16_t ps)
 {
 	struct rdma_ucm_create_id_resp resp = { 0 };
-	struct rdma_ucm_create_id cmd = { .uid = uid, .response = (uintptr_t)&resp, .ps = ps,
+	struct rdma_ucm_create_id cmd = { .uid = uid,
+					  .response = (uintptr_t)&resp,
+					  .ps = ps,
 					  .qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC };
 
 	CHECK(!command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
@@ -88,20 +92,23 @@ static int event_try(int fd, struct rdma_ucm_event_resp *event)
 	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
 }
 
-/* The next event, which must be this one for that id's program. line: of the caller, who is told when none comes. */
+/* The next event, which must be this one for that id's program. line: of the caller, who is told
+ * when none comes. */
 static struct rdma_ucm_event_resp expect_at(int line, int fd, enum sr_cm_event what, uint64_t uid)
 {
 	struct rdma_ucm_event_resp event = { 0 };
 	struct pollfd wait = { fd, POLLIN, 0 };
 
 	if (poll(&wait, 1, WAIT_MS) != 1) {
-		fprintf(stderr, "line %d: no event; expected %d of %llu\n", line, what, (unsigned long long)uid);
+		fprintf(stderr, "line %d: no event; expected %d of %llu\n", line, what,
+			(unsigned long long)uid);
 		exit(1);
 	}
 	CHECK(!event_try(fd, &event));
 	if (event.event != what || event.uid != uid)
 		fprintf(stderr, "event %u of %llu, status %d; expected %d of %llu\n", event.event,
-			(unsigned long long)event.uid, (int)event.status, what, (unsigned long long)uid);
+			(unsigned long long)event.uid, (int)event.status, what,
+			(unsigned long long)uid);
 	CHECK(event.event == what && event.uid == uid);
 	return event;
 }
@@ -131,8 +138,13 @@ static void id_resolve(int fd, uint32_t id, uint64_t uid, struct sockaddr_in6 to
 
 static int id_connect(int fd, uint32_t id, uint32_t qpn, const char *words)
 {
-	struct rdma_ucm_connect cmd = { .id = id, .conn_param = { .qp_num = qpn, .responder_resources = 3,
-		.initiator_depth = 2, .retry_count = 5, .rnr_retry_count = 6, .valid = 1 } };
+	struct rdma_ucm_connect cmd = { .id = id,
+					.conn_param = { .qp_num = qpn,
+							.responder_resources = 3,
+							.initiator_depth = 2,
+							.retry_count = 5,
+							.rnr_retry_count = 6,
+							.valid = 1 } };
 
 	cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
 	memcpy(cmd.conn_param.private_data, words, strlen(words) + 1);
@@ -141,8 +153,13 @@ static int id_connect(int fd, uint32_t id, uint32_t qpn, const char *words)
 
 static int id_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char *words)
 {
-	struct rdma_ucm_accept cmd = { .uid = uid, .id = id, .conn_param = { .qp_num = qpn, .responder_resources = 2,
-		.initiator_depth = 3, .rnr_retry_count = 4, .valid = words != NULL } };
+	struct rdma_ucm_accept cmd = { .uid = uid,
+				       .id = id,
+				       .conn_param = { .qp_num = qpn,
+						       .responder_resources = 2,
+						       .initiator_depth = 3,
+						       .rnr_retry_count = 4,
+						       .valid = words != NULL } };
 
 	if (words) {
 		cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
@@ -161,7 +178,9 @@ static int id_disconnect(int fd, uint32_t id)
 static struct ib_uverbs_qp_attr id_attr(int fd, uint32_t id, enum ibv_qp_state state)
 {
 	struct ib_uverbs_qp_attr attr = { 0 };
-	struct rdma_ucm_init_qp_attr cmd = { .response = (uintptr_t)&attr, .id = id, .qp_state = state };
+	struct rdma_ucm_init_qp_attr cmd = { .response = (uintptr_t)&attr,
+					     .id = id,
+					     .qp_state = state };
 
 	CHECK(!command(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(attr)));
 	return attr;
@@ -196,7 +215,8 @@ static struct pair pair_open(uint16_t ps)
 	struct pair p = { .server = channel_open(), .client = channel_open() };
 
 	p.listener = id_create(p.server, 1, ps);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	      !id_listen(p.server, p.listener));
 	p.active = id_create(p.client, 2, ps);
 	return p;
 }
@@ -253,20 +273,25 @@ static void queue_pairs_fit(const struct pair *p)
 
 	CHECK(a.dest_qp_num == 0x222222 && b.dest_qp_num == 0x111111);
 	CHECK(a.rq_psn == bs.sq_psn && b.rq_psn == as.sq_psn && a.path_mtu == b.path_mtu);
-	CHECK(!memcmp(a.ah_attr.grh.dgid, &gids[0], 16) && !memcmp(b.ah_attr.grh.dgid, &gids[1], 16));
-	CHECK(a.max_dest_rd_atomic == 3 && as.max_rd_atomic == 2 && b.max_dest_rd_atomic == 2 && bs.max_rd_atomic == 3);
+	CHECK(!memcmp(a.ah_attr.grh.dgid, &gids[0], 16) &&
+	      !memcmp(b.ah_attr.grh.dgid, &gids[1], 16));
+	CHECK(a.max_dest_rd_atomic == 3 && as.max_rd_atomic == 2 && b.max_dest_rd_atomic == 2 &&
+	      bs.max_rd_atomic == 3);
 	CHECK(as.retry_cnt == 5 && bs.retry_cnt == 5 && as.rnr_retry == 4 && bs.rnr_retry == 6);
 	CHECK(id_attr(p->client, p->active, IBV_QPS_INIT).qp_access_flags & IBV_ACCESS_REMOTE_READ);
 }
 
 static void addresses_fit(const struct pair *p)
 {
-	struct rdma_ucm_query_route_resp a = id_route(p->client, p->active), b = id_route(p->server, p->passive);
+	struct rdma_ucm_query_route_resp a = id_route(p->client, p->active),
+					 b = id_route(p->server, p->passive);
 
-	CHECK(a.num_paths == 1 && b.num_paths == 1 && a.node_guid && b.node_guid && a.node_guid != b.node_guid);
+	CHECK(a.num_paths == 1 && b.num_paths == 1 && a.node_guid && b.node_guid &&
+	      a.node_guid != b.node_guid);
 	CHECK(!memcmp(&a.src_addr, &b.dst_addr, sizeof(a.src_addr)));
 	CHECK(!memcmp(&a.dst_addr, &b.src_addr, sizeof(a.dst_addr)));
-	CHECK(!memcmp(a.ib_route[0].dgid, &gids[0], 16) && !memcmp(b.ib_route[0].dgid, &gids[1], 16));
+	CHECK(!memcmp(a.ib_route[0].dgid, &gids[0], 16) &&
+	      !memcmp(b.ib_route[0].dgid, &gids[1], 16));
 }
 
 static void test_connection(void)
@@ -279,7 +304,8 @@ static void test_connection(void)
 	CHECK(!id_disconnect(p.client, p.active));
 	expect(p.client, SR_CM_DISCONNECTED, 2);
 	expect(p.server, SR_CM_DISCONNECTED, 3);
-	CHECK(!id_disconnect(p.server, p.passive)); /* as programs do; there is nothing left to say */
+	CHECK(!id_disconnect(p.server,
+			     p.passive)); /* as programs do; there is nothing left to say */
 	nothing_more(p.client);
 	nothing_more(p.server);
 	CHECK(id_destroy(p.client, p.active) == 4 && id_destroy(p.server, p.passive) == 2);
@@ -300,7 +326,8 @@ static void test_rejected(void)
 	cmd.id = p.passive;
 	CHECK(!command(p.server, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd), 0));
 	event = expect(p.client, SR_CM_REJECTED, 2);
-	CHECK(event.status == SR_REJ_CONSUMER && !strcmp((char *)event.param.conn.private_data, "no"));
+	CHECK(event.status == SR_REJ_CONSUMER &&
+	      !strcmp((char *)event.param.conn.private_data, "no"));
 	id_resolve(p.client, other, 4, address(&gids[0], PORT + 1)); /* where nobody listens */
 	CHECK(!id_connect(p.client, other, 5, ""));
 	CHECK(expect(p.client, SR_CM_REJECTED, 4).status == SR_REJ_NO_SERVICE);
@@ -317,7 +344,8 @@ static void test_early(void)
 	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, p.active, 5, ""));
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	      !id_listen(p.server, p.listener));
 	/* Refused when this took longer than a moment: a busy machine. */
 	CHECK(poll(either, 2, WAIT_MS) > 0);
 	if (either[0].revents)
@@ -358,11 +386,12 @@ static void test_channels_close(void)
 	expect(p.client, SR_CM_DISCONNECTED, 2);
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	      !id_listen(p.server, p.listener));
 	second = id_create(p.client, 5, RDMA_PS_TCP);
 	id_resolve(p.client, second, 5, address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, second, 5, ""));
-	CHECK(poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
+	CHECK(poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
 	CHECK(!softroce_cm_close(p.server)); /* with a request that nobody has read */
 	CHECK(expect(p.client, SR_CM_REJECTED, 5).status == SR_REJ_CONSUMER);
 	CHECK(!softroce_cm_close(p.client));
@@ -400,7 +429,8 @@ static void await_reader(void)
 	CHECK(state == 'S');
 }
 
-/* As in the kernel: who waits for an event of a channel that another thread closes waits on (rping calls a return a failure). */
+/* As in the kernel: who waits for an event of a channel that another thread closes waits on (rping
+ * calls a return a failure). */
 static void test_closed_under_a_reader(void)
 {
 	int fd = channel_open(), kept = fd, other;
@@ -428,7 +458,7 @@ static void test_migrate(void)
 
 	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, p.active, 0x111111, "may I?"));
-	CHECK(poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
+	CHECK(poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
 	cmd.id = p.listener;
 	CHECK(!command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
 	CHECK(resp.events_reported == 0);
@@ -457,7 +487,8 @@ static void test_datagrams(void)
 	event = expect(p.client, SR_CM_ESTABLISHED, 2);
 	CHECK(event.param.ud.qp_num == 0x333333 && event.param.ud.qkey == SR_CM_QKEY);
 	CHECK(!strcmp((char *)event.param.ud.private_data, "here"));
-	CHECK(event.param.ud.ah_attr.is_global && !memcmp(event.param.ud.ah_attr.grh.dgid, &gids[0], 16));
+	CHECK(event.param.ud.ah_attr.is_global &&
+	      !memcmp(event.param.ud.ah_attr.grh.dgid, &gids[0], 16));
 	nothing_more(p.server);
 	pair_close(&p);
 	p = pair_open(RDMA_PS_UDP);
@@ -491,11 +522,14 @@ static void faults_set(const char *device, struct sr_faults faults)
 
 static void lose(uint32_t drop_ppm)
 {
-	faults_set("soft0", (struct sr_faults){ .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
-	faults_set("soft1", (struct sr_faults){ .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
+	faults_set("soft0",
+		   (struct sr_faults) { .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
+	faults_set("soft1",
+		   (struct sr_faults) { .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
 }
 
-/* Requests are said twenty times, BYE messages six times: if all six were lost (of 30 %, once in 340 runs of four), the peer would never know. */
+/* Requests are said twenty times, BYE messages six times: if all six were lost (of 30 %, once in
+ * 340 runs of four), the peer would never know. */
 static void test_loss(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
@@ -511,8 +545,8 @@ static void test_loss(void)
 		CHECK(id_destroy(p.client, p.active) == 4 && id_destroy(p.server, p.passive) == 2);
 		p.active = id_create(p.client, 2, RDMA_PS_TCP);
 	}
-	faults_set("soft0", (struct sr_faults){ 0 });
-	faults_set("soft1", (struct sr_faults){ 0 });
+	faults_set("soft0", (struct sr_faults) { 0 });
+	faults_set("soft1", (struct sr_faults) { 0 });
 	pair_close(&p);
 }
 
@@ -531,7 +565,9 @@ static void unauthenticated_open(struct unauthenticated *s)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 64, 1, 1, 1, 300 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = SR_MAD_QKEY };
-	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = gids[0], .hop_limit = 64 } };
+	struct ibv_ah_attr to = { .is_global = 1,
+				  .port_num = 1,
+				  .grh = { .dgid = gids[0], .hop_limit = 64 } };
 
 	s->context = ibv_open_device(list[1]);
 	ibv_free_device_list(list);
@@ -540,7 +576,8 @@ static void unauthenticated_open(struct unauthenticated *s)
 	s->qp = ibv_create_qp(s->pd, &init);
 	s->ah = ibv_create_ah(s->pd, &to);
 	CHECK(s->context && s->pd && s->cq && s->qp && s->ah);
-	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	CHECK(!ibv_modify_qp(s->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE));
 	attr.qp_state = IBV_QPS_RTS;
@@ -549,16 +586,19 @@ static void unauthenticated_open(struct unauthenticated *s)
 
 static void unauthenticated_close(struct unauthenticated *s)
 {
-	CHECK(!ibv_destroy_ah(s->ah) && !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) && !ibv_dealloc_pd(s->pd));
+	CHECK(!ibv_destroy_ah(s->ah) && !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) &&
+	      !ibv_dealloc_pd(s->pd));
 	CHECK(!ibv_close_device(s->context));
 }
 
 static void unauthenticated_send(struct unauthenticated *s, const uint8_t *bytes, uint32_t len)
 {
 	struct ibv_sge list = { (uintptr_t)bytes, len, 0 };
-	struct ibv_send_wr *bad, wr = { .sg_list = &list, .num_sge = 1, .opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
-		.wr.ud = { s->ah, 1, SR_MAD_QKEY } };
+	struct ibv_send_wr *bad, wr = { .sg_list = &list,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+					.wr.ud = { s->ah, 1, SR_MAD_QKEY } };
 	struct ibv_wc wc;
 
 	CHECK(!ibv_post_send(s->qp, &wr, &bad));
@@ -585,13 +625,21 @@ static uint32_t nonsense(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
 	return sr_rng_below(rng, 8) ? SR_MAD_LEN : (uint32_t)sr_rng_below(rng, SR_MAD_LEN);
 }
 
-/* The starting PSN in a message is where its receiver shall begin to send, as the kernel's connection manager has it; here of a request
- * that comes from elsewhere. */
+/* The starting PSN in a message is where its receiver shall begin to send, as the kernel's
+ * connection manager has it; here of a request that comes from elsewhere. */
 static void test_starting_psn(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
-	struct sr_mad req = { .type = SR_MAD_REQ, .tid = 1, .local_id = 77, .service = (uint64_t)RDMA_PS_TCP << 16 | PORT, .qpn = 0x111111,
-			      .psn = 0x654321, .pkey = 0xffff, .mtu = IBV_MTU_1024, .responder_resources = 1, .initiator_depth = 1 };
+	struct sr_mad req = { .type = SR_MAD_REQ,
+			      .tid = 1,
+			      .local_id = 77,
+			      .service = (uint64_t)RDMA_PS_TCP << 16 | PORT,
+			      .qpn = 0x111111,
+			      .psn = 0x654321,
+			      .pkey = 0xffff,
+			      .mtu = IBV_MTU_1024,
+			      .responder_resources = 1,
+			      .initiator_depth = 1 };
 	struct rdma_ucm_event_resp event;
 	uint8_t bytes[SR_MAD_LEN];
 	struct unauthenticated unauthenticated;
@@ -626,8 +674,9 @@ static void test_unauthenticated(void)
 
 		unauthenticated_send(&unauthenticated, bytes, nonsense(&rng, bytes));
 		if (i % 64 == 0) { /* the listener's program is there */
-			while (poll(&(struct pollfd){ p.server, POLLIN, 0 }, 1, 1) == 1) {
-				CHECK(!event_try(p.server, &event) && event.event == SR_CM_CONNECT_REQUEST);
+			while (poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, 1) == 1) {
+				CHECK(!event_try(p.server, &event) &&
+				      event.event == SR_CM_CONNECT_REQUEST);
 				id_destroy(p.server, event.id);
 				requests++;
 			}
@@ -638,10 +687,12 @@ static void test_unauthenticated(void)
 	CHECK(!softroce_cm_close(p.server)); /* with whatever is left */
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) && !id_listen(p.server, p.listener));
+	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	      !id_listen(p.server, p.listener));
 	request(&p);
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
-	while (strcmp((char *)event.param.conn.private_data, "may I?")) { /* unauthenticated peers' words that were still on their way */
+	while (strcmp((char *)event.param.conn.private_data,
+		      "may I?")) { /* unauthenticated peers' words that were still on their way */
 		id_destroy(p.server, event.id);
 		event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	}
@@ -661,19 +712,21 @@ static void test_commands(void)
 	struct rdma_ucm_cmd_hdr hdr = { .cmd = 99 };
 	union ibv_gid far = gids[0];
 	uint8_t tos = 32;
-	struct rdma_ucm_set_option option = { .optval = (uintptr_t)&tos, .id = id, .optname = RDMA_OPTION_ID_TOS,
-		.optlen = 1 };
+	struct rdma_ucm_set_option option = {
+		.optval = (uintptr_t)&tos, .id = id, .optname = RDMA_OPTION_ID_TOS, .optlen = 1
+	};
 
 	far.raw[15] = 99;
 	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
 	cmd.id = id;
 	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -EINVAL);
 	CHECK(command(other, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
-	CHECK(command(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), 0) == -EPROTONOSUPPORT);
+	CHECK(command(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), 0) ==
+	      -EPROTONOSUPPORT);
 	CHECK(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), 0) == -EOPNOTSUPP);
 	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
 	CHECK(softroce_cm_write(fd, &hdr, 3) == -1 && errno == EINVAL);
-	hdr = (struct rdma_ucm_cmd_hdr){ RDMA_USER_CM_CMD_CREATE_ID, 1000, 0 };
+	hdr = (struct rdma_ucm_cmd_hdr) { RDMA_USER_CM_CMD_CREATE_ID, 1000, 0 };
 	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
 	CHECK(id_connect(fd, id, 1, "") == -EINVAL);
 	CHECK(id_bind(fd, id, address(&far, PORT)) == -EADDRNOTAVAIL);
@@ -685,7 +738,8 @@ static void test_commands(void)
 	option.level = RDMA_OPTION_IB;
 	CHECK(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0) == -ENOSYS);
 	nothing_more(fd);
-	CHECK(!softroce_cm_close(fd) && !softroce_cm_close(other) && softroce_cm_close(other) == -1);
+	CHECK(!softroce_cm_close(fd) && !softroce_cm_close(other) &&
+	      softroce_cm_close(other) == -1);
 }
 
 static void gids_read(void)
@@ -696,7 +750,8 @@ static void gids_read(void)
 	for (int i = 0; i < 2; i++) {
 		struct ibv_context *context = ibv_open_device(list[i]);
 
-		CHECK(context && !ibv_query_gid(context, 1, 0, &gids[i]) && !ibv_close_device(context));
+		CHECK(context && !ibv_query_gid(context, 1, 0, &gids[i]) &&
+		      !ibv_close_device(context));
 	}
 	ibv_free_device_list(list);
 }

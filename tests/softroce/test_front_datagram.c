@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams and windows through the public verbs: address handles, the answer to a sender, ibv_wr_*(), ibv_bind_mw(). */
+/* Datagrams and windows through the public verbs: address handles, the answer to a sender,
+ * ibv_wr_*(), ibv_bind_mw(). */
 #include "tests/softroce/front_side.h"
 
 #include <arpa/inet.h>
@@ -33,7 +34,8 @@ static void node_open(struct node *n, struct ibv_device *device)
 	CHECK(n->context);
 	n->pd = ibv_alloc_pd(n->context);
 	n->cq = ibv_create_cq(n->context, 64, NULL, NULL, 0);
-	n->mr = ibv_reg_mr(n->pd, n->buf, sizeof(n->buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	n->mr = ibv_reg_mr(n->pd, n->buf, sizeof(n->buf),
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	CHECK(n->pd && n->cq && n->mr && !ibv_query_gid(n->context, 1, 0, &n->gid));
 	init.pd = n->pd;
 	init.send_cq = init.recv_cq = n->cq;
@@ -42,7 +44,8 @@ static void node_open(struct node *n, struct ibv_device *device)
 	init.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_RDMA_WRITE;
 	n->qp = ibv_create_qp_ex(n->context, &init);
 	CHECK(n->qp);
-	CHECK(!ibv_modify_qp(n->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	CHECK(!ibv_modify_qp(n->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(!ibv_modify_qp(n->qp, &attr, IBV_QP_STATE));
 	attr.qp_state = IBV_QPS_RTS;
@@ -51,7 +54,8 @@ static void node_open(struct node *n, struct ibv_device *device)
 
 static void node_close(struct node *n)
 {
-	CHECK(!ibv_destroy_qp(n->qp) && !ibv_dereg_mr(n->mr) && !ibv_destroy_cq(n->cq) && !ibv_dealloc_pd(n->pd));
+	CHECK(!ibv_destroy_qp(n->qp) && !ibv_dereg_mr(n->mr) && !ibv_destroy_cq(n->cq) &&
+	      !ibv_dealloc_pd(n->pd));
 	CHECK(!ibv_close_device(n->context));
 }
 
@@ -77,13 +81,19 @@ static void receive(struct node *n, uint64_t wr_id, uint32_t len)
 /* One node asks, the other answers to whoever asked. */
 static void question(struct node *a, struct node *b)
 {
-	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = b->gid, .hop_limit = 1 } }, back;
+	struct ibv_ah_attr to = { .is_global = 1,
+				  .port_num = 1,
+				  .grh = { .dgid = b->gid, .hop_limit = 1 } },
+			   back;
 	struct ibv_ah *ah = ibv_create_ah(a->pd, &to), *answer;
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a->qp);
 	struct ibv_sge list = { (uintptr_t)b->buf, 2000, b->mr->lkey };
-	struct ibv_send_wr wr = {
-		.wr_id = 4, .sg_list = &list, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED
-	}, *bad;
+	struct ibv_send_wr wr = { .wr_id = 4,
+				  .sg_list = &list,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_wc wc;
 
 	CHECK(ah && ah->pd == a->pd);
@@ -99,7 +109,8 @@ static void question(struct node *a, struct node *b)
 	CHECK(expect(a, 2).opcode == IBV_WC_SEND);
 	wc = expect(b, 1);
 	CHECK(wc.byte_len == GRH + 4 && wc.src_qp == a->qp->qp_num && wc.imm_data == htonl(77));
-	CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && !memcmp(b->buf + 4096 + GRH, "who?", 4));
+	CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) &&
+	      !memcmp(b->buf + 4096 + GRH, "who?", 4));
 
 	CHECK(!ibv_init_ah_from_wc(b->context, 1, &wc, (struct ibv_grh *)(b->buf + 4096), &back));
 	CHECK(!memcmp(&back.grh.dgid, &a->gid, 16));
@@ -115,15 +126,18 @@ static void question(struct node *a, struct node *b)
 	CHECK(expect(a, 3).byte_len == GRH + 2000);
 	CHECK(!memcmp(a->buf + 4096 + GRH, b->buf, 2000));
 	wc.wc_flags = 0;
-	CHECK(ibv_init_ah_from_wc(b->context, 1, &wc, (struct ibv_grh *)(b->buf + 4096), &back) == -1);
+	CHECK(ibv_init_ah_from_wc(b->context, 1, &wc, (struct ibv_grh *)(b->buf + 4096), &back) ==
+	      -1);
 	CHECK(!ibv_destroy_ah(answer));
 }
 
 static struct ibv_qp *rc_create(struct node *n, struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = n->cq, .recv_cq = n->cq, .srq = srq, .cap = { 16, 16, 2, 2, 0 }, .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr init = { .send_cq = n->cq,
+					 .recv_cq = n->cq,
+					 .srq = srq,
+					 .cap = { 16, 16, 2, 2, 0 },
+					 .qp_type = IBV_QPT_RC };
 	struct ibv_qp *qp = ibv_create_qp(n->pd, &init);
 
 	CHECK(qp);
@@ -136,7 +150,9 @@ static void rc_connect(struct ibv_qp *qp, const struct node *peer, uint32_t peer
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid, .hop_limit = 1 } },
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = peer->gid, .hop_limit = 1 } },
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer_qpn,
 		.max_dest_rd_atomic = 1,
@@ -145,21 +161,27 @@ static void rc_connect(struct ibv_qp *qp, const struct node *peer, uint32_t peer
 		.retry_cnt = 7,
 	};
 
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER));
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 /* b opens a window of type 1 in its memory, a writes through it. */
 static void window(struct node *a, struct node *b)
 {
-	struct ibv_mw *mw = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1), *foreign = ibv_alloc_mw(a->pd, IBV_MW_TYPE_1);
+	struct ibv_mw *mw = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1),
+		      *foreign = ibv_alloc_mw(a->pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {
-		.wr_id = 11, .send_flags = IBV_SEND_SIGNALED,
+		.wr_id = 11,
+		.send_flags = IBV_SEND_SIGNALED,
 		.bind_info = { b->mr, (uintptr_t)b->buf + 100, 50, IBV_ACCESS_REMOTE_WRITE },
 	};
 	struct ibv_srq_init_attr_ex srq_init = {

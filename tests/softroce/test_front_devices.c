@@ -26,8 +26,8 @@ static void expect(const char *text, int devices, int lines)
 	n = sr_devices_parse(text, specs, SR_DEVICES_MAX, complain, NULL);
 	if (n == devices && complaints == lines)
 		return;
-	fprintf(stderr, "'%s': %d devices and %d lines, expected %d and %d; last line: %s\n", text, n, complaints,
-		devices, lines, last);
+	fprintf(stderr, "'%s': %d devices and %d lines, expected %d and %d; last line: %s\n", text,
+		n, complaints, devices, lines, last);
 	exit(1);
 }
 
@@ -46,11 +46,14 @@ int main(void)
 
 	expect(SR_DEVICES_DEFAULT, 2, 0);
 	EXPECT(!strcmp(specs[0].name, "soft0") && !strcmp(specs[1].name, "soft1"));
-	EXPECT(specs[0].kind == SR_DEVICE_SUBNET && specs[0].prefix == 16 && sr_gid_ipv4(specs[1].gid) == 0x7f020000);
+	EXPECT(specs[0].kind == SR_DEVICE_SUBNET && specs[0].prefix == 16 &&
+	       sr_gid_ipv4(specs[1].gid) == 0x7f020000);
 	expect("eth0, 10.1.2.3 ,rail=fe80::1,::1", 4, 0);
 	EXPECT(specs[0].kind == SR_DEVICE_INTERFACE && !strcmp(specs[0].ifname, "eth0"));
-	EXPECT(specs[1].kind == SR_DEVICE_ADDRESS && !strcmp(sr_gid_text(specs[1].gid, text), "10.1.2.3"));
-	EXPECT(!strcmp(specs[2].name, "rail") && !strcmp(sr_gid_text(specs[2].gid, text), "fe80::1"));
+	EXPECT(specs[1].kind == SR_DEVICE_ADDRESS &&
+	       !strcmp(sr_gid_text(specs[1].gid, text), "10.1.2.3"));
+	EXPECT(!strcmp(specs[2].name, "rail") &&
+	       !strcmp(sr_gid_text(specs[2].gid, text), "fe80::1"));
 	EXPECT(!strcmp(specs[3].name, "soft3"));
 	/* The host part of a subnet does not matter. */
 	expect("127.9.8.7/24", 1, 0);
@@ -61,7 +64,8 @@ int main(void)
 	EXPECT(!strcmp(specs[0].name, "soft1"));
 	expect("10.0.0.0/8", 0, 1);
 	EXPECT(strstr(last, "loopback") != NULL);
-	expect("127.0.0.0/31,127.0.0.0/7,127.0.0.0/,127.0.0.0/16x,127.0.0/16,127.0.0.0/-1,/,127.0.0.0/"
+	expect("127.0.0.0/31,127.0.0.0/7,127.0.0.0/,127.0.0.0/16x,127.0.0/16,127.0.0.0/-1,/"
+	       ",127.0.0.0/"
 	       "99999999999999999999",
 	       0, 8);
 	expect("0.0.0.0,255.255.255.255,224.0.0.1,::,ff02::1", 0, 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The drop-in library as NCCL takes it: dlopen(), dlvsym() with versions, and the inline functions of
- * <infiniband/verbs.h> over the context it gives. argv[1]: the library.
+ * The drop-in library as NCCL takes it: dlopen(), dlvsym() with versions, and the inline functions
+ * of <infiniband/verbs.h> over the context it gives. argv[1]: the library.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
+#define CHECK(condition)                                                                          \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
 			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                        \
-		}                                                                       \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
 static void *library;
@@ -55,23 +55,27 @@ static void device_try(struct ibv_device *device)
 	memset(&old, 0x77, sizeof(old));
 	CHECK(!((int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))symbol(
 		"ibv_query_port", "IBVERBS_1.1"))(context, 1, &old));
-	CHECK(old.state == port.state && old.link_layer == port.link_layer && old.port_cap_flags2 == 0x7777);
+	CHECK(old.state == port.state && old.link_layer == port.link_layer &&
+	      old.port_cap_flags2 == 0x7777);
 	pd = SYM(ibv_alloc_pd, "IBVERBS_1.1")(context);
 	CHECK(pd);
 	/* What this NIC cannot do is refused as hardware without the feature refuses it. */
 	CHECK(!SYM(ibv_reg_dmabuf_mr, "IBVERBS_1.12")(pd, 0, 0, 0, -1, 0) && errno == EOPNOTSUPP);
-	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)4096, 4096, 0, IBV_ACCESS_LOCAL_WRITE) &&
+	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)4096, 4096, 0,
+						    IBV_ACCESS_LOCAL_WRITE) &&
 	      errno == EFAULT);
-	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)"text of the program", 8, 0, IBV_ACCESS_LOCAL_WRITE) &&
+	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, (void *)"text of the program", 8, 0,
+						    IBV_ACCESS_LOCAL_WRITE) &&
 	      errno == EFAULT);
 	CHECK(!SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_ON_DEMAND) &&
 	      errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_mw(pd, (enum ibv_mw_type)7) && errno == EINVAL);
-	CHECK(!ibv_alloc_td(context, &(struct ibv_td_init_attr){ 0 }) && errno == EOPNOTSUPP);
+	CHECK(!ibv_alloc_td(context, &(struct ibv_td_init_attr) { 0 }) && errno == EOPNOTSUPP);
 	CHECK(!SYM(ibv_import_device, "IBVERBS_1.10")(0) && errno == EOPNOTSUPP);
 	{
 		struct ibv_mr *mr = SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(
-			pd, memory, sizeof(memory), 0x1000000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+			pd, memory, sizeof(memory), 0x1000000,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 
 		CHECK(mr && mr->addr == memory);
 		CHECK(SYM(ibv_dealloc_pd, "IBVERBS_1.1")(pd) == EBUSY);
@@ -99,7 +103,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		device_try(list[i]);
 	SYM(ibv_free_device_list, "IBVERBS_1.1")(list);
-	CHECK(!strcmp(SYM(ibv_wc_status_str, "IBVERBS_1.1")(IBV_WC_RETRY_EXC_ERR), "transport retry counter exceeded"));
+	CHECK(!strcmp(SYM(ibv_wc_status_str, "IBVERBS_1.1")(IBV_WC_RETRY_EXC_ERR),
+		      "transport retry counter exceeded"));
 	CHECK(!strcmp(SYM(ibv_wc_status_str, "IBVERBS_1.1")(12345), "unknown"));
 	CHECK(SYM(ibv_rate_to_mbps, "IBVERBS_1.1")(IBV_RATE_100_GBPS) == 103125);
 	CHECK(SYM(mbps_to_ibv_rate, "IBVERBS_1.1")(103125) == IBV_RATE_100_GBPS);

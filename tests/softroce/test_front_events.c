@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels and asynchronous events: descriptors, blocking, acknowledgement, removal with the object. */
+/* Completion channels and asynchronous events: descriptors, blocking, acknowledgement, removal with
+ * the object. */
 #include "tests/softroce/front_side.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static void receiver(int fd)
 		CHECK(!ibv_get_cq_event(side.channel, &cq, &context));
 		CHECK(cq == side.cq && context == &side);
 		CHECK(!readable(side.channel->fd, 0));
-		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i);
+		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS &&
+		      wc.wr_id == (uint64_t)i);
 		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 0);
 	}
 	ibv_ack_cq_events(side.cq, 8);
@@ -95,7 +97,8 @@ static void *ack_later(void *arg)
 	return NULL;
 }
 
-/* A queue pair put into the error state flushes: an event that is acknowledged late holds up the destruction. */
+/* A queue pair put into the error state flushes: an event that is acknowledged late holds up the
+ * destruction. */
 static void destroy_waits(void)
 {
 	struct side side;
@@ -119,7 +122,8 @@ static void destroy_waits(void)
 	CHECK(!ibv_destroy_cq(side.cq));
 	clock_gettime(CLOCK_MONOTONIC, &done);
 	pthread_join(thread, NULL);
-	CHECK(done.tv_sec > late.at.tv_sec || (done.tv_sec == late.at.tv_sec && done.tv_nsec >= late.at.tv_nsec));
+	CHECK(done.tv_sec > late.at.tv_sec ||
+	      (done.tv_sec == late.at.tv_sec && done.tv_nsec >= late.at.tv_nsec));
 	CHECK(!ibv_destroy_comp_channel(side.channel));
 	CHECK(!ibv_dereg_mr(side.mr));
 	CHECK(!ibv_dealloc_pd(side.pd));

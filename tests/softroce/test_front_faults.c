@@ -12,8 +12,12 @@
 #include <fcntl.h>
 #include <poll.h>
 
-static const struct side_options fast = { .timeout = 10, .retry_cnt = 3, .size = 1 << 20 }; /* 4.2 ms per try */
-static const struct side_options patient = { .timeout = 17, .retry_cnt = 7, .size = 1 << 20 }; /* 4.3 s: NICs are threads, which a busy machine lets wait */
+static const struct side_options fast = { .timeout = 10,
+					  .retry_cnt = 3,
+					  .size = 1 << 20 }; /* 4.2 ms per try */
+static const struct side_options patient = {
+	.timeout = 17, .retry_cnt = 7, .size = 1 << 20
+}; /* 4.3 s: NICs are threads, which a busy machine lets wait */
 
 static struct sr_faults wanted;
 
@@ -103,14 +107,14 @@ static void cut(int fd)
 
 	side_open(&side, fd, &fast);
 	side_connect(&side, &fast);
-	faults_set("soft0", &(struct sr_faults){ .cut = 1 });
+	faults_set("soft0", &(struct sr_faults) { .cut = 1 });
 	event_expect(&side, IBV_EVENT_PORT_ERR);
 	CHECK(port_state(&side) == IBV_PORT_DOWN);
 	CHECK(!page_get("soft0").link_up);
 	side_post_send(&side, IBV_WR_RDMA_WRITE, 7, 0, 4096);
 	CHECK(side_wait(&side, &wc, 20000));
 	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_RETRY_EXC_ERR);
-	faults_set("soft0", &(struct sr_faults){ 0 });
+	faults_set("soft0", &(struct sr_faults) { 0 });
 	event_expect(&side, IBV_EVENT_PORT_ACTIVE);
 	CHECK(port_state(&side) == IBV_PORT_ACTIVE);
 	side_meet(&side);
@@ -125,10 +129,10 @@ static void cut_and_heal(int fd)
 
 	side_open(&side, fd, &patient);
 	side_connect(&side, &patient);
-	faults_set("soft0", &(struct sr_faults){ .cut = 1 });
+	faults_set("soft0", &(struct sr_faults) { .cut = 1 });
 	side_post_send(&side, IBV_WR_RDMA_WRITE, 8, 0, 100000);
 	CHECK(!side_wait(&side, &wc, 20));
-	faults_set("soft0", &(struct sr_faults){ 0 });
+	faults_set("soft0", &(struct sr_faults) { 0 });
 	CHECK(side_wait(&side, &wc, 20000) && wc.status == IBV_WC_SUCCESS);
 	side_meet(&side);
 	side_close(&side);
@@ -140,7 +144,11 @@ static void passive_patient(int fd)
 }
 
 static const struct sr_faults bad_weather = {
-	.tx = { .drop_ppm = 10000, .dup_ppm = 5000, .reorder_ppm = 5000, .delay_ns = 20000, .jitter_ns = 30000 },
+	.tx = { .drop_ppm = 10000,
+		.dup_ppm = 5000,
+		.reorder_ppm = 5000,
+		.delay_ns = 20000,
+		.jitter_ns = 30000 },
 	.rx = { .drop_ppm = 10000, .dup_ppm = 5000, .reorder_ppm = 5000 },
 };
 
@@ -166,12 +174,14 @@ static void weather_sender(int fd)
 		side_post_send(&side, IBV_WR_RDMA_WRITE, 1, 0, side.size - 64);
 		side_post_send(&side, IBV_WR_SEND, 2, side.size - 64, 64);
 		for (uint64_t id = 1; id <= 2; id++)
-			CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS && wc.wr_id == id);
+			CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS &&
+			      wc.wr_id == id);
 		side_meet(&side);
 		side_meet(&side);
 	}
 	page = page_get("soft0");
-	CHECK(page.wire.lost_by_fault > 0 && page.wire.delayed_by_fault > 0 && page.counters.sent_pkts > ROUNDS * 1024);
+	CHECK(page.wire.lost_by_fault > 0 && page.wire.delayed_by_fault > 0 &&
+	      page.counters.sent_pkts > ROUNDS * 1024);
 	CHECK(page.wire.bad_icrc == 0);
 	side_close(&side);
 }
@@ -186,7 +196,8 @@ static void weather_receiver(int fd)
 	side_connect(&side, &patient);
 	for (int round = 0; round < ROUNDS; round++) {
 		side_meet(&side);
-		CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS && wc.byte_len == 64);
+		CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS &&
+		      wc.byte_len == 64);
 		for (size_t i = 0; i < side.size; i++)
 			CHECK(side.buf[i] == pattern(i, round));
 		side_post_recv(&side, 0, side.size - 64, 64);
@@ -204,7 +215,7 @@ static void blackhole(int fd)
 	side_open(&side, fd, &fast);
 	memset(side.buf, 0x5a, 4096);
 	side_connect(&side, &fast);
-	faults_set("soft0", &(struct sr_faults){ .rx = { .blackhole = 1 } });
+	faults_set("soft0", &(struct sr_faults) { .rx = { .blackhole = 1 } });
 	CHECK(port_state(&side) == IBV_PORT_ACTIVE);
 	side_post_send(&side, IBV_WR_RDMA_WRITE, 3, 0, 4096);
 	CHECK(side_wait(&side, &wc, 20000) && wc.status == IBV_WC_RETRY_EXC_ERR);
@@ -236,11 +247,11 @@ static void kill_device(int fd)
 
 	side_open(&side, fd, &fast);
 	side_connect(&side, &fast);
-	faults_set("soft0", &(struct sr_faults){ .kill = 1 });
+	faults_set("soft0", &(struct sr_faults) { .kill = 1 });
 	event_expect(&side, IBV_EVENT_DEVICE_FATAL);
 	CHECK(ibv_post_send(side.qp, &wr, &bad) == EIO && bad == &wr);
 	CHECK(port_state(&side) == IBV_PORT_DOWN);
-	faults_set("soft0", &(struct sr_faults){ 0 });
+	faults_set("soft0", &(struct sr_faults) { 0 });
 	CHECK(ibv_post_send(side.qp, &wr, &bad) == EIO);
 	CHECK(page_get("soft0").dead);
 	side_meet(&side);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork() while devices are open: the child cannot use the parent's objects and does not disturb them, can tidy them up,
- * and gets a NIC of its own with another address; the parent's connection goes on.
+ * fork() while devices are open: the child cannot use the parent's objects and does not disturb
+ * them, can tidy them up, and gets a NIC of its own with another address; the parent's connection
+ * goes on.
  */
 #include "tests/softroce/front_side.h"
 
@@ -10,7 +11,8 @@
 
 static const struct side_options options;
 
-/* ThreadSanitizer cannot follow a child that starts threads; there it only sees what the child does without a NIC. */
+/* ThreadSanitizer cannot follow a child that starts threads; there it only sees what the child does
+ * without a NIC. */
 #ifdef __SANITIZE_THREAD__
 #define CHILD_OPENS false
 #else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An open, connected and armed device that nothing happens to costs nothing: no processor time, no wake-ups. */
+/* An open, connected and armed device that nothing happens to costs nothing: no processor time, no
+ * wake-ups. */
 #include "tests/softroce/front_side.h"
 
 #include <sys/resource.h>
@@ -26,12 +27,12 @@ static void idle(int fd)
 	CHECK(side_wait(&side, &wc, 10000) && wc.status == IBV_WC_SUCCESS);
 	side_meet(&side); /* nor is the other end's write under way any more */
 	CHECK(!ibv_req_notify_cq(side.cq, 0));
-	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL); /* the last timers run out */
+	nanosleep(&(struct timespec) { .tv_nsec = 100000000 }, NULL); /* the last timers run out */
 	getrusage(RUSAGE_SELF, &before);
 	nanosleep(&half, NULL);
 	getrusage(RUSAGE_SELF, &after);
-	printf("idle for 500 ms: %.2f ms of processor time, %ld wake-ups\n", cpu_ms(&after) - cpu_ms(&before),
-	       after.ru_nvcsw - before.ru_nvcsw);
+	printf("idle for 500 ms: %.2f ms of processor time, %ld wake-ups\n",
+	       cpu_ms(&after) - cpu_ms(&before), after.ru_nvcsw - before.ru_nvcsw);
 	CHECK(cpu_ms(&after) - cpu_ms(&before) < 20);
 	CHECK(after.ru_nvcsw - before.ru_nvcsw < 20);
 	side_meet(&side);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOFTROCE_RATE, SOFTROCE_UPSTREAM and `ha rate`: the bucket in numbers, with a clock of the test's own; and over the wire, where
- * nothing takes less time than the rate allows (a busy machine may take longer).
+ * SOFTROCE_RATE, SOFTROCE_UPSTREAM and `ha rate`: the bucket in numbers, with a clock of the test's
+ * own; and over the wire, where nothing takes less time than the rate allows (a busy machine may
+ * take longer).
  */
 #include "softroce/control.h"
 #include "softroce/limit.h"
@@ -16,8 +17,10 @@
 #define RATE_KB 40000u /* per ms: 40 MB/s */
 #define SIZE (4u << 20)
 
-/* Bytes that pass in `ms` from `from` on, of a sender that always has more, and looks again `late` ns after it may. */
-static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uint64_t ms, uint64_t late)
+/* Bytes that pass in `ms` from `from` on, of a sender that always has more, and looks again `late`
+ * ns after it may. */
+static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uint64_t ms,
+		       uint64_t late)
 {
 	uint64_t now = from * MS, until = now + ms * MS, bytes = 0, told = 0;
 
@@ -46,20 +49,23 @@ static bool near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
 	uint64_t should = rate_kb * ms, slack = should / 100 + 2 * PACKET + SR_LIMIT_QUEUE;
 
 	if (bytes + slack < should || bytes > should + slack)
-		fprintf(stderr, "%llu bytes, not %llu\n", (unsigned long long)bytes, (unsigned long long)should);
+		fprintf(stderr, "%llu bytes, not %llu\n", (unsigned long long)bytes,
+			(unsigned long long)should);
 	return bytes + slack >= should && bytes <= should + slack;
 }
 
 static void numbers(void)
 {
-	struct sr_limit one = { .rate = RATE_KB }, slow = { .rate = 234 }, up = { .rate = RATE_KB / 2 }, none = { 0 };
+	struct sr_limit one = { .rate = RATE_KB }, slow = { .rate = 234 },
+			up = { .rate = RATE_KB / 2 }, none = { 0 };
 	struct sr_limit *alone[] = { &one }, *behind[] = { &one, &up }, *low[] = { &slow };
 
 	CHECK(near(passed(alone, 1, 1000, 500, 0), RATE_KB, 500));
 	one.free = 0;
 	CHECK(near(passed(alone, 1, 1000, 500, MS), RATE_KB, 501)); /* late, but not too late */
 	one.free = 0;
-	CHECK(passed(alone, 1, 1000, 500, 200 * MS) < RATE_KB * 500u / 4); /* what is made up for is bounded */
+	CHECK(passed(alone, 1, 1000, 500, 200 * MS) <
+	      RATE_KB * 500u / 4); /* what is made up for is bounded */
 	one.free = 0;
 	CHECK(near(passed(behind, 2, 1000, 500, 0), RATE_KB / 2, 500));
 	CHECK(near(passed(low, 1, 1000, 5000, 0), 234, 5000));
@@ -71,7 +77,8 @@ static void numbers(void)
 /* A wire that was idle is as slow as one that was not: nothing gathers. */
 static void idleness(void)
 {
-	struct sr_limit one = { .rate = RATE_KB }, up = { .rate = 2 * RATE_KB }, other = { .rate = RATE_KB };
+	struct sr_limit one = { .rate = RATE_KB }, up = { .rate = 2 * RATE_KB },
+			other = { .rate = RATE_KB };
 	struct sr_limit *both[] = { &one, &up }, *second[] = { &other, &up };
 
 	CHECK(near(passed(both, 2, 1000, 100, 0), RATE_KB, 100));
@@ -82,11 +89,13 @@ static void idleness(void)
 	CHECK(near(passed(second, 2, 1700, 3, 0), RATE_KB / 2, 3));
 }
 
-/* Two devices with a thread each that is a little late, both always busy: they have all of the upstream. */
+/* Two devices with a thread each that is a little late, both always busy: they have all of the
+ * upstream. */
 static void share_upstream(void)
 {
 	struct sr_limit own[2] = { { .rate = RATE_KB }, { .rate = 23400 } }, up = { .rate = 50000 };
-	uint64_t now = 1000 * MS, until = now + 500 * MS, told[2] = { 0 }, again[2] = { now, now + 1 }, bytes = 0, late = 7;
+	uint64_t now = 1000 * MS, until = now + 500 * MS, told[2] = { 0 },
+		 again[2] = { now, now + 1 }, bytes = 0, late = 7;
 
 	while (now < until) {
 		unsigned i = again[1] < again[0];
@@ -109,10 +118,14 @@ static void share_upstream(void)
 
 static void lists(void)
 {
-	CHECK(sr_limit_parse("400,234.5", 0) == 400000 && sr_limit_parse("400,234.5", 1) == 234500 && sr_limit_parse("400,234.5", 2) == 0);
-	CHECK(sr_limit_parse("0,7", 0) == 0 && sr_limit_parse("", 0) == 0 && sr_limit_parse("0.25", 0) == 250);
-	CHECK(sr_limit_parse("400,", 0) == -1 && sr_limit_parse("fast", 0) == -1 && sr_limit_parse("-1", 0) == -1);
-	CHECK(sr_limit_parse("4,x", 0) == -1 && sr_limit_parse("nan", 0) == -1 && sr_limit_parse("1e9", 0) == -1);
+	CHECK(sr_limit_parse("400,234.5", 0) == 400000 &&
+	      sr_limit_parse("400,234.5", 1) == 234500 && sr_limit_parse("400,234.5", 2) == 0);
+	CHECK(sr_limit_parse("0,7", 0) == 0 && sr_limit_parse("", 0) == 0 &&
+	      sr_limit_parse("0.25", 0) == 250);
+	CHECK(sr_limit_parse("400,", 0) == -1 && sr_limit_parse("fast", 0) == -1 &&
+	      sr_limit_parse("-1", 0) == -1);
+	CHECK(sr_limit_parse("4,x", 0) == -1 && sr_limit_parse("nan", 0) == -1 &&
+	      sr_limit_parse("1e9", 0) == -1);
 }
 
 static double seconds(void)
@@ -153,7 +166,8 @@ static void rate_set(struct sr_control_entry *list, uint64_t rate)
 
 static void active(int fd)
 {
-	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0), took; /* what is sent last is not waited for */
+	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0),
+	       took; /* what is sent last is not waited for */
 	struct sr_control_entry *list;
 	char selector[64];
 	struct side side;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer writes lines of 128 bytes whose last word is a flag, and a thread polls the flags, as NCCL's LL128 protocol
- * does: it looks at no completion. A line whose flag is there is there whole. (test_engine_placing decides the same
- * one instruction after the other; here it is two processes, their NICs and as many processors as there are.)
+ * A peer writes lines of 128 bytes whose last word is a flag, and a thread polls the flags, as
+ * NCCL's LL128 protocol does: it looks at no completion. A line whose flag is there is there whole.
+ * (test_engine_placing decides the same one instruction after the other; here it is two processes,
+ * their NICs and as many processors as there are.)
  */
 #include "tests/softroce/front_side.h"
 

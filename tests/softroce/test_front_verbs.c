@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The smaller verbs: memory (also dma-buf and re-registration), shared receive queues and their limit event, resizing,
- * queries, names, and the calls that this NIC refuses. */
+/* The smaller verbs: memory (also dma-buf and re-registration), shared receive queues and their
+ * limit event, resizing, queries, names, and the calls that this NIC refuses. */
 #include "tests/softroce/front_side.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,8 @@ static void memory(struct side *side)
 	struct ibv_mr *mr;
 
 	CHECK(fd >= 0 && !ftruncate(fd, 16384) && page != MAP_FAILED && other);
-	mr = ibv_reg_dmabuf_mr(side->pd, 5000, 1000, 0x777000, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	mr = ibv_reg_dmabuf_mr(side->pd, 5000, 1000, 0x777000, fd,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	CHECK(mr && mr->length == 1000);
 	CHECK(!ibv_dereg_mr(mr));
 	/* Nothing of a file beyond its end, where touching it would be fatal. */
@@ -33,16 +34,20 @@ static void memory(struct side *side)
 	      errno == EOPNOTSUPP); /* not to be mapped */
 	mr = ibv_reg_mr(side->pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
-	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS,
+	CHECK(!ibv_rereg_mr(mr,
+			    IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+				    IBV_REREG_MR_CHANGE_ACCESS,
 			    other, page, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 	CHECK(mr->length == 8192 && mr->pd == other);
 	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT);
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 8192, 0) == IBV_REREG_MR_ERR_INPUT);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 8192, 0) ==
+	      IBV_REREG_MR_ERR_INPUT);
 	CHECK(ibv_dealloc_pd(other) == EBUSY);
 	CHECK(!ibv_dereg_mr(mr));
 	CHECK(!ibv_dealloc_pd(other));
 	CHECK(!munmap(page + 4096, 4096));
-	CHECK(!ibv_reg_mr(side->pd, page, 8192, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT); /* half of it is gone */
+	CHECK(!ibv_reg_mr(side->pd, page, 8192, IBV_ACCESS_LOCAL_WRITE) &&
+	      errno == EFAULT); /* half of it is gone */
 	mr = ibv_reg_mr(side->pd, page, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr && !ibv_dereg_mr(mr));
 	CHECK(!ibv_reg_mr(side->pd, page, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
@@ -61,10 +66,11 @@ static void queries(struct side *side)
 	__be16 pkey;
 
 	CHECK(ibv_query_gid_table(side->context, entries, 8, 0) == 1);
-	CHECK(entries[0].gid_type == IBV_GID_TYPE_ROCE_V2 && !memcmp(&entries[0].gid, &side->gid, 16) &&
-	      entries[0].ndev_ifindex);
+	CHECK(entries[0].gid_type == IBV_GID_TYPE_ROCE_V2 &&
+	      !memcmp(&entries[0].gid, &side->gid, 16) && entries[0].ndev_ifindex);
 	CHECK(ibv_query_gid_table(side->context, entries, 0, 0) == -EINVAL);
-	CHECK(!ibv_query_gid_ex(side->context, 1, 0, &entry, 0) && !memcmp(&entry, &entries[0], sizeof(entry)));
+	CHECK(!ibv_query_gid_ex(side->context, 1, 0, &entry, 0) &&
+	      !memcmp(&entry, &entries[0], sizeof(entry)));
 	CHECK(ibv_query_gid_ex(side->context, 1, 1, &entry, 0) == ENODATA);
 	CHECK(ibv_query_gid_ex(side->context, 2, 0, &entry, 0) == EINVAL);
 	CHECK(ibv_query_gid_ex(side->context, 1, 0, &entry, 1) == EOPNOTSUPP);
@@ -76,22 +82,24 @@ static void queries(struct side *side)
 	      ibv_get_pkey_index(side->context, 1, htons(3)) == -1);
 	CHECK(ibv_get_device_index(side->context->device) == -1);
 	CHECK(!ibv_query_qp(side->qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init));
-	CHECK(attr.qp_state == IBV_QPS_INIT && init.send_cq == side->cq && init.recv_cq == side->cq &&
-	      init.qp_type == IBV_QPT_RC);
+	CHECK(attr.qp_state == IBV_QPS_INIT && init.send_cq == side->cq &&
+	      init.recv_cq == side->cq && init.qp_type == IBV_QPT_RC);
 	CHECK(!ibv_query_qp_data_in_order(side->qp, IBV_WR_RDMA_WRITE, 0));
 	CHECK(!ibv_resize_cq(side->cq, 2000) && side->cq->cqe >= 2000);
 	CHECK(ibv_resize_cq(side->cq, -1) != 0);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK(ibv_modify_qp(side->qp, &attr, IBV_QP_STATE) == EINVAL && side->qp->state == IBV_QPS_INIT);
+	CHECK(ibv_modify_qp(side->qp, &attr, IBV_QP_STATE) == EINVAL &&
+	      side->qp->state == IBV_QPS_INIT);
 }
 
 static void refused(struct side *side)
 {
 	struct ibv_ece ece = { .vendor_id = 1 };
 	struct ibv_ah_attr ah = { 0 };
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RAW_PACKET, .send_cq = side->cq, .recv_cq = side->cq, .cap = { 1, 1, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RAW_PACKET,
+					 .send_cq = side->cq,
+					 .recv_cq = side->cq,
+					 .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_cq_init_attr_ex cq = { .cqe = 4, .comp_mask = 1 << 9 };
 	struct ibv_wc wc = { 0 };
 	uint8_t mac[6];
@@ -106,7 +114,8 @@ static void refused(struct side *side)
 	CHECK(ibv_attach_mcast(side->qp, &side->gid, 0) == EOPNOTSUPP &&
 	      ibv_detach_mcast(side->qp, &side->gid, 0) == EOPNOTSUPP);
 	CHECK(ibv_resolve_eth_l2_from_gid(side->context, &ah, mac, &vlan) == EOPNOTSUPP);
-	CHECK(!ibv_import_pd(side->context, 0) && !ibv_import_mr(side->pd, 0) && !ibv_import_dm(side->context, 0));
+	CHECK(!ibv_import_pd(side->context, 0) && !ibv_import_mr(side->pd, 0) &&
+	      !ibv_import_dm(side->context, 0));
 	CHECK(!ibv_create_qp(side->pd, &init) && errno == EOPNOTSUPP);
 	init.qp_type = IBV_QPT_RC;
 	init.send_cq = NULL;
@@ -118,7 +127,8 @@ static void refused(struct side *side)
 
 static void names(void)
 {
-	CHECK(!strcmp(ibv_port_state_str(IBV_PORT_ACTIVE), "active") && !strcmp(ibv_port_state_str(99), "unknown"));
+	CHECK(!strcmp(ibv_port_state_str(IBV_PORT_ACTIVE), "active") &&
+	      !strcmp(ibv_port_state_str(99), "unknown"));
 	CHECK(!strcmp(ibv_node_type_str(IBV_NODE_CA), "InfiniBand channel adapter") &&
 	      !strcmp(ibv_node_type_str(-1), "unknown"));
 	CHECK(!strcmp(ibv_event_type_str(IBV_EVENT_PORT_ERR), "port error"));
@@ -133,34 +143,44 @@ static void names(void)
 
 static struct ibv_qp *qp_on_srq(struct side *side, struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .cap = { 4, 0, 1, 0, 0 }, .send_cq = side->cq, .recv_cq = side->cq, .srq = srq
-	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { 4, 0, 1, 0, 0 },
+					 .send_cq = side->cq,
+					 .recv_cq = side->cq,
+					 .srq = srq };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = ibv_create_qp(side->pd, &init);
 
 	CHECK(qp);
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	return qp;
 }
 
-/* Two queue pairs of one process connected to each other; the receiver on a shared receive queue with a limit. */
+/* Two queue pairs of one process connected to each other; the receiver on a shared receive queue
+ * with a limit. */
 static void loop_connect(struct ibv_qp *a, struct ibv_qp *b, union ibv_gid gid)
 {
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
-				   .path_mtu = IBV_MTU_1024,
-				   .dest_qp_num = b->qp_num,
-				   .max_dest_rd_atomic = 1,
-				   .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid } } };
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 19, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = b->qp_num,
+		.max_dest_rd_atomic = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid } }
 	};
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
+				   .timeout = 19,
+				   .retry_cnt = 7,
+				   .rnr_retry = 7,
+				   .max_rd_atomic = 1 };
 
-	CHECK(!ibv_modify_qp(a, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!ibv_modify_qp(a, &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER));
 	CHECK(!ibv_modify_qp(a, &rts,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 static void event_expect(struct side *side, enum ibv_event_type type, void *object)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The UDP wire by itself, against a plain socket: runs are cut right, a socket that is full delays and loses nothing,
- * an interface that cannot segment turns the offload off, and what arrives broken is counted and dropped.
+ * The UDP wire by itself, against a plain socket: runs are cut right, a socket that is full delays
+ * and loses nothing, an interface that cannot segment turns the offload off, and what arrives
+ * broken is counted and dropped.
  */
 #include "softroce/icrc.h"
 #include "softroce/settings.h"
@@ -71,7 +72,12 @@ static void wire_close(void)
 static int frame_send(unsigned n, uint32_t len, bool stable)
 {
 	struct sr_frame frame = {
-		.path = &path, .hdr_len = 16, .payload_len = len, .pad = -len & 3, .stable = stable, .iov_n = 2,
+		.path = &path,
+		.hdr_len = 16,
+		.payload_len = len,
+		.pad = -len & 3,
+		.stable = stable,
+		.iov_n = 2,
 		.iov = { { payload + n, len / 2 }, { payload + n + len / 2, len - len / 2 } },
 	};
 
@@ -81,7 +87,8 @@ static int frame_send(unsigned n, uint32_t len, bool stable)
 	return sr_udp_wire_ops.send(udp, &frame);
 }
 
-/* The datagram with frame `n`: bytes, and the ICRC of an identification of 0 or, in a run, of any. */
+/* The datagram with frame `n`: bytes, and the ICRC of an identification of 0 or, in a run, of any.
+ */
 static void frame_check(unsigned n, uint32_t len, bool in_run)
 {
 	uint8_t got[9000];
@@ -99,7 +106,8 @@ static void frame_check(unsigned n, uint32_t len, bool in_run)
 	icrc = sr_icrc_bth(icrc, got, 16);
 	icrc = sr_icrc_end(sr_icrc_update(icrc, got + 16, size - 20));
 	memcpy(&stored, got + size - 4, 4);
-	CHECK(in_run ? sr_icrc_matches_any_ipid(icrc, le32toh(stored), 8 + size) : icrc == le32toh(stored));
+	CHECK(in_run ? sr_icrc_matches_any_ipid(icrc, le32toh(stored), 8 + size)
+		     : icrc == le32toh(stored));
 }
 
 static void frame_expect(unsigned n, uint32_t len)
@@ -122,7 +130,8 @@ static void none_expected(void)
 /* Sizes that begin, continue, end and overflow runs; copied and gathered payloads. */
 static void runs(bool gso)
 {
-	static const uint32_t sizes[] = { 4096, 4096, 4096, 100, 4096, 1, 2, 3, 0, 0, 513, 513, 512, 4096, 4096 };
+	static const uint32_t sizes[] = { 4096, 4096, 4096, 100, 4096, 1,    2,   3,
+					  0,    0,    513,  513, 512,  4096, 4096 };
 	const unsigned n = sizeof(sizes) / sizeof(sizes[0]);
 
 	wire_open(gso);
@@ -177,8 +186,9 @@ static void full_socket(void)
 }
 
 /*
- * The interface refuses segmentation, at once or when a socket that was full has room again: the packets of the runs that were
- * made go out one by one, in order, with the ICRC of packets by themselves, and so do later ones.
+ * The interface refuses segmentation, at once or when a socket that was full has room again: the
+ * packets of the runs that were made go out one by one, in order, with the ICRC of packets by
+ * themselves, and so do later ones.
  */
 static void no_offload(bool full_first)
 {
@@ -212,7 +222,9 @@ static void no_offload(bool full_first)
 
 static void received_broken(void)
 {
-	struct sr_nic_config config = { .name = "test", .active_mtu = IBV_MTU_4096, .wire_ops = &sr_udp_wire_ops };
+	struct sr_nic_config config = { .name = "test",
+					.active_mtu = IBV_MTU_4096,
+					.wire_ops = &sr_udp_wire_ops };
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(SR_UDP_PORT),
 				  .sin_addr.s_addr = htonl(0x7f4f0001) };
@@ -227,7 +239,8 @@ static void received_broken(void)
 	nic = sr_nic_create(&config, &err);
 	CHECK(nic);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		CHECK(sendto(peer, packet, sizes[i], 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)sizes[i]);
+		CHECK(sendto(peer, packet, sizes[i], 0, (struct sockaddr *)&to, sizeof(to)) ==
+		      (ssize_t)sizes[i]);
 	CHECK(sr_udp_receive(udp, nic, sr_now()) == 0);
 	CHECK(sr_udp_counters(udp)->runt == 3 && sr_udp_counters(udp)->bad_icrc == 4);
 	sr_nic_destroy(nic);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_*() and extended completion queues: every operation the NIC has, in one batch and with its bytes checked. */
+/* ibv_wr_*() and extended completion queues: every operation the NIC has, in one batch and with its
+ * bytes checked. */
 #include "tests/softroce/front_side.h"
 
 #include <arpa/inet.h>
@@ -16,11 +17,14 @@ static struct ibv_cq_ex *side_extend(struct side *side)
 		.cap = { 64, 64, 4, 4, 128 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = side->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-				  IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+				  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = 15 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = 15 };
 	struct ibv_cq_ex *ex;
 
 	CHECK(!ibv_qp_to_qp_ex(side->qp));
@@ -36,7 +40,8 @@ static struct ibv_cq_ex *side_extend(struct side *side)
 	init.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_TSO;
 	side->qp = ibv_create_qp_ex(side->context, &init);
 	CHECK(side->qp && ibv_qp_to_qp_ex(side->qp));
-	CHECK(!ibv_modify_qp(side->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(side->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	return ex;
 }
 
@@ -44,7 +49,8 @@ static void batch_post(struct side *side)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(side->qp);
 	uint64_t local = (uintptr_t)side->buf, remote = side->peer_addr;
-	struct ibv_sge list[2] = { { local, 10, side->mr->lkey }, { local + 100, 20, side->mr->lkey } };
+	struct ibv_sge list[2] = { { local, 10, side->mr->lkey },
+				   { local + 100, 20, side->mr->lkey } };
 	struct ibv_data_buf data[2] = { { "hel", 3 }, { "lo", 2 } };
 
 	ibv_wr_start(qp);
@@ -102,9 +108,10 @@ static void requester(int fd)
 	side_connect(&side, &options);
 	batch_post(&side);
 	for (uint64_t id = 0; id < 8;) {
-		static const enum ibv_wc_opcode opcodes[] = { IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
-							      IBV_WC_SEND,	 IBV_WC_SEND,	    IBV_WC_RDMA_READ,
-							      IBV_WC_FETCH_ADD,	 IBV_WC_COMP_SWAP };
+		static const enum ibv_wc_opcode opcodes[] = { IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
+							      IBV_WC_RDMA_WRITE, IBV_WC_SEND,
+							      IBV_WC_SEND,       IBV_WC_RDMA_READ,
+							      IBV_WC_FETCH_ADD,  IBV_WC_COMP_SWAP };
 
 		err = ibv_start_poll(cq, &none);
 		if (err == ENOENT)
@@ -112,7 +119,8 @@ static void requester(int fd)
 		CHECK(!err);
 		do {
 			CHECK(cq->status == IBV_WC_SUCCESS && cq->wr_id == id);
-			CHECK(ibv_wc_read_opcode(cq) == opcodes[id] && ibv_wc_read_qp_num(cq) == side.qp->qp_num);
+			CHECK(ibv_wc_read_opcode(cq) == opcodes[id] &&
+			      ibv_wc_read_qp_num(cq) == side.qp->qp_num);
 			id++;
 		} while (!(err = ibv_next_poll(cq)));
 		CHECK(err == ENOENT);
@@ -149,8 +157,8 @@ static void responder(int fd)
 	for (int i = 0; i < 3; i++)
 		side_post_recv(&side, i, 4000 + i * 100, 100);
 	side_connect(&side, &options);
-	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.imm_data == htonl(0x1234) &&
-	      wc.byte_len == 8);
+	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+	      wc.imm_data == htonl(0x1234) && wc.byte_len == 8);
 	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 32 &&
 	      !(wc.wc_flags & IBV_WC_WITH_IMM));
 	CHECK(side_wait(&side, &wc, 10000) && wc.opcode == IBV_WC_RECV && wc.byte_len == 6 &&

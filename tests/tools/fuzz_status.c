@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A page as a broken or hostile process may leave it: the input is parts of one, the rest is zero; its first byte
- * chooses whether the header is mended, so that the records are reached, and how short the file is. What is read can be
- * shown. */
+/* A page as a broken or hostile process may leave it: the input is parts of one, the rest is zero;
+ * its first byte chooses whether the header is mended, so that the records are reached, and how
+ * short the file is. What is read can be shown. */
 #include "base/check.h"
 #include "tools/status_view.h"
 
@@ -10,7 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input once as the whole start, once spread over the tables, so that short inputs reach all of them. */
+/* The input once as the whole start, once spread over the tables, so that short inputs reach all of
+ * them. */
 static void lay(struct ha_status_page *page, const uint8_t *data, size_t size, unsigned how)
 {
 	size_t piece = size / 4;
@@ -20,7 +21,8 @@ static void lay(struct ha_status_page *page, const uint8_t *data, size_t size, u
 	} else if (piece) {
 		memcpy(&page->totals, data, piece < 4096 ? piece : 4096);
 		memcpy(&page->device[1], data + piece, piece < 4096 ? piece : 4096);
-		memcpy(&page->connection[(how >> 4) * 32], data + 2 * piece, piece < 4096 ? piece : 4096);
+		memcpy(&page->connection[(how >> 4) * 32], data + 2 * piece,
+		       piece < 4096 ? piece : 4096);
 		memcpy(&page->event[(how >> 4) * 7], data + 3 * piece, piece < 4096 ? piece : 4096);
 	}
 	if (how & 1) {
@@ -46,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memset(&page, 0, sizeof(page));
 	lay(&page, data, size, how);
-	CHECK(!ftruncate(fd, how & 4 ? (off_t)(sizeof(page) - (how >> 4) - 1) : (off_t)sizeof(page)));
+	CHECK(!ftruncate(fd,
+			 how & 4 ? (off_t)(sizeof(page) - (how >> 4) - 1) : (off_t)sizeof(page)));
 	CHECK(pwrite(fd, &page, how & 4 ? sizeof(page) - (how >> 4) - 1 : sizeof(page), 0) > 0);
 	err = ha_status_read(fd, &out, &why);
 	CHECK(why && (!err == !*why || err == -11));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* realtime_jumps.c - preloaded: a wall clock that jumps by up to a day, back and forth, whenever somebody looks at it */
+/* realtime_jumps.c - preloaded: a wall clock that jumps by up to a day, back and forth, whenever
+ * somebody looks at it */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -30,7 +31,7 @@ int gettimeofday(struct timeval *restrict tv, void *restrict zone)
 
 	(void)zone;
 	clock_gettime(CLOCK_REALTIME, &ts);
-	*tv = (struct timeval){ .tv_sec = ts.tv_sec, .tv_usec = ts.tv_nsec / 1000 };
+	*tv = (struct timeval) { .tv_sec = ts.tv_sec, .tv_usec = ts.tv_nsec / 1000 };
 	return 0;
 }
 

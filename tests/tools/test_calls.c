@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bins of --time-test against the sorted times themselves: never below the percentile, at most a sixteenth above; sums; extremes. */
+/* The bins of --time-test against the sorted times themselves: never below the percentile, at most
+ * a sixteenth above; sums; extremes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +9,14 @@
 
 #define CALLS 20000
 
-#define CHECK(condition, ...)                                                              \
-	do {                                                                               \
-		if (!(condition)) {                                                        \
+#define CHECK(condition, ...)                                                                 \
+	do {                                                                                  \
+		if (!(condition)) {                                                           \
 			printf("%s:%d: does not hold: %s: ", __FILE__, __LINE__, #condition); \
-			printf(__VA_ARGS__);                                               \
-			printf("\n");                                                      \
-			exit(1);                                                           \
-		}                                                                          \
+			printf(__VA_ARGS__);                                                  \
+			printf("\n");                                                         \
+			exit(1);                                                              \
+		}                                                                             \
 	} while (0)
 
 static uint64_t times[CALLS];
@@ -34,7 +35,7 @@ static void against_sorted(unsigned bits)
 	static struct ha_calls half[2], all;
 	uint64_t random = 88172645463325252u;
 
-	all = half[0] = half[1] = (struct ha_calls){ 0 };
+	all = half[0] = half[1] = (struct ha_calls) { 0 };
 	for (unsigned i = 0; i < CALLS; i++) {
 		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
 		times[i] = (random >> 8 & ((UINT64_C(1) << bits) - 1)) >> i % bits;
@@ -43,11 +44,14 @@ static void against_sorted(unsigned bits)
 	ha_calls_sum(&all, &half[0]);
 	ha_calls_sum(&all, &half[1]);
 	qsort(times, CALLS, sizeof(*times), by_value);
-	CHECK(all.count == CALLS && all.longest == times[CALLS - 1], "%lu calls, the longest %lu", all.count, all.longest);
+	CHECK(all.count == CALLS && all.longest == times[CALLS - 1], "%lu calls, the longest %lu",
+	      all.count, all.longest);
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		uint64_t true_one = times[(unsigned)(parts[i] * CALLS + 0.999999) - 1], got = ha_calls_percentile(&all, parts[i]);
+		uint64_t true_one = times[(unsigned)(parts[i] * CALLS + 0.999999) - 1],
+			 got = ha_calls_percentile(&all, parts[i]);
 
-		CHECK(got >= true_one && got <= true_one + true_one / 16, "%g of %u bits: %lu instead of %lu", parts[i], bits, got, true_one);
+		CHECK(got >= true_one && got <= true_one + true_one / 16,
+		      "%g of %u bits: %lu instead of %lu", parts[i], bits, got, true_one);
 	}
 }
 
@@ -58,7 +62,8 @@ int main(void)
 	CHECK(!ha_calls_percentile(&none, 0.99), "no calls");
 	ha_calls_add(&one, UINT64_MAX);
 	ha_calls_add(&one, 0);
-	CHECK(ha_calls_percentile(&one, 0.5) == 0 && ha_calls_percentile(&one, 1) == UINT64_MAX, "both ends");
+	CHECK(ha_calls_percentile(&one, 0.5) == 0 && ha_calls_percentile(&one, 1) == UINT64_MAX,
+	      "both ends");
 	for (unsigned bits = 4; bits <= 56; bits += 4)
 		against_sorted(bits);
 	return 0;

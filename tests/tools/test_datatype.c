@@ -9,20 +9,20 @@
 
 static int failures;
 
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                         \
-			failures++;                                                                                    \
-		}                                                                                                      \
+#define CHECK(condition)                                                       \
+	do {                                                                   \
+		if (!(condition)) {                                            \
+			printf("%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			failures++;                                            \
+		}                                                              \
 	} while (0)
 
 /* What the bits mean, by the definition: sign, `bits` of fraction, the rest exponent. */
 static double meaning(uint16_t x, int bits, int bias)
 {
 	int exponent = (x & 0x7fff) >> bits, fraction = x & ((1 << bits) - 1);
-	double value =
-		exponent ? ldexp((1 << bits) + fraction, exponent - bias - bits) : ldexp(fraction, 1 - bias - bits);
+	double value = exponent ? ldexp((1 << bits) + fraction, exponent - bias - bits)
+				: ldexp(fraction, 1 - bias - bits);
 
 	return x & 0x8000 ? -value : value;
 }
@@ -44,13 +44,16 @@ static void check_format(int bits, int bias, float (*decode)(uint16_t), uint16_t
 		}
 		CHECK((double)decode(h) == meaning(h, bits, bias));
 		CHECK(encode(decode(h)) == h);
-		if ((h & 0x7fff) + 1 <
-		    infinity) { /* halfway to the next: to the even one; beside it: to the nearer one */
-			float middle = (float)((meaning(h, bits, bias) + meaning((uint16_t)(h + 1), bits, bias)) / 2);
+		if ((h & 0x7fff) + 1 < infinity) { /* halfway to the next: to the even one; beside
+						      it: to the nearer one */
+			float middle = (float)((meaning(h, bits, bias) +
+						meaning((uint16_t)(h + 1), bits, bias)) /
+					       2);
 
 			CHECK(encode(middle) == (h & 1 ? h + 1 : h));
 			CHECK(encode(nextafterf(middle, 0)) == h);
-			CHECK(encode(nextafterf(middle, h & 0x8000 ? -INFINITY : INFINITY)) == h + 1);
+			CHECK(encode(nextafterf(middle, h & 0x8000 ? -INFINITY : INFINITY)) ==
+			      h + 1);
 		}
 	}
 }
@@ -59,7 +62,8 @@ static void check_integers(void)
 {
 	int8_t a[3] = { 100, -128, -3 }, b[3] = { 100, -1, 2 }, c[3];
 	uint8_t ua[1] = { 200 }, ub[1] = { 100 }, uc[1];
-	const struct ha_datatype *int8 = ha_datatype_find("int8"), *uint8 = ha_datatype_find("uint8");
+	const struct ha_datatype *int8 = ha_datatype_find("int8"),
+				 *uint8 = ha_datatype_find("uint8");
 
 	int8->reduce(HA_SUM, c, a, b, 3);
 	CHECK(c[0] == -56 && c[1] == 127 && c[2] == -1);
@@ -82,6 +86,7 @@ int main(void)
 	check_format(10, 15, ha_half_decode, ha_half_encode);
 	check_format(7, 127, ha_bfloat16_decode, ha_bfloat16_encode);
 	check_integers();
-	CHECK(!ha_datatype_find("quad") && ha_redop_find("xor") < 0 && ha_redop_find("avg") == HA_AVG);
+	CHECK(!ha_datatype_find("quad") && ha_redop_find("xor") < 0 &&
+	      ha_redop_find("avg") == HA_AVG);
 	return failures != 0;
 }

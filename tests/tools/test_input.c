@@ -51,7 +51,8 @@ int main(void)
 	check("safetensors", "\x04\0\0\0\0\0\0\0{..}01234567", 20, 12);
 	check("safetensors, padded", "\x05\0\0\0\0\0\0\0{..} 01234567", 21, 13);
 	check("not quite safetensors", "\x04\0\0\0\0\0\0\0{..x01234567", 20, 0);
-	check("safetensors with a long header is raw", "\xff\xff\xff\xff\xff\xff\xff\xff{..}01234567", 20, 0);
+	check("safetensors with a long header is raw",
+	      "\xff\xff\xff\xff\xff\xff\xff\xff{..}01234567", 20, 0);
 	check("safetensors with an empty header is raw", "\0\0\0\0\0\0\0\0{..}01234567", 20, 0);
 	return failures != 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Generated data reduced with the kernels, in orders of our own choice, is what the payload expects; a changed
- * element is found, and no other one is blamed.
+ * Generated data reduced with the kernels, in orders of our own choice, is what the payload
+ * expects; a changed element is found, and no other one is blamed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,18 +9,20 @@
 
 #include "tools/job/payload.h"
 
-#define COUNT	  1500
+#define COUNT 1500
 #define MAX_RANKS 70
 
 static int failures;
 
 static void complain(const struct ha_payload *p, const char *what, unsigned long n)
 {
-	printf("%s %s with %d ranks: %s (%lu)\n", p->type->name, ha_redop_names[p->redop], p->ranks, what, n);
+	printf("%s %s with %d ranks: %s (%lu)\n", p->type->name, ha_redop_names[p->redop], p->ranks,
+	       what, n);
 	failures++;
 }
 
-/* Multiplies a rank's data by a factor that is a small integer or, of floating types, a fraction of one. */
+/* Multiplies a rank's data by a factor that is a small integer or, of floating types, a fraction of
+ * one. */
 static void scale(const struct ha_payload *p, char *data, double factor)
 {
 	const struct ha_datatype *type = p->type;
@@ -37,7 +39,8 @@ static void scale(const struct ha_payload *p, char *data, double factor)
 		else if (!strcmp(type->name, "double"))
 			((double *)data)[i] *= factor;
 		else if (factor == 2)
-			type->reduce(HA_SUM, data + i * type->size, data + i * type->size, data + i * type->size, 1);
+			type->reduce(HA_SUM, data + i * type->size, data + i * type->size,
+				     data + i * type->size, 1);
 	}
 }
 
@@ -90,14 +93,16 @@ static void check_reduced(const struct ha_payload *p)
 	ha_payload_fill(p, 0, first + 1, COUNT - 1, again);
 	if (memcmp(result + size, again, (COUNT - 1) * size))
 		complain(p, "elements depend on where filling began", 0);
-	wrong = ha_payload_compare(p, 0, first, COUNT, result) + ha_payload_compare(p, 0, first + 1, COUNT - 1, again);
+	wrong = ha_payload_compare(p, 0, first, COUNT, result) +
+		ha_payload_compare(p, 0, first + 1, COUNT - 1, again);
 	if (wrong)
 		complain(p, "elements of a rank's own data called wrong", wrong);
 	free(result);
 	free(again);
 }
 
-/* Data that is only moved: different for every rank and seed, and not compressible into few values. */
+/* Data that is only moved: different for every rank and seed, and not compressible into few values.
+ */
 static void check_moved(const struct ha_datatype *type)
 {
 	struct ha_payload p = { .seed = 3, .type = type, .ranks = 4 }, q = p;
@@ -135,7 +140,8 @@ int main(void)
 							.ranks = ranks[r] };
 
 				check_reduced(&p);
-				/* the small types' bound for many ranks is larger than the values themselves */
+				/* the small types' bound for many ranks is larger than the values
+				 * themselves */
 				if (op != HA_AVG || ha_datatypes[t].kind != HA_FLOATING ||
 				    (ranks[r] > 8 && ha_datatypes[t].precision < 24))
 					continue;

@@ -2,10 +2,10 @@
 /*
  * testsock - a small NCCL net plugin over TCP, to test the tools that drive plugins
  *
- * Two devices, both the loopback interface; up to 8 buffers in a grouped receive. A message is a header and its bytes;
- * what arrives before a receive with its tag is posted is kept. Progress is made inside the calls, there are no
- * threads. TESTSOCK_FAULT=KIND:N makes it misbehave at the N-th occasion in a process (see fault_kinds), so that tests
- * can show that a tool notices.
+ * Two devices, both the loopback interface; up to 8 buffers in a grouped receive. A message is a
+ * header and its bytes; what arrives before a receive with its tag is posted is kept. Progress is
+ * made inside the calls, there are no threads. TESTSOCK_FAULT=KIND:N makes it misbehave at the N-th
+ * occasion in a process (see fault_kinds), so that tests can show that a tool notices.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,24 +21,24 @@
 
 #include "tests/tools/testsock.h"
 
-#define REQUESTS     256 /* NCCL_NET_MAX_REQUESTS of up to 8 buffers */
+#define REQUESTS 256 /* NCCL_NET_MAX_REQUESTS of up to 8 buffers */
 #define HANDLE_MAGIC 0x74736f63u
 
 static const char *const fault_kinds[TS_FAULTS] = {
 	[TS_CORRUPT] = "corrupt", /* flips a bit of the N-th message that arrives */
-	[TS_DROP] = "drop", /* the N-th message is never sent, but reported so */
+	[TS_DROP] = "drop",       /* the N-th message is never sent, but reported so */
 	[TS_SWAP] = "swap", /* messages N and N+1 arrive with each other's bytes, if equally long */
-	[TS_STALE] = "stale", /* the N-th message arrives, its bytes do not */
-	[TS_SHORT] = "short", /* the N-th receive reports one byte too few */
-	[TS_NULL] = "null", /* every N-th isend and irecv returns no request */
-	[TS_ERROR] = "error", /* the N-th isend fails */
-	[TS_SENTINEL] = "sentinel", /* the N-th irecv leaves *request as it was */
+	[TS_STALE] = "stale",         /* the N-th message arrives, its bytes do not */
+	[TS_SHORT] = "short",         /* the N-th receive reports one byte too few */
+	[TS_NULL] = "null",           /* every N-th isend and irecv returns no request */
+	[TS_ERROR] = "error",         /* the N-th isend fails */
+	[TS_SENTINEL] = "sentinel",   /* the N-th irecv leaves *request as it was */
 	[TS_UNTOUCHED] = "untouched", /* the N-th isend leaves *request as it was */
-	[TS_DIE] = "die", /* the process kills itself at the N-th isend */
-	[TS_DEAF] = "deaf", /* accept never completes */
-	[TS_NODEV] = "nodev", /* there is no device */
-	[TS_LEAVE] = "leave", /* the process exits with status 7 at the N-th isend */
-	[TS_QUIT] = "quit", /* the process exits with status 0 at the N-th isend */
+	[TS_DIE] = "die",             /* the process kills itself at the N-th isend */
+	[TS_DEAF] = "deaf",           /* accept never completes */
+	[TS_NODEV] = "nodev",         /* there is no device */
+	[TS_LEAVE] = "leave",         /* the process exits with status 7 at the N-th isend */
+	[TS_QUIT] = "quit",           /* the process exits with status 0 at the N-th isend */
 	[TS_DESERT] = "desert", /* the same, a second after its peer has lost the connection */
 };
 
@@ -121,8 +121,8 @@ ncclResult_t ts_init(ncclDebugLogger_t logger)
 			fault.kind = i;
 	fault.at = colon ? atol(colon + 1) : 0;
 	if (logger)
-		logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "NET/testsock: ready%s%s", text ? ", fault " : "",
-		       text ? text : "");
+		logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "NET/testsock: ready%s%s",
+		       text ? ", fault " : "", text ? text : "");
 	return ncclSuccess;
 }
 
@@ -139,11 +139,14 @@ ncclResult_t ts_devices(int *ndev)
 	return ncclSuccess;
 }
 
-/* --- connections ------------------------------------------------------------------------------------------------- */
+/* --- connections
+ * -------------------------------------------------------------------------------------------------
+ */
 
 ncclResult_t ts_listen(int dev, void *handle, void **comm)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
 	struct ts_handle h = { .magic = HANDLE_MAGIC };
 	struct ts_listen *l;
@@ -154,8 +157,8 @@ ncclResult_t ts_listen(int dev, void *handle, void **comm)
 	if (!l)
 		return ncclSystemError;
 	l->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (l->fd < 0 || bind(l->fd, (struct sockaddr *)&address, sizeof(address)) || listen(l->fd, 8) ||
-	    getsockname(l->fd, (struct sockaddr *)&address, &length)) {
+	if (l->fd < 0 || bind(l->fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(l->fd, 8) || getsockname(l->fd, (struct sockaddr *)&address, &length)) {
 		free(l);
 		return ncclSystemError;
 	}
@@ -181,10 +184,12 @@ static struct ts_comm *comm_new(int fd, int sending)
 	return c;
 }
 
-/* The pad word of the caller's handle counts calls: the first one only begins, as a real network does. */
+/* The pad word of the caller's handle counts calls: the first one only begins, as a real network
+ * does. */
 ncclResult_t ts_connect(int dev, void *handle, void **comm)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct ts_handle h;
 	int fd;
 
@@ -259,7 +264,9 @@ ncclResult_t ts_dereg(void *comm, void *mhandle)
 	return ncclSuccess;
 }
 
-/* --- messages ---------------------------------------------------------------------------------------------------- */
+/* --- messages
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static struct ts_request *request_new(struct ts_comm *c)
 {
@@ -268,14 +275,15 @@ static struct ts_request *request_new(struct ts_comm *c)
 
 		if (r->used)
 			continue;
-		*r = (struct ts_request){ .used = 1, .comm = c, .order = c->order++ };
+		*r = (struct ts_request) { .used = 1, .comm = c, .order = c->order++ };
 		return r;
 	}
 	return NULL;
 }
 
 /* The oldest request that `wanted` accepts. */
-static struct ts_request *request_oldest(struct ts_comm *c, int (*wanted)(const struct ts_request *, int), int tag)
+static struct ts_request *request_oldest(struct ts_comm *c,
+					 int (*wanted)(const struct ts_request *, int), int tag)
 {
 	struct ts_request *oldest = NULL;
 
@@ -310,14 +318,16 @@ static ncclResult_t send_progress(struct ts_comm *c)
 			c->writing = request_oldest(c, any, 0);
 			if (!c->writing)
 				return ncclSuccess;
-			c->header =
-				(struct ts_header){ .tag = (uint32_t)c->writing->tags[0], .size = c->writing->size };
+			c->header = (struct ts_header) { .tag = (uint32_t)c->writing->tags[0],
+							 .size = c->writing->size };
 			c->written = 0;
 		}
 		if (c->written < sizeof(c->header))
-			n = send(c->fd, (char *)&c->header + c->written, sizeof(c->header) - c->written, MSG_NOSIGNAL);
+			n = send(c->fd, (char *)&c->header + c->written,
+				 sizeof(c->header) - c->written, MSG_NOSIGNAL);
 		else if (c->written < sizeof(c->header) + c->writing->size)
-			n = send(c->fd, (char *)c->writing->data[0] + c->written - sizeof(c->header),
+			n = send(c->fd,
+				 (char *)c->writing->data[0] + c->written - sizeof(c->header),
 				 sizeof(c->header) + c->writing->size - c->written, MSG_NOSIGNAL);
 		else
 			n = 0;
@@ -405,10 +415,11 @@ static ncclResult_t receive_progress(struct ts_comm *c)
 
 	for (;;) {
 		if (!c->current) {
-			n = recv(c->fd, (char *)&c->arriving + c->header_got, sizeof(c->arriving) - c->header_got, 0);
+			n = recv(c->fd, (char *)&c->arriving + c->header_got,
+				 sizeof(c->arriving) - c->header_got, 0);
 		} else {
-			n = recv(c->fd, c->current->data + c->current->got, c->current->header.size - c->current->got,
-				 0);
+			n = recv(c->fd, c->current->data + c->current->got,
+				 c->current->header.size - c->current->got, 0);
 		}
 		if (!n)
 			return ncclRemoteError;
@@ -469,7 +480,8 @@ ncclResult_t ts_isend(void *comm, void *data, size_t size, int tag, void **reque
 	return send_progress(c);
 }
 
-ncclResult_t ts_irecv(void *comm, int n, void **data, const size_t *sizes, int *tags, void **request)
+ncclResult_t ts_irecv(void *comm, int n, void **data, const size_t *sizes, int *tags,
+		      void **request)
 {
 	struct ts_comm *c = comm;
 	struct ts_request *r;

@@ -4,7 +4,7 @@
 
 #include "plugin/nccl/abi/types.h"
 
-#define TS_DEVICES   2
+#define TS_DEVICES 2
 #define TS_MAX_RECVS 8
 
 enum ts_fault {
@@ -36,7 +36,8 @@ ncclResult_t ts_accept(void *listen_comm, void **comm);
 ncclResult_t ts_reg(void *comm, void *data, size_t size, int type, void **mhandle);
 ncclResult_t ts_dereg(void *comm, void *mhandle);
 ncclResult_t ts_isend(void *comm, void *data, size_t size, int tag, void **request);
-ncclResult_t ts_irecv(void *comm, int n, void **data, const size_t *sizes, int *tags, void **request);
+ncclResult_t ts_irecv(void *comm, int n, void **data, const size_t *sizes, int *tags,
+		      void **request);
 ncclResult_t ts_iflush(void *comm, int n, void **data, int *sizes, void **mhandles, void **request);
 ncclResult_t ts_test(void *request, int *done, int *sizes);
 ncclResult_t ts_close(void *comm);

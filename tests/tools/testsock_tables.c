@@ -2,8 +2,8 @@
 /*
  * testsock_tables - one exported table; compiled once per version with TS_VERSION 6 to 12
  *
- * Written against the interface from the plugin's side and apart from the driver's conversions, so that a slip in one
- * of them does not cancel out.
+ * Written against the interface from the plugin's side and apart from the driver's conversions, so
+ * that a slip in one of them does not cancel out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 #include "tests/tools/testsock.h"
 
 #define PASTE2(a, b, c) a##b##c
-#define PASTE(a, b, c)	PASTE2(a, b, c)
-#define NET		PASTE(ncclNet_v, TS_VERSION, _t)
-#define PROPERTIES	PASTE(ncclNetProperties_v, TS_VERSION, _t)
-#define TABLE		PASTE(ncclNetPlugin_v, TS_VERSION, )
+#define PASTE(a, b, c) PASTE2(a, b, c)
+#define NET PASTE(ncclNet_v, TS_VERSION, _t)
+#define PROPERTIES PASTE(ncclNetProperties_v, TS_VERSION, _t)
+#define TABLE PASTE(ncclNetPlugin_v, TS_VERSION, )
 
 #if TS_VERSION >= 9
 #define SIZE size_t
@@ -55,7 +55,8 @@ static ncclResult_t listen_on(void *ctx, int dev, void *handle, void **comm)
 	return ctx == &contexts ? ts_listen(dev, handle, comm) : ncclInvalidArgument;
 }
 
-static ncclResult_t connect_to(void *ctx, int dev, void *handle, void **comm, ncclNetDeviceHandle_v12_t **device)
+static ncclResult_t connect_to(void *ctx, int dev, void *handle, void **comm,
+			       ncclNetDeviceHandle_v12_t **device)
 {
 	return ctx == &contexts && device ? ts_connect(dev, handle, comm) : ncclInvalidArgument;
 }
@@ -71,7 +72,8 @@ static ncclResult_t connect_to(int dev, ncclNetCommConfig_v10_t *config, void *h
 	return config && device ? ts_connect(dev, handle, comm) : ncclInvalidArgument;
 }
 #elif TS_VERSION >= 7
-static ncclResult_t connect_to(int dev, void *handle, void **comm, ncclNetDeviceHandle_v7_t **device)
+static ncclResult_t connect_to(int dev, void *handle, void **comm,
+			       ncclNetDeviceHandle_v7_t **device)
 {
 	return device ? ts_connect(dev, handle, comm) : ncclInvalidArgument;
 }
@@ -98,15 +100,17 @@ static ncclResult_t reg(void *comm, void *data, int size, int type, void **mhand
 #endif
 
 #if TS_VERSION >= 10
-static ncclResult_t isend(void *comm, void *data, size_t size, int tag, void *mhandle, void *phandle, void **request)
+static ncclResult_t isend(void *comm, void *data, size_t size, int tag, void *mhandle,
+			  void *phandle, void **request)
 {
 	return mhandle && phandle ? ts_isend(comm, data, size, tag, request) : ncclInvalidArgument;
 }
 
-static ncclResult_t irecv(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **phandles,
-			  void **request)
+static ncclResult_t irecv(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
+			  void **phandles, void **request)
 {
-	return mhandles[0] && phandles[0] ? ts_irecv(comm, n, data, sizes, tags, request) : ncclInvalidArgument;
+	return mhandles[0] && phandles[0] ? ts_irecv(comm, n, data, sizes, tags, request)
+					  : ncclInvalidArgument;
 }
 #else
 static ncclResult_t isend(void *comm, void *data, SIZE size, int tag, void *mhandle, void **request)
@@ -114,7 +118,8 @@ static ncclResult_t isend(void *comm, void *data, SIZE size, int tag, void *mhan
 	return mhandle ? ts_isend(comm, data, (size_t)size, tag, request) : ncclInvalidArgument;
 }
 
-static ncclResult_t irecv(void *comm, int n, void **data, SIZE *sizes, int *tags, void **mhandles, void **request)
+static ncclResult_t irecv(void *comm, int n, void **data, SIZE *sizes, int *tags, void **mhandles,
+			  void **request)
 {
 	size_t wide[TS_MAX_RECVS];
 

@@ -15,8 +15,8 @@
 #include "tools/nccl/run.h"
 #include "tools/nccl/watch.h"
 
-/* A prime number: what an earlier iteration left in NCCL's own buffers, whose slots come round in powers of two, is
- * never what is expected there. */
+/* A prime number: what an earlier iteration left in NCCL's own buffers, whose slots come round in
+ * powers of two, is never what is expected there. */
 #define SETS_MOST 7
 #define SETS_LARGE 3 /* where one set is larger than LARGE */
 #define LARGE (16u << 20)

@@ -34,8 +34,8 @@ const char *nccl_log_path(char path[PATH_MAX])
 	return path;
 }
 
-/* "host:pid:tid [0] NCCL INFO message": what follows NCCL's level, or the whole line. A warning stands on a line of
- * its own with its place in the source before it. */
+/* "host:pid:tid [0] NCCL INFO message": what follows NCCL's level, or the whole line. A warning
+ * stands on a line of its own with its place in the source before it. */
 static const char *message_of(const char *line)
 {
 	const char *at = strstr(line, "NCCL INFO ");

@@ -15,7 +15,8 @@
 #include "tools/nccl/watch.h"
 
 #define LOOK_NS 20000000        /* between two looks */
-#define COME_BACK_NS 5000000000 /* for the calling thread to come back from aborted communicators */
+#define COME_BACK_NS 5000000000 /* for the calling thread to come back from aborted communicators \
+				 */
 
 enum watch_state { WATCH_IDLE, WATCH_INSIDE, WATCH_FAILED };
 

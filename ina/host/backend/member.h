@@ -3,10 +3,10 @@
  * member.h - one rank of a group on this host
  *
  *            join                    leave, crash, or the group's end
- *   control --ADD--> balancer --ADD--> worker threads;  balancer --ADDED--> control --> the client is told
- *                                     (a stream fails) --FAILED--> balancer --ENDED--> control --> the client is told
- *   control --END--> balancer: the same, for what the controller says
- *   control --REMOVE--> balancer --REMOVE--> worker threads --REMOVED--> balancer --REMOVED--> control, which frees it
+ *   control --ADD--> balancer --ADD--> worker threads;  balancer --ADDED--> control --> the client
+ * is told (a stream fails) --FAILED--> balancer --ENDED--> control --> the client is told control
+ * --END--> balancer: the same, for what the controller says control --REMOVE--> balancer
+ * --REMOVE--> worker threads --REMOVED--> balancer --REMOVED--> control, which frees it
  *
  * What is not said to be another thread's is set before ADD and only read afterwards.
  */

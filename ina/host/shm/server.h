@@ -4,9 +4,9 @@
  *
  * Two threads at most touch a peer:
  *   the control thread   ina_shm_server_poll(), and from inside of it every callback
- *   the data thread      ina_shm_peer_next(), ina_shm_peer_respond(), ina_shm_peer_sleep(), ina_shm_peer_awake(); may be the same
- * Answers (ina_shm_answer_*), ina_shm_peer_state() and ina_shm_peer_end() are for any thread, as
- * long as the peer has not been released.
+ *   the data thread      ina_shm_peer_next(), ina_shm_peer_respond(), ina_shm_peer_sleep(),
+ * ina_shm_peer_awake(); may be the same Answers (ina_shm_answer_*), ina_shm_peer_state() and
+ * ina_shm_peer_end() are for any thread, as long as the peer has not been released.
  *
  * A peer dies in two phases: gone() says that it is no more (its socket is closed, nothing it had
  * asked will be received); its memory stays

@@ -2,10 +2,12 @@
 /*
  * switch.bpf.c - the slot core as an XDP program
  *
- *   frame -> decode -> group -> ina/switch/step.h, the slot's lock held -> XDP_TX, or on veth a redirect  one answer, to where the frame came from
- *                                                                -> broadcast into a devmap        all answers: ina_answer makes each rank's
- *                                                                -> XDP_DROP                       nobody receives anything
- *            not ours -> XDP_PASS                                                                  the bridge, the router, the host
+ *   frame -> decode -> group -> ina/switch/step.h, the slot's lock held -> XDP_TX, or on veth a
+ * redirect  one answer, to where the frame came from
+ *                                                                -> broadcast into a devmap all
+ * answers: ina_answer makes each rank's
+ *                                                                -> XDP_DROP nobody receives
+ * anything not ours -> XDP_PASS the bridge, the router, the host
  *
  * Answer all: bpf_redirect_map() with BPF_F_BROADCAST clones the frame for each entry of the
  * group's devmap, which has one for each rank, and the
@@ -358,7 +360,8 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 				r->sum.marked = v->slot.marked;
 				r->sum.flags = v->slot.flags;
 				r->sum.exponent = v->slot.exponent;
-			} else { /* only a probe: its rank shall send words, there is room for a sum */
+			} else { /* only a probe: its rank shall send words, there is room for a sum
+				  */
 				reason = INA_REASON_NEED;
 			}
 		}

@@ -2,22 +2,24 @@
 /*
  * layout.c - the size of every interface structure and the place of every field, as numbers
  *
- * The numbers hold for x86_64 and aarch64 (LP64) and are those of NCCL 2.30.7's public headers; a header that drifts
- * stops the build here. scripts/compare-nccl-abi checks the same against a checkout of the public headers.
+ * The numbers hold for x86_64 and aarch64 (LP64) and are those of NCCL 2.30.7's public headers; a
+ * header that drifts stops the build here. scripts/compare-nccl-abi checks the same against a
+ * checkout of the public headers.
  */
 #include <assert.h>
 
-#include "plugin/nccl/abi/types.h"
+#include "plugin/nccl/abi/net_v10.h"
+#include "plugin/nccl/abi/net_v11.h"
+#include "plugin/nccl/abi/net_v12.h"
 #include "plugin/nccl/abi/net_v6.h"
 #include "plugin/nccl/abi/net_v7.h"
 #include "plugin/nccl/abi/net_v8.h"
 #include "plugin/nccl/abi/net_v9.h"
-#include "plugin/nccl/abi/net_v10.h"
-#include "plugin/nccl/abi/net_v11.h"
-#include "plugin/nccl/abi/net_v12.h"
+#include "plugin/nccl/abi/types.h"
 
 #define SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "size of " #type)
-#define AT(type, field, bytes) static_assert(offsetof(type, field) == (bytes), "place of " #field " in " #type)
+#define AT(type, field, bytes) \
+	static_assert(offsetof(type, field) == (bytes), "place of " #field " in " #type)
 
 static_assert(sizeof(void *) == 8 && sizeof(long) == 8, "the interface is only known for LP64");
 

@@ -2,7 +2,8 @@
 /*
  * net_v12.h - NCCL network interface, version 12 (NCCL 2.30 and later)
  *
- * Over v11: up to 8 devices in a virtual one, and a device can name the rail and the plane of the fabric it is on.
+ * Over v11: up to 8 devices in a virtual one, and a device can name the rail and the plane of the
+ * fabric it is on.
  */
 #ifndef HA_NCCL_ABI_NET_V12_H
 #define HA_NCCL_ABI_NET_V12_H
@@ -41,11 +42,12 @@ typedef struct {
 	size_t maxP2pBytes;
 	size_t maxCollBytes;
 	int maxMultiRequestSize; /* requests that can be posted as one; 1: no such thing */
-	int16_t railId;		 /* or NCCL_NET_ID_UNDEF */
-	int16_t planeId;	 /* or NCCL_NET_ID_UNDEF */
+	int16_t railId;          /* or NCCL_NET_ID_UNDEF */
+	int16_t planeId;         /* or NCCL_NET_ID_UNDEF */
 } ncclNetProperties_v12_t;
 
-/* How many peers, and flows to each, the coming operations will use; each NCCL_NET_ATTR_UNDEF when unknown. */
+/* How many peers, and flows to each, the coming operations will use; each NCCL_NET_ATTR_UNDEF when
+ * unknown. */
 typedef struct {
 	int32_t maxConcurrentPeers;
 	int32_t minConcurrentPeers;
@@ -64,23 +66,25 @@ typedef struct {
 
 typedef struct {
 	const char *name;
-	ncclResult_t (*init)(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config, ncclDebugLogger_t logger,
-			     ncclProfilerCallback_t profiler);
+	ncclResult_t (*init)(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,
+			     ncclDebugLogger_t logger, ncclProfilerCallback_t profiler);
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v12_t *props);
 	ncclResult_t (*listen)(void *ctx, int dev, void *handle, void **listen_comm);
 	ncclResult_t (*connect)(void *ctx, int dev, void *handle, void **send_comm,
 				ncclNetDeviceHandle_v12_t **dev_comm);
-	ncclResult_t (*accept)(void *listen_comm, void **recv_comm, ncclNetDeviceHandle_v12_t **dev_comm);
+	ncclResult_t (*accept)(void *listen_comm, void **recv_comm,
+			       ncclNetDeviceHandle_v12_t **dev_comm);
 	ncclResult_t (*regMr)(void *comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset,
+				    int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *comm, void *mhandle);
-	ncclResult_t (*isend)(void *send_comm, void *data, size_t size, int tag, void *mhandle, void *phandle,
-			      void **request);
-	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
-			      void **phandles, void **request);
-	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
+	ncclResult_t (*isend)(void *send_comm, void *data, size_t size, int tag, void *mhandle,
+			      void *phandle, void **request);
+	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, size_t *sizes, int *tags,
+			      void **mhandles, void **phandles, void **request);
+	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *sizes);
 	ncclResult_t (*closeSend)(void *send_comm);
 	ncclResult_t (*closeRecv)(void *recv_comm);
@@ -105,21 +109,25 @@ typedef struct {
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v12_t *props);
 	ncclResult_t (*listen)(void *ctx, int dev, void *handle, void **listen_comm);
-	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm);
+	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm,
+				void **coll_comm);
 	ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *supported);
 	ncclResult_t (*regMr)(void *coll_comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type,
+				    uint64_t offset, int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *coll_comm, void *mhandle);
-	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, size_t count, ncclDataType_t type,
-				   ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request);
+	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, size_t count,
+				   ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+				   void *recv_mhandle, void **request);
 	ncclResult_t (*iallgather)(void *coll_comm, void *send, int nparts, ncclNetSGE_v12_t *parts,
-				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes, void *send_mhandle,
-				   void **request);
-	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v12_t *parts, void *recv,
-				       size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
-				       ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle, void **request);
-	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle, void **request);
+				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
+				   void *send_mhandle, void **request);
+	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v12_t *parts,
+				       void *recv, size_t bytes_per_rank, size_t window_offset,
+				       size_t window_bytes, ncclDataType_t type, ncclRedOp_t op,
+				       void *recv_mhandle, void **request);
+	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *size);
 	ncclResult_t (*closeColl)(void *coll_comm);
 	ncclResult_t (*closeListen)(void *listen_comm);

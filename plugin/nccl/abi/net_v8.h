@@ -2,7 +2,8 @@
 /*
  * net_v8.h - NCCL network interface, version 8 (NCCL 2.20 and later)
  *
- * Over v7: regMr takes a size_t, and a device can say that a registration serves all its connections (regIsGlobal).
+ * Over v7: regMr takes a size_t, and a device can say that a registration serves all its
+ * connections (regIsGlobal).
  */
 #ifndef HA_NCCL_ABI_NET_V8_H
 #define HA_NCCL_ABI_NET_V8_H
@@ -15,7 +16,7 @@ typedef struct {
 	uint64_t guid;
 	int ptrSupport;
 	int regIsGlobal; /* a registration made on one comm serves every comm of the device */
-	int speed;	 /* Mbit/s */
+	int speed;       /* Mbit/s */
 	int port;
 	float latency; /* microseconds */
 	int maxComms;
@@ -30,16 +31,20 @@ typedef struct {
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v8_t *props);
 	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
-	ncclResult_t (*connect)(int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v8_t **dev_comm);
-	ncclResult_t (*accept)(void *listen_comm, void **recv_comm, ncclNetDeviceHandle_v8_t **dev_comm);
+	ncclResult_t (*connect)(int dev, void *handle, void **send_comm,
+				ncclNetDeviceHandle_v8_t **dev_comm);
+	ncclResult_t (*accept)(void *listen_comm, void **recv_comm,
+			       ncclNetDeviceHandle_v8_t **dev_comm);
 	ncclResult_t (*regMr)(void *comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset,
+				    int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *comm, void *mhandle);
-	ncclResult_t (*isend)(void *send_comm, void *data, int size, int tag, void *mhandle, void **request);
-	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, int *sizes, int *tags, void **mhandles,
+	ncclResult_t (*isend)(void *send_comm, void *data, int size, int tag, void *mhandle,
 			      void **request);
-	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
+	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, int *sizes, int *tags,
+			      void **mhandles, void **request);
+	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *sizes);
 	ncclResult_t (*closeSend)(void *send_comm);
 	ncclResult_t (*closeRecv)(void *recv_comm);
@@ -61,21 +66,25 @@ typedef struct {
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v8_t *props);
 	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
-	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm);
+	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm,
+				void **coll_comm);
 	ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *supported);
 	ncclResult_t (*regMr)(void *coll_comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type,
+				    uint64_t offset, int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *coll_comm, void *mhandle);
-	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, int count, ncclDataType_t type,
-				   ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request);
+	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, int count,
+				   ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+				   void *recv_mhandle, void **request);
 	ncclResult_t (*iallgather)(void *coll_comm, void *send, int nparts, ncclNetSGE_v8_t *parts,
-				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes, void *send_mhandle,
-				   void **request);
-	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v8_t *parts, void *recv,
-				       size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
-				       ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle, void **request);
-	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle, void **request);
+				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
+				   void *send_mhandle, void **request);
+	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v8_t *parts,
+				       void *recv, size_t bytes_per_rank, size_t window_offset,
+				       size_t window_bytes, ncclDataType_t type, ncclRedOp_t op,
+				       void *recv_mhandle, void **request);
+	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *size);
 	ncclResult_t (*closeColl)(void *coll_comm);
 	ncclResult_t (*closeListen)(void *listen_comm);

@@ -2,8 +2,8 @@
 /*
  * net_v9.h - NCCL network interface, version 9 (NCCL 2.24 and later)
  *
- * Over v8: messages are sized by size_t, several devices can be fused into a virtual one, and irecv may find
- * NCCL_NET_OPTIONAL_RECV_COMPLETION in *request.
+ * Over v8: messages are sized by size_t, several devices can be fused into a virtual one, and irecv
+ * may find NCCL_NET_OPTIONAL_RECV_COMPLETION in *request.
  */
 #ifndef HA_NCCL_ABI_NET_V9_H
 #define HA_NCCL_ABI_NET_V9_H
@@ -25,7 +25,7 @@ typedef struct {
 	int ptrSupport;
 	int regIsGlobal;
 	int forceFlush; /* 1: flush received GPU memory even where the platform would not need it */
-	int speed;	/* Mbit/s */
+	int speed;      /* Mbit/s */
 	int port;
 	float latency; /* microseconds */
 	int maxComms;
@@ -43,16 +43,20 @@ typedef struct {
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v9_t *props);
 	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
-	ncclResult_t (*connect)(int dev, void *handle, void **send_comm, ncclNetDeviceHandle_v9_t **dev_comm);
-	ncclResult_t (*accept)(void *listen_comm, void **recv_comm, ncclNetDeviceHandle_v9_t **dev_comm);
+	ncclResult_t (*connect)(int dev, void *handle, void **send_comm,
+				ncclNetDeviceHandle_v9_t **dev_comm);
+	ncclResult_t (*accept)(void *listen_comm, void **recv_comm,
+			       ncclNetDeviceHandle_v9_t **dev_comm);
 	ncclResult_t (*regMr)(void *comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size, int type, uint64_t offset,
+				    int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *comm, void *mhandle);
-	ncclResult_t (*isend)(void *send_comm, void *data, size_t size, int tag, void *mhandle, void **request);
-	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
+	ncclResult_t (*isend)(void *send_comm, void *data, size_t size, int tag, void *mhandle,
 			      void **request);
-	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
+	ncclResult_t (*irecv)(void *recv_comm, int n, void **data, size_t *sizes, int *tags,
+			      void **mhandles, void **request);
+	ncclResult_t (*iflush)(void *recv_comm, int n, void **data, int *sizes, void **mhandles,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *sizes);
 	ncclResult_t (*closeSend)(void *send_comm);
 	ncclResult_t (*closeRecv)(void *recv_comm);
@@ -75,21 +79,25 @@ typedef struct {
 	ncclResult_t (*devices)(int *ndev);
 	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v9_t *props);
 	ncclResult_t (*listen)(int dev, void *handle, void **listen_comm);
-	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm, void **coll_comm);
+	ncclResult_t (*connect)(void *handles[], int nranks, int rank, void *listen_comm,
+				void **coll_comm);
 	ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *supported);
 	ncclResult_t (*regMr)(void *coll_comm, void *data, size_t size, int type, void **mhandle);
-	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type, uint64_t offset, int fd,
-				    void **mhandle);
+	ncclResult_t (*regMrDmaBuf)(void *coll_comm, void *data, size_t size, int type,
+				    uint64_t offset, int fd, void **mhandle);
 	ncclResult_t (*deregMr)(void *coll_comm, void *mhandle);
-	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, size_t count, ncclDataType_t type,
-				   ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request);
+	ncclResult_t (*iallreduce)(void *coll_comm, void *send, void *recv, size_t count,
+				   ncclDataType_t type, ncclRedOp_t op, void *send_mhandle,
+				   void *recv_mhandle, void **request);
 	ncclResult_t (*iallgather)(void *coll_comm, void *send, int nparts, ncclNetSGE_v9_t *parts,
-				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes, void *send_mhandle,
-				   void **request);
-	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v9_t *parts, void *recv,
-				       size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
-				       ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle, void **request);
-	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle, void **request);
+				   size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
+				   void *send_mhandle, void **request);
+	ncclResult_t (*ireducescatter)(void *coll_comm, int nparts, ncclNetSGE_v9_t *parts,
+				       void *recv, size_t bytes_per_rank, size_t window_offset,
+				       size_t window_bytes, ncclDataType_t type, ncclRedOp_t op,
+				       void *recv_mhandle, void **request);
+	ncclResult_t (*iflush)(void *coll_comm, void *data, int size, void *mhandle,
+			       void **request);
 	ncclResult_t (*test)(void *request, int *done, int *size);
 	ncclResult_t (*closeColl)(void *coll_comm);
 	ncclResult_t (*closeListen)(void *listen_comm);

@@ -2,8 +2,9 @@
 /*
  * types.h - what every version of NCCL's network interface shares
  *
- * Our own text of a published binary interface: names, values and order are facts of that interface, layout.c asserts
- * them, scripts/compare-nccl-abi compares them with the public headers. Source of the values: NCCL 2.30.7.
+ * Our own text of a published binary interface: names, values and order are facts of that
+ * interface, layout.c asserts them, scripts/compare-nccl-abi compares them with the public headers.
+ * Source of the values: NCCL 2.30.7.
  */
 #ifndef HA_NCCL_ABI_TYPES_H
 #define HA_NCCL_ABI_TYPES_H
@@ -90,8 +91,8 @@ typedef enum {
 } ncclDebugLogSubSys;
 
 /* NCCL's logger, printf-like. `file` is printed for warnings as the origin of the line. */
-typedef void (*ncclDebugLogger_t)(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
-				  const char *fmt, ...);
+typedef void (*ncclDebugLogger_t)(ncclDebugLogLevel level, unsigned long subsys, const char *file,
+				  int line, const char *fmt, ...);
 
 /* Events a network may report to NCCL's profiler (v10 and later). */
 enum {
@@ -101,16 +102,21 @@ enum {
 	ncclProfilerNetEventUpdateAndStop = 3,
 };
 
-/* `event` is the event's handle, `parent` the phandle that came with the request, `data` belongs to `plugin_id`. */
-typedef ncclResult_t (*ncclProfilerCallback_t)(void **event, int type, void *parent, int64_t plugin_id, void *data);
+/* `event` is the event's handle, `parent` the phandle that came with the request, `data` belongs to
+ * `plugin_id`. */
+typedef ncclResult_t (*ncclProfilerCallback_t)(void **event, int type, void *parent,
+					       int64_t plugin_id, void *data);
 
-#define NCCL_NET_HANDLE_MAXSIZE 128			   /* bytes that listen may fill */
-#define NCCL_MAX_NET_SIZE_BYTES (1 * 1024 * 1024 * 1024 * 1024L) /* upper bound of maxP2pBytes and maxCollBytes */
-#define MAX_NET_SIZE (1024 * 1024 * 1024L)		   /* largest message of the int-sized versions v6 to v8 */
-#define MAX_COLLNET_SIZE (512 * 1024 * 1024L)		   /* the same for collnet */
-#define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1		   /* stands in *request when irecv may complete at once */
+#define NCCL_NET_HANDLE_MAXSIZE 128 /* bytes that listen may fill */
+#define NCCL_MAX_NET_SIZE_BYTES \
+	(1 * 1024 * 1024 * 1024 * 1024L)   /* upper bound of maxP2pBytes and maxCollBytes */
+#define MAX_NET_SIZE (1024 * 1024 * 1024L) /* largest message of the int-sized versions v6 to v8 \
+					    */
+#define MAX_COLLNET_SIZE (512 * 1024 * 1024L) /* the same for collnet */
+#define NCCL_NET_OPTIONAL_RECV_COMPLETION \
+	0x1 /* stands in *request when irecv may complete at once */
 #define NCCL_NET_MULTI_REQUEST 0x2
-#define NCCL_NET_MAX_REQUESTS 32			   /* requests in flight per comm, each of maxRecvs buffers */
+#define NCCL_NET_MAX_REQUESTS 32 /* requests in flight per comm, each of maxRecvs buffers */
 
 /* Kinds of memory (regMr's type, ptrSupport's bits). */
 #define NCCL_PTR_HOST 0x1

@@ -20,9 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ha_settings_read(&s, file, why, sizeof(why))) {
 		CHECK(*why);
 	} else {
-		CHECK(s.limits.lease_min_ms <= s.limits.lease_max_ms && ha_buddy_length_valid(s.limits.length));
+		CHECK(s.limits.lease_min_ms <= s.limits.lease_max_ms &&
+		      ha_buddy_length_valid(s.limits.length));
 		for (unsigned i = 0; i < s.nsw; i++)
-			CHECK(ha_switch_name_valid(s.sw[i].name) && s.sw[i].nserves && s.sw[i].slots <= HA_BUDDY_SLOTS);
+			CHECK(ha_switch_name_valid(s.sw[i].name) && s.sw[i].nserves &&
+			      s.sw[i].slots <= HA_BUDDY_SLOTS);
 	}
 	fclose(file);
 	return 0;

@@ -32,7 +32,8 @@ static bool pass(int from, int to, bool lose)
 
 static void serve(struct relay *r, int client, int controller)
 {
-	struct pollfd fd[2] = { { .fd = client, .events = POLLIN }, { .fd = controller, .events = POLLIN } };
+	struct pollfd fd[2] = { { .fd = client, .events = POLLIN },
+				{ .fd = controller, .events = POLLIN } };
 	bool lost = false, open = true;
 
 	while (open && !atomic_load(&r->over)) {
@@ -79,7 +80,8 @@ void relay_start(struct relay *r, const char *at, const char *to)
 	snprintf(r->at, sizeof(r->at), "%s", at);
 	snprintf(r->to, sizeof(r->to), "%s", to);
 	r->listener = socket_at(at, &here);
-	CHECK(!bind(r->listener, (struct sockaddr *)&here, sizeof(here)) && !listen(r->listener, 16));
+	CHECK(!bind(r->listener, (struct sockaddr *)&here, sizeof(here)) &&
+	      !listen(r->listener, 16));
 	CHECK(!pthread_create(&r->thread, NULL, run, r));
 }
 

@@ -28,7 +28,8 @@ void rig_make(struct rig *r, const char *program, const char *settings)
 	r->program = program;
 	strcpy(r->top, "/tmp/hawser-controller-XXXXXX");
 	CHECK(mkdtemp(r->top));
-	snprintf(r->address, sizeof(r->address), "unix:%s/socket", r->top); /* nobody can take it between two starts */
+	snprintf(r->address, sizeof(r->address), "unix:%s/socket",
+		 r->top); /* nobody can take it between two starts */
 	snprintf(r->listen, sizeof(r->listen), "--listen=%s", r->address);
 	snprintf(r->settings, sizeof(r->settings), "%s/settings", r->top);
 	snprintf(r->database, sizeof(r->database), "--database=%s/db", r->top);
@@ -40,7 +41,8 @@ void rig_make(struct rig *r, const char *program, const char *settings)
 void rig_start(struct rig *r, const char *extra)
 {
 	char settings[128];
-	const char *argv[] = { r->program, r->listen, r->database, settings, "--metrics=none", extra, NULL };
+	const char *argv[] = { r->program,       r->listen, r->database, settings,
+			       "--metrics=none", extra,     NULL };
 
 	snprintf(settings, sizeof(settings), "--settings=%s", r->settings);
 	r->pid = fork();
@@ -95,7 +97,9 @@ void rig_remove(struct rig *r)
 
 struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool patient)
 {
-	struct ha_ina_client_options options = { .address = r->address, .deadline_ms = deadline_ms, .patient = patient };
+	struct ha_ina_client_options options = { .address = r->address,
+						 .deadline_ms = deadline_ms,
+						 .patient = patient };
 	char why[256];
 	struct ha_ina_client *c = ha_ina_client_open(&options, why, sizeof(why));
 

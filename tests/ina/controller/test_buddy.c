@@ -68,12 +68,14 @@ static void against_a_map(uint32_t seed)
 			CHECK_INT(base >= 0, map_longest(slots) >= len);
 			if (base < 0)
 				continue;
-			CHECK(!(base % (int32_t)len) && (uint32_t)base + len <= slots && map_free((uint32_t)base, len));
+			CHECK(!(base % (int32_t)len) && (uint32_t)base + len <= slots &&
+			      map_free((uint32_t)base, len));
 			range[n].base = (uint32_t)base;
 			range[n++].len = len;
 			map_set((uint32_t)base, len, slots, 1);
 		} else if (n < RANGES) {
-			uint32_t base = dice(slots / len + 2) * len, end = base + len < slots ? base + len : slots;
+			uint32_t base = dice(slots / len + 2) * len,
+				 end = base + len < slots ? base + len : slots;
 			bool got, want = base >= slots || map_free(base, end - base);
 
 			if (base + len > HA_BUDDY_SLOTS)
@@ -119,7 +121,8 @@ static void lengths(void)
 	CHECK_INT(ha_buddy_longest(&b), 0);
 }
 
-/* The smallest block that will do is cut: 64 wanted beside a hole of 64 leaves the long one whole. */
+/* The smallest block that will do is cut: 64 wanted beside a hole of 64 leaves the long one whole.
+ */
 static void best_fit(void)
 {
 	static struct ha_buddy b;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* client.h against a controller that is there, down, hanging, restarted in between, full, unwilling, and no controller. */
+/* client.h against a controller that is there, down, hanging, restarted in between, full,
+ * unwilling, and no controller. */
+#include "base/check.h"
 #include "base/clock.h"
 #include "netccl.pb-c.h"
-#include "base/check.h"
 #include "tests/ina/controller/relay.h"
 #include "tests/ina/controller/rig.h"
 
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LEASE_MS 600000 /* none ends by itself while this test runs: each end is another table for the switch */
+#define LEASE_MS                                                                              \
+	600000 /* none ends by itself while this test runs: each end is another table for the \
+		  switch */
 
 static struct rig r;
 static const uint32_t members[] = { 0x0a000003, 0x0a000001, 0x0a000002 };
@@ -28,8 +31,12 @@ static void says(const struct ha_ina_client *c, const char *words)
 
 static struct ha_ina_group_spec spec(uint32_t length, uint32_t lease_ms)
 {
-	return (struct ha_ina_group_spec){ .member = members, .members = 3, .length = length, .least = length,
-				     .lease_ms = lease_ms, .name = "test" };
+	return (struct ha_ina_group_spec) { .member = members,
+					    .members = 3,
+					    .length = length,
+					    .least = length,
+					    .lease_ms = lease_ms,
+					    .name = "test" };
 }
 
 static void there(void)
@@ -48,7 +55,8 @@ static void there(void)
 	CHECK(other.id && other.id != lease.id);
 	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
 	CHECK(beat.live && beat.epoch == lease.epoch && !beat.switch_away && !*beat.message);
-	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message) && !*message);
+	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message) &&
+	      !*message);
 	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message));
 	CHECK(strstr(message, "has ended before"));
 	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
@@ -64,7 +72,8 @@ static void there(void)
 	says(c, "2 to 32 members, not 1");
 	w = spec(32768, 0);
 	CHECK(!ha_ina_client_create(c, &w, &lease));
-	CHECK(!lease.id && !lease.agg_len && strstr(lease.message, "switch s has no 32768 aggregators"));
+	CHECK(!lease.id && !lease.agg_len &&
+	      strstr(lease.message, "switch s has no 32768 aggregators"));
 	CHECK(!ha_ina_client_destroy(c, other.id, NULL, other.key, message) && !*message);
 	ha_ina_client_close(c);
 }
@@ -82,9 +91,12 @@ static void ranks_join_once(void)
 	w.extended = true;
 	CHECK(!ha_ina_client_create(c, &w, &lease));
 	for (int restarted = 0; restarted < 2; restarted++) {
-		CHECK(!ha_ina_client_join(c, &lease, 1, 77, &info, &beat) && beat.live && beat.epoch == lease.epoch);
-		CHECK(info.id == lease.id && info.ranks == 3 && info.workers == 4 && info.extended && info.base == lease.agg_addr);
-		CHECK(info.len == 256 && info.epoch == lease.epoch && info.lease_ms == LEASE_MS && info.switch_address == 0x0a0000fe);
+		CHECK(!ha_ina_client_join(c, &lease, 1, 77, &info, &beat) && beat.live &&
+		      beat.epoch == lease.epoch);
+		CHECK(info.id == lease.id && info.ranks == 3 && info.workers == 4 &&
+		      info.extended && info.base == lease.agg_addr);
+		CHECK(info.len == 256 && info.epoch == lease.epoch && info.lease_ms == LEASE_MS &&
+		      info.switch_address == 0x0a0000fe);
 		CHECK(!memcmp(info.member, members, sizeof(members)));
 		CHECK_INT(ha_ina_client_join(c, &lease, 1, 78, &info, &beat), -EINVAL);
 		says(c, "rank 1 of group");
@@ -97,7 +109,8 @@ static void ranks_join_once(void)
 	}
 	CHECK_INT(ha_ina_client_join(c, &lease, 3, 77, &info, &beat), -EINVAL);
 	CHECK_INT(ha_ina_client_join(c, &lease, 0, 0, &info, &beat), -EINVAL);
-	/* Who was refused does not leave for the one that joined, nor does who says nothing of itself. */
+	/* Who was refused does not leave for the one that joined, nor does who says nothing of
+	 * itself. */
 	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 78, &beat), -EINVAL);
 	says(c, "only that one can leave it");
 	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 0, &beat), -EINVAL);
@@ -117,7 +130,8 @@ static void no_page(void *user, const struct Inc__ListResponse *list)
 
 static void down(void)
 {
-	struct ha_ina_client *c = rig_client(&r, 120000, false), *patient = rig_client(&r, 5000, true);
+	struct ha_ina_client *c = rig_client(&r, 120000, false),
+			     *patient = rig_client(&r, 5000, true);
 	uint64_t began = ha_clock_now(&ha_clock_live);
 
 	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
@@ -148,7 +162,8 @@ static void hanging(void)
 	ha_ina_client_close(c);
 }
 
-/* A controller that stood still for longer than a lease could receive nothing: no group ends for that, and no rank was silent. */
+/* A controller that stood still for longer than a lease could receive nothing: no group ends for
+ * that, and no rank was silent. */
 static void stood_still(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
@@ -178,7 +193,8 @@ static void stood_still(void)
 static void count_live(void *user, const struct Inc__ListResponse *list)
 {
 	for (size_t i = 0; i < list->n_group; i++)
-		*(unsigned *)user += list->group[i]->state == INC__STATE__LIVE && !strcmp(list->group[i]->name, "lost");
+		*(unsigned *)user += list->group[i]->state == INC__STATE__LIVE &&
+				     !strcmp(list->group[i]->name, "lost");
 }
 
 static unsigned live_now(struct ha_ina_client *c)
@@ -189,7 +205,8 @@ static unsigned live_now(struct ha_ina_client *c)
 	return n;
 }
 
-/* The answer to a request is lost: asked again, it is the same request; answered once, it is another. */
+/* The answer to a request is lost: asked again, it is the same request; answered once, it is
+ * another. */
 static void answer_lost(void)
 {
 	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };
@@ -262,7 +279,8 @@ static void restarted_in_between(void)
 	ha_ina_client_close(talk.client);
 }
 
-/* A table comes as soon as there is another one, a renewed epoch included; and no longer than it waits. */
+/* A table comes as soon as there is another one, a renewed epoch included; and no longer than it
+ * waits. */
 static void a_switch(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
@@ -270,7 +288,7 @@ static void a_switch(void)
 	Inc__SwitchHeartbeatResponse *a;
 	uint64_t began;
 
-	q.name = (char *)(uintptr_t)"s";
+	q.name = (char *)(uintptr_t) "s";
 	q.incarnation = 7;
 	CHECK(!ha_ina_client_switch(c, &q, &a));
 	CHECK(a->changed && a->n_group >= 2);
@@ -279,7 +297,8 @@ static void a_switch(void)
 	q.waitms = 200;
 	began = ha_clock_now(&ha_clock_live);
 	CHECK(!ha_ina_client_switch(c, &q, &a));
-	CHECK(!a->changed && !a->n_group && ha_clock_now(&ha_clock_live) - began >= 200 * HA_NS_PER_MS);
+	CHECK(!a->changed && !a->n_group &&
+	      ha_clock_now(&ha_clock_live) - began >= 200 * HA_NS_PER_MS);
 	inc__switch_heartbeat_response__free_unpacked(a, NULL);
 	ha_ina_client_close(c);
 }
@@ -287,7 +306,8 @@ static void a_switch(void)
 /* Something else listens there. */
 static void no_controller(void)
 {
-	struct ha_ina_client_options options = { .address = "unix:/tmp/hawser-there-is-none", .deadline_ms = 60000 };
+	struct ha_ina_client_options options = { .address = "unix:/tmp/hawser-there-is-none",
+						 .deadline_ms = 60000 };
 	struct ha_ina_client *c;
 	char why[256];
 
@@ -312,7 +332,8 @@ static void no_controller(void)
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 2);
-	rig_make(&r, argv[1], "switch s address 10.0.0.254 slots 8192 serves 10.0.0.0/8\nregister any\n");
+	rig_make(&r, argv[1],
+		 "switch s address 10.0.0.254 slots 8192 serves 10.0.0.0/8\nregister any\n");
 	down();
 	no_controller();
 	rig_start(&r, NULL);

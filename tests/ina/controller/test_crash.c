@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The controller is killed at random moments while clients make, renew and end groups as fast as it answers. What was
- * answered must be so after each restart: every group that a client was given is there, as it was given; none that was
- * ended is; and because a request that is repeated is the same request, none is there that nobody was given.
+ * The controller is killed at random moments while clients make, renew and end groups as fast as it
+ * answers. What was answered must be so after each restart: every group that a client was given is
+ * there, as it was given; none that was ended is; and because a request that is repeated is the
+ * same request, none is there that nobody was given.
  */
+#include "base/check.h"
 #include "base/random.h"
 #include "netccl.pb-c.h"
-#include "base/check.h"
 #include "tests/ina/controller/rig.h"
 
 #include <pthread.h>
@@ -41,13 +42,16 @@ static uint32_t dice(struct client *c, uint32_t n)
 static void must(const struct client *c, int err)
 {
 	if (err)
-		fprintf(stderr, "client %u: %s; the log is %s\n", c->number, ha_ina_client_error(c->client), r.log);
+		fprintf(stderr, "client %u: %s; the log is %s\n", c->number,
+			ha_ina_client_error(c->client), r.log);
 	CHECK(!err);
 }
 
 static void create(struct client *c)
 {
-	struct ha_ina_group_spec w = { .members = 2, .length = 16u << dice(c, 4), .lease_ms = 3600000, .name = "crash" };
+	struct ha_ina_group_spec w = {
+		.members = 2, .length = 16u << dice(c, 4), .lease_ms = 3600000, .name = "crash"
+	};
 
 	w.member = c->group[c->held].member;
 	c->group[c->held].member[0] = 0x0a000000 + (c->number << 16) + 1 + dice(c, 1000);
@@ -123,7 +127,8 @@ static void check_entry(struct listed *l, const Inc__GroupInfo *g)
 
 			if (lease->id != g->groupid || strcmp(lease->switch_name, g->switch_))
 				continue;
-			CHECK(lease->agg_addr == g->aggaddr && lease->agg_len == g->agglen && lease->epoch == g->epoch);
+			CHECK(lease->agg_addr == g->aggaddr && lease->agg_len == g->agglen &&
+			      lease->epoch == g->epoch);
 			CHECK_INT(g->n_member, 2);
 			CHECK(g->member[0]->ip == l->clients[k].group[i].member[0] &&
 			      g->member[1]->ip == l->clients[k].group[i].member[1]);
@@ -146,13 +151,16 @@ int main(int argc, char **argv)
 	unsigned held = 0;
 
 	CHECK(argc >= 2);
-	rig_make(&r, argv[1], "switch a address 10.0.0.254 slots 32768 serves 10.0.0.0/8\n"
-			      "switch b address 10.0.0.253 slots 32768 serves 10.0.0.0/8\n"
-			      "quota * groups 100000 slots 1000000000\nlate 1\n");
+	rig_make(&r, argv[1],
+		 "switch a address 10.0.0.254 slots 32768 serves 10.0.0.0/8\n"
+		 "switch b address 10.0.0.253 slots 32768 serves 10.0.0.0/8\n"
+		 "quota * groups 100000 slots 1000000000\nlate 1\n");
 	rig_start(&r, NULL);
 	rig_await(&r);
 	for (unsigned i = 0; i < CLIENTS; i++) {
-		client[i] = (struct client){ .client = rig_client(&r, 60000, true), .dice = seed + i, .number = i };
+		client[i] = (struct client) { .client = rig_client(&r, 60000, true),
+					      .dice = seed + i,
+					      .number = i };
 		CHECK(!pthread_create(&thread[i], NULL, live, &client[i]));
 	}
 	for (int i = 0; i < KILLS; i++) {
@@ -174,7 +182,8 @@ int main(int argc, char **argv)
 		held += client[i].held;
 		ha_ina_client_close(client[i].client);
 	}
-	printf("%d restarts, %lu groups made, %lu ended, %u there\n", KILLS, atomic_load(&made), atomic_load(&ended), held);
+	printf("%d restarts, %lu groups made, %lu ended, %u there\n", KILLS, atomic_load(&made),
+	       atomic_load(&ended), held);
 	CHECK_INT(listed.found, held);
 	CHECK_INT(listed.live, held);
 	CHECK_INT(rig_stop(&r, SIGTERM), 0);

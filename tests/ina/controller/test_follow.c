@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* follow.h: a switch's table against a living controller that starts late, dies, and gives slots to others. */
+/* follow.h: a switch's table against a living controller that starts late, dies, and gives slots to
+ * others. */
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/switch/follow.h"
-#include "base/check.h"
 #include "tests/ina/controller/rig.h"
 
 #include <errno.h>
@@ -70,14 +71,21 @@ static void await(const unsigned *at, unsigned want)
 	CHECK_INT(value(at), want);
 }
 
-static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint32_t workers, bool extended)
+static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint32_t workers,
+				  bool extended)
 {
 	static const uint32_t member[] = { 0x0a000003, 0x0a000001, 0x0a000003 };
-	struct ha_ina_group_spec w = { .member = member, .members = workers ? 3 : 2, .length = length, .least = length, .lease_ms = 600000,
-				 .workers = workers, .extended = extended };
+	struct ha_ina_group_spec w = { .member = member,
+				       .members = workers ? 3 : 2,
+				       .length = length,
+				       .least = length,
+				       .lease_ms = 600000,
+				       .workers = workers,
+				       .extended = extended };
 	struct ha_ina_lease lease;
 
-	/* On a busy machine the controller may have missed the switch, or not yet have noticed that a group's slots are free. */
+	/* On a busy machine the controller may have missed the switch, or not yet have noticed that
+	 * a group's slots are free. */
 	for (int i = 0; i < 6000; i++) {
 		CHECK(!ha_ina_client_create(c, &w, &lease));
 		if (lease.id)
@@ -93,7 +101,8 @@ static void destroy(struct ha_ina_client *c, const struct ha_ina_lease *lease)
 {
 	char message[192];
 
-	CHECK(!ha_ina_client_destroy(c, lease->id, lease->switch_name, lease->key, message) && !*message);
+	CHECK(!ha_ina_client_destroy(c, lease->id, lease->switch_name, lease->key, message) &&
+	      !*message);
 }
 
 static void follow(struct ina_follow *f)
@@ -115,11 +124,14 @@ static void follow(struct ina_follow *f)
 	one = create(c, 16, 4, true);
 	await(&installed, 1);
 	CHECK_INT(value(&asked), 4);
-	CHECK(last.id == one.id && last.epoch == one.epoch && last.base == one.agg_addr && last.len == 16);
-	CHECK(last.ranks == 3 && last.workers == 4 && last.extended && last.member[1].addr == 0x0a000001 && !last.first_psn);
+	CHECK(last.id == one.id && last.epoch == one.epoch && last.base == one.agg_addr &&
+	      last.len == 16);
+	CHECK(last.ranks == 3 && last.workers == 4 && last.extended &&
+	      last.member[1].addr == 0x0a000001 && !last.first_psn);
 	two = create(c, 16, 0, false);
 	await(&installed, 2);
-	CHECK(last.workers == 2 && !last.extended && last.ranks == 2); /* what the switch is set to */
+	CHECK(last.workers == 2 && !last.extended &&
+	      last.ranks == 2); /* what the switch is set to */
 
 	/* The controller dies and comes back: nothing happens. */
 	rig_stop(&r, SIGKILL);
@@ -151,7 +163,12 @@ int main(int argc, char **argv)
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 0xfe };
 	const struct ina_follow_ops ops = { .install = install, .end = end, .remove = drop };
 	static const char *const serves[] = { "10.0.0.0/24" };
-	struct ina_follow_options o = { .name = "soft", .addr = 0x0a0000fe, .slots = SLOTS, .serves = serves, .nserves = 1, .workers = 2 };
+	struct ina_follow_options o = { .name = "soft",
+					.addr = 0x0a0000fe,
+					.slots = SLOTS,
+					.serves = serves,
+					.nserves = 1,
+					.workers = 2 };
 	struct ina_follow *f;
 	char why[256];
 

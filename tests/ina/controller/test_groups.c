@@ -2,8 +2,8 @@
 /* One behaviour of groups.h after the other, with its words. */
 #include "ina/controller/groups.h"
 
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #define S HA_NS_PER_S
 
@@ -11,15 +11,20 @@ static struct ha_groups g;
 static struct ha_refusal why;
 static bool again;
 
-static const struct ha_groups_limits limits = {
-	.late_ns = 10 * S, .silence_ns = 3 * S, .lease_min_ms = 1000, .lease_max_ms = 60000, .plain_lease_ms = 600000,
-	.length = 1024
-};
+static const struct ha_groups_limits limits = { .late_ns = 10 * S,
+						.silence_ns = 3 * S,
+						.lease_min_ms = 1000,
+						.lease_max_ms = 60000,
+						.plain_lease_ms = 600000,
+						.length = 1024 };
 
 static struct ha_switch *add(const char *name, uint32_t prefix, uint8_t len, uint32_t slots)
 {
-	struct ha_switch_info info = { .address = prefix + 254, .slots = slots, .nserves = 1,
-				       .serves = { { prefix, len } }, .configured = true };
+	struct ha_switch_info info = { .address = prefix + 254,
+				       .slots = slots,
+				       .nserves = 1,
+				       .serves = { { prefix, len } },
+				       .configured = true };
 	struct ha_switch *s;
 
 	strcpy(info.name, name);
@@ -43,10 +48,16 @@ static void end(void)
 	ha_groups_close_all(&g);
 }
 
-static struct ha_group *make_of(const uint32_t *member, size_t n, uint32_t length, uint32_t lease_ms, uint64_t now)
+static struct ha_group *make_of(const uint32_t *member, size_t n, uint32_t length,
+				uint32_t lease_ms, uint64_t now)
 {
-	struct ha_group_spec w = { .tenant = "t", .name = "job", .member = member, .members = n, .length = length,
-				   .least = length, .lease_ms = lease_ms };
+	struct ha_group_spec w = { .tenant = "t",
+				   .name = "job",
+				   .member = member,
+				   .members = n,
+				   .length = length,
+				   .least = length,
+				   .lease_ms = lease_ms };
 
 	return ha_groups_create(&g, &w, now, &again, &why);
 }
@@ -96,7 +107,12 @@ static void members(void)
 static void workers(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000001, 0x0a000002, 0x0a000001 };
-	struct ha_group_spec w = { .tenant = "alice", .name = "", .member = member, .members = 4, .length = 16, .extended = true };
+	struct ha_group_spec w = { .tenant = "alice",
+				   .name = "",
+				   .member = member,
+				   .members = 4,
+				   .length = 16,
+				   .extended = true };
 	struct ha_group *group;
 	bool again;
 
@@ -157,7 +173,7 @@ static void lease_and_quarantine(void)
 	CHECK(ha_groups_due(&g, 109 * S) == group);
 	ha_groups_end(&g, group, "late", 109 * S);
 	ha_groups_renew(group, 1, 109 * S); /* too late */
-	CHECK(!make(1024, 5000, 118 * S)); /* the range is nobody's for 10 s */
+	CHECK(!make(1024, 5000, 118 * S));  /* the range is nobody's for 10 s */
 	refused(HA_REFUSAL_FULL, "");
 	CHECK(!ha_groups_due(&g, 119 * S - 1));
 	CHECK(ha_groups_due(&g, 119 * S) == group);
@@ -191,7 +207,9 @@ static void lengths(void)
 	CHECK(!make(32768, 0, 0));
 	{
 		static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
-		struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .length = 32768 };
+		struct ha_group_spec w = {
+			.tenant = "t", .name = "", .member = two, .members = 2, .length = 32768
+		};
 
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 16384);
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 8192);
@@ -204,7 +222,9 @@ static void lengths(void)
 static void least_above_the_default(void)
 {
 	static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
-	struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .least = 3000 };
+	struct ha_group_spec w = {
+		.tenant = "t", .name = "", .member = two, .members = 2, .least = 3000
+	};
 
 	begin();
 	add("s", 0, 0, 8192);
@@ -216,7 +236,8 @@ static void least_above_the_default(void)
 	refused(HA_REFUSAL_FULL, "switch s has no 8192 aggregators in one piece");
 	w.least = 32769;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "at least 32769 aggregators wanted, but no group has more than 32768");
+	refused(HA_REFUSAL_INVALID,
+		"at least 32769 aggregators wanted, but no group has more than 32768");
 	w.length = UINT32_MAX; /* as much as there is, and a little will do */
 	w.least = 1;
 	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 2048);
@@ -248,7 +269,8 @@ static void all_numbers(void)
 	end();
 }
 
-/* NetCCL's DestroyGroup names a group by its number alone: two switches give different ones while they can. */
+/* NetCCL's DestroyGroup names a group by its number alone: two switches give different ones while
+ * they can. */
 static void numbers_differ_between_switches(void)
 {
 	static const uint32_t a[] = { 0x0a000001, 0x0a000002 }, b[] = { 0x0b000001, 0x0b000002 };
@@ -266,7 +288,8 @@ static void numbers_differ_between_switches(void)
 	CHECK(ha_groups_find(&g, NULL, 200, &several) && !several);
 	CHECK(make_of(a, 2, 16, 0, 0));
 	CHECK(ha_groups_find(&g, NULL, g.first->r.id, &several) && several);
-	CHECK(ha_groups_find(&g, "b", g.first->r.id, &several)->home->info.name[0] == 'b' && !several);
+	CHECK(ha_groups_find(&g, "b", g.first->r.id, &several)->home->info.name[0] == 'b' &&
+	      !several);
 	CHECK(!ha_groups_find(&g, NULL, 0, &several) && !ha_groups_find(&g, NULL, 256, &several));
 	end();
 }
@@ -275,10 +298,11 @@ static void quotas(void)
 {
 	begin();
 	add("s", 0, 0, 65536);
-	g.quotas.others = (struct ha_quota){ .groups = 2, .slots = 1024 };
+	g.quotas.others = (struct ha_quota) { .groups = 2, .slots = 1024 };
 	CHECK(make(512, 0, 0));
 	CHECK(!make(1024, 0, 0));
-	refused(HA_REFUSAL_QUOTA, "t has 512 aggregators of 1024 that it may have, and wants 1024 more");
+	refused(HA_REFUSAL_QUOTA,
+		"t has 512 aggregators of 1024 that it may have, and wants 1024 more");
 	CHECK(make(256, 0, 0));
 	CHECK(!make(16, 0, 0));
 	refused(HA_REFUSAL_QUOTA, "t has 2 groups, in quarantine or not, of 2");
@@ -296,9 +320,15 @@ static void quotas(void)
 
 static void asked_again(void)
 {
-	static const uint32_t two[] = { 0x0a000001, 0x0a000002 }, others[] = { 0x0a000002, 0x0a000001 };
-	struct ha_group_spec w = { .tenant = "t", .name = "", .member = two, .members = 2, .nonce = (const uint8_t *)"abc",
-				   .nonce_len = 3, .lease_ms = 5000 };
+	static const uint32_t two[] = { 0x0a000001, 0x0a000002 },
+			      others[] = { 0x0a000002, 0x0a000001 };
+	struct ha_group_spec w = { .tenant = "t",
+				   .name = "",
+				   .member = two,
+				   .members = 2,
+				   .nonce = (const uint8_t *)"abc",
+				   .nonce_len = 3,
+				   .lease_ms = 5000 };
 	struct ha_group *group;
 
 	begin();
@@ -324,7 +354,9 @@ static void asked_again(void)
 
 static void switch_that_registers(void)
 {
-	struct ha_switch_info info = { .name = "s", .address = 1, .slots = 1024, .nserves = 1, .registers = true };
+	struct ha_switch_info info = {
+		.name = "s", .address = 1, .slots = 1024, .nserves = 1, .registers = true
+	};
 	struct ha_group *group;
 	struct ha_switch *s;
 	uint64_t version;
@@ -339,7 +371,8 @@ static void switch_that_registers(void)
 	version = s->version;
 	CHECK(!ha_groups_switch_reported(&g, s, 77, 2 * S));
 	CHECK(s->version == version);
-	/* it has lost its memory: whoever waits for an answer of the old incarnation must know it */
+	/* it has lost its memory: whoever waits for an answer of the old incarnation must know it
+	 */
 	CHECK(ha_groups_switch_reported(&g, s, 78, 3 * S));
 	CHECK(s->version != version && group->r.epoch == 2);
 	CHECK(!make(16, 5000, 6 * S));
@@ -365,7 +398,8 @@ static void silent_ranks(void)
 	end();
 }
 
-/* A switch that comes back smaller: what straddles its new end is ended, and its part before the end rests as well. */
+/* A switch that comes back smaller: what straddles its new end is ended, and its part before the
+ * end rests as well. */
 static void switch_shrinks(void)
 {
 	struct ha_group *group;
@@ -383,7 +417,9 @@ static void switch_shrinks(void)
 
 static void switch_moves(void)
 {
-	struct ha_switch_info info = { .name = "s", .address = 1, .slots = 1024, .nserves = 1, .configured = true };
+	struct ha_switch_info info = {
+		.name = "s", .address = 1, .slots = 1024, .nserves = 1, .configured = true
+	};
 
 	begin();
 	ha_groups_switch(&g, &info, 0);
@@ -394,10 +430,16 @@ static void switch_moves(void)
 	end();
 }
 
-/* One machine under two names must not give the same aggregators twice, not even those that rest. */
+/* One machine under two names must not give the same aggregators twice, not even those that rest.
+ */
 static void one_address_under_two_names(void)
 {
-	struct ha_switch_info a = { .name = "a", .address = 1, .slots = 1024, .nserves = 1, .registers = true }, b = a;
+	struct ha_switch_info a = { .name = "a",
+				    .address = 1,
+				    .slots = 1024,
+				    .nserves = 1,
+				    .registers = true },
+			      b = a;
 	struct ha_group *group;
 	struct ha_switch *s;
 
@@ -434,14 +476,17 @@ static void one_address_under_two_names(void)
 
 static void too_many_switches(void)
 {
-	struct ha_switch_info info = { .address = 1, .slots = 1024, .nserves = 1, .registers = true };
+	struct ha_switch_info info = {
+		.address = 1, .slots = 1024, .nserves = 1, .registers = true
+	};
 
 	begin();
 	for (int i = 0; i < 200; i++) {
 		struct ha_switch *s;
 
 		snprintf(info.name, sizeof(info.name), "s%d", i);
-		/* from the hundredth on the first ones have been silent for long, and have no groups */
+		/* from the hundredth on the first ones have been silent for long, and have no
+		 * groups */
 		s = ha_groups_switch(&g, &info, i < 100 ? 0 : 100 * S);
 		CHECK_INT(s != NULL, i < 64 || (i >= 100 && i < 164));
 		if (s)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * groups.h against a naive reference: who owns each slot is an array, times are compared one by one, and a request is
- * granted exactly when looking at every block of every switch finds one. Random requests, renewals, ends, jumps of time,
- * switches that shrink, grow, vanish, come back and lose their memory, and a restart (what is kept, loaded into a new
- * one) at any point. Arguments: the first seed, how many.
+ * groups.h against a naive reference: who owns each slot is an array, times are compared one by
+ * one, and a request is granted exactly when looking at every block of every switch finds one.
+ * Random requests, renewals, ends, jumps of time, switches that shrink, grow, vanish, come back and
+ * lose their memory, and a restart (what is kept, loaded into a new one) at any point. Arguments:
+ * the first seed, how many.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "ina/controller/groups.h"
-#include "base/check.h"
 
 #include <inttypes.h>
 
@@ -55,17 +56,23 @@ static struct naive_group {
 
 static struct ha_groups g;
 static uint64_t now, last_serial;
-static const uint32_t quota_groups[TENANTS] = { 3, 40, 700 }, quota_slots[TENANTS] = { 4096, 512, 100000 };
+static const uint32_t quota_groups[TENANTS] = { 3, 40, 700 },
+		      quota_slots[TENANTS] = { 4096, 512, 100000 };
 
-static const struct ha_groups_limits limits = {
-	.late_ns = LATE, .silence_ns = SILENCE, .lease_min_ms = 1000, .lease_max_ms = 60000, .plain_lease_ms = 100000,
-	.length = 64
-};
+static const struct ha_groups_limits limits = { .late_ns = LATE,
+						.silence_ns = SILENCE,
+						.lease_min_ms = 1000,
+						.lease_max_ms = 60000,
+						.plain_lease_ms = 100000,
+						.length = 64 };
 
 static struct ha_switch_info info_of(int i)
 {
-	struct ha_switch_info info = { .address = 0x0a0000fe + ((uint32_t)i << 8), .slots = sw[i].slots, .nserves = 1,
-				       .configured = !sw[i].registers, .registers = sw[i].registers };
+	struct ha_switch_info info = { .address = 0x0a0000fe + ((uint32_t)i << 8),
+				       .slots = sw[i].slots,
+				       .nserves = 1,
+				       .configured = !sw[i].registers,
+				       .registers = sw[i].registers };
 
 	strcpy(info.name, sw[i].name);
 	info.serves[0] = sw[i].prefix;
@@ -85,13 +92,15 @@ static void quotas_set(void)
 
 static bool up(int i)
 {
-	return sw[i].there && (!sw[i].registers || (sw[i].heard_once && now - sw[i].heard < SILENCE));
+	return sw[i].there &&
+	       (!sw[i].registers || (sw[i].heard_once && now - sw[i].heard < SILENCE));
 }
 
 static bool slot_taken(int at, uint32_t slot)
 {
 	for (int i = 0; i < GROUPS; i++)
-		if (group[i].used && group[i].at == at && slot >= group[i].base && slot < group[i].base + group[i].len)
+		if (group[i].used && group[i].at == at && slot >= group[i].base &&
+		    slot < group[i].base + group[i].len)
 			return true;
 	return false;
 }
@@ -103,7 +112,8 @@ static bool block_free(int at, uint32_t len)
 	memset(taken, 0, sw[at].slots);
 	for (int i = 0; i < GROUPS; i++)
 		if (group[i].used && group[i].at == at)
-			for (uint32_t k = group[i].base; k < group[i].base + group[i].len && k < sw[at].slots; k++)
+			for (uint32_t k = group[i].base;
+			     k < group[i].base + group[i].len && k < sw[at].slots; k++)
 				taken[k] = 1;
 	for (uint32_t base = 0; base + len <= sw[at].slots / 16 * 16; base += len)
 		if (!memchr(taken + base, 1, len))
@@ -196,10 +206,18 @@ static void granted(const struct ha_group *real, const struct ha_group_spec *w, 
 		if (!group[i].used)
 			n = &group[i];
 	CHECK(n);
-	*n = (struct naive_group){ .used = true, .live = true, .at = at, .id = real->r.id, .base = real->r.base,
-				   .len = real->r.len, .epoch = real->r.epoch, .key = real->r.key,
-				   .serial = real->r.serial, .lease_ms = real->r.lease_ms,
-				   .due = now + real->r.lease_ms * HA_NS_PER_MS, .nonce = w->nonce[0] };
+	*n = (struct naive_group) { .used = true,
+				    .live = true,
+				    .at = at,
+				    .id = real->r.id,
+				    .base = real->r.base,
+				    .len = real->r.len,
+				    .epoch = real->r.epoch,
+				    .key = real->r.key,
+				    .serial = real->r.serial,
+				    .lease_ms = real->r.lease_ms,
+				    .due = now + real->r.lease_ms * HA_NS_PER_MS,
+				    .nonce = w->nonce[0] };
 	strcpy(n->tenant, w->tenant);
 }
 
@@ -209,8 +227,14 @@ static void create(void)
 	uint8_t nonce = (uint8_t)dice(255);
 	int tenant = (int)dice(TENANTS), best = -1;
 	char name[8];
-	struct ha_group_spec w = { .tenant = name, .name = "", .member = member, .members = 2 + dice(4), .length = wanted,
-				   .least = least, .lease_ms = dice(3) ? 500 + dice(70000) : 0, .nonce = &nonce,
+	struct ha_group_spec w = { .tenant = name,
+				   .name = "",
+				   .member = member,
+				   .members = 2 + dice(4),
+				   .length = wanted,
+				   .least = least,
+				   .lease_ms = dice(3) ? 500 + dice(70000) : 0,
+				   .nonce = &nonce,
 				   .nonce_len = 1 };
 	const struct naive_group *before = NULL;
 	struct ha_refusal why;
@@ -219,9 +243,11 @@ static void create(void)
 
 	snprintf(name, sizeof(name), "t%d", tenant);
 	for (size_t i = 0; i < w.members; i++)
-		member[i] = 0x0a000001 + (uint32_t)i + (dice(12) ? 0 : dice(3) << 16) + (nonce % 4 ? 0 : 1 << 8);
+		member[i] = 0x0a000001 + (uint32_t)i + (dice(12) ? 0 : dice(3) << 16) +
+			    (nonce % 4 ? 0 : 1 << 8);
 	for (int i = 0; i < GROUPS; i++)
-		if (group[i].used && group[i].live && group[i].nonce == nonce && !strcmp(group[i].tenant, name))
+		if (group[i].used && group[i].live && group[i].nonce == nonce &&
+		    !strcmp(group[i].tenant, name))
 			before = &group[i];
 	for (len = wanted; len >= least && best < 0; len /= 2)
 		best = possible(member, w.members, tenant, len);
@@ -231,7 +257,8 @@ static void create(void)
 		CHECK_INT(again, real != NULL);
 		if (real) {
 			CHECK(real->r.serial == before->serial && real->r.key == before->key);
-			((struct naive_group *)(uintptr_t)before)->due = now + before->lease_ms * HA_NS_PER_MS;
+			((struct naive_group *)(uintptr_t)before)->due =
+				now + before->lease_ms * HA_NS_PER_MS;
 		} else {
 			CHECK_INT(why.kind, HA_REFUSAL_INVALID);
 		}
@@ -298,7 +325,8 @@ static void switch_change(void)
 		info = info_of(i);
 		CHECK(ha_groups_switch(&g, &info, now));
 		for (int k = 0; k < GROUPS && before != sw[i].slots; k++)
-			if (group[k].used && group[k].at == i && group[k].base + group[k].len > sw[i].slots / 16 * 16)
+			if (group[k].used && group[k].at == i &&
+			    group[k].base + group[k].len > sw[i].slots / 16 * 16)
 				naive_end(&group[k]);
 		break;
 	case 1: /* gone, and back at the next chance */
@@ -320,13 +348,16 @@ static void switch_change(void)
 			bool first = !sw[i].incarnation;
 
 			sw[i].incarnation++;
-			CHECK_INT(ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now),
+			CHECK_INT(ha_groups_switch_reported(&g,
+							    ha_groups_switch_find(&g, sw[i].name),
+							    sw[i].incarnation, now),
 				  !first);
 			for (int k = 0; k < GROUPS && !first; k++)
 				if (group[k].used && group[k].live && group[k].at == i)
 					sw[i].epoch[group[k].id] = ++group[k].epoch;
 		} else {
-			CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name), sw[i].incarnation, now));
+			CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
+							 sw[i].incarnation, now));
 		}
 		sw[i].heard = now;
 		sw[i].heard_once = true;
@@ -394,7 +425,8 @@ static void compare(void)
 		CHECK_INT(real->r.state == HA_GROUP_LIVE, n->live);
 		CHECK_INT(real->due, n->due);
 		CHECK_INT(real->r.epoch, n->epoch);
-		CHECK(real->r.base == n->base && real->r.len == n->len && real->r.id == n->id && real->r.key == n->key);
+		CHECK(real->r.base == n->base && real->r.len == n->len && real->r.id == n->id &&
+		      real->r.key == n->key);
 	}
 	for (int i = 0; i < GROUPS; i++) {
 		live += group[i].used && group[i].live;
@@ -459,7 +491,9 @@ static void world(uint64_t seed, unsigned long *made, unsigned long *refused)
 		snprintf(sw[i].name, sizeof(sw[i].name), "s%d", i);
 		sw[i].slots = 128 + dice(4000);
 		sw[i].registers = dice(2);
-		sw[i].prefix = (struct ha_prefix){ 0x0a000000, (uint8_t)(i == 0 ? 24 : i == 1 ? 16 : 8) };
+		sw[i].prefix = (struct ha_prefix) { 0x0a000000, (uint8_t)(i == 0   ? 24
+									  : i == 1 ? 16
+										   : 8) };
 		sw[i].there = true;
 		info = info_of(i);
 		CHECK(ha_groups_switch(&g, &info, now));
@@ -475,7 +509,8 @@ static void world(uint64_t seed, unsigned long *made, unsigned long *refused)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, n = argc > 2 ? strtoull(argv[2], NULL, 10) : 40;
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+		 n = argc > 2 ? strtoull(argv[2], NULL, 10) : 40;
 	unsigned long made = 0, refused = 0;
 
 	ha_random_set_source(dice_fill);

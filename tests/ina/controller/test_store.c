@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * service.h over a real database: random requests in random transactions; at any point the memory is thrown away and
- * loaded again, with and without what was not committed; or the disk is full, and what was asked for has not happened.
- * Beside it: databases that are damaged, foreign, of another version, in use.
+ * service.h over a real database: random requests in random transactions; at any point the memory
+ * is thrown away and loaded again, with and without what was not committed; or the disk is full,
+ * and what was asked for has not happened. Beside it: databases that are damaged, foreign, of
+ * another version, in use.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "ina/controller/service.h"
 #include "ina/controller/store.h"
-#include "base/check.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -105,9 +106,17 @@ static void create(void)
 {
 	uint32_t member[3] = { 0x0a000001 + dice(200), 0x0a000101 + dice(100), 0x0a000201 };
 	uint8_t nonce[8];
-	struct ha_group_spec w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6", .name = "job", .member = member, .members = 2 + dice(2),
-				   .length = 16u << dice(7), .lease_ms = dice(3) ? 1000 + dice(60000) : 0, .nonce = nonce,
-				   .nonce_len = dice(9), .created = 1700000000, .workers = dice(2) ? 1u << dice(7) : 0, .extended = dice(2) };
+	struct ha_group_spec w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6",
+				   .name = "job",
+				   .member = member,
+				   .members = 2 + dice(2),
+				   .length = 16u << dice(7),
+				   .lease_ms = dice(3) ? 1000 + dice(60000) : 0,
+				   .nonce = nonce,
+				   .nonce_len = dice(9),
+				   .created = 1700000000,
+				   .workers = dice(2) ? 1u << dice(7) : 0,
+				   .extended = dice(2) };
 	struct ha_refusal refusal;
 
 	for (size_t i = 0; i < sizeof(nonce); i++)
@@ -130,7 +139,8 @@ static void change(void)
 		ha_service_tick(&service, now);
 		break;
 	case 1:
-		for (unsigned n = group ? dice(service.groups.live + service.groups.closed) : 0; n; n--)
+		for (unsigned n = group ? dice(service.groups.live + service.groups.closed) : 0; n;
+		     n--)
 			group = group->next;
 		if (group && group->r.state == HA_GROUP_LIVE)
 			ha_service_end(&service, group, "test", now);
@@ -249,14 +259,16 @@ static void database_of_version_1(void)
 {
 	database_remove();
 	start();
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	stop();
-	sql("ALTER TABLE groups DROP COLUMN workers; ALTER TABLE groups DROP COLUMN extended; ALTER TABLE groups DROP COLUMN joined; PRAGMA user_version = 1;"
-	    "INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '')");
+	sql("ALTER TABLE groups DROP COLUMN workers; ALTER TABLE groups DROP COLUMN extended; "
+	    "ALTER TABLE groups DROP COLUMN joined; PRAGMA user_version = 1;"
+	    "INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, "
+	    "x'0100000a0200000a', '', 't', '')");
 	for (int i = 0; i < 2; i++) {
 		start();
-		CHECK(service.groups.live == 1 && service.groups.first->r.id == 30 && !service.groups.first->r.workers &&
-		      !service.groups.first->r.extended);
+		CHECK(service.groups.live == 1 && service.groups.first->r.id == 30 &&
+		      !service.groups.first->r.workers && !service.groups.first->r.extended);
 		stop();
 	}
 }
@@ -273,9 +285,10 @@ static void wrong_databases(void)
 	/* what contradicts itself is not served */
 	database_remove();
 	start();
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	stop();
-	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, x'0100000a0200000a', '', 't', '', 0, 0, '')");
+	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, "
+	    "x'0100000a0200000a', '', 't', '', 0, 0, '')");
 	store = ha_store_open(path, why, sizeof(why));
 	CHECK(store);
 	CHECK(ha_service_open(&service, &settings, store, now, why, sizeof(why)));
@@ -306,7 +319,7 @@ static void settings_change(void)
 	start();
 	for (int i = 0; i < 30; i++)
 		create();
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	live = service.groups.live;
 	CHECK(live);
 	stop();
@@ -322,7 +335,7 @@ static void settings_change(void)
 	ha_service_tick(&service, now);
 	CHECK_INT(service.groups.closed, 0);
 	create();
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	stop();
 	settings.nsw = 0;
 	start();
@@ -335,7 +348,9 @@ static void settings_change(void)
 static struct ha_group *create_at(uint32_t address)
 {
 	uint32_t member[2] = { address, address + 1 };
-	struct ha_group_spec w = { .tenant = "t", .name = "", .member = member, .members = 2, .length = 16 };
+	struct ha_group_spec w = {
+		.tenant = "t", .name = "", .member = member, .members = 2, .length = 16
+	};
 	struct ha_refusal refusal;
 
 	return ha_service_create(&service, &w, now, &refusal);
@@ -343,14 +358,18 @@ static struct ha_group *create_at(uint32_t address)
 
 static struct ha_switch_info registered(unsigned i)
 {
-	struct ha_switch_info info = { .address = 0xac100001 + i, .slots = 1024, .nserves = 1, .registers = true,
+	struct ha_switch_info info = { .address = 0xac100001 + i,
+				       .slots = 1024,
+				       .nserves = 1,
+				       .registers = true,
 				       .serves = { { 0xc0000000 + (i << 8), 24 } } };
 
 	snprintf(info.name, sizeof(info.name), "r%02u", i);
 	return info;
 }
 
-/* The settings name a switch that had registered itself under another name: what that holds ends, and then rests. */
+/* The settings name a switch that had registered itself under another name: what that holds ends,
+ * and then rests. */
 static void settings_take_an_address(void)
 {
 	struct ha_switch_info info = registered(0);
@@ -362,7 +381,7 @@ static void settings_take_an_address(void)
 	group = create_at(0xc0000001);
 	CHECK(group);
 	CHECK_TEXT(group->r.switch_name, "r00");
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	stop();
 	settings.sw[2] = info;
 	settings.sw[2].configured = true;
@@ -389,7 +408,8 @@ static void settings_take_an_address(void)
 	settings.nsw = 2;
 }
 
-/* As many switches as there may be are stored, and the settings name one more: one that holds nothing gives way. */
+/* As many switches as there may be are stored, and the settings name one more: one that holds
+ * nothing gives way. */
 static void settings_have_one_more(void)
 {
 	struct ha_switch_info info;
@@ -411,7 +431,7 @@ static void settings_have_one_more(void)
 	}
 	CHECK_INT(service.groups.nsw, HA_GROUPS_SWITCHES);
 	CHECK_INT(service.groups.live, HA_GROUPS_SWITCHES / 2 - 1);
-	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool){ false }));
+	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	stop();
 	settings.sw[2] = registered(100);
 	settings.sw[2].configured = true;
@@ -428,7 +448,8 @@ static void settings_have_one_more(void)
 	settings.nsw = 2;
 }
 
-static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+static void no_line(int level, unsigned long flags, const char *file, int line, const char *fmt,
+		    ...)
 {
 }
 
@@ -439,13 +460,19 @@ int main(void)
 	CHECK(mkdtemp(top));
 	snprintf(path, sizeof(path), "%s/db", top);
 	ha_settings_default(&settings);
-	settings.quotas.others = (struct ha_quota){ .groups = 1000, .slots = 1000000 };
+	settings.quotas.others = (struct ha_quota) { .groups = 1000, .slots = 1000000 };
 	settings.nsw = 2;
-	settings.sw[0] = (struct ha_switch_info){ .name = "s0", .address = 0x0a0000fe, .slots = 4096, .nserves = 1,
-						  .configured = true };
-	settings.sw[1] = (struct ha_switch_info){ .name = "s1", .address = 0x0a0001fe, .slots = 2048, .nserves = 2,
-						  .serves = { { 0x0a000000, 8 }, { 0x0b000000, 8 } }, .configured = true,
-						  .registers = true };
+	settings.sw[0] = (struct ha_switch_info) {
+		.name = "s0", .address = 0x0a0000fe, .slots = 4096, .nserves = 1, .configured = true
+	};
+	settings.sw[1] =
+		(struct ha_switch_info) { .name = "s1",
+					  .address = 0x0a0001fe,
+					  .slots = 2048,
+					  .nserves = 2,
+					  .serves = { { 0x0a000000, 8 }, { 0x0b000000, 8 } },
+					  .configured = true,
+					  .registers = true };
 	random_restarts();
 	disk_full();
 	database_of_version_1();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames as a network may bring them: the input is one. The last byte, if odd, mends Ethernet type and checksum, so that the
- * rest is reached. What is taken must come out of encode as it went in. */
+/* Frames as a network may bring them: the input is one. The last byte, if odd, mends Ethernet type
+ * and checksum, so that the rest is reached. What is taken must come out of encode as it went in.
+ */
+#include "base/check.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
-#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,11 +35,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fault == INA_FAULT_NONE) {
 		size_t len = ina_frame_encode(&f, again);
 
-		CHECK(len <= size && size <= (len > 60 ? len : 60) + 4 && len == ina_frame_bytes(&f));
-		CHECK(!memcmp(again, heap, 14 + 4)); /* all but what encode chooses itself: identification, time to live, checksum */
+		CHECK(len <= size && size <= (len > 60 ? len : 60) + 4 &&
+		      len == ina_frame_bytes(&f));
+		CHECK(!memcmp(again, heap, 14 + 4)); /* all but what encode chooses itself:
+							identification, time to live, checksum */
 		CHECK(!memcmp(again + 20, heap + 20, 2) && again[23] == heap[23]);
 		CHECK(!memcmp(again + 26, heap + 26, len - 26));
-		CHECK(f.rank < INA_RANKS_MAX && f.root < INA_RANKS_MAX && f.group && f.worker < INA_WORKERS_MAX);
+		CHECK(f.rank < INA_RANKS_MAX && f.root < INA_RANKS_MAX && f.group &&
+		      f.worker < INA_WORKERS_MAX);
 	}
 	free(heap);
 	return 0;

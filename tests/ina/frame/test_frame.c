@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_frame.c - bytes of both frames as the tables of docs/ina.md have them, and each thing that is refused */
+/* test_frame.c - bytes of both frames as the tables of docs/ina.md have them, and each thing that
+ * is refused */
+#include "base/rng.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
-#include "base/rng.h"
 #include "tests/ina/switch/named.h"
 
 #include <sys/mman.h>
@@ -57,7 +58,8 @@ static void same(const struct ina_frame *a, const struct ina_frame *b)
 {
 	CHECK(!memcmp(a->dst_mac, b->dst_mac, 6) && !memcmp(a->src_mac, b->src_mac, 6));
 	CHECK(a->dst == b->dst && a->src == b->src && a->worker == b->worker && a->ecn == b->ecn);
-	CHECK(a->extended == b->extended && a->coll == b->coll && a->group == b->group && a->rank == b->rank);
+	CHECK(a->extended == b->extended && a->coll == b->coll && a->group == b->group &&
+	      a->rank == b->rank);
 	CHECK(a->root == b->root && a->agg_addr == b->agg_addr && a->psn == b->psn);
 	CHECK(a->flags == b->flags && a->exponent == b->exponent && a->epoch == b->epoch);
 	CHECK(!a->words == !b->words);
@@ -68,9 +70,10 @@ static void same(const struct ina_frame *a, const struct ina_frame *b)
 static void old_bytes(void)
 {
 	static const uint8_t expected[L4 + 10] = {
-		2, 0, 0, 0, 0, 0xff, 2, 0, 0, 0, 0, 7, 0x08, 0x00,
-		0x45, 5 << 2 | 1, 286 >> 8, 286 & 255, 0, 0, 0x40, 0, 64, 254, 0x24, 0xa4, 10, 0, 0, 7, 10, 0, 0, 0xfe,
-		2, 9, 6, 31, 0x12, 0x34, 0xfe, 0xdc, 0xba, 0x98,
+		2,    0,    0,    0,    0,          0xff,     2,         0,    0,    0,    0,
+		7,    0x08, 0x00, 0x45, 5 << 2 | 1, 286 >> 8, 286 & 255, 0,    0,    0x40, 0,
+		64,   254,  0x24, 0xa4, 10,         0,        0,         7,    10,   0,    0,
+		0xfe, 2,    9,    6,    31,         0x12,     0x34,      0xfe, 0xdc, 0xba, 0x98,
 	};
 	struct ina_frame f = sample(false, true), g;
 	uint8_t b[INA_FRAME_MAX];
@@ -88,7 +91,8 @@ static void old_bytes(void)
 static void extended_bytes(void)
 {
 	static const uint8_t expected[18] = {
-		1, INA_F_OVERFLOW, 140, 0, 1, 2, 3, 4, 2, 9, 6, 31, 0x12, 0x34, 0xfe, 0xdc, 0xba, 0x98,
+		1,  INA_F_OVERFLOW, 140,  0,    1,    2,    3,    4, 2, 9, 6,
+		31, 0x12,           0x34, 0xfe, 0xdc, 0xba, 0x98,
 	};
 	struct ina_frame f = sample(true, true), g;
 	uint8_t b[INA_FRAME_MAX];
@@ -122,10 +126,12 @@ static void bare(void)
 	}
 }
 
-/* The IPv4 example that is worked out in many texts: 4500 0073 0000 4000 4011 b861 c0a8 0001 c0a8 00c7. */
+/* The IPv4 example that is worked out in many texts: 4500 0073 0000 4000 4011 b861 c0a8 0001 c0a8
+ * 00c7. */
 static void checksum(void)
 {
-	static const uint8_t ip[20] = { 0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 254, 0, 0, 192, 168, 0, 1, 192, 168, 0, 199 };
+	static const uint8_t ip[20] = { 0x45, 0, 0,   0x73, 0, 0, 0x40, 0,   0x40, 254,
+					0,    0, 192, 168,  0, 1, 192,  168, 0,    199 };
 	struct ina_frame f = sample(false, false);
 	uint8_t b[INA_FRAME_MAX];
 
@@ -135,7 +141,8 @@ static void checksum(void)
 	f.ecn = 0;
 	ina_frame_encode(&f, b);
 	CHECK(!memcmp(b + IP + 12, ip + 12, 8));
-	/* That example has length 0x73 and protocol 17, ours 30 and 254: one's complement, so the difference carries over. */
+	/* That example has length 0x73 and protocol 17, ours 30 and 254: one's complement, so the
+	 * difference carries over. */
 	CHECK_INT(ina_get16(b + IP + 10), 0xb861 + 0x73 - 30 - (254 - 17));
 }
 
@@ -163,17 +170,19 @@ static void refused(void)
 		CHECK_INT(with(e, true, IP, 0x46, true), INA_FAULT_IP); /* options */
 		CHECK_INT(with(e, true, IP, 0x65, true), INA_FAULT_IP); /* version 6 */
 		CHECK_INT(with(e, true, IP + 8, 0, true), INA_FAULT_IP);
-		CHECK_INT(with(e, true, IP + 6, 0, true), INA_FAULT_FRAGMENT);	    /* no DF */
-		CHECK_INT(with(e, true, IP + 6, 0x60, true), INA_FAULT_FRAGMENT);   /* more fragments */
-		CHECK_INT(with(e, true, IP + 6, 0xc0, true), INA_FAULT_FRAGMENT);   /* reserved */
-		CHECK_INT(with(e, true, IP + 7, 1, true), INA_FAULT_FRAGMENT);	    /* offset */
+		CHECK_INT(with(e, true, IP + 6, 0, true), INA_FAULT_FRAGMENT); /* no DF */
+		CHECK_INT(with(e, true, IP + 6, 0x60, true),
+			  INA_FAULT_FRAGMENT); /* more fragments */
+		CHECK_INT(with(e, true, IP + 6, 0xc0, true), INA_FAULT_FRAGMENT); /* reserved */
+		CHECK_INT(with(e, true, IP + 7, 1, true), INA_FAULT_FRAGMENT);    /* offset */
 		CHECK_INT(with(e, true, IP + 3, 0, true), INA_FAULT_LENGTH);
 		CHECK_INT(with(e, true, IP + 2, 0, true), INA_FAULT_LENGTH);
 		CHECK_INT(with(e, false, IP + 2, 1, true), INA_FAULT_LENGTH); /* passes the end */
 		CHECK_INT(with(e, true, IP + 10, 0, false), INA_FAULT_CHECKSUM);
 		CHECK_INT(with(e, true, at, 0, false), INA_FAULT_COLLECTIVE);
 		CHECK_INT(with(e, true, at, 6, false), INA_FAULT_COLLECTIVE);
-		CHECK_INT(with(e, true, at + 1, 0, false), INA_FAULT_RANGE); /* group 0 means: fall back */
+		CHECK_INT(with(e, true, at + 1, 0, false),
+			  INA_FAULT_RANGE); /* group 0 means: fall back */
 		CHECK_INT(with(e, true, at + 2, 32, false), INA_FAULT_RANGE);
 		CHECK_INT(with(e, true, at + 3, 255, false), INA_FAULT_RANGE);
 	}
@@ -184,7 +193,8 @@ static void refused(void)
 	CHECK_INT(with(true, true, L4, 0, false), INA_FAULT_VERSION);
 	CHECK_INT(with(true, true, L4 + 3, 1, false), INA_FAULT_FLAGS);
 	CHECK_INT(with(true, true, L4 + 1, 0x80, false), INA_FAULT_FLAGS);
-	CHECK_INT(with(true, false, L4 + 2, 1, false), INA_FAULT_FLAGS); /* an exponent of nothing */
+	CHECK_INT(with(true, false, L4 + 2, 1, false),
+		  INA_FAULT_FLAGS); /* an exponent of nothing */
 }
 
 /* Every combination of flags, with and without words. */
@@ -199,8 +209,10 @@ static void flags(void)
 		if (with_words)
 			sound = !bare && !(fl & 0x80);
 		else
-			sound = fl == 0 || fl == INA_F_ANSWER || fl == INA_F_ABORT || fl == (INA_F_ABORT | INA_F_ANSWER) ||
-				fl == INA_F_PROBE || fl == (INA_F_HELD | INA_F_ANSWER) || fl == (INA_F_NEED | INA_F_ANSWER);
+			sound = fl == 0 || fl == INA_F_ANSWER || fl == INA_F_ABORT ||
+				fl == (INA_F_ABORT | INA_F_ANSWER) || fl == INA_F_PROBE ||
+				fl == (INA_F_HELD | INA_F_ANSWER) ||
+				fl == (INA_F_NEED | INA_F_ANSWER);
 		/* sample() gives words an exponent, which they may have, and nothing none. */
 		CHECK_INT(fault == INA_FAULT_NONE, sound);
 		if (!sound)
@@ -208,7 +220,8 @@ static void flags(void)
 	}
 }
 
-/* Cut short anywhere: never taken, and nothing behind the end is read (the address sanitizer watches the heap block). */
+/* Cut short anywhere: never taken, and nothing behind the end is read (the address sanitizer
+ * watches the heap block). */
 static void cut(void)
 {
 	for (int v = 0; v < 4; v++) {
@@ -272,7 +285,8 @@ static void round_trip(void)
 
 #define ROOM 4096
 
-/* The fault of a frame's bytes by the tables of docs/ina.md: nothing is looked at at once, nothing is taken for granted. */
+/* The fault of a frame's bytes by the tables of docs/ina.md: nothing is looked at at once, nothing
+ * is taken for granted. */
 static enum ina_fault slow_ip(const uint8_t *b, size_t len)
 {
 	uint32_t sum = 0, total;
@@ -305,7 +319,8 @@ static enum ina_fault slow_ip(const uint8_t *b, size_t len)
 
 static enum ina_fault slow_flags(uint8_t fl, uint8_t exponent, bool with_words)
 {
-	bool abort = fl & INA_F_ABORT, probe = fl & INA_F_PROBE, held = fl & INA_F_HELD, need = fl & INA_F_NEED;
+	bool abort = fl & INA_F_ABORT, probe = fl & INA_F_PROBE, held = fl & INA_F_HELD,
+	     need = fl & INA_F_NEED;
 
 	if (fl & 0x80 || abort + probe + held + need > 1)
 		return INA_FAULT_FLAGS;
@@ -313,7 +328,8 @@ static enum ina_fault slow_flags(uint8_t fl, uint8_t exponent, bool with_words)
 		return INA_FAULT_FLAGS;
 	if (with_words)
 		return abort || probe || held || need ? INA_FAULT_WORDS : INA_FAULT_NONE;
-	return exponent || fl & INA_F_OVERFLOW || fl & INA_F_NONFINITE ? INA_FAULT_FLAGS : INA_FAULT_NONE;
+	return exponent || fl & INA_F_OVERFLOW || fl & INA_F_NONFINITE ? INA_FAULT_FLAGS
+								       : INA_FAULT_NONE;
 }
 
 static enum ina_fault slow_fault(const uint8_t *b, size_t len)
@@ -347,7 +363,8 @@ static void slow_fields(const uint8_t *b, const struct ina_frame *f)
 	CHECK(!memcmp(f->dst_mac, b, 6) && !memcmp(f->src_mac, b + 6, 6));
 	CHECK(f->extended == extended && f->worker == b[IP + 1] / 4 && f->ecn == b[IP + 1] % 4);
 	CHECK(f->src == ina_get32(b + IP + 12) && f->dst == ina_get32(b + IP + 16));
-	CHECK(f->flags == (extended ? b[L4 + 1] : 0) && f->exponent == (extended ? b[L4 + 2] : 0) && f->epoch == (extended ? ina_get32(b + L4 + 4) : 0));
+	CHECK(f->flags == (extended ? b[L4 + 1] : 0) && f->exponent == (extended ? b[L4 + 2] : 0) &&
+	      f->epoch == (extended ? ina_get32(b + L4 + 4) : 0));
 	CHECK(f->coll == at[0] && f->group == at[1] && f->rank == at[2] && f->root == at[3]);
 	CHECK(f->agg_addr == at[4] * 256 + at[5] && f->psn == ina_get32(at + 6));
 	CHECK(f->words == (b[IP + 2] ? at + 10 : NULL));
@@ -356,7 +373,8 @@ static void slow_fields(const uint8_t *b, const struct ina_frame *f)
 /* ROOM bytes of which none behind the last may be touched. */
 static uint8_t *guarded(void)
 {
-	uint8_t *room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *room =
+		mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(room != MAP_FAILED && !mprotect(room + ROOM, ROOM, PROT_NONE));
 	return room;
@@ -386,7 +404,8 @@ static struct ina_frame any_frame(struct sr_rng *rng)
 	return f;
 }
 
-/* Sound still, with a checksum whose carries come once in thousands of millions of headers by chance: at the top of 64 bits, or a sum that is all ones at 32. */
+/* Sound still, with a checksum whose carries come once in thousands of millions of headers by
+ * chance: at the top of 64 bits, or a sum that is all ones at 32. */
 static void carry(struct sr_rng *rng, uint8_t *b)
 {
 	uint8_t *ip = b + IP;
@@ -411,24 +430,33 @@ static void carry(struct sr_rng *rng, uint8_t *b)
 /* A few bytes of the headers become others: anything, a neighbour, or what is right elsewhere. */
 static void mutate(struct sr_rng *rng, uint8_t *b, size_t len)
 {
-	static const uint8_t likely[] = { 0, 1, 2, 0x08, 0x40, 0x45, 253, 254, 255, 38, 30, 294 & 255, 286 & 255 };
+	static const uint8_t likely[] = { 0,   1,   2,  0x08, 0x40,      0x45,     253,
+					  254, 255, 38, 30,   294 & 255, 286 & 255 };
 
 	for (unsigned n = (unsigned)sr_rng_below(rng, 4); n && len; n--) {
-		uint8_t *at = b + (sr_rng_below(rng, 8) ? 12 + sr_rng_below(rng, 44) : sr_rng_below(rng, len));
+		uint8_t *at = b + (sr_rng_below(rng, 8) ? 12 + sr_rng_below(rng, 44)
+							: sr_rng_below(rng, len));
 
 		if (at >= b + len)
 			continue;
 		switch (sr_rng_below(rng, 3)) {
-		case 0: *at = (uint8_t)sr_rng_next(rng); break;
-		case 1: *at ^= (uint8_t)(1u << sr_rng_below(rng, 8)); break;
-		case 2: *at = likely[sr_rng_below(rng, sizeof(likely))]; break;
+		case 0:
+			*at = (uint8_t)sr_rng_next(rng);
+			break;
+		case 1:
+			*at ^= (uint8_t)(1u << sr_rng_below(rng, 8));
+			break;
+		case 2:
+			*at = likely[sr_rng_below(rng, sizeof(likely))];
+			break;
 		}
 	}
 	if (len >= L4 && sr_rng_below(rng, 4))
 		mend(b);
 }
 
-/* What looks at eight bytes at a time and takes most frames by one branch says of every frame, sound or not, what the tables say: at any address, cut anywhere. */
+/* What looks at eight bytes at a time and takes most frames by one branch says of every frame,
+ * sound or not, what the tables say: at any address, cut anywhere. */
 static void decode_bytewise(void)
 {
 	struct sr_rng rng = { 2 };
@@ -446,7 +474,8 @@ static void decode_bytewise(void)
 		if (!sr_rng_below(&rng, 4)) {
 			for (size_t i = 0; i < 80; i++)
 				b[len + i] = (uint8_t)sr_rng_next(&rng);
-			len = sr_rng_below(&rng, 2) ? len + sr_rng_below(&rng, 24) : sr_rng_below(&rng, len + 80);
+			len = sr_rng_below(&rng, 2) ? len + sr_rng_below(&rng, 24)
+						    : sr_rng_below(&rng, len + 80);
 		}
 		mutate(&rng, b, len);
 		at = room + ROOM - len - (sr_rng_below(&rng, 2) ? sr_rng_below(&rng, 8) : 0);
@@ -528,8 +557,10 @@ static void collectives(void)
 		uint8_t coll;
 		bool root_brings, other_brings, root_gets, other_gets;
 	} is[] = {
-		{ INA_ALL_REDUCE, true, true, true, true },	  { INA_REDUCE, true, true, true, false },
-		{ INA_BROADCAST, true, false, false, true },	  { INA_REDUCE_SCATTER, true, true, true, false },
+		{ INA_ALL_REDUCE, true, true, true, true },
+		{ INA_REDUCE, true, true, true, false },
+		{ INA_BROADCAST, true, false, false, true },
+		{ INA_REDUCE_SCATTER, true, true, true, false },
 		{ INA_ALL_GATHER, true, false, false, true },
 	};
 
@@ -553,9 +584,19 @@ static void names(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "old_bytes", old_bytes }, { "extended_bytes", extended_bytes }, { "bare", bare }, { "checksum", checksum },
-		{ "refused", refused },	    { "flags", flags },	  { "cut", cut },	    { "one_bit", one_bit },
-		{ "round_trip", round_trip }, { "decode_bytewise", decode_bytewise }, { "encode_bytewise", encode_bytewise }, { "collectives", collectives }, { "names", names },
+		{ "old_bytes", old_bytes },
+		{ "extended_bytes", extended_bytes },
+		{ "bare", bare },
+		{ "checksum", checksum },
+		{ "refused", refused },
+		{ "flags", flags },
+		{ "cut", cut },
+		{ "one_bit", one_bit },
+		{ "round_trip", round_trip },
+		{ "decode_bytewise", decode_bytewise },
+		{ "encode_bytewise", encode_bytewise },
+		{ "collectives", collectives },
+		{ "names", names },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

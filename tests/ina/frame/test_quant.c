@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_quant.c - numbers into words and back: NetCCL's way exactly, ours against float64, and three writings that are one */
+/* test_quant.c - numbers into words and back: NetCCL's way exactly, ours against float64, and three
+ * writings that are one */
+#include "base/rng.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/quant.h"
 #include "ina/switch/slot.h"
-#include "base/rng.h"
 #include "tests/ina/switch/named.h"
 
 #include <errno.h>
@@ -25,11 +26,14 @@ static double gauss(void)
 /* Any bits at all, with the odd ones more often than chance has them. */
 static float any_float(void)
 {
-	static const uint32_t odd[] = { 0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x7f800000,
-					0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x4f000000, 0xcf000000, 0x4effffff };
+	static const uint32_t odd[] = { 0,          0x80000000, 1,          0x80000001,
+					0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff,
+					0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
+					0x7f800001, 0x4f000000, 0xcf000000, 0x4effffff };
 
-	return ina_float_of_bits(sr_rng_below(&rng, 8) ? (uint32_t)sr_rng_next(&rng) :
-							 odd[sr_rng_below(&rng, sizeof(odd) / sizeof(odd[0]))]);
+	return ina_float_of_bits(sr_rng_below(&rng, 8)
+					 ? (uint32_t)sr_rng_next(&rng)
+					 : odd[sr_rng_below(&rng, sizeof(odd) / sizeof(odd[0]))]);
 }
 
 static float finite_float(void)
@@ -68,7 +72,8 @@ static void same_arrays(const struct ina_quant *q, const float *x, size_t n, flo
 		CHECK(ina_get32(&a[1 + i]) == *(const uint32_t *)(x + i));
 }
 
-static void same_block(const struct ina_quant *q, const float *x, unsigned headroom, uint8_t exponent)
+static void same_block(const struct ina_quant *q, const float *x, unsigned headroom,
+		       uint8_t exponent)
 {
 	static uint8_t a[INA_PAYLOAD_BYTES + 8], b[INA_PAYLOAD_BYTES + 8];
 	static float y[INA_WORDS + 1], z[INA_WORDS + 1];
@@ -107,19 +112,24 @@ static void identical(void)
 			for (int turn = 0; turn < 4; turn++) {
 				for (unsigned i = 0; i < 512; i++)
 					x[i] = turn & 1 ? any_float() : finite_float();
-				same_arrays(q, x + turn, n, turn & 2 ? finite_float() : (float)(uniform() * 1e9));
+				same_arrays(q, x + turn, n,
+					    turn & 2 ? finite_float() : (float)(uniform() * 1e9));
 			}
 		for (int turn = 0; turn < 20000; turn++) {
 			int spread = (int)sr_rng_below(&rng, 250) - 140;
 
 			for (unsigned i = 0; i < INA_WORDS; i++)
-				x[i] = turn % 3 == 0 ? any_float() : turn % 3 == 1 ? finite_float() : (float)ldexp(gauss(), spread);
-			same_block(q, x, (unsigned)sr_rng_below(&rng, 6), (uint8_t)sr_rng_next(&rng));
+				x[i] = turn % 3 == 0   ? any_float()
+				       : turn % 3 == 1 ? finite_float()
+						       : (float)ldexp(gauss(), spread);
+			same_block(q, x, (unsigned)sr_rng_below(&rng, 6),
+				   (uint8_t)sr_rng_next(&rng));
 		}
 	}
 	CHECK(tried >= 1);
 	CHECK(ina_quant_best() == ina_quant_of(INA_AVX512) ||
-	      (!ina_quant_of(INA_AVX512) && (ina_quant_best() == ina_quant_of(INA_AVX2) || !ina_quant_of(INA_AVX2))));
+	      (!ina_quant_of(INA_AVX512) &&
+	       (ina_quant_best() == ina_quant_of(INA_AVX2) || !ina_quant_of(INA_AVX2))));
 }
 
 /* ---- NetCCL's way ---- */
@@ -144,7 +154,8 @@ static void seed_exact(void)
 
 		for (unsigned i = 0; i < 100; i++)
 			x[i] = (float)ldexp(gauss(), (int)sr_rng_below(&rng, 60) - 30);
-		sum_of_max = ina_float_of_bits(q->largest(x, 100)) * (float)(1 + uniform() * (ranks - 1));
+		sum_of_max = ina_float_of_bits(q->largest(x, 100)) *
+			     (float)(1 + uniform() * (ranks - 1));
 		CHECK_INT(ina_quant_factor(sum_of_max, &factor), 0);
 		CHECK(factor == (float)(2147483520.0 / (double)sum_of_max));
 		CHECK_INT(q->scale(x, is, 100, factor), 0);
@@ -153,9 +164,11 @@ static void seed_exact(void)
 		q->unscale(is, back, 100, factor);
 		for (unsigned i = 0; i < 100; i++)
 			CHECK(back[i] == (float)is[i] / factor);
-		/* Truncation: never away from zero, never a whole unit off but for the two roundings of float32. */
+		/* Truncation: never away from zero, never a whole unit off but for the two
+		 * roundings of float32. */
 		for (unsigned i = 0; i < 100; i++)
-			CHECK(fabs((double)x[i] * factor - is[i]) <= 1 + fabs((double)is[i]) * 0x1p-23);
+			CHECK(fabs((double)x[i] * factor - is[i]) <=
+			      1 + fabs((double)is[i]) * 0x1p-23);
 	}
 }
 
@@ -174,7 +187,8 @@ static int32_t saturated_sum(const float *x, unsigned ranks, float factor, bool 
 	return sum;
 }
 
-/* All ranks' largest elements lie in the same place, with the same sign: roundings let the sum pass 2^31 - 1. It is held, and says so. */
+/* All ranks' largest elements lie in the same place, with the same sign: roundings let the sum pass
+ * 2^31 - 1. It is held, and says so. */
 static void seed_saturates(void)
 {
 	unsigned over = 0, cases = 0;
@@ -262,7 +276,8 @@ static void block_error(void)
 		unit = ldexp(1, b.exponent - INA_EXPONENT_BIAS);
 		CHECK_INT(b.flags, 0);
 		CHECK(most < ldexp(unit, 31 - (int)headroom));
-		CHECK(b.exponent == 0 || most >= ldexp(unit, 30 - (int)headroom)); /* no smaller exponent would do */
+		CHECK(b.exponent == 0 ||
+		      most >= ldexp(unit, 30 - (int)headroom)); /* no smaller exponent would do */
 		q->unblock(words, b, y);
 		for (unsigned i = 0; i < INA_WORDS; i++) {
 			int32_t m = (int32_t)ina_get32(words + 4 * i);
@@ -276,7 +291,8 @@ static void block_error(void)
 /* The worst blocks of as many ranks as the headroom is for: the sum fits, whatever the order. */
 static void block_never_saturates(void)
 {
-	static const float worst[] = { FLT_MAX, 0x1.fffffep0f, 0x1.fffffep-100f, 0x1.fffffcp-126f, 0x1p-149f, 1.0f, 0x1.fffffep30f };
+	static const float worst[] = { FLT_MAX,   0x1.fffffep0f, 0x1.fffffep-100f, 0x1.fffffcp-126f,
+				       0x1p-149f, 1.0f,          0x1.fffffep30f };
 
 	for (unsigned ranks = 2; ranks <= INA_RANKS_MAX; ranks++)
 		for (unsigned n = 0; n < 2 * sizeof(worst) / sizeof(worst[0]); n++) {
@@ -315,7 +331,8 @@ static void block_odd(void)
 		b = q->block(x, words, 5);
 		CHECK(b.exponent == 0 && b.flags == 0 && !memcmp(words, zero, sizeof(zero)));
 		for (unsigned i = 0; i < INA_WORDS; i++)
-			x[i] = ina_float_of_bits((uint32_t)sr_rng_below(&rng, 1u << 23) | (i & 1) << 31);
+			x[i] = ina_float_of_bits((uint32_t)sr_rng_below(&rng, 1u << 23) |
+						 (i & 1) << 31);
 		b = q->block(x, words, 5);
 		CHECK_INT(b.exponent, 0);
 		q->unblock(words, b, y);
@@ -327,7 +344,8 @@ static void block_odd(void)
 					x[i] = 1;
 				x[at] = kind == 0 ? INFINITY : kind == 1 ? -INFINITY : NAN;
 				b = q->block(x, words, 5);
-				CHECK(b.exponent == 0 && b.flags == INA_F_NONFINITE && !memcmp(words, zero, sizeof(zero)));
+				CHECK(b.exponent == 0 && b.flags == INA_F_NONFINITE &&
+				      !memcmp(words, zero, sizeof(zero)));
 				q->unblock(words, b, y);
 				for (unsigned i = 0; i < INA_WORDS; i++)
 					CHECK(isnan(y[i]));
@@ -335,7 +353,7 @@ static void block_odd(void)
 		/* A sum beyond float32's end is infinite, as it is in float32. */
 		for (unsigned i = 0; i < INA_WORDS; i++)
 			ina_put32(words + 4 * i, i & 1 ? 0x80000000 : 0x7fffffff);
-		q->unblock(words, (struct ina_block){ .exponent = 251 }, y);
+		q->unblock(words, (struct ina_block) { .exponent = 251 }, y);
 		CHECK(isinf(y[0]) && y[0] > 0 && isinf(y[1]) && y[1] < 0);
 	}
 }
@@ -365,12 +383,14 @@ static void bias(void)
 			seeds += one[i] - x[i] / unit;
 		}
 	}
-	printf("mean error in units: %.4f by exponents, %.4f by NetCCL's factor\n", ours / n, seeds / n);
+	printf("mean error in units: %.4f by exponents, %.4f by NetCCL's factor\n", ours / n,
+	       seeds / n);
 	CHECK(fabs(ours / n) < 0.01);
 	CHECK(fabs(seeds / n + 0.5) < 0.05);
 }
 
-/* One factor for a tensor with heavy tails loses small elements; an exponent for each 64 keeps nearly all. */
+/* One factor for a tensor with heavy tails loses small elements; an exponent for each 64 keeps
+ * nearly all. */
 static void heavy_tail(void)
 {
 	enum { N = 1 << 18 };
@@ -382,10 +402,12 @@ static void heavy_tail(void)
 	unsigned factor_lost = 0, block_lost = 0;
 	float factor;
 
-	rng.state = 3; /* what the largest of so many is decides a lot: the same dice also after other tests */
+	rng.state = 3; /* what the largest of so many is decides a lot: the same dice also after
+			  other tests */
 	for (unsigned i = 0; i < N; i++)
 		x[i] = (float)(exp(2.2 * gauss()) * (sr_rng_next(&rng) & 1 ? 1 : -1));
-	CHECK_INT(ina_quant_factor(8 * ina_float_of_bits(o->largest(x, N)), &factor), 0); /* of eight ranks alike */
+	CHECK_INT(ina_quant_factor(8 * ina_float_of_bits(o->largest(x, N)), &factor),
+		  0); /* of eight ranks alike */
 	o->scale(x, q, N, factor);
 	o->unscale(q, y, N, factor);
 	ina_quant_blocks(o, x, N, ina_quant_headroom(8), words, block);
@@ -394,7 +416,8 @@ static void heavy_tail(void)
 		factor_lost += fabs((double)y[i] - x[i]) > 1e-3 * fabs(x[i]);
 		block_lost += fabs((double)z[i] - x[i]) > 1e-3 * fabs(x[i]);
 	}
-	printf("off by more than 10^-3: %.2f %% by one factor, %.2f %% by exponents\n", 100.0 * factor_lost / N, 100.0 * block_lost / N);
+	printf("off by more than 10^-3: %.2f %% by one factor, %.2f %% by exponents\n",
+	       100.0 * factor_lost / N, 100.0 * block_lost / N);
 	CHECK(factor_lost > N / 20);
 	CHECK(block_lost < N / 200);
 }
@@ -424,11 +447,16 @@ static void blocks(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "identical", identical },   { "seed_exact", seed_exact },
-		{ "seed_saturates", seed_saturates }, { "seed_refuses", seed_refuses },
-		{ "block_error", block_error }, { "block_never_saturates", block_never_saturates },
-		{ "block_odd", block_odd },   { "bias", bias },
-		{ "heavy_tail", heavy_tail }, { "blocks", blocks },
+		{ "identical", identical },
+		{ "seed_exact", seed_exact },
+		{ "seed_saturates", seed_saturates },
+		{ "seed_refuses", seed_refuses },
+		{ "block_error", block_error },
+		{ "block_never_saturates", block_never_saturates },
+		{ "block_odd", block_odd },
+		{ "bias", bias },
+		{ "heavy_tail", heavy_tail },
+		{ "blocks", blocks },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

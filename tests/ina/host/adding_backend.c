@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * adding_backend.c - a stand-in for ha-backend without network or controller: it adds what the clients of this host bring
+ * adding_backend.c - a stand-in for ha-backend without network or controller: it adds what the
+ * clients of this host bring
  *
  *   adding_backend --socket PATH [--address A.B.C.D] [faults]
  *
- * It prints "ready" when clients may attach, and ends when its standard input does (or when it is killed). Any ha_ina_group_create() gets a group, whatever the
- * members' addresses; its ranks are those who join with the ticket, all on this host. Sums are made by the slot core from blocks of 64 words, as a switch
- * makes them, so they have its rounding, saturation and flags.
+ * It prints "ready" when clients may attach, and ends when its standard input does (or when it is
+ * killed). Any ha_ina_group_create() gets a group, whatever the members' addresses; its ranks are
+ * those who join with the ticket, all on this host. Sums are made by the slot core from blocks of
+ * 64 words, as a switch makes them, so they have its rounding, saturation and flags.
  *
  * Faults; segments of every group are counted from 0, in the order in which they are added:
  *   --eagain          no group is created: -EAGAIN
@@ -16,9 +18,11 @@
  *   --said-ms N       why a group has ended is said so long after its requests have their responses
  *   --silent-at N     segment N is never answered, nor any after it
  *   --spoil-at N      one word of the sum of segment N has a wrong bit, at all ranks
- *   --die-at N        the backend kills itself when segment N is complete, some ranks' responses given
+ *   --die-at N        the backend kills itself when segment N is complete, some ranks' responses
+ * given
  *   --delay-us N      each segment's responses come so late
- *   --reverse         a group's segments are added from the newest that all have brought to the oldest
+ *   --reverse         a group's segments are added from the newest that all have brought to the
+ * oldest
  *   --peer-ms N       a group ends with -ETIMEDOUT when a rank is so late (default 60000)
  */
 #include "base/clock.h"
@@ -57,7 +61,7 @@ struct group {
 	uint32_t joined; /* ranks that have, each once */
 	struct member member[HA_INA_RANKS];
 	uint64_t segments; /* added so far */
-	uint64_t waits;	   /* since when somebody's request waits for somebody, ns; 0: none does */
+	uint64_t waits;    /* since when somebody's request waits for somebody, ns; 0: none does */
 	int ended;
 };
 
@@ -68,7 +72,12 @@ static unsigned peer_count;
 static struct {
 	bool eagain, mute, reverse;
 	uint64_t timeout_at, cancel_at, silent_at, spoil_at, die_at, delay_us, said_ms, peer_ms;
-} set = { .timeout_at = NEVER, .cancel_at = NEVER, .silent_at = NEVER, .spoil_at = NEVER, .die_at = NEVER, .peer_ms = 60000 };
+} set = { .timeout_at = NEVER,
+	  .cancel_at = NEVER,
+	  .silent_at = NEVER,
+	  .spoil_at = NEVER,
+	  .die_at = NEVER,
+	  .peer_ms = 60000 };
 
 static uint64_t now_ns(void)
 {
@@ -143,7 +152,8 @@ static uint8_t *data_of(const struct member *m)
 }
 
 /* One block of 64 words of all ranks, into the slot. */
-static void add_block(struct group *g, const struct ina_shm_request *q, struct ina_slot *slot, size_t at)
+static void add_block(struct group *g, const struct ina_shm_request *q, struct ina_slot *slot,
+		      size_t at)
 {
 	struct ina_frame f = { .extended = true, .coll = q->coll, .root = q->root };
 	const struct ina_quant *quant = ina_quant_best();
@@ -157,7 +167,8 @@ static void add_block(struct group *g, const struct ina_shm_request *q, struct i
 		f.rank = (uint8_t)r;
 		f.words = words;
 		if (q->type == HA_INA_FLOAT32)
-			block = quant->block((const float *)from, words, ina_quant_headroom(g->ranks));
+			block = quant->block((const float *)from, words,
+					     ina_quant_headroom(g->ranks));
 		else
 			quant->swap(from, words, INA_WORDS);
 		f.exponent = block.exponent;
@@ -184,7 +195,8 @@ static unsigned sum(struct group *g, const struct ina_shm_request *q)
 		add_block(g, q, &slot, at);
 		if (!at && g->segments - 1 == set.spoil_at)
 			slot.word[7] ^= 1 << 8; /* big-endian */
-		met |= (slot.flags & INA_F_OVERFLOW ? HA_INA_SATURATED : 0) | (slot.flags & INA_F_NONFINITE ? HA_INA_NONFINITE : 0);
+		met |= (slot.flags & INA_F_OVERFLOW ? HA_INA_SATURATED : 0) |
+		       (slot.flags & INA_F_NONFINITE ? HA_INA_NONFINITE : 0);
 		for (unsigned r = 0; r < g->ranks; r++) {
 			uint8_t *to = data_of(&g->member[r]) + at;
 			struct ina_block block = { slot.exponent, slot.flags };
@@ -208,7 +220,8 @@ static bool agree(const struct group *g)
 	for (unsigned r = 1; r < g->ranks; r++) {
 		const struct ina_shm_request *b = &g->member[r].first->request;
 
-		if (a->coll != b->coll || a->type != b->type || a->root != b->root || a->bytes != b->bytes)
+		if (a->coll != b->coll || a->type != b->type || a->root != b->root ||
+		    a->bytes != b->bytes)
 			return false;
 	}
 	return a->root < g->ranks;
@@ -231,7 +244,8 @@ static void add(struct group *g)
 	if (q.coll == HA_INA_BROADCAST || q.coll == HA_INA_ALL_GATHER) {
 		for (unsigned r = 0; r < g->ranks; r++)
 			if (r != q.root)
-				memcpy(data_of(&g->member[r]), data_of(&g->member[q.root]), q.bytes);
+				memcpy(data_of(&g->member[r]), data_of(&g->member[q.root]),
+				       q.bytes);
 	} else {
 		met = sum(g, &q);
 	}
@@ -321,7 +335,8 @@ static void came(void *arg, struct ina_shm_peer *peer)
 	peers[peer_count++] = peer;
 }
 
-static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const struct ina_shm_create *spec)
+static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial,
+		   const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = "adding_backend";
 	struct group *g = &groups[++ids % GROUPS];
@@ -329,7 +344,8 @@ static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const 
 	if (set.mute)
 		return;
 	if (set.eagain || g->id) {
-		ina_shm_answer_refused(peer, serial, -EAGAIN, "no switch has a group left: do without");
+		ina_shm_answer_refused(peer, serial, -EAGAIN,
+				       "no switch has a group left: do without");
 		return;
 	}
 	memset(g, 0, sizeof(*g));
@@ -341,16 +357,20 @@ static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial, const 
 	ina_shm_answer_ticket(peer, serial, ticket);
 }
 
-static void join(void *arg, struct ina_shm_peer *peer, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void join(void *arg, struct ina_shm_peer *peer, uint32_t serial,
+		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
-	struct group *g = memcmp(ticket, "adding_backend", 15) ? NULL : group_of(ina_get32(ticket + 16));
+	struct group *g =
+		memcmp(ticket, "adding_backend", 15) ? NULL : group_of(ina_get32(ticket + 16));
 
 	if (set.mute)
 		return;
 	if (!g || g->ended)
 		ina_shm_answer_refused(peer, serial, -ECANCELED, "the ticket's group has ended");
 	else if (rank >= g->ranks || g->joined >> rank & 1 || member_of(g, peer, HA_INA_RANKS))
-		ina_shm_answer_refused(peer, serial, -EINVAL, "a ticket is good once for each rank, and one rank a client");
+		ina_shm_answer_refused(
+			peer, serial, -EINVAL,
+			"a ticket is good once for each rank, and one rank a client");
 	else {
 		g->joined |= 1u << rank;
 		g->member[rank].peer = peer;
@@ -418,7 +438,8 @@ static bool may_sleep(void)
 /* False: standard input has ended. */
 static bool serve(struct ina_shm_server *server)
 {
-	struct pollfd p[2] = { { ina_shm_server_fd(server), POLLIN, 0 }, { STDIN_FILENO, POLLIN, 0 } };
+	struct pollfd p[2] = { { ina_shm_server_fd(server), POLLIN, 0 },
+			       { STDIN_FILENO, POLLIN, 0 } };
 	char byte;
 
 	while (work())
@@ -432,17 +453,28 @@ static bool serve(struct ina_shm_server *server)
 }
 
 static const struct option options[] = {
-	{ "socket", 1, NULL, 's' },	{ "address", 1, NULL, 'a' },   { "eagain", 0, NULL, 'e' },  { "timeout-at", 1, NULL, 't' },
-	{ "cancel-at", 1, NULL, 'c' },	{ "silent-at", 1, NULL, 'i' }, { "spoil-at", 1, NULL, 'S' }, { "die-at", 1, NULL, 'd' },  { "delay-us", 1, NULL, 'u' },
-	{ "reverse", 0, NULL, 'r' },	{ "mute", 0, NULL, 'm' },	{ "peer-ms", 1, NULL, 'p' },   { "said-ms", 1, NULL, 'w' }, { NULL, 0, NULL, 0 },
+	{ "socket", 1, NULL, 's' },    { "address", 1, NULL, 'a' },
+	{ "eagain", 0, NULL, 'e' },    { "timeout-at", 1, NULL, 't' },
+	{ "cancel-at", 1, NULL, 'c' }, { "silent-at", 1, NULL, 'i' },
+	{ "spoil-at", 1, NULL, 'S' },  { "die-at", 1, NULL, 'd' },
+	{ "delay-us", 1, NULL, 'u' },  { "reverse", 0, NULL, 'r' },
+	{ "mute", 0, NULL, 'm' },      { "peer-ms", 1, NULL, 'p' },
+	{ "said-ms", 1, NULL, 'w' },   { NULL, 0, NULL, 0 },
 };
 
 static int parse(int argc, char **argv, struct ina_shm_server_config *config)
 {
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
 		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
-		uint64_t *number = o == 't' ? &set.timeout_at : o == 'c' ? &set.cancel_at : o == 'i' ? &set.silent_at : o == 'S' ? &set.spoil_at : o == 'd' ? &set.die_at :
-				   o == 'u' ? &set.delay_us : o == 'p' ? &set.peer_ms : o == 'w' ? &set.said_ms : NULL;
+		uint64_t *number = o == 't'   ? &set.timeout_at
+				   : o == 'c' ? &set.cancel_at
+				   : o == 'i' ? &set.silent_at
+				   : o == 'S' ? &set.spoil_at
+				   : o == 'd' ? &set.die_at
+				   : o == 'u' ? &set.delay_us
+				   : o == 'p' ? &set.peer_ms
+				   : o == 'w' ? &set.said_ms
+					      : NULL;
 
 		if (number)
 			*number = n;
@@ -465,7 +497,9 @@ int main(int argc, char **argv)
 	char why[256];
 
 	if (parse(argc, argv, &config)) {
-		fprintf(stderr, "usage: %s --socket PATH [options]; adding_backend.c explains them\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s --socket PATH [options]; adding_backend.c explains them\n",
+			argv[0]);
 		return 2;
 	}
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));

@@ -135,11 +135,13 @@ static void time_out(void)
 	CHECK(c.cwnd > 62);
 }
 
-/* Behind a queue that marks what waits too long, the window settles around what the path holds, from above and from below. */
+/* Behind a queue that marks what waits too long, the window settles around what the path holds,
+ * from above and from below. */
 static void settles(void)
 {
 	for (int from = 0; from < 2; from++) {
-		const double pipe = 40, mark_above = 60; /* packets in flight: without a queue, and when one is long enough to be marked */
+		const double pipe = 40, mark_above = 60; /* packets in flight: without a queue, and
+							    when one is long enough to be marked */
 		double sum = 0, least = 1e9, most = 0;
 
 		now = 0;
@@ -153,8 +155,9 @@ static void settles(void)
 			least = fmin(least, c.cwnd);
 			most = fmax(most, c.cwnd);
 		}
-		printf("from %d: mean %.1f, %.1f to %.1f, of %.0f without a queue and %.0f with marks\n", from ? 512 : 1, sum / 2000,
-		       least, most, pipe, mark_above);
+		printf("from %d: mean %.1f, %.1f to %.1f, of %.0f without a queue and %.0f with "
+		       "marks\n",
+		       from ? 512 : 1, sum / 2000, least, most, pipe, mark_above);
 		CHECK(sum / 2000 > pipe && sum / 2000 < 1.3 * mark_above);
 		CHECK(least > pipe / 2);
 	}
@@ -163,7 +166,8 @@ static void settles(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "decrease", decrease }, { "recovery", recovery }, { "pace", pace }, { "time_out", time_out }, { "settles", settles },
+		{ "decrease", decrease }, { "recovery", recovery }, { "pace", pace },
+		{ "time_out", time_out }, { "settles", settles },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

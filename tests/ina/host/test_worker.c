@@ -7,7 +7,8 @@
 
 /* ---- in normal operation ---- */
 
-/* Every packet is as docs/ina.md has it, for each collective, and each answer lands where it belongs. */
+/* Every packet is as docs/ina.md has it, for each collective, and each answer lands where it
+ * belongs. */
 static void collectives(void)
 {
 	for (int extended = 0; extended < 2; extended++)
@@ -22,8 +23,10 @@ static void collectives(void)
 					const struct ina_frame *s = &sent[psn].f;
 
 					poll_all();
-					CHECK(s->psn == psn && s->coll == coll && s->root == root && s->rank == 2 && s->worker == 1);
-					CHECK(s->src == ME && s->dst == SWITCH && s->ecn == INA_ECT1 && s->group == 7);
+					CHECK(s->psn == psn && s->coll == coll && s->root == root &&
+					      s->rank == 2 && s->worker == 1);
+					CHECK(s->src == ME && s->dst == SWITCH &&
+					      s->ecn == INA_ECT1 && s->group == 7);
 					CHECK_INT(s->agg_addr, 100 + 32 + psn % 32);
 					CHECK_INT(s->epoch, extended ? 5 : 0);
 					CHECK_INT(s->exponent, extended && s->words ? 150 : 0);
@@ -31,7 +34,8 @@ static void collectives(void)
 					if (s->words)
 						CHECK(ina_get32(s->words + 8) == psn * 1000 + 2);
 					ina_worker_receive(&w, &f);
-					CHECK(!ina_coll_gets(coll, root, 2) || j.first_word[psn] == psn + 5000);
+					CHECK(!ina_coll_gets(coll, root, 2) ||
+					      j.first_word[psn] == psn + 5000);
 				}
 				CHECK(j.done && !j.err && j.total == 40);
 				CHECK_INT(nsent, 40);
@@ -82,7 +86,8 @@ static void wrap(void)
 	CHECK(j.done && j.total == 100);
 }
 
-/* Operations follow each other without a gap and end in their order, whatever the order of the answers. */
+/* Operations follow each other without a gap and end in their order, whatever the order of the
+ * answers. */
 static void operations(void)
 {
 	struct job a, b, c;
@@ -110,7 +115,8 @@ static void operations(void)
 
 /* ---- what counts as an answer ---- */
 
-/* In NetCCL a bad frame counts as an acknowledgement. Here one thing is wrong with each of these, and nothing moves. */
+/* In NetCCL a bad frame counts as an acknowledgement. Here one thing is wrong with each of these,
+ * and nothing moves. */
 static void bad_frame_is_no_ack(void)
 {
 	for (int extended = 0; extended < 2; extended++)
@@ -123,18 +129,46 @@ static void bad_frame_is_no_ack(void)
 			poll_all();
 			f = answer_to(1, INA_ALL_REDUCE, 0);
 			switch (wrong) {
-			case 0: f.src = SWITCH + 1; break;
-			case 1: f.dst = ME + 1; break;
-			case 2: f.group = 8; break;
-			case 3: f.rank = 1; break;
-			case 4: f.worker = 0; break;
-			case 5: f.agg_addr++; break;
-			case 6: f.extended = !extended; break;
-			case 7: f.words = NULL; break;
-			case 8: f.coll = INA_BROADCAST; break;
-			case 9: f.root = 1; break;
-			case 10: if (!extended) continue; f.flags = 0; break;
-			case 11: if (!extended) continue; f.epoch = 4; break;
+			case 0:
+				f.src = SWITCH + 1;
+				break;
+			case 1:
+				f.dst = ME + 1;
+				break;
+			case 2:
+				f.group = 8;
+				break;
+			case 3:
+				f.rank = 1;
+				break;
+			case 4:
+				f.worker = 0;
+				break;
+			case 5:
+				f.agg_addr++;
+				break;
+			case 6:
+				f.extended = !extended;
+				break;
+			case 7:
+				f.words = NULL;
+				break;
+			case 8:
+				f.coll = INA_BROADCAST;
+				break;
+			case 9:
+				f.root = 1;
+				break;
+			case 10:
+				if (!extended)
+					continue;
+				f.flags = 0;
+				break;
+			case 11:
+				if (!extended)
+					continue;
+				f.epoch = 4;
+				break;
 			}
 			ina_worker_receive(&w, &f);
 			CHECK_INT(w.count.refused, 1);
@@ -193,7 +227,8 @@ static void fast_retransmission(void)
 	CHECK(j.done && !j.err);
 }
 
-/* The repetition is lost too, and again: what leaves after it and is answered shows it, without any timer. */
+/* The repetition is lost too, and again: what leaves after it and is answered shows it, without any
+ * timer. */
 static void lost_retransmission(void)
 {
 	struct job j[6];
@@ -230,8 +265,9 @@ static void lost_retransmission(void)
 }
 
 /*
- * What is asked for is answered at once, what was sent once when the slowest rank has sent it too: the answer to a question overtakes those.
- * Each was taken for a sign that they were lost, and each of the questions that followed again: hundreds for one lost answer.
+ * What is asked for is answered at once, what was sent once when the slowest rank has sent it too:
+ * the answer to a question overtakes those. Each was taken for a sign that they were lost, and each
+ * of the questions that followed again: hundreds for one lost answer.
  */
 static void repetitions_say_nothing(void)
 {
@@ -310,19 +346,22 @@ static void time_outs(void)
 		CHECK(gap >= config.rto_min_ns && gap <= config.rto_max_ns);
 	}
 	CHECK_INT(gap, config.rto_max_ns);
-	CHECK(w.count.full_retrans_pkt > 12 * 16 / 2 && w.count.full_retrans_pkt < 12 * 16); /* not always as many */
+	CHECK(w.count.full_retrans_pkt > 12 * 16 / 2 &&
+	      w.count.full_retrans_pkt < 12 * 16); /* not always as many */
 	CHECK_INT(w.count.again_words, w.count.full_retrans_pkt);
 	answer(3);
 	CHECK(ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
 	CHECK(w.rto < config.rto_max_ns);
-	/* With answers to what was repeated, all that was lost follows without further time-outs. */
+	/* With answers to what was repeated, all that was lost follows without further time-outs.
+	 */
 	for (uint32_t psn = 0; psn < 16; psn++)
 		if (psn != 3)
 			answer(psn);
 	CHECK(j.done);
 }
 
-/* While others are late (held), time-outs do not make the window smaller: whoever they wait for may be waiting for this rank's next packet. */
+/* While others are late (held), time-outs do not make the window smaller: whoever they wait for may
+ * be waiting for this rank's next packet. */
 static void held_keeps_window(void)
 {
 	struct job j;
@@ -347,8 +386,9 @@ static void held_keeps_window(void)
 }
 
 /*
- * Answers that were late only: a switch that shares its processor may stand still for many time-outs. Each such time-out took the window down to the least, where little is in
- * flight and the next time-out comes soon: one rank at 8 packets held up all.
+ * Answers that were late only: a switch that shares its processor may stand still for many
+ * time-outs. Each such time-out took the window down to the least, where little is in flight and
+ * the next time-out comes soon: one rank at 8 packets held up all.
  */
 static void late_is_not_lost(void)
 {
@@ -381,7 +421,8 @@ static void late_is_not_lost(void)
 	}
 }
 
-/* But a second answer to a packet that no time-out had sent again says nothing about the time-out, and none does after a loss that was one. */
+/* But a second answer to a packet that no time-out had sent again says nothing about the time-out,
+ * and none does after a loss that was one. */
 static void second_answers(void)
 {
 	struct job j, k;
@@ -418,7 +459,8 @@ static void marks(void)
 		struct ina_frame f = answer_to(psn, INA_ALL_REDUCE, 0);
 
 		poll_all();
-		least = psn < 200 && ina_worker_in_flight(&w) < least ? ina_worker_in_flight(&w) : least;
+		least = psn < 200 && ina_worker_in_flight(&w) < least ? ina_worker_in_flight(&w)
+								      : least;
 		f.ecn = psn < 150 ? INA_CE : INA_ECT1;
 		time_now.now += 50 * US;
 		ina_worker_receive(&w, &f);
@@ -458,20 +500,46 @@ static void configured(void)
 
 		open_worker(true, 64);
 		switch (wrong) {
-		case 0: config.group = 0; break;
-		case 1: config.ranks = 33; break;
-		case 2: config.rank = 4; break;
-		case 3: config.worker = 2; break;
-		case 4: config.workers = 0; break;
-		case 5: config.len = 96; break;
-		case 6: config.len = 2; break;
-		case 7: capacity = 8; break;
-		case 8: capacity = 24; break;
-		case 9: config.rto_max_ns = 1; break;
-		case 10: config.peer_ns = 0; break;
-		case 11: config.burst = 0; break;
+		case 0:
+			config.group = 0;
+			break;
+		case 1:
+			config.ranks = 33;
+			break;
+		case 2:
+			config.rank = 4;
+			break;
+		case 3:
+			config.worker = 2;
+			break;
+		case 4:
+			config.workers = 0;
+			break;
+		case 5:
+			config.len = 96;
+			break;
+		case 6:
+			config.len = 2;
+			break;
+		case 7:
+			capacity = 8;
+			break;
+		case 8:
+			capacity = 24;
+			break;
+		case 9:
+			config.rto_max_ns = 1;
+			break;
+		case 10:
+			config.peer_ns = 0;
+			break;
+		case 11:
+			config.burst = 0;
+			break;
 		}
-		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, capacity, &why), -EINVAL);
+		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, capacity,
+					  &why),
+			  -EINVAL);
 		CHECK(strlen(why) > 20);
 	}
 }

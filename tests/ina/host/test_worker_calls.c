@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_worker_calls.c - what a worker bears of its callbacks: answers inside of send(), aborts inside of any, operations that are gone at once */
+/* test_worker_calls.c - what a worker bears of its callbacks: answers inside of send(), aborts
+ * inside of any, operations that are gone at once */
 #include "tests/ina/host/worker_rig.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* An operation that is gone as soon as it is done: its bytes are spoilt, and freed, at once (ASan looks) or when all is over (the test looks). */
+/* An operation that is gone as soon as it is done: its bytes are spoilt, and freed, at once (ASan
+ * looks) or when all is over (the test looks). */
 struct mortal {
 	struct ina_op op;
 	char rest[64];
@@ -48,7 +50,9 @@ static void post_mortal(uint32_t packets)
 	struct mortal *m = malloc(sizeof(*m));
 
 	CHECK(m != NULL);
-	m->op = (struct ina_op){ .ops = &ops, .arg = m, .coll = INA_ALL_REDUCE, .packets = packets };
+	m->op = (struct ina_op) {
+		.ops = &ops, .arg = m, .coll = INA_ALL_REDUCE, .packets = packets
+	};
 	CHECK_INT(ina_worker_post(&w, &m->op), 0);
 }
 
@@ -80,7 +84,8 @@ static void answer_it(const struct ina_frame *f)
 		answer(f->psn);
 }
 
-/* A switch in the same thread answers before send() returns: to what is sent for the first time, and to what is sent again. */
+/* A switch in the same thread answers before send() returns: to what is sent for the first time,
+ * and to what is sent again. */
 static void answered_inside_send(void)
 {
 	for (int n = 0; n < 2; n++) {
@@ -100,8 +105,10 @@ static void answered_inside_send(void)
 		post_mortal(1);
 		poll_all();
 		inside_send = answer_it;
-		answer(4); /* the first was lost and is asked for; its answer, inside of that, says nothing about the others */
-		CHECK(w.count.answered == 2 && w.count.probes == 1 && ina_worker_in_flight(&w) == 4);
+		answer(4); /* the first was lost and is asked for; its answer, inside of that, says
+			      nothing about the others */
+		CHECK(w.count.answered == 2 && w.count.probes == 1 &&
+		      ina_worker_in_flight(&w) == 4);
 		time_now.now = ina_worker_due(&w);
 		poll_all();
 		CHECK(w.count.answered == 5 && w.count.probes == 4 && !ina_worker_in_flight(&w));
@@ -113,7 +120,8 @@ static void answered_inside_send(void)
 		inside_send = answer_it;
 		time_now.now = ina_worker_due(&w);
 		poll_all(); /* a time-out asks for the first, and so on */
-		CHECK(w.count.answered == 4 && w.count.full_retrans_trigger == 1 && !ina_worker_in_flight(&w));
+		CHECK(w.count.answered == 4 && w.count.full_retrans_trigger == 1 &&
+		      !ina_worker_in_flight(&w));
 		bury(1, 0);
 	}
 }
@@ -129,7 +137,8 @@ static void give_up_sending(const struct ina_frame *f)
 		give_up();
 }
 
-/* Each callback may end it all; the operations are the caller's again before ina_worker_abort() returns. */
+/* Each callback may end it all; the operations are the caller's again before ina_worker_abort()
+ * returns. */
 static void abort_inside(void)
 {
 	for (int n = 0; n < 6; n++) {
@@ -150,7 +159,8 @@ static void abort_inside(void)
 		CHECK_TEXT(w.why, "the disk is gone");
 		CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 		CHECK_INT(nsent, n / 2 == 0 ? 7 : n / 2 == 1 ? 1 : 4);
-		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY && !w.head && !w.feeding && !ina_worker_in_flight(&w));
+		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY && !w.head &&
+		      !w.feeding && !ina_worker_in_flight(&w));
 		bury(2, -EIO);
 	}
 }
@@ -166,7 +176,8 @@ static void echo_abort(const struct ina_frame *f)
 	ina_worker_receive(&w, &a);
 }
 
-/* The switch tells all that the group is over, also the rank that said so, and that before its send() returns: the rank's own reason stays. */
+/* The switch tells all that the group is over, also the rank that said so, and that before its
+ * send() returns: the rank's own reason stays. */
 static void own_abort_received(void)
 {
 	for (int n = 0; n < 2; n++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_worker_ends.c - the host's protocol when somebody falls silent, leaves or gives up: one error for each end, no end without a cause */
+/* test_worker_ends.c - the host's protocol when somebody falls silent, leaves or gives up: one
+ * error for each end, no end without a cause */
 #include "tests/ina/host/worker_rig.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ static int run_dry(uint64_t limit)
 	return w.error;
 }
 
-/* A dead rank hangs all, for ever, in NetCCL. Here: one error, in time, that says who is missing; the others are told. */
+/* A dead rank hangs all, for ever, in NetCCL. Here: one error, in time, that says who is missing;
+ * the others are told. */
 static void dead_rank(void)
 {
 	uint64_t start;
@@ -42,8 +44,9 @@ static void dead_rank(void)
 	}
 	CHECK_INT(w.error, -ETIMEDOUT);
 	CHECK(time_now.now - start == config.peer_ns);
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 1 for 10.0 s; switch 10.0.0.254 answers: "
-			  "another rank of the group is gone or has stopped");
+	CHECK_TEXT(w.why,
+		   "group 7, rank 2: no answer to packet 1 for 10.0 s; switch 10.0.0.254 answers: "
+		   "another rank of the group is gone or has stopped");
 	CHECK(a.done == 1 && b.done == 2 && a.err == -ETIMEDOUT && b.err == -ETIMEDOUT);
 	CHECK_INT(a.total, 1); /* what had its answer is known */
 	CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
@@ -53,11 +56,13 @@ static void dead_rank(void)
 	answer_flag(1, INA_F_ABORT);
 	CHECK(!ina_worker_telling(&w) && ina_worker_due(&w) == UINT64_MAX);
 	CHECK_INT(a.total, 1);
-	CHECK(nsent < 2000); /* waiting costs little: 52 bytes for each packet in flight ten times a second */
+	CHECK(nsent < 2000); /* waiting costs little: 52 bytes for each packet in flight ten times a
+				second */
 }
 
-#define LOOK_AT                                                                                                                                  \
-	"look at the path to it, its counters of dropped frames, another collective or root than the other ranks', a rank that was restarted"
+#define LOOK_AT                                                                                    \
+	"look at the path to it, its counters of dropped frames, another collective or root than " \
+	"the other ranks', a rank that was restarted"
 
 static void silent_switch(void)
 {
@@ -70,7 +75,8 @@ static void silent_switch(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.switch_ns);
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from switch 10.0.0.254: " LOOK_AT);
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from "
+			  "switch 10.0.0.254: " LOOK_AT);
 	/* Old frames cannot tell the two apart. */
 	open_worker(false, 64);
 	post(&j, INA_ALL_REDUCE, 0, 2);
@@ -78,7 +84,8 @@ static void silent_switch(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.peer_ns);
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 10.0 s; switch 10.0.0.254 says nothing, or waits for a rank that is gone or has "
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 10.0 s; switch 10.0.0.254 "
+			  "says nothing, or waits for a rank that is gone or has "
 			  "stopped: " LOOK_AT);
 }
 
@@ -93,7 +100,8 @@ static void into_short_queue(const struct ina_frame *f)
 	}
 }
 
-/* A queue on the way that is shorter than a burst drops the end of each. Which packets that is must change, or they never come. */
+/* A queue on the way that is shorter than a burst drops the end of each. Which packets that is must
+ * change, or they never come. */
 static void short_queue(void)
 {
 	struct job j;
@@ -113,7 +121,8 @@ static void short_queue(void)
 	CHECK_INT(n, 32);
 }
 
-/* A thread that stood still, or its machine, received nothing: that is not the switch's silence, nor another rank's. It asks before it says so. */
+/* A thread that stood still, or its machine, received nothing: that is not the switch's silence,
+ * nor another rank's. It asks before it says so. */
 static void stood_still(void)
 {
 	uint64_t start;
@@ -148,12 +157,19 @@ static void stood_still(void)
 	CHECK(time_now.now - start == config.switch_ns);
 }
 
-/* Another rank runs another collective: the switch is well, and drops this rank's frames without a word. The error must not say that it is silent to all. */
+/* Another rank runs another collective: the switch is well, and drops this rank's frames without a
+ * word. The error must not say that it is silent to all. */
 static void dropped_without_a_word(void)
 {
 	static struct ina_slot slots[256];
 	static struct ina_switch sw;
-	struct ina_group_config c = { .id = 7, .ranks = 4, .workers = 2, .extended = true, .base = 100, .len = 64, .epoch = 5,
+	struct ina_group_config c = { .id = 7,
+				      .ranks = 4,
+				      .workers = 2,
+				      .extended = true,
+				      .base = 100,
+				      .len = 64,
+				      .epoch = 5,
 				      .lease_until = UINT64_MAX };
 	struct ina_verdict v;
 	struct ina_frame f;
@@ -180,7 +196,8 @@ static void dropped_without_a_word(void)
 		CHECK(v.action == INA_DROP && v.reason == INA_REASON_OTHER);
 	}
 	CHECK(!strstr(w.why, "is silent"));
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from switch 10.0.0.254: " LOOK_AT);
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from "
+			  "switch 10.0.0.254: " LOOK_AT);
 }
 
 /* The longest of these sentences has its end. */
@@ -198,13 +215,16 @@ static void whole_sentences(void)
 		config.switch_addr = UINT32_MAX;
 		config.first_psn = UINT32_MAX;
 		config.peer_ns = config.switch_ns = config.rto_max_ns = 99999 * HA_NS_PER_S;
-		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY, &why), 0);
+		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY,
+					  &why),
+			  0);
 		post(&j, INA_ALL_REDUCE, 0, 1);
 		poll_all();
 		time_now.now += config.peer_ns;
 		poll_all();
 		CHECK_INT(w.error, -ETIMEDOUT);
-		CHECK(strstr(w.why, "group 255, rank 31: no answer to packet 4294967295 for 99999.0 s; "));
+		CHECK(strstr(w.why,
+			     "group 255, rank 31: no answer to packet 4294967295 for 99999.0 s; "));
 		CHECK(strstr(w.why, "255.255.255.255"));
 		CHECK(strstr(w.why, LOOK_AT));
 	}
@@ -227,7 +247,8 @@ static void idle(void)
 	}
 }
 
-/* The switch says that this incarnation is over; words about another one say nothing, and nobody else's do. */
+/* The switch says that this incarnation is over; words about another one say nothing, and nobody
+ * else's do. */
 static void told_to_end(void)
 {
 	for (uint32_t epoch = 4; epoch <= 6; epoch++) {
@@ -257,7 +278,8 @@ static void told_to_end(void)
 	CHECK_INT(sent[0].f.flags, INA_F_ABORT);
 }
 
-/* Each abort is lost but `received`, none if that is 0. How often it was said until nobody tells any more. */
+/* Each abort is lost but `received`, none if that is 0. How often it was said until nobody tells
+ * any more. */
 static unsigned aborts_until(unsigned heard)
 {
 	struct job j;
@@ -271,8 +293,10 @@ static unsigned aborts_until(unsigned heard)
 	CHECK_INT(j.err, -EIO);
 	for (n = 1; ina_worker_telling(&w); n++) {
 		CHECK_INT(nsent, n);
-		CHECK(sent[n - 1].f.flags == INA_F_ABORT && sent[n - 1].f.psn == 0 && sent[n - 1].f.epoch == 5);
-		CHECK(ina_worker_due(&w) > time_now.now && ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
+		CHECK(sent[n - 1].f.flags == INA_F_ABORT && sent[n - 1].f.psn == 0 &&
+		      sent[n - 1].f.epoch == 5);
+		CHECK(ina_worker_due(&w) > time_now.now &&
+		      ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
 		time_now.now = ina_worker_due(&w) - 1;
 		CHECK(!ina_worker_poll(&w));
 		answer_flag(0, INA_F_HELD); /* under way when it was said, and no answer to it */
@@ -290,7 +314,8 @@ static unsigned aborts_until(unsigned heard)
 	return nsent;
 }
 
-/* An abort or the answer to it may get lost: it is said again until the switch has answered, or often enough. */
+/* An abort or the answer to it may get lost: it is said again until the switch has answered, or
+ * often enough. */
 static void aborts_repeated(void)
 {
 	uint64_t began = time_now.now;

@@ -20,7 +20,8 @@ void on_send(void *arg, const struct ina_frame *f)
 	uint8_t bytes[INA_FRAME_MAX];
 
 	CHECK(nsent < SENT_MAX);
-	CHECK_INT(ina_frame_decode(bytes, ina_frame_encode(f, bytes), &sent[nsent].f), INA_FAULT_NONE);
+	CHECK_INT(ina_frame_decode(bytes, ina_frame_encode(f, bytes), &sent[nsent].f),
+		  INA_FAULT_NONE);
 	if (f->words) {
 		memcpy(sent[nsent].words, f->words, INA_PAYLOAD_BYTES);
 		sent[nsent].f.words = sent[nsent].words;
@@ -66,7 +67,9 @@ const struct ina_op_ops job_ops = { bring, take, done };
 void post(struct job *j, uint8_t coll, uint8_t root, uint32_t packets)
 {
 	memset(j, 0, sizeof(*j));
-	j->op = (struct ina_op){ .ops = &job_ops, .arg = j, .coll = coll, .root = root, .packets = packets };
+	j->op = (struct ina_op) {
+		.ops = &job_ops, .arg = j, .coll = coll, .root = root, .packets = packets
+	};
 	CHECK_INT(ina_worker_post(&w, &j->op), 0);
 }
 
@@ -76,9 +79,18 @@ void open_worker(bool extended, uint32_t len)
 	struct ina_worker_ops ops = { on_send, NULL };
 	const char *why;
 
-	config = (struct ina_worker_config){
-		.addr = ME, .switch_addr = SWITCH, .group = 7, .rank = 2, .ranks = 4, .worker = 1, .workers = 2,
-		.extended = extended, .base = 100, .len = len, .epoch = 5,
+	config = (struct ina_worker_config) {
+		.addr = ME,
+		.switch_addr = SWITCH,
+		.group = 7,
+		.rank = 2,
+		.ranks = 4,
+		.worker = 1,
+		.workers = 2,
+		.extended = extended,
+		.base = 100,
+		.len = len,
+		.epoch = 5,
 	};
 	ina_worker_defaults(&config);
 	CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY, &why), 0);
@@ -99,10 +111,20 @@ struct ina_frame answer_to(uint32_t psn, uint8_t coll, uint8_t root)
 	uint32_t each = config.len / 2;
 
 	ina_put32(words, psn + 5000);
-	return (struct ina_frame){
-		.src = SWITCH, .dst = ME, .worker = 1, .ecn = INA_ECT1, .extended = config.extended, .coll = coll, .group = 7,
-		.rank = 2, .root = root, .agg_addr = (uint16_t)(100 + each + psn % each), .psn = psn,
-		.flags = config.extended ? INA_F_ANSWER : 0, .epoch = config.extended ? 5 : 0,
+	return (struct ina_frame) {
+		.src = SWITCH,
+		.dst = ME,
+		.worker = 1,
+		.ecn = INA_ECT1,
+		.extended = config.extended,
+		.coll = coll,
+		.group = 7,
+		.rank = 2,
+		.root = root,
+		.agg_addr = (uint16_t)(100 + each + psn % each),
+		.psn = psn,
+		.flags = config.extended ? INA_F_ANSWER : 0,
+		.epoch = config.extended ? 5 : 0,
 		.words = ina_coll_gets(coll, root, 2) ? words : NULL,
 	};
 }

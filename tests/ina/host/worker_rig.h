@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* worker_rig.h - one worker under virtual time, with the test in the place of the switch; what it sent, what became of its operations */
+/* worker_rig.h - one worker under virtual time, with the test in the place of the switch; what it
+ * sent, what became of its operations */
 #ifndef HA_TESTS_INA_WORKER_RIG_H
 #define HA_TESTS_INA_WORKER_RIG_H
 
-#include "ina/switch/switch.h"
 #include "ina/host/worker.h"
+#include "ina/switch/switch.h"
 #include "tests/ina/switch/named.h"
 
 #define US HA_NS_PER_US

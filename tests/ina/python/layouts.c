@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the structures and numbers of include/hawser/ina.h for test_layouts.py, which holds ina/python/netccl/capi.py against them. */
+/* Prints the structures and numbers of include/hawser/ina.h for test_layouts.py, which holds
+ * ina/python/netccl/capi.py against them. */
 #include "include/hawser/ina.h"
 
 #include <stdio.h>
 
-#define FIELD(type, name) printf("field %s %s %zu %zu\n", #type, #name, offsetof(struct type, name), sizeof(((struct type *)0)->name))
+#define FIELD(type, name)                                                          \
+	printf("field %s %s %zu %zu\n", #type, #name, offsetof(struct type, name), \
+	       sizeof(((struct type *)0)->name))
 #define SIZE(type) printf("size %s %zu\n", #type, sizeof(struct type))
 #define NUMBER(name) printf("number %s %lld\n", #name, (long long)(name))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of a file of groups: what is taken is a group that a switch either installs or refuses with a reason; what is not has its own. */
-#include "ina/switch/group_file.h"
+/* Lines of a file of groups: what is taken is a group that a switch either installs or refuses with
+ * a reason; what is not has its own. */
 #include "base/check.h"
+#include "ina/switch/group_file.h"
 
 #define SLOTS 65536u
 #define LINE 1024
@@ -34,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct ina_group_config c;
 		char line[LINE];
 
-		snprintf(line, sizeof(line), "%.*s", (int)(n < LINE ? n : LINE - 1), (const char *)data);
+		snprintf(line, sizeof(line), "%.*s", (int)(n < LINE ? n : LINE - 1),
+			 (const char *)data);
 		if (!ina_group_line(line, 1, &c) && c.id)
 			whole(&sw, &c);
 		n += end != NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What anybody may say to a switch, in any order: the input is a list of 17-byte pieces, each a frame, a tick of time, or something a
- * controller says. Four ranks of one group keep to the rules beside it; their sums must be right whatever else is said by others.
+ * What anybody may say to a switch, in any order: the input is a list of 17-byte pieces, each a
+ * frame, a tick of time, or something a controller says. Four ranks of one group keep to the rules
+ * beside it; their sums must be right whatever else is said by others.
  */
+#include "base/check.h"
 #include "ina/frame/bytes.h"
 #include "ina/switch/switch.h"
-#include "base/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,8 +20,14 @@ static uint64_t now;
 
 static void group(struct ina_group_config *c, uint8_t id, uint16_t base, bool extended)
 {
-	*c = (struct ina_group_config){ .id = id, .ranks = RANKS, .workers = 1, .extended = extended, .base = base, .len = LEN,
-					.epoch = 1, .lease_until = UINT64_MAX };
+	*c = (struct ina_group_config) { .id = id,
+					 .ranks = RANKS,
+					 .workers = 1,
+					 .extended = extended,
+					 .base = base,
+					 .len = LEN,
+					 .epoch = 1,
+					 .lease_until = UINT64_MAX };
 	for (unsigned i = 0; i < RANKS; i++)
 		c->member[i].addr = 100u * id + i;
 }
@@ -30,9 +37,20 @@ static void hostile(const uint8_t *d)
 {
 	uint8_t words[INA_PAYLOAD_BYTES], bytes[INA_FRAME_MAX];
 	struct ina_frame f = {
-		.src = ina_get16(d), .dst = 1, .worker = d[2] & 63, .ecn = d[2] >> 6, .extended = d[3] & 1, .coll = 1 + (d[3] >> 1) % 5,
-		.group = d[4] ? d[4] : 1, .rank = d[5] & 31, .root = d[6] & 31, .agg_addr = d[7] & 127, .psn = ina_get32(d + 8),
-		.flags = d[3] & 1 ? d[12] : 0, .exponent = d[3] & 1 ? d[13] : 0, .epoch = d[3] & 1 ? d[14] & 3 : 0,
+		.src = ina_get16(d),
+		.dst = 1,
+		.worker = d[2] & 63,
+		.ecn = d[2] >> 6,
+		.extended = d[3] & 1,
+		.coll = 1 + (d[3] >> 1) % 5,
+		.group = d[4] ? d[4] : 1,
+		.rank = d[5] & 31,
+		.root = d[6] & 31,
+		.agg_addr = d[7] & 127,
+		.psn = ina_get32(d + 8),
+		.flags = d[3] & 1 ? d[12] : 0,
+		.exponent = d[3] & 1 ? d[13] : 0,
+		.epoch = d[3] & 1 ? d[14] & 3 : 0,
 	};
 	struct ina_verdict v;
 
@@ -78,8 +96,15 @@ static void honest(uint32_t turn)
 {
 	uint8_t words[INA_PAYLOAD_BYTES];
 	uint32_t psn = turn / RANKS;
-	struct ina_frame f = { .src = 100 + turn % RANKS, .dst = 1, .extended = true, .coll = INA_ALL_REDUCE, .group = 1,
-			       .rank = (uint8_t)(turn % RANKS), .agg_addr = (uint16_t)(psn % LEN), .psn = psn, .epoch = 1 };
+	struct ina_frame f = { .src = 100 + turn % RANKS,
+			       .dst = 1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = 1,
+			       .rank = (uint8_t)(turn % RANKS),
+			       .agg_addr = (uint16_t)(psn % LEN),
+			       .psn = psn,
+			       .epoch = 1 };
 	struct ina_verdict v;
 
 	for (unsigned i = 0; i < INA_WORDS; i++)

@@ -28,6 +28,7 @@ static inline int named_tests_run(const struct named_test *tests, size_t n, int 
 	return 0;
 }
 
-#define NAMED_TESTS_RUN(tests, argc, argv) named_tests_run(tests, sizeof(tests) / sizeof((tests)[0]), argc, argv)
+#define NAMED_TESTS_RUN(tests, argc, argv) \
+	named_tests_run(tests, sizeof(tests) / sizeof((tests)[0]), argc, argv)
 
 #endif

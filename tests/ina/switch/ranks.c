@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/switch/ranks.h"
 
-#include "ina/frame/bytes.h"
 #include "base/check.h"
+#include "ina/frame/bytes.h"
 
 #define BASE 64
 
@@ -14,9 +14,16 @@ void ranks_open(struct ranks *r, bool extended, unsigned ranks, uint32_t len, ui
 	memset(r, 0, sizeof(*r));
 	r->now = 1000;
 	ina_switch_init(&r->sw, SWITCH_ADDR, mac, r->slot, RANKS_SLOTS);
-	r->config = (struct ina_group_config){
-		.id = 7, .ranks = (uint8_t)ranks, .workers = 1, .extended = extended, .base = BASE, .len = len,
-		.epoch = 5, .first_psn = first_psn, .lease_until = 1000000,
+	r->config = (struct ina_group_config) {
+		.id = 7,
+		.ranks = (uint8_t)ranks,
+		.workers = 1,
+		.extended = extended,
+		.base = BASE,
+		.len = len,
+		.epoch = 5,
+		.first_psn = first_psn,
+		.lease_until = 1000000,
 	};
 	for (unsigned i = 0; i < ranks; i++) {
 		r->config.member[i].addr = RANK_ADDR + i;
@@ -25,12 +32,20 @@ void ranks_open(struct ranks *r, bool extended, unsigned ranks, uint32_t len, ui
 	CHECK_INT(ina_switch_install(&r->sw, &r->config, &why), 0);
 }
 
-struct ina_frame ranks_frame(const struct ranks *r, uint8_t coll, uint8_t root, uint8_t rank, uint32_t psn)
+struct ina_frame ranks_frame(const struct ranks *r, uint8_t coll, uint8_t root, uint8_t rank,
+			     uint32_t psn)
 {
-	return (struct ina_frame){
-		.src = RANK_ADDR + rank, .dst = SWITCH_ADDR, .ecn = INA_ECT1, .extended = r->config.extended,
-		.coll = coll, .group = r->config.id, .rank = rank, .root = root,
-		.agg_addr = (uint16_t)(r->config.base + (psn & (r->config.len - 1))), .psn = psn,
+	return (struct ina_frame) {
+		.src = RANK_ADDR + rank,
+		.dst = SWITCH_ADDR,
+		.ecn = INA_ECT1,
+		.extended = r->config.extended,
+		.coll = coll,
+		.group = r->config.id,
+		.rank = rank,
+		.root = root,
+		.agg_addr = (uint16_t)(r->config.base + (psn & (r->config.len - 1))),
+		.psn = psn,
 		.epoch = r->config.extended ? r->config.epoch : 0,
 	};
 }
@@ -70,7 +85,8 @@ enum ina_reason ranks_send(struct ranks *r, const struct ina_frame *f)
 	ina_switch_step(&r->sw, r->now, &g, &r->v);
 	if (r->v.action == INA_ANSWER_ONE)
 		take_answer(r, g.rank);
-	for (uint8_t i = 0; r->v.action == INA_ANSWER_ALL && i < ina_switch_ranks(&r->sw, &r->v); i++)
+	for (uint8_t i = 0; r->v.action == INA_ANSWER_ALL && i < ina_switch_ranks(&r->sw, &r->v);
+	     i++)
 		take_answer(r, i);
 	return r->v.reason;
 }
@@ -98,13 +114,15 @@ void ranks_whole(struct ranks *r, uint32_t psn)
 	for (uint8_t rank = 0; rank < r->config.ranks; rank++) {
 		int32_t value = (int32_t)(psn % 1000 + rank * 10u);
 
-		CHECK_INT(ranks_give(r, rank, psn, value), rank + 1 == r->config.ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+		CHECK_INT(ranks_give(r, rank, psn, value),
+			  rank + 1 == r->config.ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
 		sum += value;
 	}
 	CHECK_INT(r->answers, r->config.ranks);
 	for (uint8_t rank = 0; rank < r->config.ranks; rank++) {
 		CHECK(r->answer[rank].psn == psn);
 		for (int i = 0; i < INA_WORDS; i++)
-			CHECK_INT(ranks_word(&r->answer[rank], (unsigned)i), sum + i * r->config.ranks);
+			CHECK_INT(ranks_word(&r->answer[rank], (unsigned)i),
+				  sum + i * r->config.ranks);
 	}
 }

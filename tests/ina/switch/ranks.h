@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks.h - a switch and the ranks of one group, packet by packet: every packet is encoded and decoded on both ways */
+/* ranks.h - a switch and the ranks of one group, packet by packet: every packet is encoded and
+ * decoded on both ways */
 #ifndef HA_TESTS_INA_RANKS_H
 #define HA_TESTS_INA_RANKS_H
 
@@ -18,13 +19,14 @@ struct ranks {
 	struct ina_verdict v;
 	unsigned answers;
 	uint8_t bytes[INA_RANKS_MAX][INA_FRAME_MAX]; /* by rank */
-	struct ina_frame answer[INA_RANKS_MAX];	     /* decoded; .group = 0: none for this rank */
+	struct ina_frame answer[INA_RANKS_MAX];      /* decoded; .group = 0: none for this rank */
 };
 
 /* Group 7, epoch 5, at slot 64. */
 void ranks_open(struct ranks *r, bool extended, unsigned ranks, uint32_t len, uint32_t first_psn);
 /* What `rank` sends for psn, as it should be; words are none until ranks_words(). */
-struct ina_frame ranks_frame(const struct ranks *r, uint8_t coll, uint8_t root, uint8_t rank, uint32_t psn);
+struct ina_frame ranks_frame(const struct ranks *r, uint8_t coll, uint8_t root, uint8_t rank,
+			     uint32_t psn);
 /* Words for f, in memory that stays good until the next call for this rank. */
 void ranks_words(struct ina_frame *f, const int32_t *word);
 /* To the switch; what it answers is in r. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_group_file.c - the groups that both switches read from a file: what each statement means, and each line that is refused */
+/* test_group_file.c - the groups that both switches read from a file: what each statement means,
+ * and each line that is refused */
 #include "ina/switch/group_file.h"
 #include "tests/ina/switch/named.h"
 
@@ -20,7 +21,8 @@ static const char *line(const char *text)
 
 static void whole(void)
 {
-	CHECK(!line("group 7 epoch 3 slots 128 1024 frames old workers 4 first 4294967290 lease 250 members 10.0.0.1 10.0.0.2 10.0.0.3\n"));
+	CHECK(!line("group 7 epoch 3 slots 128 1024 frames old workers 4 first 4294967290 lease "
+		    "250 members 10.0.0.1 10.0.0.2 10.0.0.3\n"));
 	CHECK_INT(c.id, 7);
 	CHECK_INT(c.epoch, 3);
 	CHECK_INT(c.base, 128);
@@ -64,19 +66,27 @@ static void wrong_lines(void)
 {
 	static const char *const lines[][2] = {
 		{ "grope 1", "a line begins with group and its number, 1 to 255" },
-		{ "group 0 slots 0 16 members 10.0.0.1 10.0.0.2", "a line begins with group and its number, 1 to 255" },
-		{ "group 256 slots 0 16 members 10.0.0.1 10.0.0.2", "a line begins with group and its number, 1 to 255" },
+		{ "group 0 slots 0 16 members 10.0.0.1 10.0.0.2",
+		  "a line begins with group and its number, 1 to 255" },
+		{ "group 256 slots 0 16 members 10.0.0.1 10.0.0.2",
+		  "a line begins with group and its number, 1 to 255" },
 		{ "group 1 members 10.0.0.1 10.0.0.2", "it has no slots" },
 		{ "group 1 slots 0 16", "a group has 2 to 32 members" },
 		{ "group 1 slots 0 16 members 10.0.0.1", "a group has 2 to 32 members" },
 		{ "group 1 slots 0", "slots: the first one and how many, as in slots 0 1024" },
-		{ "group 1 slots 65536 16 members 10.0.0.1 10.0.0.2", "slots: the first one and how many, as in slots 0 1024" },
-		{ "group 1 slots 0 16 members 10.0.0.1 me", "members: IPv4 addresses in the order of ranks, to the end of the line" },
-		{ "group 1 slots 0 16 frames new members 10.0.0.1 10.0.0.2", "frames: old or extended" },
-		{ "group 1 slots 0 16 epoch -1 members 10.0.0.1 10.0.0.2", "a number is missing or too large" },
-		{ "group 1 slots 0 16 lease 4294967296 members 10.0.0.1 10.0.0.2", "a number is missing or too large" },
+		{ "group 1 slots 65536 16 members 10.0.0.1 10.0.0.2",
+		  "slots: the first one and how many, as in slots 0 1024" },
+		{ "group 1 slots 0 16 members 10.0.0.1 me",
+		  "members: IPv4 addresses in the order of ranks, to the end of the line" },
+		{ "group 1 slots 0 16 frames new members 10.0.0.1 10.0.0.2",
+		  "frames: old or extended" },
+		{ "group 1 slots 0 16 epoch -1 members 10.0.0.1 10.0.0.2",
+		  "a number is missing or too large" },
+		{ "group 1 slots 0 16 lease 4294967296 members 10.0.0.1 10.0.0.2",
+		  "a number is missing or too large" },
 		{ "group 1 slots 0 16 lease", "a number is missing or too large" },
-		{ "group 1 slot 0 16 members 10.0.0.1 10.0.0.2", "not understood: epoch, slots, frames, workers, first, lease, members are" },
+		{ "group 1 slot 0 16 members 10.0.0.1 10.0.0.2",
+		  "not understood: epoch, slots, frames, workers, first, lease, members are" },
 	};
 	char many[1024] = "group 1 slots 0 16 members";
 
@@ -112,11 +122,17 @@ static void file(void)
 	static struct ina_group_config wanted[INA_GROUPS];
 	char why[256] = "", endless[1200];
 
-	CHECK_INT(load("# two\ngroup 9 slots 16 16 members 10.0.0.1 10.0.0.2\n\ngroup 3 slots 0 16 members 10.0.0.1 10.0.0.2", wanted, why, sizeof(why)), 0);
+	CHECK_INT(load("# two\ngroup 9 slots 16 16 members 10.0.0.1 10.0.0.2\n\ngroup 3 slots 0 16 "
+		       "members 10.0.0.1 10.0.0.2",
+		       wanted, why, sizeof(why)),
+		  0);
 	for (unsigned id = 0; id < INA_GROUPS; id++)
 		CHECK_INT(wanted[id].id, id == 9 || id == 3 ? id : 0);
 	CHECK_INT(wanted[9].base, 16);
-	CHECK_INT(load("group 3 slots 0 16 members 10.0.0.1 10.0.0.2\ngroup 3 slots 16 16 members 10.0.0.1 10.0.0.2\n", wanted, why, sizeof(why)), -EINVAL);
+	CHECK_INT(load("group 3 slots 0 16 members 10.0.0.1 10.0.0.2\ngroup 3 slots 16 16 members "
+		       "10.0.0.1 10.0.0.2\n",
+		       wanted, why, sizeof(why)),
+		  -EINVAL);
 	CHECK(strstr(why, ":2: this group is there already"));
 	memset(endless, ' ', sizeof(endless) - 1);
 	endless[sizeof(endless) - 1] = 0;
@@ -129,7 +145,7 @@ static void file(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "whole", whole },	{ "defaults", defaults },	{ "lease", lease },
+		{ "whole", whole },     { "defaults", defaults },       { "lease", lease },
 		{ "nothing", nothing }, { "wrong_lines", wrong_lines }, { "file", file },
 	};
 

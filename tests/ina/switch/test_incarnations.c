@@ -9,7 +9,8 @@ static struct ranks r;
 
 /* ---- incarnations ---- */
 
-/* A past incarnation's packets are told that it is over; those of one that the switch does not know yet wait. */
+/* A past incarnation's packets are told that it is over; those of one that the switch does not know
+ * yet wait. */
 static void epoch(void)
 {
 	struct ina_frame f;
@@ -51,7 +52,8 @@ static void epoch(void)
 	CHECK_INT(ina_switch_install(&r.sw, &c, &why), -ESTALE); /* also after it was removed */
 }
 
-/* A packet of the last incarnation comes late: the answer names that incarnation, so that nobody takes it for the end of this one. */
+/* A packet of the last incarnation comes late: the answer names that incarnation, so that nobody
+ * takes it for the end of this one. */
 static void straggler(void)
 {
 	struct ina_group_config c;
@@ -74,8 +76,9 @@ static void straggler(void)
 }
 
 /*
- * The frame does not say which process of a rank speaks. One that starts again at the first psn of an epoch in which its rank has sent gets the
- * old sums (docs/ina.md has the rule that forbids it). When it ends that epoch, everybody gets it, and in the next one only new words count.
+ * The frame does not say which process of a rank speaks. One that starts again at the first psn of
+ * an epoch in which its rank has sent gets the old sums (docs/ina.md has the rule that forbids it).
+ * When it ends that epoch, everybody gets it, and in the next one only new words count.
  */
 static void restarted_rank(void)
 {
@@ -99,7 +102,8 @@ static void restarted_rank(void)
 	CHECK_INT(ranks_word(&r.answer[1], 0), 51);
 }
 
-/* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is summed any more. */
+/* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is
+ * summed any more. */
 static void lease(void)
 {
 	ranks_open(&r, true, 3, 8, 0);
@@ -239,7 +243,8 @@ static void workers(void)
 				f.agg_addr = (uint16_t)(64 + ((w + 1) % 4) * 16 + psn % 16);
 				CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_SLOT);
 				f.agg_addr = (uint16_t)(64 + w * 16 + psn % 16);
-				CHECK_INT(ranks_send(&r, &f), rank ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+				CHECK_INT(ranks_send(&r, &f),
+					  rank ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
 				if (rank) {
 					CHECK_INT(ranks_word(&r.answer[0], 0), 2 * word[0]);
 					CHECK_INT(r.answer[0].worker, w);

@@ -12,7 +12,8 @@ static struct ranks r;
 
 /* ---- the collectives ---- */
 
-static int32_t expected(uint8_t coll, unsigned ranks, uint8_t root, const int32_t value[INA_RANKS_MAX])
+static int32_t expected(uint8_t coll, unsigned ranks, uint8_t root,
+			const int32_t value[INA_RANKS_MAX])
 {
 	int32_t sum = 0;
 
@@ -38,7 +39,8 @@ static void one_packet(uint8_t coll, uint8_t root, uint32_t psn, struct sr_rng *
 			word[i] = value[rank] - i;
 		if (ina_coll_brings(coll, root, rank))
 			ranks_words(&f, word);
-		CHECK_INT(ranks_send(&r, &f), n + 1 == ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+		CHECK_INT(ranks_send(&r, &f),
+			  n + 1 == ranks ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
 	}
 	CHECK_INT(r.answers, ranks);
 	for (uint8_t rank = 0; rank < ranks; rank++) {
@@ -48,7 +50,8 @@ static void one_packet(uint8_t coll, uint8_t root, uint32_t psn, struct sr_rng *
 		CHECK_INT(a->words != NULL, ina_coll_gets(coll, root, rank));
 		CHECK(a->coll == coll && a->root == root && a->psn == psn);
 		for (int i = 0; a->words && i < INA_WORDS; i++)
-			CHECK_INT(ranks_word(a, (unsigned)i), expected(coll, ranks, root, value) - i * (sum ? (int)ranks : 1));
+			CHECK_INT(ranks_word(a, (unsigned)i),
+				  expected(coll, ranks, root, value) - i * (sum ? (int)ranks : 1));
 	}
 }
 
@@ -89,7 +92,8 @@ static void all_gather(void)
 	collective(INA_ALL_GATHER);
 }
 
-/* A broadcast hands words through that are no numbers: every bit pattern, and the exponent, stays. */
+/* A broadcast hands words through that are no numbers: every bit pattern, and the exponent, stays.
+ */
 static void broadcast_bits(void)
 {
 	struct ina_frame f;
@@ -126,9 +130,11 @@ static void stale_duplicate(void)
 				ranks_whole(&r, p);
 			CHECK_INT(ranks_give(&r, 0, psn, 100), INA_REASON_TAKEN);
 			CHECK_INT(ranks_give(&r, 1, psn, 20), INA_REASON_TAKEN);
-			for (uint32_t old = 3; old < psn; old += 8) /* every earlier psn of the same slot */
+			for (uint32_t old = 3; old < psn;
+			     old += 8) /* every earlier psn of the same slot */
 				for (uint8_t rank = 0; rank < 3; rank++)
-					CHECK_INT(ranks_give(&r, rank, old, 9999), INA_REASON_STALE);
+					CHECK_INT(ranks_give(&r, rank, old, 9999),
+						  INA_REASON_STALE);
 			CHECK_INT(ranks_give(&r, 2, psn, 3), INA_REASON_COMPLETE);
 			CHECK_INT(ranks_word(&r.answer[0], 0), 123);
 		}
@@ -173,7 +179,8 @@ static void stray_rank(void)
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 		f.src = 0xc0a80001;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
-		CHECK_INT(r.answers, 0); /* unauthenticated peers receive nothing: nobody can make the switch send to a third party */
+		CHECK_INT(r.answers, 0); /* unauthenticated peers receive nothing: nobody can make
+					    the switch send to a third party */
 		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[1], 0), 6);
 	}
@@ -215,7 +222,8 @@ static void foreign_slot(void)
 	CHECK_INT(ranks_word(&r.answer[0], 0), 6);
 }
 
-/* psn mod len jumps where psn wraps, unless len is a power of two: every such len walks over 2^32; no other is installed. */
+/* psn mod len jumps where psn wraps, unless len is a power of two: every such len walks over 2^32;
+ * no other is installed. */
 static void wrap(void)
 {
 	const char *why;
@@ -238,7 +246,8 @@ static void wrap(void)
 	}
 }
 
-/* One loss makes all ranks send again: who asks learns whose packet is missing, and only that one sends. */
+/* One loss makes all ranks send again: who asks learns whose packet is missing, and only that one
+ * sends. */
 static void one_loss(void)
 {
 	struct ina_frame f;
@@ -252,7 +261,8 @@ static void one_loss(void)
 		f.flags = INA_F_PROBE;
 		CHECK_INT(ranks_send(&r, &f), rank == 2 ? INA_REASON_NEED : INA_REASON_HELD);
 		CHECK_INT(r.answers, 1);
-		CHECK_INT(r.answer[rank].flags, INA_F_ANSWER | (rank == 2 ? INA_F_NEED : INA_F_HELD));
+		CHECK_INT(r.answer[rank].flags,
+			  INA_F_ANSWER | (rank == 2 ? INA_F_NEED : INA_F_HELD));
 		CHECK(!r.answer[rank].words && r.answer[rank].psn == 0);
 	}
 	CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
@@ -273,7 +283,8 @@ static void one_loss(void)
 	ranks_whole(&r, 1);
 }
 
-/* A contribution that comes twice is added once, in either kind, before and after the sum is whole. */
+/* A contribution that comes twice is added once, in either kind, before and after the sum is whole.
+ */
 static void duplicate(void)
 {
 	for (int extended = 0; extended < 2; extended++) {
@@ -293,7 +304,8 @@ static void duplicate(void)
 	}
 }
 
-/* The two pools: a rank that lost its answers gets them while all others are as far ahead as a window lets them. */
+/* The two pools: a rank that lost its answers gets them while all others are as far ahead as a
+ * window lets them. */
 static void two_pools(void)
 {
 	for (uint32_t len = 2; len <= 64; len *= 2) {
@@ -302,7 +314,8 @@ static void two_pools(void)
 		ranks_open(&r, len & 4, 3, len, 0);
 		for (uint32_t first = 0; first < 10 * len; first += half) {
 			for (uint32_t p = first; p < first + half; p++)
-				CHECK_INT(ranks_give(&r, 0, p, (int32_t)p), first ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
+				CHECK_INT(ranks_give(&r, 0, p, (int32_t)p),
+					  first ? INA_REASON_COMPLETE : INA_REASON_TAKEN);
 			for (uint32_t p = first; p < first + half && !first; p++) {
 				CHECK_INT(ranks_give(&r, 1, p, 10), INA_REASON_TAKEN);
 				CHECK_INT(ranks_give(&r, 2, p, 100), INA_REASON_COMPLETE);
@@ -331,7 +344,8 @@ static void early(void)
 	CHECK_INT(ranks_give(&r, 1, 0x7ffffff8u, 1), INA_REASON_EARLY);
 	CHECK_INT(ranks_give(&r, 1, 0, 2), INA_REASON_COMPLETE);
 	CHECK_INT(ranks_word(&r.answer[0], 0), 3);
-	CHECK_INT(ranks_give(&r, 1, 16, 1), INA_REASON_EARLY); /* done, and still only 8 may follow */
+	CHECK_INT(ranks_give(&r, 1, 16, 1),
+		  INA_REASON_EARLY); /* done, and still only 8 may follow */
 	CHECK_INT(ranks_give(&r, 1, 8, 1), INA_REASON_TAKEN);
 	/* A slot that has not been used waits for its first psn, not for any. */
 	CHECK_INT(ranks_give(&r, 0, 9, 1), INA_REASON_EARLY);
@@ -340,17 +354,22 @@ static void early(void)
 
 /* ---- sums ---- */
 
-/* The seed's factor lets sums pass 2^31 - 1: they stay at the end, and say so; what is exact does not. */
+/* The seed's factor lets sums pass 2^31 - 1: they stay at the end, and say so; what is exact does
+ * not. */
 static void saturate(void)
 {
 	static const struct {
 		int32_t a, b, sum;
 		bool over;
 	} is[] = {
-		{ INT32_MAX - 63, 0, INT32_MAX - 63, false }, { INT32_MAX, 1, INT32_MAX, true },
-		{ INT32_MAX, INT32_MAX, INT32_MAX, true },    { INT32_MIN, -1, INT32_MIN, true },
-		{ INT32_MIN, INT32_MIN, INT32_MIN, true },    { INT32_MIN, INT32_MAX, -1, false },
-		{ 0x40000000, 0x3fffffff, INT32_MAX, false }, { 0x40000000, 0x40000000, INT32_MAX, true },
+		{ INT32_MAX - 63, 0, INT32_MAX - 63, false },
+		{ INT32_MAX, 1, INT32_MAX, true },
+		{ INT32_MAX, INT32_MAX, INT32_MAX, true },
+		{ INT32_MIN, -1, INT32_MIN, true },
+		{ INT32_MIN, INT32_MIN, INT32_MIN, true },
+		{ INT32_MIN, INT32_MAX, -1, false },
+		{ 0x40000000, 0x3fffffff, INT32_MAX, false },
+		{ 0x40000000, 0x40000000, INT32_MAX, true },
 		{ -0x40000000, -0x40000000, INT32_MIN, false },
 	};
 	int32_t word[INA_WORDS];
@@ -360,7 +379,8 @@ static void saturate(void)
 			for (int extended = 0; extended < 2; extended++) {
 				ranks_open(&r, extended, 2, 8, 0);
 				for (uint8_t rank = 0; rank < 2; rank++) {
-					struct ina_frame f = ranks_frame(&r, INA_REDUCE, 1, rank, 0);
+					struct ina_frame f =
+						ranks_frame(&r, INA_REDUCE, 1, rank, 0);
 
 					memset(word, 0, sizeof(word));
 					word[at] = rank ? is[n].b : is[n].a;
@@ -368,14 +388,18 @@ static void saturate(void)
 					ranks_send(&r, &f);
 				}
 				for (unsigned i = 0; i < INA_WORDS; i++)
-					CHECK_INT(ranks_word(&r.answer[1], i), i == at ? is[n].sum : 0);
-				CHECK_INT(!!(r.answer[1].flags & INA_F_OVERFLOW), extended && is[n].over);
-				CHECK_INT(!!(r.slot[64].flags & INA_F_OVERFLOW), is[n].over); /* the switch's counters know */
+					CHECK_INT(ranks_word(&r.answer[1], i),
+						  i == at ? is[n].sum : 0);
+				CHECK_INT(!!(r.answer[1].flags & INA_F_OVERFLOW),
+					  extended && is[n].over);
+				CHECK_INT(!!(r.slot[64].flags & INA_F_OVERFLOW),
+					  is[n].over); /* the switch's counters know */
 				CHECK(!r.answer[0].words && !(r.answer[0].flags & INA_F_OVERFLOW));
 			}
 }
 
-/* What a rank says of its own block stands in the sum: it was clipped, or held something that is no number. */
+/* What a rank says of its own block stands in the sum: it was clipped, or held something that is no
+ * number. */
 static void flags_stay(void)
 {
 	int32_t word[INA_WORDS] = { 1 };
@@ -410,7 +434,8 @@ static void give_block(uint8_t rank, uint32_t psn, uint8_t exponent, const int32
 /* Blocks of different exponents: the smaller one is shifted, halves upwards. */
 static void align(void)
 {
-	static const int32_t big[5] = { 100, -100, 0, INT32_MAX, INT32_MIN }, small[5] = { 5, -5, 7, 4, -4 };
+	static const int32_t big[5] = { 100, -100, 0, INT32_MAX, INT32_MIN },
+			     small[5] = { 5, -5, 7, 4, -4 };
 	static const int32_t by_2[5] = { 101, -101, 2, INT32_MAX, INT32_MIN };
 	int32_t a[INA_WORDS] = { 0 }, b[INA_WORDS] = { 0 };
 
@@ -452,7 +477,8 @@ static void shift(void)
 			CHECK_INT(ina_word_shift(m, s), (int32_t)floor(ldexp(m, -(int)s) + 0.5));
 }
 
-/* Against float64: half a unit of the last exponent for each block that was shifted, and for the sum each time it was. */
+/* Against float64: half a unit of the last exponent for each block that was shifted, and for the
+ * sum each time it was. */
 static void exponents(void)
 {
 	struct sr_rng rng = { 11 };
@@ -477,7 +503,8 @@ static void exponents(void)
 		CHECK_INT(r.answer[0].exponent, most);
 		CHECK_INT(r.answer[0].flags, INA_F_ANSWER); /* 32 * 2^25 fits */
 		for (unsigned i = 0; i < INA_WORDS; i++)
-			CHECK(fabs(ldexp(ranks_word(&r.answer[0], i), most) - sum[i]) <= ldexp(0.5 * ranks, most));
+			CHECK(fabs(ldexp(ranks_word(&r.answer[0], i), most) - sum[i]) <=
+			      ldexp(0.5 * ranks, most));
 	}
 }
 
@@ -577,12 +604,14 @@ static enum ina_reason predict(const struct model *m, uint8_t rank, uint32_t psn
 static void random_packet(struct model *m, struct sr_rng *rng)
 {
 	uint8_t rank = (uint8_t)sr_rng_below(rng, r.config.ranks);
-	uint32_t len = r.config.len, left = m->left[rank], psn = left + (uint32_t)sr_rng_below(rng, len / 2);
+	uint32_t len = r.config.len, left = m->left[rank],
+		 psn = left + (uint32_t)sr_rng_below(rng, len / 2);
 	int32_t value = (int32_t)(psn * 3 + rank * 1000u);
 	enum ina_reason expect, is;
 
 	if (psn && sr_rng_below(rng, 3) == 0)
-		psn = (uint32_t)sr_rng_below(rng, psn + 1); /* a duplicate, however late, of something sent before */
+		psn = (uint32_t)sr_rng_below(
+			rng, psn + 1); /* a duplicate, however late, of something sent before */
 	if (psn >= PSNS)
 		return;
 	if (psn > left && !(m->seen[psn] >> rank & 1) && sr_rng_below(rng, 2))
@@ -596,7 +625,8 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 		m->sum[psn] += value;
 	}
 	for (uint8_t i = 0; i < r.config.ranks; i++) {
-		if (!r.answer[i].group || !r.answer[i].words || sr_rng_below(rng, 4) == 0) /* it gets lost */
+		if (!r.answer[i].group || !r.answer[i].words ||
+		    sr_rng_below(rng, 4) == 0) /* it gets lost */
 			continue;
 		CHECK(r.answer[i].psn == psn);
 		CHECK_INT(ranks_word(&r.answer[i], 0), m->sum[psn]);
@@ -606,7 +636,8 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 	}
 }
 
-/* Ranks that keep to their windows, losses, duplicates of any age: every verdict is what a switch with endless memory would say. */
+/* Ranks that keep to their windows, losses, duplicates of any age: every verdict is what a switch
+ * with endless memory would say. */
 static void random_traffic(void)
 {
 	static struct model m;
@@ -628,7 +659,8 @@ static void random_traffic(void)
 	}
 }
 
-/* Every kind of processor does the same to a slot, bit by bit: the plain code beside the fastest that runs here. */
+/* Every kind of processor does the same to a slot, bit by bit: the plain code beside the fastest
+ * that runs here. */
 static void processors(void)
 {
 	static struct ina_slot plain[8], fast[8];
@@ -640,7 +672,9 @@ static void processors(void)
 	ina_slots_open(fast, 8, 0);
 	for (unsigned n = 0; n < 20000; n++) {
 		uint32_t psn = n / 24;
-		struct ina_frame f = { .coll = 1 + n / 24 % 5, .root = 1, .extended = true, .psn = psn };
+		struct ina_frame f = {
+			.coll = 1 + n / 24 % 5, .root = 1, .extended = true, .psn = psn
+		};
 		enum ina_reason a, b;
 
 		for (unsigned i = 0; i < sizeof(words); i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plugin's side of the registration against an agent that this program plays: one that answers, is absent, hangs,
- * dies, refuses, talks nonsense. Time is the test's own; no call of the client may wait. */
+/* The plugin's side of the registration against an agent that this program plays: one that answers,
+ * is absent, hangs, dies, refuses, talks nonsense. Time is the test's own; no call of the client
+ * may wait. */
 #include "plugin/balance/agent_client.h"
 
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -49,14 +50,17 @@ static bool later(uint64_t ns)
 	return ha_agent_round(&c, now);
 }
 
-/* Answers up to `most` questions: registrations with `status`, slots by conn_id % 256. Returns how many. */
+/* Answers up to `most` questions: registrations with `status`, slots by conn_id % 256. Returns how
+ * many. */
 static int agent_answers(int most, uint32_t status, int *farewells)
 {
 	int n = 0;
 
 	while (n < most) {
 		struct mpib_register m;
-		struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 }, status, 0 };
+		struct mpib_register_response r = {
+			{ MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 }, status, 0
+		};
 
 		if (recv(agent, &m, sizeof(m.header), 0) != (ssize_t)sizeof(m.header))
 			break;
@@ -91,8 +95,9 @@ static int converse(uint32_t status)
 
 static void add(int i)
 {
-	flow[i] = (struct ha_agent_flow){ .sout_src = 0x0a, .sout_dst = 0x0b + (uint32_t)i, .sup_src = 1,
-					 .sup_dst = 2 };
+	flow[i] = (struct ha_agent_flow) {
+		.sout_src = 0x0a, .sout_dst = 0x0b + (uint32_t)i, .sup_src = 1, .sup_dst = 2
+	};
 	ha_agent_add(&c, &flow[i]);
 }
 
@@ -292,7 +297,9 @@ static void nonsense(const void *data, size_t size, enum ha_agent_state want)
 
 static void an_agent_that_talks_nonsense_is_left(void)
 {
-	struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 }, 0, 5 };
+	struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 },
+					    0,
+					    5 };
 	uint8_t flood[3 * sizeof(r)];
 
 	r.header.magic++;
@@ -315,7 +322,7 @@ static void an_agent_that_talks_nonsense_is_left(void)
 	CHECK_INT(c.state, HA_AGENT_REFUSED);
 	end();
 	nonsense(NULL, 0, HA_AGENT_REFUSED); /* hangs up at once */
-	r.hint_slot = 256; /* a slot that there is not */
+	r.hint_slot = 256;                   /* a slot that there is not */
 	agent_listens();
 	begin(1);
 	later(0);
@@ -328,7 +335,9 @@ static void an_agent_that_talks_nonsense_is_left(void)
 
 static void an_answer_may_come_in_pieces(void)
 {
-	struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 }, 0, 0 };
+	struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 },
+					    0,
+					    0 };
 
 	agent_listens();
 	begin(1);

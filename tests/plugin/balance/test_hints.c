@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fail-safe contract of the hints: whatever an agent does or is, a reader gets an answer at once, and never a
- * share that no living agent has given for this flow. */
+/* The fail-safe contract of the hints: whatever an agent does or is, a reader gets an answer at
+ * once, and never a share that no living agent has given for this flow. */
 #include "plugin/balance/hints.h"
 
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -41,7 +41,7 @@ static void agent_makes_file(mode_t mode, off_t size)
 	close(fd);
 	if (size < (off_t)sizeof(*shm))
 		return;
-	shm->header = (struct mpib_hint_header){ MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
+	shm->header = (struct mpib_hint_header) { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
 	mpib_hint_put(&shm->entries[3], 256, SRC, DST);
 }
 
@@ -293,7 +293,8 @@ static void a_path_that_is_too_long(void)
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* A process that the kernel kills at its first system call but read, write and exit (seccomp(2), strict) reads on. */
+/* A process that the kernel kills at its first system call but read, write and exit (seccomp(2),
+ * strict) reads on. */
 static void a_read_makes_no_system_call(void)
 {
 	int status;
@@ -342,7 +343,8 @@ static void no_reader_sees_a_mixture(void)
 
 	begin();
 	CHECK(!pthread_create(&writer, NULL, write_for_ever, NULL));
-	for (int i = 0; i < 300000 || (i < 300000000 && !(kinds[HA_HINT_OK] && kinds[HA_HINT_FOREIGN])); i++) {
+	for (int i = 0;
+	     i < 300000 || (i < 300000000 && !(kinds[HA_HINT_OK] && kinds[HA_HINT_FOREIGN])); i++) {
 		enum ha_hint hint = get(3, &bw);
 
 		kinds[hint]++;

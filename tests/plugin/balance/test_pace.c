@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rates from completions, and parts of a message from rates and what is out (plugin/balance/pace.c). */
-#include "plugin/balance/adaptive.h"
+/* Rates from completions, and parts of a message from rates and what is out
+ * (plugin/balance/pace.c). */
 #include "base/check.h"
+#include "plugin/balance/adaptive.h"
 
 #define MS UINT64_C(1000000)
 
@@ -24,7 +25,8 @@ static void parts_follow_rates(void)
 	ha_pace_parts(rate, behind, 2, 3, 1000, part);
 	CHECK_INT(part[1], 1000);
 	/* Sizes and rates beyond what there is. */
-	ha_pace_parts((uint64_t[]){ UINT64_C(1) << 40, UINT64_C(1) << 40 }, none, 3, 2, UINT64_C(1) << 40, part);
+	ha_pace_parts((uint64_t[]) { UINT64_C(1) << 40, UINT64_C(1) << 40 }, none, 3, 2,
+		      UINT64_C(1) << 40, part);
 	CHECK_INT(part[0], UINT64_C(1) << 39);
 }
 
@@ -60,7 +62,8 @@ static void silence_counts_before_it_ends(void)
 	CHECK(ha_pace_rate(&p, now + 22 * MS) > 1000);
 }
 
-/* Eight are posted at once, nothing is received for 100 ms, then all of them are: 80 000 bytes in 100 ms, at any moment. */
+/* Eight are posted at once, nothing is received for 100 ms, then all of them are: 80 000 bytes in
+ * 100 ms, at any moment. */
 static void bursts_are_not_rates(void)
 {
 	struct ha_pace p = { 0 };
@@ -68,17 +71,21 @@ static void bursts_are_not_rates(void)
 
 	for (int batch = 0; batch < 20; batch++) {
 		ha_pace_posted(&p, 80000, now);
-		CHECK(!batch || ha_pace_rate(&p, now + 99 * MS) > mean * 8 / 10); /* no more silent than usual */
+		CHECK(!batch || ha_pace_rate(&p, now + 99 * MS) >
+					mean * 8 / 10); /* no more silent than usual */
 		now += 100 * MS;
 		for (int i = 0; i < 8; i++) {
 			ha_pace_done(&p, 10000, now);
-			CHECK(!batch || (ha_pace_rate(&p, now) > mean / 2 && ha_pace_rate(&p, now) < mean * 3 / 2));
+			CHECK(!batch || (ha_pace_rate(&p, now) > mean / 2 &&
+					 ha_pace_rate(&p, now) < mean * 3 / 2));
 		}
-		CHECK(ha_pace_rate(&p, now) > mean * 8 / 10 && ha_pace_rate(&p, now) < mean * 12 / 10);
+		CHECK(ha_pace_rate(&p, now) > mean * 8 / 10 &&
+		      ha_pace_rate(&p, now) < mean * 12 / 10);
 	}
 	CHECK(ha_pace_flight(&p) == 80000);
 	ha_pace_posted(&p, 80000, now);
-	CHECK(ha_pace_rate(&p, now + 1000 * MS) < mean / 2); /* but ten times as long says something */
+	CHECK(ha_pace_rate(&p, now + 1000 * MS) <
+	      mean / 2); /* but ten times as long says something */
 }
 
 /* It forgets: a tenth of the rate is known to be so after some tens of milliseconds. */

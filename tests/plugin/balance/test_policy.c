@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The split of a message over rails: every byte on exactly one rail, aligned, by weight, no empty stripe. */
+/* The split of a message over rails: every byte on exactly one rail, aligned, by weight, no empty
+ * stripe. */
 #include "plugin/balance/policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(x)                                                                     \
-	do {                                                                         \
-		if (!(x)) {                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);      \
-			exit(1);                                                     \
-		}                                                                    \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			exit(1);                                                \
+		}                                                               \
 	} while (0)
 
 static struct ha_bundle b;
@@ -27,7 +28,8 @@ static void rails(unsigned n, const uint16_t *weight, unsigned active)
 	ha_policy_update(&b);
 }
 
-/* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number of stripes. */
+/* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number
+ * of stripes. */
 static unsigned covers(uint64_t size)
 {
 	unsigned mask = ha_policy_mask(&b, 0, size), n = 0;
@@ -52,7 +54,7 @@ static unsigned covers(uint64_t size)
 
 static void test_small_on_one_rail(void)
 {
-	rails(3, (uint16_t[]){ 300, 424, 300 }, 7);
+	rails(3, (uint16_t[]) { 300, 424, 300 }, 7);
 	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_GATE_FIRST - 1) == 1);
 	CHECK(ha_policy_mask(&b, 0, 8) == 2); /* the heaviest */
 	b.active = 5;
@@ -84,36 +86,42 @@ static void test_every_size_and_weight(void)
 
 static void test_shares_follow_weights(void)
 {
-	rails(2, (uint16_t[]){ 768, 256 }, 3);
+	rails(2, (uint16_t[]) { 768, 256 }, 3);
 	CHECK(covers(1 << 20) == 2);
 	CHECK(ha_policy_range(b.balance.weight, 3, 0, 1 << 20).length == 768 << 10);
-	rails(2, (uint16_t[]){ 1024, 0 }, 3);
+	rails(2, (uint16_t[]) { 1024, 0 }, 3);
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
 	b.active = 2;
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
-	rails(2, (uint16_t[]){ 1023, 1 }, 3);
-	CHECK(covers(HA_GATE_FIRST) == 1); /* a 64-byte share rounds to nothing: one rail, no empty write */
+	rails(2, (uint16_t[]) { 1023, 1 }, 3);
+	CHECK(covers(HA_GATE_FIRST) ==
+	      1); /* a 64-byte share rounds to nothing: one rail, no empty write */
 	CHECK(covers(5ull << 30) == 2);
 }
 
-/* Two rails on one device and three on another: one of each carries a stripe, and all have their turn. */
+/* Two rails on one device and three on another: one of each carries a stripe, and all have their
+ * turn. */
 static void test_turns(void)
 {
-	static struct ha_device *const first = (struct ha_device *)&b, *const second = (struct ha_device *)(&b + 1);
+	static struct ha_device *const first = (struct ha_device *)&b,
+				       *const second = (struct ha_device *)(&b + 1);
 	unsigned used = 0, small = 0;
 
 	b.balance.ndata = 5;
 	for (unsigned i = 0; i < 5; i++)
 		b.rail[i].dev = i < 2 ? first : second;
 	ha_policy_turns(&b, false);
-	CHECK(b.balance.turns && b.balance.lead[1] == 0 && b.balance.lead[2] == 2 && b.balance.lead[4] == 2);
-	rails(5, (uint16_t[]){ 256, 256, 768, 768, 768 }, 31);
+	CHECK(b.balance.turns && b.balance.lead[1] == 0 && b.balance.lead[2] == 2 &&
+	      b.balance.lead[4] == 2);
+	rails(5, (uint16_t[]) { 256, 256, 768, 768, 768 }, 31);
 	for (uint64_t idx = 0; idx < 6; idx++) {
 		unsigned mask = ha_policy_mask(&b, idx, 1 << 20);
 
 		CHECK(mask == (1u << idx % 2 | 4u << idx % 3));
-		CHECK(ha_policy_range(b.balance.weight, mask, (unsigned)__builtin_ctz(mask), 1 << 20).length == 256 << 10);
+		CHECK(ha_policy_range(b.balance.weight, mask, (unsigned)__builtin_ctz(mask),
+				      1 << 20)
+			      .length == 256 << 10);
 		used |= mask;
 		mask = ha_policy_mask(&b, idx, 8);
 		CHECK(mask == 4u << idx % 3); /* on the heavier device alone */
@@ -122,12 +130,15 @@ static void test_turns(void)
 	CHECK(used == 31 && small == 28);
 	b.active = 31 & ~8u; /* one of the three fails: the other two take turns */
 	ha_policy_update(&b);
-	CHECK(ha_policy_mask(&b, 0, 8) == 4 && ha_policy_mask(&b, 1, 8) == 16 && ha_policy_mask(&b, 2, 8) == 4);
-	CHECK(!ha_policy_one_device(&b, 31) && ha_policy_one_device(&b, 28) && ha_policy_one_device(&b, 0));
+	CHECK(ha_policy_mask(&b, 0, 8) == 4 && ha_policy_mask(&b, 1, 8) == 16 &&
+	      ha_policy_mask(&b, 2, 8) == 4);
+	CHECK(!ha_policy_one_device(&b, 31) && ha_policy_one_device(&b, 28) &&
+	      ha_policy_one_device(&b, 0));
 	memset(&b, 0, sizeof(b));
 }
 
-/* Four rails on one device, and every message over all of them, as long as each has 128 bytes of it. */
+/* Four rails on one device, and every message over all of them, as long as each has 128 bytes of
+ * it. */
 static void test_split(void)
 {
 	b.balance.ndata = 4;
@@ -136,10 +147,11 @@ static void test_split(void)
 	ha_policy_turns(&b, true);
 	ha_gate_join(&b, false);
 	CHECK(!b.balance.turns && b.balance.lead[3] == 0);
-	rails(4, (uint16_t[]){ 1024, 1024, 1024, 1024 }, 15);
+	rails(4, (uint16_t[]) { 1024, 1024, 1024, 1024 }, 15);
 	for (uint64_t idx = 0; idx < 4; idx++) {
 		CHECK(ha_policy_mask(&b, idx, 1 << 20) == 15);
-		CHECK(ha_policy_range(b.balance.weight, 15, (unsigned)idx, 1 << 20).length == 256 << 10);
+		CHECK(ha_policy_range(b.balance.weight, 15, (unsigned)idx, 1 << 20).length ==
+		      256 << 10);
 	}
 	CHECK(covers(1 << 20) == 4 && covers(512) == 4 && covers(100) == 1);
 	b.active = 7; /* a rail is being made anew: the others carry all of it */
@@ -155,18 +167,23 @@ static void test_mpib_examples(void)
 		unsigned sup_bw, mask;
 		uint64_t sup, sout;
 	} examples[] = {
-		{ 0, 1, 0, 1048576 },	    { 256, 3, 262144, 786432 }, { 512, 3, 524288, 524288 },
+		{ 0, 1, 0, 1048576 },       { 256, 3, 262144, 786432 }, { 512, 3, 524288, 524288 },
 		{ 768, 3, 786432, 262144 }, { 1024, 2, 1048576, 0 },
 	};
 
 	for (unsigned i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
 		unsigned mask;
 
-		rails(2, (uint16_t[]){ (uint16_t)(1024 - examples[i].sup_bw), (uint16_t)examples[i].sup_bw }, 3);
+		rails(2,
+		      (uint16_t[]) { (uint16_t)(1024 - examples[i].sup_bw),
+				     (uint16_t)examples[i].sup_bw },
+		      3);
 		mask = ha_policy_mask(&b, 0, 1 << 20);
 		CHECK(mask == examples[i].mask);
-		CHECK(!(mask & 1) || ha_policy_range(b.balance.weight, mask, 0, 1 << 20).length == examples[i].sout);
-		CHECK(!(mask & 2) || ha_policy_range(b.balance.weight, mask, 1, 1 << 20).length == examples[i].sup);
+		CHECK(!(mask & 1) || ha_policy_range(b.balance.weight, mask, 0, 1 << 20).length ==
+					     examples[i].sout);
+		CHECK(!(mask & 2) || ha_policy_range(b.balance.weight, mask, 1, 1 << 20).length ==
+					     examples[i].sup);
 	}
 }
 
@@ -180,7 +197,7 @@ static void hint(unsigned sup_bw, bool gated)
 	b.balance.advised.on = true;
 	b.balance.advised.gated = gated;
 	b.balance.advised.hint = HA_HINT_OK;
-	rails(2, (uint16_t[]){ (uint16_t)(1024 - sup_bw), (uint16_t)sup_bw }, 3);
+	rails(2, (uint16_t[]) { (uint16_t)(1024 - sup_bw), (uint16_t)sup_bw }, 3);
 }
 
 static uint64_t sup_bytes(uint64_t size)
@@ -207,20 +224,24 @@ static void test_hint_counts_for_every_size(void)
 	CHECK(sup_bytes(8) == 8);
 }
 
-/* No hint to follow: the gate is what it is without an agent, but every message looks for a hint. */
+/* No hint to follow: the gate is what it is without an agent, but every message looks for a hint.
+ */
 static void test_gate_without_a_hint(void)
 {
 	hint(768, false);
 	b.balance.advised.hint = HA_HINT_NONE;
 	ha_policy_update(&b);
 	CHECK(b.balance.stripe_min == 0);
-	CHECK(sup_bytes(HA_GATE_FIRST - 128) == HA_GATE_FIRST - 128 && sup_bytes(HA_GATE_FIRST) == HA_GATE_FIRST / 4 * 3);
+	CHECK(sup_bytes(HA_GATE_FIRST - 128) == HA_GATE_FIRST - 128 &&
+	      sup_bytes(HA_GATE_FIRST) == HA_GATE_FIRST / 4 * 3);
 }
 
-/* HA_NCCL_AGENT_GATE=1: what lies below the gate goes over SOUT, whatever the hint says, and takes turns there. */
+/* HA_NCCL_AGENT_GATE=1: what lies below the gate goes over SOUT, whatever the hint says, and takes
+ * turns there. */
 static void test_gate_that_overrides_the_hint(void)
 {
-	static struct ha_device *const sout = (struct ha_device *)&b, *const sup = (struct ha_device *)(&b + 1);
+	static struct ha_device *const sout = (struct ha_device *)&b,
+				       *const sup = (struct ha_device *)(&b + 1);
 	unsigned small = 0;
 
 	for (unsigned sup_bw = 0; sup_bw <= 1024; sup_bw += 256) {
@@ -237,7 +258,7 @@ static void test_gate_that_overrides_the_hint(void)
 	for (unsigned i = 0; i < 4; i++)
 		b.rail[i].dev = i < 2 ? sout : sup;
 	ha_policy_turns(&b, false);
-	rails(4, (uint16_t[]){ 0, 0, 1024, 1024 }, 15);
+	rails(4, (uint16_t[]) { 0, 0, 1024, 1024 }, 15);
 	for (uint64_t idx = 0; idx < 4; idx++)
 		small |= ha_policy_mask(&b, idx, 8);
 	CHECK(small == 3 && ha_policy_mask(&b, 0, HA_GATE_FIRST) == 4);

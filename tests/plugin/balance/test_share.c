@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shares of rails: what an operator may write in HA_NCCL_WEIGHTS, and proportions that add up to 1024. */
-#include "plugin/balance/share.h"
+/* Shares of rails: what an operator may write in HA_NCCL_WEIGHTS, and proportions that add up to
+ * 1024. */
 #include "base/check.h"
+#include "plugin/balance/share.h"
 
 #include <errno.h>
 
@@ -18,16 +19,29 @@ static void accepted(const char *text, unsigned n, const uint16_t *of)
 static void test_what_is_taken(void)
 {
 	accepted("", 0, NULL);
-	accepted("512,512", 2, (uint16_t[]){ 512, 512 });
-	accepted("1024", 1, (uint16_t[]){ 1024 });
-	accepted("0,1024,0", 3, (uint16_t[]){ 0, 1024, 0 });
-	accepted("1,2,3,4,5,6,7,8", 8, (uint16_t[]){ 1, 2, 3, 4, 5, 6, 7, 8 });
+	accepted("512,512", 2, (uint16_t[]) { 512, 512 });
+	accepted("1024", 1, (uint16_t[]) { 1024 });
+	accepted("0,1024,0", 3, (uint16_t[]) { 0, 1024, 0 });
+	accepted("1,2,3,4,5,6,7,8", 8, (uint16_t[]) { 1, 2, 3, 4, 5, 6, 7, 8 });
 }
 
 static void test_what_is_refused(void)
 {
-	static const char *const bad[] = { "0", "0,0", "1025", "-1,5", "+5", "a", "5,", ",5", "5,,5", " 5", "5 ", "5;5", "5.5",
-					   "99999999999999999999", "1,2,3,4,5,6,7,8,9" };
+	static const char *const bad[] = { "0",
+					   "0,0",
+					   "1025",
+					   "-1,5",
+					   "+5",
+					   "a",
+					   "5,",
+					   ",5",
+					   "5,,5",
+					   " 5",
+					   "5 ",
+					   "5;5",
+					   "5.5",
+					   "99999999999999999999",
+					   "1,2,3,4,5,6,7,8,9" };
 	struct ha_weights w;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -48,13 +62,13 @@ static void shared(const uint32_t *part, unsigned n, const uint16_t *want)
 
 static void test_known_shares(void)
 {
-	shared((uint32_t[]){ 7 }, 1, (uint16_t[]){ 1024 });
-	shared((uint32_t[]){ 100000, 100000 }, 2, (uint16_t[]){ 512, 512 });
-	shared((uint32_t[]){ 0, 0, 0, 0 }, 4, (uint16_t[]){ 256, 256, 256, 256 });
-	shared((uint32_t[]){ 400, 234 }, 2, (uint16_t[]){ 646, 378 });
-	shared((uint32_t[]){ 1, 0 }, 2, (uint16_t[]){ 1024, 0 });
-	shared((uint32_t[]){ 0, 3, 1 }, 3, (uint16_t[]){ 0, 768, 256 });
-	shared((uint32_t[]){ UINT32_MAX, UINT32_MAX }, 2, (uint16_t[]){ 512, 512 });
+	shared((uint32_t[]) { 7 }, 1, (uint16_t[]) { 1024 });
+	shared((uint32_t[]) { 100000, 100000 }, 2, (uint16_t[]) { 512, 512 });
+	shared((uint32_t[]) { 0, 0, 0, 0 }, 4, (uint16_t[]) { 256, 256, 256, 256 });
+	shared((uint32_t[]) { 400, 234 }, 2, (uint16_t[]) { 646, 378 });
+	shared((uint32_t[]) { 1, 0 }, 2, (uint16_t[]) { 1024, 0 });
+	shared((uint32_t[]) { 0, 3, 1 }, 3, (uint16_t[]) { 0, 768, 256 });
+	shared((uint32_t[]) { UINT32_MAX, UINT32_MAX }, 2, (uint16_t[]) { 512, 512 });
 }
 
 /* All of it is given away, each part to within one, and nothing to a part of 0. */
@@ -75,7 +89,8 @@ static void test_any_shares(void)
 		}
 		ha_share_out(part, n, share);
 		for (unsigned i = 0; i < n; i++) {
-			double exact = all ? (double)part[i] * HA_SHARE_ALL / (double)all : (double)HA_SHARE_ALL / n;
+			double exact = all ? (double)part[i] * HA_SHARE_ALL / (double)all
+					   : (double)HA_SHARE_ALL / n;
 
 			CHECK(share[i] >= exact - 1 && share[i] <= exact + 1);
 			CHECK(!all || part[i] || !share[i]);

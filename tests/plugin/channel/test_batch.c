@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches: messages for several connections over the socket of one. Who gets them, who must not, and what breaks nothing. */
+/* Batches: messages for several connections over the socket of one. Who gets them, who must not,
+ * and what breaks nothing. */
+#include "base/check.h"
 #include "base/clock.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/channel/peer.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
-#include "plugin/channel/peer.h"
-#include "plugin/channel/stream.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -58,13 +59,17 @@ static void end(void)
 
 static struct ha_msg_for name(uint64_t ring)
 {
-	return (struct ha_msg_for){ .header = { HA_MSG_MAGIC, 1, HA_MSG_FOR, sizeof(struct ha_msg_for), 0 }, .ring = ring };
+	return (struct ha_msg_for) { .header = { HA_MSG_MAGIC, 1, HA_MSG_FOR,
+						 sizeof(struct ha_msg_for), 0 },
+				     .ring = ring };
 }
 
 static struct ha_msg_cause down(uint64_t nonce)
 {
-	return (struct ha_msg_cause){
-		.rail = { .header = { HA_MSG_MAGIC, 1, HA_MSG_RAIL_DOWN, sizeof(struct ha_msg_cause), 0 }, .nonce = nonce },
+	return (struct ha_msg_cause) {
+		.rail = { .header = { HA_MSG_MAGIC, 1, HA_MSG_RAIL_DOWN,
+				      sizeof(struct ha_msg_cause), 0 },
+			  .nonce = nonce },
 		.cause = HA_CAUSE_PORT_DOWN,
 	};
 }
@@ -150,7 +155,8 @@ static void no_farewell(void)
 
 	begin(0);
 	train.name = name(send[1]->b.peer_ring);
-	train.bye = (struct ha_msg_bye){ .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(train.bye), 0 } };
+	train.bye = (struct ha_msg_bye) { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE,
+						      sizeof(train.bye), 0 } };
 	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &train, sizeof(train)), 0);
 	world_run(&w, 30);
 	CHECK(!recv[0]->b.failover.peer_closed && !recv[1]->b.failover.peer_closed);
@@ -197,7 +203,8 @@ static void all_at_once(void)
 	ha_failover_device(send[0]->b.rail[0].dev, HA_CAUSE_PORT_DOWN);
 	before = w.net.bytes;
 	ha_ctx_progress(w.b);
-	CHECK_INT(w.net.bytes - before, LINES * (sizeof(struct ha_msg_for) + sizeof(struct ha_msg_cause)));
+	CHECK_INT(w.net.bytes - before,
+		  LINES * (sizeof(struct ha_msg_for) + sizeof(struct ha_msg_cause)));
 	CHECK(send[0]->b.link.peer && !ha_stream_busy(send[0]->b.link.stream));
 	world_run(&w, 1);
 	CHECK_INT(lost(), 7);

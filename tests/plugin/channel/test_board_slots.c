@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control messages wait in memory that the NIC reads: a slot is not written again before the NIC is done with it. */
-#include "plugin/transfer/bundle.h"
+/* Control messages wait in memory that the NIC reads: a slot is not written again before the NIC is
+ * done with it. */
+#include "base/check.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -42,7 +43,8 @@ static void say(struct ha_bundle *b)
 	CHECK(!b->failover.ctl[0].out.due); /* taken by one at least */
 }
 
-/* Overwritten under the NIC: found by ThreadSanitizer between a driver that repeats itself and the software NIC that does so, too. */
+/* Overwritten under the NIC: found by ThreadSanitizer between a driver that repeats itself and the
+ * software NIC that does so, too. */
 static void not_under_the_nic(void)
 {
 	struct ha_board_message before[HA_BOARD_SLOTS], *staged;

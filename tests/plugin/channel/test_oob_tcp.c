@@ -2,8 +2,8 @@
 /* The live out-of-band stream: both address families, refusal, the end of a stream, last words. */
 #include "plugin/channel/oob_tcp.h"
 
-#include "base/config.h"
 #include "base/check.h"
+#include "base/config.h"
 
 #include <errno.h>
 #include <time.h>
@@ -12,15 +12,15 @@
 static const struct ha_oob_ops *tcp = &ha_oob_tcp_ops;
 
 /* The first result that is not "not now"; a minute at most. */
-#define WAIT(expression)                                                            \
-	({                                                                          \
-		long r_ = -EAGAIN;                                                  \
-		for (int i_ = 0; i_ < 400000 && r_ == -EAGAIN; i_++) {               \
-			r_ = (long)(expression);                                    \
-			if (r_ == -EAGAIN)                                          \
-				nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); \
-		}                                                                   \
-		r_;                                                                 \
+#define WAIT(expression)                                                                   \
+	({                                                                                 \
+		long r_ = -EAGAIN;                                                         \
+		for (int i_ = 0; i_ < 400000 && r_ == -EAGAIN; i_++) {                     \
+			r_ = (long)(expression);                                           \
+			if (r_ == -EAGAIN)                                                 \
+				nanosleep(&(struct timespec) { .tv_nsec = 100000 }, NULL); \
+		}                                                                          \
+		r_;                                                                        \
 	})
 
 static int open_net(const char *ifname, int family, struct ha_oob_tcp **net)

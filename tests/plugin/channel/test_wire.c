@@ -10,7 +10,9 @@ static struct ha_msg_hello hello(unsigned rails)
 {
 	struct ha_msg_hello h = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION, HA_MSG_HELLO,
-			    (uint32_t)(offsetof(struct ha_msg_hello, rail) + rails * sizeof(h.rail[0])), 0 },
+			    (uint32_t)(offsetof(struct ha_msg_hello, rail) +
+				       rails * sizeof(h.rail[0])),
+			    0 },
 		.nonce = 7,
 		.ring_addr = 4096,
 		.version = 1,
@@ -21,16 +23,17 @@ static struct ha_msg_hello hello(unsigned rails)
 	};
 
 	for (unsigned i = 0; i < rails; i++)
-		h.rail[i] = (struct ha_wire_rail){ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 },
-						   .name = "nic0:1" };
+		h.rail[i] = (struct ha_wire_rail) {
+			.qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1"
+		};
 	return h;
 }
 
-#define REJECTS(change)                                                                  \
-	do {                                                                             \
-		struct ha_msg_hello h = hello(2);                                        \
-		change;                                                                  \
-		CHECK_INT(ha_wire_check_message(&h, h.header.length), -EPROTO);          \
+#define REJECTS(change)                                                         \
+	do {                                                                    \
+		struct ha_msg_hello h = hello(2);                               \
+		change;                                                         \
+		CHECK_INT(ha_wire_check_message(&h, h.header.length), -EPROTO); \
 	} while (0)
 
 static void hellos(void)
@@ -70,7 +73,9 @@ static void hellos(void)
 
 static void others(void)
 {
-	struct ha_msg_refuse refuse = { { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse), 0 }, 5, "no" };
+	struct ha_msg_refuse refuse = { { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse), 0 },
+					5,
+					"no" };
 	struct ha_msg_ready ready = { { HA_MSG_MAGIC, 1, HA_MSG_READY, sizeof(ready), 0 }, 7 };
 	struct ha_msg_bye bye = { { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(bye), 0 }, 9 };
 
@@ -83,16 +88,23 @@ static void others(void)
 	CHECK_INT(ha_wire_check_message(&refuse, sizeof(refuse)), -EPROTO);
 }
 
-#define RAIL(type, size) { { HA_MSG_MAGIC, 1, type, size, 0 }, 7, 1, 3 }
+#define RAIL(type, size)                                    \
+	{                                                   \
+		{ HA_MSG_MAGIC, 1, type, size, 0 }, 7, 1, 3 \
+	}
 
 /* About a rail: one that can be, and counts that fit the message. */
 static void rails(void)
 {
 	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
-	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)), { .base = 10, .head = 10 + HA_SLOTS } };
-	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack)), back = RAIL(HA_MSG_RAIL_BACK, sizeof(back));
-	struct ha_msg_incarnation offer = { RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
-				     { .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" } };
+	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)),
+					{ .base = 10, .head = 10 + HA_SLOTS } };
+	struct ha_msg_rail ack = RAIL(HA_MSG_RAIL_ACK, sizeof(ack)),
+			   back = RAIL(HA_MSG_RAIL_BACK, sizeof(back));
+	struct ha_msg_incarnation offer = {
+		RAIL(HA_MSG_RAIL_OFFER, sizeof(offer)),
+		{ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" }
+	};
 	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
 
 	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
@@ -139,7 +151,7 @@ static void mails(void)
 
 static struct ha_wire_handle good_handle(void)
 {
-	return (struct ha_wire_handle){
+	return (struct ha_wire_handle) {
 		.magic = HA_WIRE_MAGIC,
 		.version = 1,
 		.version_min = 1,

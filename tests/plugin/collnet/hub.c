@@ -62,7 +62,7 @@ void hub_reset(void)
 {
 	pthread_mutex_lock(&lock);
 	for (unsigned r = 0; r < HA_INA_RANKS; r++)
-		hub.rank[r] = (struct hub_rank){ .limit = HUB_FOREVER };
+		hub.rank[r] = (struct hub_rank) { .limit = HUB_FOREVER };
 	hub.create_error = 0;
 	hub.lazy = 1;
 	pthread_mutex_unlock(&lock);
@@ -78,7 +78,8 @@ const char *hub_backend(unsigned r)
 
 static bool given_up(const int *give_up)
 {
-	return give_up && __atomic_load_n(give_up, __ATOMIC_ACQUIRE); /* pairs with the caller's release */
+	return give_up &&
+	       __atomic_load_n(give_up, __ATOMIC_ACQUIRE); /* pairs with the caller's release */
 }
 
 /* -ECANCELED: it hung, and was given up. */
@@ -96,7 +97,8 @@ static int answer(unsigned rank, const int *give_up)
 	return hung ? -ECANCELED : 0;
 }
 
-static int hub_open(struct ha_ina **ina, const struct ha_ina_options *options, char *why, size_t size)
+static int hub_open(struct ha_ina **ina, const struct ha_ina_options *options, char *why,
+		    size_t size)
 {
 	unsigned rank = (unsigned)atoi(options->backend);
 
@@ -138,7 +140,8 @@ static uint32_t hub_address(const struct ha_ina *ina)
 	return ina->rank + 1;
 }
 
-static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks, const char *name, uint8_t ticket[HA_INA_TICKET])
+static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks, const char *name,
+		      uint8_t ticket[HA_INA_TICKET])
 {
 	struct life *life;
 	int err;
@@ -163,7 +166,8 @@ static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks
 	return err;
 }
 
-static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], unsigned rank, struct ha_ina_group **group)
+static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
+		    struct ha_ina_group **group)
 {
 	struct life *life;
 	int err;
@@ -195,7 +199,8 @@ static void forget(struct life *life)
 	}
 }
 
-/* Incarnations are kept to the end of the process, tickets and operations point to them; what was brought is not. */
+/* Incarnations are kept to the end of the process, tickets and operations point to them; what was
+ * brought is not. */
 static void hub_leave(struct ha_ina_group *group)
 {
 	pthread_mutex_lock(&lock);
@@ -210,7 +215,10 @@ static void hub_leave(struct ha_ina_group *group)
 
 static int state_of(const struct life *life, unsigned rank)
 {
-	return hub.rank[rank].down ? -ENOTCONN : hub.rank[rank].ended ? hub.rank[rank].ended : life->broken ? -ECANCELED : 0;
+	return hub.rank[rank].down    ? -ENOTCONN
+	       : hub.rank[rank].ended ? hub.rank[rank].ended
+	       : life->broken         ? -ECANCELED
+				      : 0;
 }
 
 static int hub_state(const struct ha_ina_group *group)
@@ -223,7 +231,8 @@ static int hub_state(const struct ha_ina_group *group)
 	return err;
 }
 
-static int hub_post(struct ha_ina_group *group, const struct ha_ina_request *q, struct ha_ina_op **op)
+static int hub_post(struct ha_ina_group *group, const struct ha_ina_request *q,
+		    struct ha_ina_op **op)
 {
 	struct contribution *c;
 	int err;
@@ -235,10 +244,14 @@ static int hub_post(struct ha_ina_group *group, const struct ha_ina_request *q, 
 	if (!err) {
 		CHECK(group->posted < OPS);
 		c = &group->life->op[group->posted][group->rank];
-		*c = (struct contribution){ .in = malloc(q->bytes), .out = q->out, .bytes = q->bytes, .posted = true };
+		*c = (struct contribution) {
+			.in = malloc(q->bytes), .out = q->out, .bytes = q->bytes, .posted = true
+		};
 		memcpy(c->in, q->in, q->bytes);
 		*op = calloc(1, sizeof(**op));
-		**op = (struct ha_ina_op){ .life = group->life, .rank = group->rank, .index = group->posted++ };
+		**op = (struct ha_ina_op) { .life = group->life,
+					    .rank = group->rank,
+					    .index = group->posted++ };
 		hub.ops++;
 	}
 	pthread_mutex_unlock(&lock);
@@ -279,7 +292,8 @@ static bool complete(const struct life *life, const struct contribution *all)
 /* In order: an operation begins when all before it have ended here. */
 static bool at_its_turn(const struct ha_ina_op *op)
 {
-	const struct contribution *before = op->index ? &op->life->op[op->index - 1][op->rank] : NULL;
+	const struct contribution *before =
+		op->index ? &op->life->op[op->index - 1][op->rank] : NULL;
 
 	return !before || before->delivered == segments(before->bytes);
 }
@@ -312,7 +326,8 @@ static bool look(struct ha_ina_op *op)
 	if (err)
 		return end(op, err);
 	if (op->life->delivered[op->rank] >= r->limit)
-		return r->fail && (!r->patient || all_at_limit(op->life)) ? end(op, r->fail) : false;
+		return r->fail && (!r->patient || all_at_limit(op->life)) ? end(op, r->fail)
+									  : false;
 	if (at_its_turn(op) && complete(op->life, all) && ++looks % hub.lazy == 0)
 		deliver(op, all);
 	return mine->delivered == segments(mine->bytes) ? end(op, 0) : false;

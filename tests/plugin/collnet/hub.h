@@ -2,7 +2,8 @@
 /*
  * hub.h - a switch in memory behind ops.h, which does to the last segment what a test tells it to
  *
- * Its sums are the exact ones plus HUB_MARK, so they cannot be taken for the ring's. One per process; its calls may come from any thread.
+ * Its sums are the exact ones plus HUB_MARK, so they cannot be taken for the ring's. One per
+ * process; its calls may come from any thread.
  */
 #ifndef HA_TESTS_COLLNET_HUB_H
 #define HA_TESTS_COLLNET_HUB_H
@@ -13,13 +14,13 @@
 #define HUB_FOREVER UINT64_MAX
 
 struct hub_rank {
-	bool down;	/* no backend: open, and everything in flight, is -ENOTCONN */
+	bool down;      /* no backend: open, and everything in flight, is -ENOTCONN */
 	int join_error; /* 0: joins */
-	int ended;	/* what its groups say ended them; 0: they live */
-	bool hung;	/* its backend answers no question, new or old, until the caller gives up */
+	int ended;      /* what its groups say ended them; 0: they live */
+	bool hung;      /* its backend answers no question, new or old, until the caller gives up */
 	uint64_t limit; /* segments of this group that reach the rank; then nothing comes */
-	int fail;	/* errno of its operations when the limit is reached; 0: they stay silent */
-	bool patient;	/* it fails when all ranks have reached their limits */
+	int fail;       /* errno of its operations when the limit is reached; 0: they stay silent */
+	bool patient;   /* it fails when all ranks have reached their limits */
 };
 
 struct hub {

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static struct ha_ctx *core;
-uint64_t team_silence_ns = 100000000000ull; /* a group breaks when a test breaks it, not when the machine pauses */
+uint64_t team_silence_ns =
+	100000000000ull; /* a group breaks when a test breaks it, not when the machine pauses */
 
 double team_now(void)
 {
@@ -18,10 +19,12 @@ double team_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Quarters, small: every sum of them is exact in any order, but for what the words of `odd` bring. */
+/* Quarters, small: every sum of them is exact in any order, but for what the words of `odd` bring.
+ */
 static float value(unsigned op, int rank, size_t i)
 {
-	uint64_t x = (op * 31u + (unsigned)rank * 7u + 1) * 0x9e3779b97f4a7c15ull + i * 0xd1342543de82ef95ull;
+	uint64_t x = (op * 31u + (unsigned)rank * 7u + 1) * 0x9e3779b97f4a7c15ull +
+		     i * 0xd1342543de82ef95ull;
 
 	return (float)(int)(x >> 54) / 4.0f + (i % 61 == 3 ? 1e-7f * (float)(rank + 1) : 0.0f);
 }
@@ -65,8 +68,11 @@ static void verify_segment(struct team *t, unsigned op, int r, size_t segment)
 		float want = ring ? ring_sum(t, op, segment, i) : hub_sum(t, op, i);
 
 		if (memcmp(&want, &o->out[i], sizeof(want))) {
-			fprintf(stderr, "operation %u, rank %d, word %zu of %zu: %.9g is not the %s's %.9g\n", op, r, i, t->words[op],
-				(double)o->out[i], ring ? "ring" : "switch", (double)want);
+			fprintf(stderr,
+				"operation %u, rank %d, word %zu of %zu: %.9g is not the %s's "
+				"%.9g\n",
+				op, r, i, t->words[op], (double)o->out[i], ring ? "ring" : "switch",
+				(double)want);
 			exit(1);
 		}
 	}
@@ -74,7 +80,8 @@ static void verify_segment(struct team *t, unsigned op, int r, size_t segment)
 	for (int q = 0; q < t->ranks; q++)
 		last &= q == r || t->op[op][q].done;
 	for (int q = 0; q < t->ranks && last; q++) /* the same bits everywhere */
-		CHECK(t->gone[q] || !memcmp(o->out + from, t->op[op][q].out + from, (to - from) * 4));
+		CHECK(t->gone[q] ||
+		      !memcmp(o->out + from, t->op[op][q].out + from, (to - from) * 4));
 	if (last && ring)
 		t->ringed++;
 	else if (last)
@@ -102,7 +109,10 @@ void team_open(struct team *t, int ranks, bool always)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config };
-	struct ha_collnet_params p = { .ina = &hub_ops, .always = always, .timeout_ns = 30000000000ull, .opts.traffic_class = -1 };
+	struct ha_collnet_params p = { .ina = &hub_ops,
+				       .always = always,
+				       .timeout_ns = 30000000000ull,
+				       .opts.traffic_class = -1 };
 	static uint8_t handle[HA_COLLNET_RANKS][HA_HANDLE_MAX];
 	void *handles[HA_COLLNET_RANKS];
 	int going = ranks;
@@ -209,7 +219,8 @@ void team_run(struct team *t, unsigned n, unsigned window)
 		}
 		if (team_now() >= end) {
 			for (int r = 0; r < t->ranks; r++)
-				fprintf(stderr, "rank %d: posted %u, done %u of %u\n", r, t->posted[r], t->tested[r], n);
+				fprintf(stderr, "rank %d: posted %u, done %u of %u\n", r,
+					t->posted[r], t->tested[r], n);
 			CHECK(!"a standstill");
 		}
 	}

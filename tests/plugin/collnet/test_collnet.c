@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_collnet.c - the switch, the rails, and the change from one to the other at every segment and in every state
+ * test_collnet.c - the switch, the rails, and the change from one to the other at every segment and
+ * in every state
  */
 #include "plugin/collnet/comm.h"
 #include "tests/plugin/collnet/team.h"
@@ -13,7 +14,10 @@
 
 static struct team team;
 
-static const size_t sizes[] = { 1, 2, 3, 0, 5, 64, 1000, 32768, 32769, 262144, SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT + 777 };
+static const size_t sizes[] = {
+	1,     2,     3,      0,           5,       64,          1000,
+	32768, 32769, 262144, SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT + 777
+};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 static void plan_sizes(void)
@@ -81,10 +85,11 @@ static void no_switch(void)
 static void heal(void)
 {
 	for (int r = 0; r < HA_COLLNET_RANKS; r++)
-		HUB(hub.rank[r] = (struct hub_rank){ .limit = HUB_FOREVER });
+		HUB(hub.rank[r] = (struct hub_rank) { .limit = HUB_FOREVER });
 }
 
-/* Rank r gets limit[r] segments of the group, then the rank that has least of them fails. Two operations are in flight. */
+/* Rank r gets limit[r] segments of the group, then the rank that has least of them fails. Two
+ * operations are in flight. */
 static void cut(int ranks, const uint64_t *limit, bool in_place, bool back)
 {
 	struct ha_collnet_stats s;
@@ -128,7 +133,8 @@ static void at_every_segment(void)
 		cut(3, limit, a & 1, a == 3);
 		for (int r = 0; r < 3; r++)
 			most = limit[r] > most ? limit[r] : most;
-		CHECK(team.switched >= most); /* of six; the rest is what came after the break and after the return */
+		CHECK(team.switched >= most); /* of six; the rest is what came after the break and
+						 after the return */
 		CHECK(team.ringed >= 6 - most);
 	}
 	for (uint64_t a = 0; a <= 6; a++) {
@@ -152,7 +158,8 @@ static void one_has_all(void)
 static void silence(void)
 {
 	hub_reset();
-	team_silence_ns = 5000000000; /* what the others get takes its time under a sanitizer, and beside other work */
+	team_silence_ns = 5000000000; /* what the others get takes its time under a sanitizer, and
+					 beside other work */
 	team_open(&team, 3, false);
 	HUB(hub.rank[1].limit = 1);
 	team_plan(&team, 0, 2, SEGMENT + 10);
@@ -200,13 +207,16 @@ static void unconfirmed(void)
 		while (team.tested[idle] < 1)
 			for (int r = 0; r < 3; r++)
 				team_test(&team, r);
-		/* from here on `idle` is called by nobody, until the others are through with their first */
+		/* from here on `idle` is called by nobody, until the others are through with their
+		 * first */
 		for (int r = 0; r < 3; r++)
 			if (r != idle)
 				CHECK(team_post(&team, r));
 		for (int r = 0; r < 3; r++)
 			HUB(hub.rank[r].down = true);
-		for (double end = team_now() + TEAM_WAIT_S; team_now() < end && (team.tested[(idle + 1) % 3] < 1 || team.tested[(idle + 2) % 3] < 1);)
+		for (double end = team_now() + TEAM_WAIT_S;
+		     team_now() < end &&
+		     (team.tested[(idle + 1) % 3] < 1 || team.tested[(idle + 2) % 3] < 1);)
 			for (int r = 0; r < 3; r++)
 				if (r != idle)
 					team_test(&team, r);
@@ -240,7 +250,9 @@ static void the_way_back(void)
 		while (team_stats(&team, 0).attempts < attempts + 2) {
 			CHECK(team_now() < end && n < TEAM_OPS - 50);
 			team_run(&team, ++n, 2);
-			struct timespec some = { .tv_nsec = team_stats(&team, 0).on_switch ? 0 : 50000000 };
+			struct timespec some = { .tv_nsec = team_stats(&team, 0).on_switch
+								    ? 0
+								    : 50000000 };
 
 			nanosleep(&some, NULL);
 		}
@@ -274,7 +286,8 @@ static void a_rank_closes(void)
 			if (op[r])
 				err = ha_collnet_test(op[r], &done, NULL);
 			else
-				err = ha_collnet_iallreduce(team.comm[r], data[r], data[r], sizeof(data[r]), &op[r]);
+				err = ha_collnet_iallreduce(team.comm[r], data[r], data[r],
+							    sizeof(data[r]), &op[r]);
 			CHECK(!done);
 			errors += err != 0;
 		}
@@ -283,7 +296,8 @@ static void a_rank_closes(void)
 	team_close(&team);
 }
 
-/* Closing right after the last operation, ranks in any order: the slower ones still get to its end. */
+/* Closing right after the last operation, ranks in any order: the slower ones still get to its end.
+ */
 static void closing_early(void)
 {
 	for (int first = 0; first < 3; first++) {
@@ -306,7 +320,8 @@ static void closing_early(void)
 	}
 }
 
-/* A communicator that ends with an error leaves the switch's group at once: what is in flight there writes nowhere any more. */
+/* A communicator that ends with an error leaves the switch's group at once: what is in flight there
+ * writes nowhere any more. */
 static void failed_leaves(void)
 {
 	hub_reset();
@@ -332,13 +347,14 @@ static bool asks(int r)
 }
 
 /*
- * A backend that hangs while it is asked for a group, for a place in one, or attached to: whoever closes then waits no longer than closing may take.
- * Before, it waited for the backend's answer: 60 s.
+ * A backend that hangs while it is asked for a group, for a place in one, or attached to: whoever
+ * closes then waits no longer than closing may take. Before, it waited for the backend's answer: 60
+ * s.
  */
 static void hung_pilot(void)
 {
 	static const struct {
-		int rank; /* whose backend hangs; rank 0's is asked for groups */
+		int rank;  /* whose backend hangs; rank 0's is asked for groups */
 		bool gone; /* it was away before: the way back begins with attaching */
 	} ways[] = { { 0, false }, { 0, true }, { 2, false } };
 
@@ -357,7 +373,8 @@ static void hung_pilot(void)
 		team_run(&team, ++n, 1);
 		CHECK_INT(team_stats(&team, 1).breaks, 1);
 		if (ways[w].gone)
-			for (end = team_now() + 0.3; team_now() < end && n < TEAM_OPS; usleep(10000))
+			for (end = team_now() + 0.3; team_now() < end && n < TEAM_OPS;
+			     usleep(10000))
 				team_run(&team, ++n, 1);
 		HUB(h->hung = true);
 		HUB(h->down = false);
@@ -375,7 +392,8 @@ static void hung_pilot(void)
 	}
 }
 
-/* A backend that hangs is asked to let its rank in again: the others' sums, which must wait for the answer at some point, do not stand still for it. */
+/* A backend that hangs is asked to let its rank in again: the others' sums, which must wait for the
+ * answer at some point, do not stand still for it. */
 static void hung_join(void)
 {
 	double longest = 0, begin;
@@ -388,7 +406,8 @@ static void hung_join(void)
 	HUB(hub.rank[2].limit = 0);
 	HUB(hub.rank[2].fail = -ETIMEDOUT);
 	HUB(hub.rank[2].hung = true);
-	for (double start = team_now(); (team_now() < start + 6 || n <= 20) && team_now() < start + TEAM_WAIT_S && n < TEAM_OPS - 400;) {
+	for (double start = team_now(); (team_now() < start + 6 || n <= 20) &&
+					team_now() < start + TEAM_WAIT_S && n < TEAM_OPS - 400;) {
 		begin = team_now();
 		team_run(&team, ++n, 1);
 		longest = team_now() - begin > longest ? team_now() - begin : longest;
@@ -429,7 +448,8 @@ static void refused(void)
 	CHECK_INT(ha_collnet_iallreduce(team.comm[0], NULL, data, 4, &op), -EINVAL);
 	CHECK_INT(ha_collnet_iallreduce(team.comm[0], data, NULL, 4, &op), -EINVAL);
 	CHECK_INT(ha_collnet_iallreduce(team.comm[0], data, data, 3, &op), -EINVAL);
-	CHECK_INT(ha_collnet_iallreduce(team.comm[0], data, data, (1ull << 30) + 4, &op), -EMSGSIZE);
+	CHECK_INT(ha_collnet_iallreduce(team.comm[0], data, data, (1ull << 30) + 4, &op),
+		  -EMSGSIZE);
 	CHECK(!op);
 	team_plan(&team, 0, 40, 4);
 	for (int i = 0; i < HA_COLLNET_DEPTH; i++)
@@ -493,7 +513,8 @@ static void chaos(uint64_t seed)
 		unsigned few = roll(40); /* a rank's turn, and the others idle */
 
 		for (unsigned k = 0; k < few; k++) {
-			if (team.posted[r] < n && team.posted[r] - team.tested[r] < window && roll(2))
+			if (team.posted[r] < n && team.posted[r] - team.tested[r] < window &&
+			    roll(2))
 				team_post(&team, r);
 			team_test(&team, r);
 		}
@@ -505,13 +526,17 @@ static void chaos(uint64_t seed)
 		if (team_now() > end) {
 			fprintf(stderr, "seed %llu: %d ranks\n", (unsigned long long)seed, ranks);
 			for (int q = 0; q < ranks; q++)
-				fprintf(stderr, "rank %d: posted %u, done %u of %u\n", q, team.posted[q], team.tested[q], n);
+				fprintf(stderr, "rank %d: posted %u, done %u of %u\n", q,
+					team.posted[q], team.tested[q], n);
 			CHECK(!"a standstill");
 		}
 	}
-	printf("seed %llu: %d ranks, window %u, %llu breaks, %llu epochs; segments: %llu of the switch, %llu of the ring\n",
-	       (unsigned long long)seed, ranks, window, (unsigned long long)team_stats(&team, 0).breaks,
-	       (unsigned long long)team_stats(&team, 0).epochs, (unsigned long long)team.switched, (unsigned long long)team.ringed);
+	printf("seed %llu: %d ranks, window %u, %llu breaks, %llu epochs; segments: %llu of the "
+	       "switch, %llu of the ring\n",
+	       (unsigned long long)seed, ranks, window,
+	       (unsigned long long)team_stats(&team, 0).breaks,
+	       (unsigned long long)team_stats(&team, 0).epochs, (unsigned long long)team.switched,
+	       (unsigned long long)team.ringed);
 	fflush(stdout);
 	hub_reset();
 	team_close(&team);
@@ -523,17 +548,28 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = {
-		{ "on_the_switch", on_the_switch }, { "on_the_rails", on_the_rails },	  { "no_switch", no_switch },
-		{ "at_every_segment", at_every_segment }, { "one_has_all", one_has_all }, { "late_rank", late_rank }, { "silence", silence },
-		{ "unconfirmed", unconfirmed },	    { "the_way_back", the_way_back },	  { "a_rank_closes", a_rank_closes },
-		{ "closing_early", closing_early }, { "refused", refused }, { "failed_leaves", failed_leaves },
-		{ "ended_with_eagain", ended_with_eagain }, { "hung_pilot", hung_pilot },
+		{ "on_the_switch", on_the_switch },
+		{ "on_the_rails", on_the_rails },
+		{ "no_switch", no_switch },
+		{ "at_every_segment", at_every_segment },
+		{ "one_has_all", one_has_all },
+		{ "late_rank", late_rank },
+		{ "silence", silence },
+		{ "unconfirmed", unconfirmed },
+		{ "the_way_back", the_way_back },
+		{ "a_rank_closes", a_rank_closes },
+		{ "closing_early", closing_early },
+		{ "refused", refused },
+		{ "failed_leaves", failed_leaves },
+		{ "ended_with_eagain", ended_with_eagain },
+		{ "hung_pilot", hung_pilot },
 		{ "hung_join", hung_join },
 	};
 
 	hub_reset();
 	if (argc == 4 && !strcmp(argv[1], "chaos")) {
-		for (uint64_t s = strtoull(argv[2], NULL, 0), e = s + strtoull(argv[3], NULL, 0); s < e; s++)
+		for (uint64_t s = strtoull(argv[2], NULL, 0), e = s + strtoull(argv[3], NULL, 0);
+		     s < e; s++)
 			chaos(s);
 		return 0;
 	}

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap, and the messages about rails after it, against a peer that says anything. The input is a play: each step is a byte that names what happens,
- * then its arguments. A peer connects to a listener, or takes the place of the listener that a connector dials; it sends
- * bytes, or messages that are sound but for some bytes, in any order; time passes; streams end. The state machine is
- * the real one, over memory. Whatever happens, nothing is left at the end.
+ * The bootstrap, and the messages about rails after it, against a peer that says anything. The
+ * input is a play: each step is a byte that names what happens, then its arguments. A peer connects
+ * to a listener, or takes the place of the listener that a connector dials; it sends bytes, or
+ * messages that are sound but for some bytes, in any order; time passes; streams end. The state
+ * machine is the real one, over memory. Whatever happens, nothing is left at the end.
  */
+#include "base/check.h"
 #include "base/log.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
 #include "plugin/transfer/bundle.h"
-#include "plugin/channel/stream.h"
-#include "base/check.h"
 #include "tests/plugin/dummy.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ struct play {
 	struct ha_send *send;
 	struct ha_recv *recv[RECVS];
 	int nrecv, error;
-	struct ha_oob_conn *stage, *talk; /* our listener in the place of theirs; the stream that we talk on */
+	struct ha_oob_conn *stage,
+		*talk; /* our listener in the place of theirs; the stream that we talk on */
 };
 
 static uint8_t next(struct play *p)
@@ -54,7 +56,7 @@ static void compose_rail(struct play *p, union ha_message *m)
 	m->rail.rail = next(p) % 4;
 	m->rail.epoch = next(p) % 4;
 	if (m->header.type == HA_MSG_RAIL_OFFER || m->header.type == HA_MSG_RAIL_ANSWER)
-		m->life.end.qp = (struct ha_wire_qp){ .qpn = 9, .mtu = 3, .link_layer = 2 };
+		m->life.end.qp = (struct ha_wire_qp) { .qpn = 9, .mtu = 3, .link_layer = 2 };
 	else if (m->header.type != HA_MSG_RAIL_ACK && m->header.type != HA_MSG_RAIL_BACK)
 		for (uint32_t i = sizeof(m->rail); i < m->header.length; i += 8)
 			((uint8_t *)m)[i] = next(p);
@@ -63,17 +65,24 @@ static void compose_rail(struct play *p, union ha_message *m)
 static void compose(struct play *p, uint16_t type, union ha_message *m)
 {
 	static const uint32_t sizes[HA_MSG_TYPES] = {
-		[HA_MSG_REFUSE] = sizeof(m->refuse),	   [HA_MSG_READY] = sizeof(m->ready),
-		[HA_MSG_BYE] = sizeof(m->bye),		   [HA_MSG_RAIL_DOWN] = sizeof(m->cause),
-		[HA_MSG_RAIL_FENCED] = sizeof(m->fenced),  [HA_MSG_RAIL_ACK] = sizeof(m->rail),
-		[HA_MSG_RAIL_OFFER] = sizeof(m->life),	   [HA_MSG_RAIL_ANSWER] = sizeof(m->life),
-		[HA_MSG_RAIL_KEYS] = sizeof(m->keys),	   [HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
-		[HA_MSG_ABORT] = sizeof(m->cause),	   [HA_MSG_RAIL_BACK] = sizeof(m->rail),
+		[HA_MSG_REFUSE] = sizeof(m->refuse),
+		[HA_MSG_READY] = sizeof(m->ready),
+		[HA_MSG_BYE] = sizeof(m->bye),
+		[HA_MSG_RAIL_DOWN] = sizeof(m->cause),
+		[HA_MSG_RAIL_FENCED] = sizeof(m->fenced),
+		[HA_MSG_RAIL_ACK] = sizeof(m->rail),
+		[HA_MSG_RAIL_OFFER] = sizeof(m->life),
+		[HA_MSG_RAIL_ANSWER] = sizeof(m->life),
+		[HA_MSG_RAIL_KEYS] = sizeof(m->keys),
+		[HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
+		[HA_MSG_ABORT] = sizeof(m->cause),
+		[HA_MSG_RAIL_BACK] = sizeof(m->rail),
 	};
 	uint32_t hello = offsetof(struct ha_msg_hello, rail) + sizeof(struct ha_wire_rail);
 
 	memset(m, 0, sizeof(*m));
-	m->header = (struct ha_msg_header){ HA_MSG_MAGIC, 1, type, type <= HA_MSG_WELCOME ? hello : sizes[type], 0 };
+	m->header = (struct ha_msg_header) { HA_MSG_MAGIC, 1, type,
+					     type <= HA_MSG_WELCOME ? hello : sizes[type], 0 };
 	m->ready.nonce = p->listen->nonce;
 	if (type >= HA_MSG_RAIL_DOWN)
 		compose_rail(p, m);
@@ -84,7 +93,7 @@ static void compose(struct play *p, uint16_t type, union ha_message *m)
 	m->hello.version = m->hello.version_min = 1;
 	m->hello.nrails = 1;
 	m->hello.slots = HA_SLOTS;
-	m->hello.rail[0].qp = (struct ha_wire_qp){ .qpn = 9, .mtu = 3, .link_layer = 2 };
+	m->hello.rail[0].qp = (struct ha_wire_qp) { .qpn = 9, .mtu = 3, .link_layer = 2 };
 }
 
 /* A message of a chosen type, some of its bytes replaced, perhaps its end missing. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles as NCCL may carry them: the input is one. What passes the check is dialled. The last byte, if odd, mends
- * the magic and the versions, so that the rest is reached. */
-#include "base/log.h"
+/* Handles as NCCL may carry them: the input is one. What passes the check is dialled. The last
+ * byte, if odd, mends the magic and the versions, so that the rest is reached. */
 #include "base/check.h"
+#include "base/log.h"
 #include "tests/plugin/dummy.h"
 
 #include <errno.h>

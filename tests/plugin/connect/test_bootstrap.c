@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap with virtual time and a network in memory: byte by byte, damaged at each byte, cut at each byte,
- * unauthenticated peers of every kind, peers that never answer, ends in every state. Nothing may be left over, ever.
+ * The bootstrap with virtual time and a network in memory: byte by byte, damaged at each byte, cut
+ * at each byte, unauthenticated peers of every kind, peers that never answer, ends in every state.
+ * Nothing may be left over, ever.
  */
+#include "base/check.h"
 #include "plugin/connect/accept.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/pending.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -69,7 +70,8 @@ static void connected(const struct ends *e, int nrails)
 	CHECK(e->send && e->recv);
 	CHECK_INT(e->send->b.nrails, nrails);
 	CHECK_INT(e->recv->b.nrails, nrails);
-	CHECK(e->send->b.peer_ring == (uintptr_t)e->recv->b.ring && e->recv->b.peer_ring == (uintptr_t)e->send->b.ring);
+	CHECK(e->send->b.peer_ring == (uintptr_t)e->recv->b.ring &&
+	      e->recv->b.peer_ring == (uintptr_t)e->send->b.ring);
 	for (int i = 0; i < nrails; i++) {
 		CHECK_INT(e->send->b.rail[i].peer.qp.qpn, e->recv->b.rail[i].qp->qp_num);
 		CHECK_INT(e->recv->b.rail[i].peer.qp.qpn, e->send->b.rail[i].qp->qp_num);
@@ -166,7 +168,8 @@ static void pieces(void)
 		}
 }
 
-/* Two connectors at one listener, at the same time, in the same process; and one more after the first has closed. */
+/* Two connectors at one listener, at the same time, in the same process; and one more after the
+ * first has closed. */
 static void twice(void)
 {
 	struct ends one = { 0 }, two = { 0 };
@@ -183,7 +186,8 @@ static void twice(void)
 	CHECK(one.send && two.send && one.recv && two.recv);
 	/* The first took the queue pair in the handle, WELCOME told the second of another. */
 	qpn = the_handle().qp.qpn;
-	CHECK((one.send->b.rail[0].peer.qp.qpn == qpn) + (two.send->b.rail[0].peer.qp.qpn == qpn) == 1);
+	CHECK((one.send->b.rail[0].peer.qp.qpn == qpn) + (two.send->b.rail[0].peer.qp.qpn == qpn) ==
+	      1);
 	CHECK(one.send->b.rail[0].peer.qp.qpn != two.send->b.rail[0].peer.qp.qpn);
 	ha_close_send(one.send);
 	one.send = NULL;
@@ -198,7 +202,8 @@ static void twice(void)
 	world_close(&w);
 }
 
-/* One bit of one byte wrong, anywhere: refused, dropped or (in a text or a reserved field) not noticed; never worse. */
+/* One bit of one byte wrong, anywhere: refused, dropped or (in a text or a reserved field) not
+ * noticed; never worse. */
 static void garbled(void)
 {
 	uint64_t total;
@@ -240,7 +245,8 @@ static void cut(void)
 			w.net.cut_error = reset ? -ECONNRESET : 0;
 			e = meet(NULL, NULL, 5);
 			/* With READY under way the connector may have what it needs. */
-			CHECK(e.error == -ECONNRESET || (e.send && at > total - sizeof(struct ha_msg_ready)));
+			CHECK(e.error == -ECONNRESET ||
+			      (e.send && at > total - sizeof(struct ha_msg_ready)));
 			CHECK(!e.recv);
 			part(&e);
 			world_close(&w);
@@ -268,7 +274,8 @@ static void strangers(void)
 	oob_mem_ops.close(s[3]);
 	lines_catch();
 	world_run(&w, 1000);
-	CHECK(lines_contain("does not speak hawser's protocol") && lines_contain("its first message is no HELLO"));
+	CHECK(lines_contain("does not speak hawser's protocol") &&
+	      lines_contain("its first message is no HELLO"));
 	CHECK(lines_contain("it disconnected before it identified itself"));
 	CHECK_INT(oob_mem_ops.recv(s[0], &byte, 1), 0); /* closed */
 	CHECK_INT(oob_mem_ops.recv(s[1], &byte, 1), -EAGAIN);
@@ -323,7 +330,8 @@ static void crowd(void)
 static struct ha_msg_hello a_hello(uint64_t nonce)
 {
 	struct ha_msg_hello m = {
-		.header = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, offsetof(struct ha_msg_hello, rail[1]), 0 },
+		.header = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, offsetof(struct ha_msg_hello, rail[1]),
+			    0 },
 		.nonce = nonce,
 		.ring_addr = 4096,
 		.version = 1,
@@ -332,13 +340,15 @@ static struct ha_msg_hello a_hello(uint64_t nonce)
 		.slots = HA_SLOTS,
 		.pid = 77,
 		.host = "elsewhere",
-		.rail = { { .qp = { .qpn = 5, .mtu = 2, .link_layer = IBV_LINK_LAYER_ETHERNET }, .name = "x:1" } },
+		.rail = { { .qp = { .qpn = 5, .mtu = 2, .link_layer = IBV_LINK_LAYER_ETHERNET },
+			    .name = "x:1" } },
 	};
 
 	return m;
 }
 
-/* Say HELLO as a peer of another make; the type of the answer, 0 = none. `refusal` gets a REFUSE's text. */
+/* Say HELLO as a peer of another make; the type of the answer, 0 = none. `refusal` gets a REFUSE's
+ * text. */
 static int greet(struct ha_msg_hello m, char *refusal)
 {
 	struct ha_wire_handle h = the_handle();
@@ -411,7 +421,8 @@ static void infiniband(void)
 		world_prepare(&w);
 		w.dummy[0].devices[0].ports[0] = fake_ib_port(11);
 		w.dummy[1].devices[0].ports[0] = fake_ib_port(12);
-		w.dummy[0].devices[0].ports[0].gids[0].address = routed ? "fe80:0:33:9::1" : "fe80::1";
+		w.dummy[0].devices[0].ports[0].gids[0].address =
+			routed ? "fe80:0:33:9::1" : "fe80::1";
 		w.dummy[1].devices[0].ports[0].gids[0].address = "fe80::2";
 		CHECK_INT(world_open_over(&w, NULL, NULL), 0);
 		e = meet(NULL, NULL, 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections over TCP and the software NIC: many at once, with and without the service thread; a peer process that
- * dies, or says BYE; unauthenticated peers at a real port; two threads; IPv6.
+ * Connections over TCP and the software NIC: many at once, with and without the service thread; a
+ * peer process that dies, or says BYE; unauthenticated peers at a real port; two threads; IPv6.
  */
+#include "base/check.h"
 #include "plugin/connect/accept.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/pair.h"
 
@@ -28,7 +28,7 @@
 
 static void idle(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+	nanosleep(&(struct timespec) { .tv_nsec = 50000 }, NULL);
 }
 
 static struct ha_ctx *context(bool thread)
@@ -68,7 +68,8 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 	CHECK_INT(ha_reg_mr(&send->b, from, 4096, HA_MEM_HOST, 0, -1, 0, &from_mr), 0);
 	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &to_mr), 0);
 	*from = value;
-	for (int i = 0; i < PATIENCE && !r; i++) { /* the service thread may hold it while it waits for a processor */
+	for (int i = 0; i < PATIENCE && !r;
+	     i++) { /* the service thread may hold it while it waits for a processor */
 		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
 		if (!r)
 			idle();
@@ -158,10 +159,12 @@ static void child_sends(int in, int out, bool bye)
 enum ending {
 	FAREWELL,
 	DEATH,
-	DEATH_UNREAD, /* with control messages in its socket that it has not read: its kernel resets the connection */
+	DEATH_UNREAD, /* with control messages in its socket that it has not read: its kernel resets
+			 the connection */
 };
 
-/* It stands still until its rails are missed; what is said about that stays unread. Then it dies. */
+/* It stands still until its rails are missed; what is said about that stays unread. Then it dies.
+ */
 static void die_with_unread(struct ha_ctx *ctx, pid_t child, struct ha_request *r)
 {
 	double start = seconds();
@@ -231,7 +234,10 @@ static void peer_ends(enum ending how)
 	/* The promise is a second; a machine under load gets more. */
 	CHECK(seconds() - start < 10);
 	fprintf(stderr, "%s: the request ended after %.3f s\n",
-		how == FAREWELL ? "farewell" : how == DEATH ? "death" : "death with unread messages", seconds() - start);
+		how == FAREWELL ? "farewell"
+		: how == DEATH  ? "death"
+				: "death with unread messages",
+		seconds() - start);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	ha_close_recv(recv);
@@ -308,7 +314,8 @@ static void threads(bool service)
 	ha_ctx_destroy(shared);
 }
 
-/* Receives come back: a device's shared queue outlives more connections than it has receives for. */
+/* Receives come back: a device's shared queue outlives more connections than it has receives for.
+ */
 static void receives_come_back(void)
 {
 	struct ha_ctx *ctx = context(true);

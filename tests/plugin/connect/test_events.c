@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What devices say out of turn, and what the end of a socket means: who is told, and what the log says. */
-#include "plugin/transfer/bundle.h"
+/* What devices say out of turn, and what the end of a socket means: who is told, and what the log
+ * says. */
+#include "base/check.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -29,8 +30,8 @@ static int send_error(void)
 	return ha_isend(send, NULL, 0, 0, NULL, &req);
 }
 
-/* A port that goes down may come back before the queue pairs give up; without failover they decide. A device that has failed
- * does not. */
+/* A port that goes down may come back before the queue pairs give up; without failover they decide.
+ * A device that has failed does not. */
 static void port_and_device(void)
 {
 	begin();
@@ -63,18 +64,22 @@ static void queues(void)
 	world_close(&w);
 	begin();
 	w.dummy[1].events[w.dummy[1].nevents++] =
-		(struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR, .element.cq = send->b.rail[0].cq };
+		(struct ibv_async_event) { .event_type = IBV_EVENT_CQ_ERR,
+					   .element.cq = send->b.rail[0].cq };
 	w.dummy[1].events[w.dummy[1].nevents++] =
-		(struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = send->b.rail[0].dev->srq };
+		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR,
+					   .element.srq = send->b.rail[0].dev->srq };
 	world_run(&w, 10);
 	CHECK(lines_contain("shared receive queue error"));
 	world_close(&w);
 }
 
-/* A port that gets another LID, or another GID: its queue pairs lead nowhere. One that keeps both goes on. */
+/* A port that gets another LID, or another GID: its queue pairs lead nowhere. One that keeps both
+ * goes on. */
 static void moved(void)
 {
-	static const enum ibv_event_type types[] = { IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE, IBV_EVENT_SM_CHANGE };
+	static const enum ibv_event_type types[] = { IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE,
+						     IBV_EVENT_SM_CHANGE };
 
 	for (int i = 0; i < 3; i++) {
 		struct fake_port *port = &w.dummy[1].devices[0].ports[0];
@@ -83,7 +88,8 @@ static void moved(void)
 		w.config.enable_backup = true;
 		if (!i)
 			for (int host = 0; host < 2; host++)
-				w.dummy[host].devices[0].ports[0] = fake_ib_port((uint16_t)(11 + host));
+				w.dummy[host].devices[0].ports[0] =
+					fake_ib_port((uint16_t)(11 + host));
 		CHECK_INT(world_open_over(&w, NULL, NULL), 0);
 		world_connect(&w, &listen, &send, &recv);
 		lines_catch();
@@ -93,13 +99,16 @@ static void moved(void)
 			port->gids[2].address = port->gids[3].address = "10.0.0.99";
 		dummy_event(&w.dummy[1], types[i], NULL);
 		world_run(&w, 10);
-		CHECK_INT(send->b.failover.ctl[0].cause, types[i] == IBV_EVENT_SM_CHANGE ? HA_CAUSE_NONE : HA_CAUSE_PORT_CHANGED);
-		CHECK_INT(send->b.rail[0].state, types[i] == IBV_EVENT_SM_CHANGE ? HA_RAIL_UP : HA_RAIL_FENCING);
+		CHECK_INT(send->b.failover.ctl[0].cause,
+			  types[i] == IBV_EVENT_SM_CHANGE ? HA_CAUSE_NONE : HA_CAUSE_PORT_CHANGED);
+		CHECK_INT(send->b.rail[0].state,
+			  types[i] == IBV_EVENT_SM_CHANGE ? HA_RAIL_UP : HA_RAIL_FENCING);
 		world_close(&w);
 	}
 }
 
-/* A shared receive queue is replaced, and ends what stands on it; here there is no failover. Another one's is nobody's. */
+/* A shared receive queue is replaced, and ends what stands on it; here there is no failover.
+ * Another one's is nobody's. */
 static void receives(void)
 {
 	struct ibv_srq other, *failed;
@@ -107,10 +116,13 @@ static void receives(void)
 	begin();
 	failed = recv->b.rail[0].dev->srq;
 	CHECK(recv->b.rail[0].srq == failed);
-	w.dummy[0].events[w.dummy[0].nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
+	w.dummy[0].events[w.dummy[0].nevents++] =
+		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
 	world_run(&w, 10);
-	CHECK(recv->b.rail[0].dev->srq == failed && !recv->b.failover.ctl[0].fence_wanted && !recv->b.abort.error);
-	w.dummy[0].events[w.dummy[0].nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
+	CHECK(recv->b.rail[0].dev->srq == failed && !recv->b.failover.ctl[0].fence_wanted &&
+	      !recv->b.abort.error);
+	w.dummy[0].events[w.dummy[0].nevents++] =
+		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
 	world_run(&w, 2000);
 	CHECK(recv->b.rail[0].dev->srq && recv->b.rail[0].dev->srq != failed);
 	CHECK_INT(recv->b.error, -EIO);
@@ -149,7 +161,8 @@ static void lost(void)
 		r->sq_retired = r->sq_posted; /* it answers */
 		world_run(&w, 10);
 		CHECK_INT(send_error(), 0);
-		world_run(&w, 10000); /* no further one does, and only the queue pair may say so: there is no failover here */
+		world_run(&w, 10000); /* no further one does, and only the queue pair may say so:
+					 there is no failover here */
 		CHECK_INT(send_error(), 0);
 		world_close(&w);
 	}

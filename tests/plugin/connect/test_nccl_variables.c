@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variables of NCCL's own transport that act on how a connection is made and on what devices report. */
+/* Variables of NCCL's own transport that act on how a connection is made and on what devices
+ * report. */
+#include "base/check.h"
 #include "plugin/device/device.h"
 #include "plugin/transfer/bundle.h"
-#include "base/check.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -111,7 +112,8 @@ static void test_subnet_at_the_connector(void)
 		bool wanted;
 		int bits, ours, theirs, used;
 	} cases[] = {
-		{ false, 24, 0, 1, 1 }, { true, 24, 0, 1, 0 }, { true, 24, 1, 0, 1 }, { true, 24, 1, 1, 1 }, { true, 23, 0, 1, 1 },
+		{ false, 24, 0, 1, 1 }, { true, 24, 0, 1, 0 }, { true, 24, 1, 0, 1 },
+		{ true, 24, 1, 1, 1 },  { true, 23, 0, 1, 1 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -126,7 +128,8 @@ static void test_subnet_at_the_connector(void)
 	}
 }
 
-/* No device of the connector shares a subnet with the listener's; then another one of the listener's does with the connector's. */
+/* No device of the connector shares a subnet with the listener's; then another one of the
+ * listener's does with the connector's. */
 static void test_subnet_at_the_listener(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
@@ -150,11 +153,12 @@ static void test_subnet_is_left_alone(void)
 	prepare();
 	for (int host = 0; host < 2; host++)
 		for (int i = 0; i < 2; i++)
-			w.dummy[host].devices[i].ports[0] = fake_ib_port((uint16_t)(11 + 2 * host + i));
+			w.dummy[host].devices[i].ports[0] =
+				fake_ib_port((uint16_t)(11 + 2 * host + i));
 	w.config.ib_subnet_aware_routing = true;
 	open_between(0, 1);
 	CHECK_INT(send->b.rail[0].dev->index, 1);
-	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &(struct ha_listen *){ NULL }), 0);
+	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &(struct ha_listen *) { NULL }), 0);
 	CHECK_INT(ha_connect(w.b, 9, NULL, handle, &none), -EINVAL);
 	world_close(&w);
 }

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service thread stays awake for a number of rounds after work, then sleeps; due times alone keep nobody awake. */
+/* The service thread stays awake for a number of rounds after work, then sleeps; due times alone
+ * keep nobody awake. */
+#include "base/check.h"
 #include "base/clock.h"
 #include "plugin/connect/accept.h"
 #include "plugin/connect/ctx.h"
-#include "base/check.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
 #include <unistd.h>
 
-#define HANGS_NS (240 * UINT64_C(1000000000)) /* it does not come to rest, or too soon; a round may wait for other programs */
-#define PERIODIC 100 /* rounds that fixed times may add while a test looks, and as many again in each */
+#define HANGS_NS                                                                                \
+	(240 * UINT64_C(1000000000)) /* it does not come to rest, or too soon; a round may wait \
+					for other programs */
+#define PERIODIC \
+	100 /* rounds that fixed times may add while a test looks, and as many again in each */
 #define PERIOD (2 * UINT64_C(1000000000)) /* ns */
 
 static struct dummy dummy;
@@ -61,7 +65,8 @@ static uint64_t wake(struct ha_ctx *ctx, bool mute)
 	return n;
 }
 
-/* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the periodic ones. */
+/* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the
+ * periodic ones. */
 static void asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
 {
 	uint64_t begun = ha_clock_now(&ha_clock_live), now = rounds(ctx), last, took = 0, looked;

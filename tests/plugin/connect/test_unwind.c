@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every verb of the set-up fails once, at either end: nothing is left over, somebody is told why in one line, and the
- * next attempt works.
+ * Every verb of the set-up fails once, at either end: nothing is left over, somebody is told why in
+ * one line, and the next attempt works.
  */
-#include "plugin/transfer/bundle.h"
 #include "base/check.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/verbs/filter.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
-#include "rdma/verbs/filter.h"
 
 #include <errno.h>
 
@@ -56,7 +56,8 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 		world_prepare(&w);
 		CHECK_INT(ha_verbs_filter_create(&w.dummy[!listener].fake.ops, &filter), 0);
 		CHECK_INT(world_open_over(&w, listener ? ha_verbs_filter_ops(filter) : NULL,
-					  listener ? NULL : ha_verbs_filter_ops(filter)), 0);
+					  listener ? NULL : ha_verbs_filter_ops(filter)),
+			  0);
 		CHECK_INT(ha_verbs_filter_fail(filter, call, nth, 1, -EIO), 0);
 		calls = ha_verbs_filter_calls(filter, call);
 		lines_catch();
@@ -65,8 +66,8 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 		calls = ha_verbs_filter_calls(filter, call) - calls;
 		/* Closing changes the queue pair's state too, and cannot fail. */
 		if (calls >= nth && call != HA_FILTER_modify_qp && (!err || !warnings)) {
-			fprintf(stderr, "%s number %d at the %s: error %d, %d lines\n", name, (int)nth,
-				listener ? "listener" : "connector", err, warnings);
+			fprintf(stderr, "%s number %d at the %s: error %d, %d lines\n", name,
+				(int)nth, listener ? "listener" : "connector", err, warnings);
 			exit(1);
 		}
 		CHECK(!err == !warnings);

@@ -15,14 +15,15 @@ int main(void)
 {
 	struct ha_budget b = { 131072, 4194303, 16, 64, 8, 0, 0, 0 };
 
-	/* ConnectX-6 with the defaults: 131072 / 32 queue pairs; 4194303 / ((64 x 8 + 64) x 32) completions. */
+	/* ConnectX-6 with the defaults: 131072 / 32 queue pairs; 4194303 / ((64 x 8 + 64) x 32)
+	 * completions. */
 	ha_budget_compute(&b);
 	CHECK_INT(b.by_qp, 4096);
 	CHECK_INT(b.by_cqe, 227);
 	CHECK_INT(b.max_comms, 227);
 	gives(131072, 4194303, 16, 64, 1, 256); /* 1023 by completions, 256 at most */
-	gives(256, 4194303, 16, 64, 8, 8);	/* few queue pairs */
-	gives(16, 4194303, 16, 64, 8, 1);	/* never 0 */
+	gives(256, 4194303, 16, 64, 8, 8);      /* few queue pairs */
+	gives(16, 4194303, 16, 64, 8, 1);       /* never 0 */
 	gives(0, 0, 16, 64, 8, 1);
 	gives(2147483647, 2147483647, 1, 1, 1, 256);
 	gives(2147483647, 2147483647, 1024, 8192, 8, 14); /* 603979776 x ... must not overflow */

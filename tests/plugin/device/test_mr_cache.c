@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registrations: shared, counted, kept only on request, relaxed where the device can, given back when connections
- * end. */
+/* Registrations: shared, counted, kept only on request, relaxed where the device can, given back
+ * when connections end. */
 #include "plugin/device/mr.h"
 
-#include "plugin/transfer/bundle.h"
-#include "plugin/device/device.h"
 #include "base/check.h"
+#include "plugin/device/device.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
@@ -45,7 +45,8 @@ static void count_is(unsigned used, unsigned kept)
 
 static char memory[16 * 4096] __attribute__((aligned(4096)));
 
-/* The same pages are one registration, whatever part of them is named; other pages, another ordering are others. */
+/* The same pages are one registration, whatever part of them is named; other pages, another
+ * ordering are others. */
 static void shared(void)
 {
 	struct ha_mr *a, *b, *c, *d, *e;
@@ -56,7 +57,7 @@ static void shared(void)
 	CHECK_INT(a->lkey[0], b->lkey[0]);
 	count_is(1, 0);
 	c = reg(memory + 4000, 200, 0); /* two pages */
-	d = reg(memory, 4097, 0);	/* the same two */
+	d = reg(memory, 4097, 0);       /* the same two */
 	CHECK_INT(c->lkey[0], d->lkey[0]);
 	e = reg(memory, 4096, HA_MR_FORCE_SO);
 	CHECK(e->lkey[0] != a->lkey[0] && c->lkey[0] != a->lkey[0]);
@@ -95,7 +96,8 @@ static void kept(void)
 	mr[1] = reg(memory + 4096, 4096, 0);
 	count_is(1, 1);
 	w.dummy[1].mr_limit = w.dummy[1].mrs - 1;
-	CHECK_INT(ha_reg_mr(&send->b, memory + 5 * 4096, 4096, HA_MEM_HOST, 0, -1, 0, &mr[2]), -ENOMEM);
+	CHECK_INT(ha_reg_mr(&send->b, memory + 5 * 4096, 4096, HA_MEM_HOST, 0, -1, 0, &mr[2]),
+		  -ENOMEM);
 	count_is(1, 0);
 	world_close(&w);
 }

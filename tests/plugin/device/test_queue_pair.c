@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What queue pairs and ring memory are made with: NCCL_IB_SL and NCCL_IB_PKEY reach every queue pair, those for flushes too, and
- * ring memory is never registered with relaxed ordering. The software NIC has neither service levels nor partitions and writes in
- * order, so the arguments of the calls decide.
+ * What queue pairs and ring memory are made with: NCCL_IB_SL and NCCL_IB_PKEY reach every queue
+ * pair, those for flushes too, and ring memory is never registered with relaxed ordering. The
+ * software NIC has neither service levels nor partitions and writes in order, so the arguments of
+ * the calls decide.
  */
 #include "base/check.h"
 #include "tests/plugin/dummy.h"
@@ -34,7 +35,8 @@ static void open_world(int sl, int pkey)
 	w.config.ib_sl = sl;
 	w.config.ib_pkey = pkey;
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-	/* A device without a PCI path has no relaxed ordering: topology says so, the test knows better. */
+	/* A device without a PCI path has no relaxed ordering: topology says so, the test knows
+	 * better. */
 	atomic_store(&w.a->devices[0].relaxed, true);
 	atomic_store(&w.b->devices[0].relaxed, true);
 	forget_queue_pairs();
@@ -72,7 +74,8 @@ static void test_path(int sl, int pkey)
 	close_world();
 }
 
-/* A clear-to-send entry is complete when its last word is there: the devices would take relaxed ordering, as buffers show. */
+/* A clear-to-send entry is complete when its last word is there: the devices would take relaxed
+ * ordering, as buffers show. */
 static void test_ring_memory(void)
 {
 	struct ha_mr *mr;

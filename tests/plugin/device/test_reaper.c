@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Destroying a failed path's queue pair takes the kernel for ever (rdma_rxe on a NIC without carrier: seconds): the
- * messages go on over another path meanwhile, a new incarnation comes up, and both connections are served.
+ * Destroying a failed path's queue pair takes the kernel for ever (rdma_rxe on a NIC without
+ * carrier: seconds): the messages go on over another path meanwhile, a new incarnation comes up,
+ * and both connections are served.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -30,7 +31,8 @@ static int destroy_slowly(const struct ha_verbs_ops *v, struct ibv_qp *qp)
 	return below.destroy_qp(v, qp);
 }
 
-static int create_counted(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct ibv_qp **qp)
+static int create_counted(const struct ha_verbs_ops *v, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *init, struct ibv_qp **qp)
 {
 	atomic_fetch_add(&made, 1);
 	return below.create_qp(v, pd, init, qp);
@@ -44,15 +46,18 @@ int main(void)
 	struct pair p;
 	int before, k = 0;
 
-	setenv("HA_NCCL_ACK", "memory", 1); /* the completion that is made to fail may be a receive whose data is there */
+	setenv("HA_NCCL_ACK", "memory",
+	       1); /* the completion that is made to fail may be a receive whose data is there */
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->destroy_qp = destroy_slowly;
 	library->create_qp = create_counted;
 	CHECK_INT(ha_verbs_filter_create(library, &filter), 0);
 	pair_open_over(&p, 0, ha_verbs_filter_ops(filter));
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &s.mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &r.mr), 0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &s.mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &r.mr),
+		  0);
 	pair_messages(&p, &s, &r, MESSAGES, SIZE);
 
 	pthread_mutex_lock(&gate);

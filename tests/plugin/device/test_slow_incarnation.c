@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The address behind the first device does not answer, and connecting a queue pair to it takes the kernel for ever (until a gate
- * opens; three seconds with rdma_rxe): nobody but the path itself waits for it, on that device or another, and whatever becomes
- * of the connection meanwhile, every queue pair that was made is destroyed once.
+ * The address behind the first device does not answer, and connecting a queue pair to it takes the
+ * kernel for ever (until a gate opens; three seconds with rdma_rxe): nobody but the path itself
+ * waits for it, on that device or another, and whatever becomes of the connection meanwhile, every
+ * queue pair that was made is destroyed once.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/transfer/bundle.h"
 #include "plugin/report/journal.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <errno.h>
@@ -24,9 +25,10 @@
 static struct ha_verbs_ops below; /* the table's own functions */
 static const char *ha;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int pass, hold; /* of the next queue pairs that the first device connects: these pass, then these are held */
+static atomic_int pass, hold; /* of the next queue pairs that the first device connects: these pass,
+				 then these are held */
 static atomic_int held, pairs, queues; /* now */
-static _Thread_local bool owner; /* of a connection; nothing slow may happen in its calls */
+static _Thread_local bool owner;       /* of a connection; nothing slow may happen in its calls */
 
 static bool take(atomic_int *n)
 {
@@ -37,10 +39,11 @@ static bool take(atomic_int *n)
 	return now > 0;
 }
 
-static int modify(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+static int modify(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
+		  int mask)
 {
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && !strcmp(qp->context->device->name, "soft0") && !take(&pass) &&
-	    take(&hold)) {
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR &&
+	    !strcmp(qp->context->device->name, "soft0") && !take(&pass) && take(&hold)) {
 		CHECK(!owner);
 		atomic_fetch_add(&held, 1);
 		pthread_mutex_lock(&gate);
@@ -51,7 +54,8 @@ static int modify(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp
 	return below.modify_qp(v, qp, attr, mask);
 }
 
-static int create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct ibv_qp **qp)
+static int create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+		     struct ibv_qp **qp)
 {
 	int err = below.create_qp(v, pd, init, qp);
 
@@ -65,8 +69,9 @@ static int destroy_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp)
 	return below.destroy_qp(v, qp);
 }
 
-static int create_cq(const struct ha_verbs_ops *v, struct ibv_context *context, int n, void *cq_context,
-		     struct ibv_comp_channel *channel, int vector, struct ibv_cq **cq)
+static int create_cq(const struct ha_verbs_ops *v, struct ibv_context *context, int n,
+		     void *cq_context, struct ibv_comp_channel *channel, int vector,
+		     struct ibv_cq **cq)
 {
 	int err = below.create_cq(v, context, n, cq_context, channel, vector, cq);
 
@@ -91,10 +96,14 @@ static struct ha_verbs_ops *library;
 
 static void prepare(struct line *l)
 {
-	l->s = (struct pair_side){ .data = pair_alloc(SIZE) };
-	l->r = (struct pair_side){ .data = pair_alloc(SIZE) };
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.send, l->s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &l->s.mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.recv, l->r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &l->r.mr), 0);
+	l->s = (struct pair_side) { .data = pair_alloc(SIZE) };
+	l->r = (struct pair_side) { .data = pair_alloc(SIZE) };
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.send, l->s.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &l->s.mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.recv, l->r.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &l->r.mr),
+		  0);
 }
 
 static void flow(struct line *l)
@@ -152,11 +161,14 @@ static void lose(struct line *l)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	CHECK_INT(below.modify_qp(library, ((struct ha_bundle *)l->p.send)->rail[0].qp, &attr, IBV_QP_STATE), 0);
+	CHECK_INT(below.modify_qp(library, ((struct ha_bundle *)l->p.send)->rail[0].qp, &attr,
+				  IBV_QP_STATE),
+		  0);
 	flow(l);
 }
 
-/* The receiver connects its queue pair first, the sender when it has the answer: the n-th of the two is held. */
+/* The receiver connects its queue pair first, the sender when it has the answer: the n-th of the
+ * two is held. */
 static void lose_and_hold(struct line *l, int nth)
 {
 	await_events(l, HA_EVENT_PROTECTED, 2);
@@ -269,7 +281,8 @@ static void lost_by_receiver(void)
 	lost(1);
 }
 
-/* A connection that is being made: connect() and accept() return, another is made meanwhile, and the listener is closed. */
+/* A connection that is being made: connect() and accept() return, another is made meanwhile, and
+ * the listener is closed. */
 static void first(void)
 {
 	char handle[HA_HANDLE_MAX] = { 0 };
@@ -305,8 +318,12 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-	{ "others", others },	      { "closing", closing },		  { "fenced", fenced },
-	{ "lost_by_sender", lost_by_sender }, { "lost_by_receiver", lost_by_receiver }, { "first", first },
+	{ "others", others },
+	{ "closing", closing },
+	{ "fenced", fenced },
+	{ "lost_by_sender", lost_by_sender },
+	{ "lost_by_receiver", lost_by_receiver },
+	{ "first", first },
 };
 
 /* ha [NAME] */

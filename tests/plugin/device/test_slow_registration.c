@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread of the program registers a buffer, and that takes for ever (until a gate opens): the connection's failover does not wait
- * for it, its messages go on over the standby; nor does another connection's, nor the end of what is left of a path.
+ * A thread of the program registers a buffer, and that takes for ever (until a gate opens): the
+ * connection's failover does not wait for it, its messages go on over the standby; nor does another
+ * connection's, nor the end of what is left of a path.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -28,8 +29,8 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int held;
 static _Thread_local bool slow; /* what this thread registers waits for the gate */
 
-static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access,
-		  struct ibv_mr **mr)
+static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, size_t length,
+		  uint64_t iova, unsigned access, struct ibv_mr **mr)
 {
 	if (slow) {
 		slow = false;
@@ -42,10 +43,14 @@ static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, s
 
 static void prepare(struct line *l)
 {
-	l->s = (struct pair_side){ .data = pair_alloc(SIZE) };
-	l->r = (struct pair_side){ .data = pair_alloc(SIZE) };
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.send, l->s.data, SIZE, HA_MEM_HOST, 0, -1, 0, &l->s.mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.recv, l->r.data, SIZE, HA_MEM_HOST, 0, -1, 0, &l->r.mr), 0);
+	l->s = (struct pair_side) { .data = pair_alloc(SIZE) };
+	l->r = (struct pair_side) { .data = pair_alloc(SIZE) };
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.send, l->s.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &l->s.mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)l->p.recv, l->r.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &l->r.mr),
+		  0);
 	pair_messages(&l->p, &l->s, &l->r, MESSAGES, SIZE);
 }
 
@@ -69,10 +74,13 @@ static void lose(struct line *l)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	CHECK_INT(below.modify_qp(library, ((struct ha_bundle *)l->p.send)->rail[0].qp, &attr, IBV_QP_STATE), 0);
+	CHECK_INT(below.modify_qp(library, ((struct ha_bundle *)l->p.send)->rail[0].qp, &attr,
+				  IBV_QP_STATE),
+		  0);
 }
 
-/* Messages whose clear-to-sends the sender has when its queue pair fails: their data is posted in vain, and again. */
+/* Messages whose clear-to-sends the sender has when its queue pair fails: their data is posted in
+ * vain, and again. */
 static void lose_with_data(struct line *l)
 {
 	struct ha_request *recv[4] = { NULL }, *send[4] = { NULL };
@@ -83,10 +91,15 @@ static void lose_with_data(struct line *l)
 
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; !recv[i] && k < PAIR_PATIENCE; k++) {
-			CHECK_INT(ha_irecv(l->p.recv, 1, &data, &size, &tag, &l->r.mr, false, &recv[i]), 0);
+			CHECK_INT(ha_irecv(l->p.recv, 1, &data, &size, &tag, &l->r.mr, false,
+					   &recv[i]),
+				  0);
 			pair_idle(&l->p, k);
 		}
-	for (int k = 0; __atomic_load_n(&ha_send_cts(l->p.send, head + 3)->idx, __ATOMIC_ACQUIRE) != head + 4 && k < PAIR_PATIENCE; k++)
+	for (int k = 0; __atomic_load_n(&ha_send_cts(l->p.send, head + 3)->idx, __ATOMIC_ACQUIRE) !=
+				head + 4 &&
+			k < PAIR_PATIENCE;
+	     k++)
 		pair_idle(&l->p, k);
 	lose(l);
 	for (int i = 0; i < 4; i++)

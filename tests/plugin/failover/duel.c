@@ -25,7 +25,8 @@ static const char *const end_name[ENDS] = { "sender", "receiver" };
 
 /* ---- failing ---- */
 
-static void path_of(const struct duel *d, enum duel_end end, const char *what, char *path, size_t size)
+static void path_of(const struct duel *d, enum duel_end end, const char *what, char *path,
+		    size_t size)
 {
 	snprintf(path, size, "%s/%s.%s", d->dir, what, end_name[end]);
 }
@@ -68,7 +69,8 @@ static void kill_ends(struct duel *d)
 		}
 }
 
-void duel_fail(struct duel *d, const char *file, int line, const char *what, const char *format, ...)
+void duel_fail(struct duel *d, const char *file, int line, const char *what, const char *format,
+	       ...)
 {
 	char path[128];
 	va_list args;
@@ -90,7 +92,7 @@ void duel_fail(struct duel *d, const char *file, int line, const char *what, con
 
 struct duel_wait duel_wait(const char *what)
 {
-	return (struct duel_wait){ .until = rig_now() + RIG_WAIT_S, .what = what };
+	return (struct duel_wait) { .until = rig_now() + RIG_WAIT_S, .what = what };
 }
 
 void duel_pause(struct duel *d, struct duel_wait *wait)
@@ -100,7 +102,8 @@ void duel_pause(struct duel *d, struct duel_wait *wait)
 	for (int end = 0; end < ENDS; end++)
 		if (d->pid[end] > 0 && waitpid(d->pid[end], &status, WNOHANG) == d->pid[end]) {
 			d->pid[end] = 0;
-			HOLDS(d, !wait->what, "%s: the %s has ended, status %#x", wait->what, end_name[end], status);
+			HOLDS(d, !wait->what, "%s: the %s has ended, status %#x", wait->what,
+			      end_name[end], status);
 		}
 	HOLDS(d, rig_now() < wait->until, "%s: %d s without an end", wait->what, RIG_WAIT_S);
 	usleep(500);
@@ -116,7 +119,8 @@ static void set_environment(const struct duel *d, enum duel_end end)
 	setenv("HA_NCCL_EVENTS", text, 1);
 	snprintf(text, sizeof(text), "%s/pages.%s", d->dir, end_name[end]);
 	setenv("HA_NCCL_STATUS_DIR", text, 1);
-	setenv("HA_NCCL_POLL_ALWAYS", "0", 1); /* receives complete before their data, as on hardware */
+	setenv("HA_NCCL_POLL_ALWAYS", "0",
+	       1); /* receives complete before their data, as on hardware */
 	for (int i = 0; i < DUEL_ENV && d->setup.env[i]; i++)
 		putenv((char *)d->setup.env[i]);
 	for (int i = 0; i < DUEL_ENV && d->setup.env_of[end][i]; i++)
@@ -142,7 +146,8 @@ static void start(struct duel *d, enum duel_end end)
 	exit(duel_end(&d->setup, d->shared, end));
 }
 
-/* NICs and faults of their own, in subnets that no other kind of test has: other tests may run at the same time. */
+/* NICs and faults of their own, in subnets that no other kind of test has: other tests may run at
+ * the same time. */
 static void isolate(const struct duel *d)
 {
 	unsigned net = (unsigned)getpid() % 250;
@@ -173,7 +178,8 @@ void duel_open(struct duel *d, const struct duel_setup *setup)
 	snprintf(d->dir, sizeof(d->dir), "%.40s/hawser-duel-XXXXXX", tmp ? tmp : "/tmp");
 	HOLDS(d, mkdtemp(d->dir), "%s", d->dir);
 	isolate(d);
-	d->shared = mmap(NULL, sizeof(*d->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	d->shared = mmap(NULL, sizeof(*d->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	HOLDS(d, d->shared != MAP_FAILED, "memory");
 	for (int i = 0; i < DUEL_LANES; i++)
 		atomic_store(&d->shared->last[i], UINT64_MAX);
@@ -195,14 +201,16 @@ void duel_flow(struct duel *d, unsigned n)
 	for (unsigned i = 0; i < d->setup.lanes; i++)
 		while (atomic_load(&d->shared->whole[i]) < until[i]) {
 			for (int end = 0; end < ENDS; end++)
-				HOLDS(d, !atomic_load(&d->shared->failed[end]), "an error of the %s", end_name[end]);
+				HOLDS(d, !atomic_load(&d->shared->failed[end]),
+				      "an error of the %s", end_name[end]);
 			duel_pause(d, &wait);
 		}
 }
 
 static void reap(struct duel *d, enum duel_end end)
 {
-	struct duel_wait wait = duel_wait(end == SENDER ? "the sender's exit" : "the receiver's exit");
+	struct duel_wait wait =
+		duel_wait(end == SENDER ? "the sender's exit" : "the receiver's exit");
 	int status;
 
 	while (waitpid(d->pid[end], &status, WNOHANG) != d->pid[end]) {
@@ -210,7 +218,8 @@ static void reap(struct duel *d, enum duel_end end)
 		usleep(1000);
 	}
 	d->pid[end] = 0;
-	HOLDS(d, WIFEXITED(status) && !WEXITSTATUS(status), "the %s ends with status %#x", end_name[end], status);
+	HOLDS(d, WIFEXITED(status) && !WEXITSTATUS(status), "the %s ends with status %#x",
+	      end_name[end], status);
 }
 
 void duel_close(struct duel *d)
@@ -254,7 +263,8 @@ static void apply(struct sr_faults *faults, void *arg)
 	const struct fault *f = arg;
 
 	if (f->heal) {
-		*faults = (struct sr_faults){ .kill = faults->kill, .srq_errors = faults->srq_errors };
+		*faults = (struct sr_faults) { .kill = faults->kill,
+					       .srq_errors = faults->srq_errors };
 		return;
 	}
 	faults->cut |= f->faults.cut;
@@ -288,27 +298,27 @@ static void hurt(struct duel *d, enum duel_end end, int nic, struct fault fault)
 
 void duel_cut(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault){ .faults.cut = 1 });
+	hurt(d, end, nic, (struct fault) { .faults.cut = 1 });
 }
 
 void duel_heal(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault){ .heal = true });
+	hurt(d, end, nic, (struct fault) { .heal = true });
 }
 
 void duel_kill(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault){ .faults.kill = 1 });
+	hurt(d, end, nic, (struct fault) { .faults.kill = 1 });
 }
 
 void duel_fail_srqs(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault){ .faults.srq_errors = 1 });
+	hurt(d, end, nic, (struct fault) { .faults.srq_errors = 1 });
 }
 
 void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps)
 {
-	hurt(d, end, nic, (struct fault){ .faults.speed = mbps });
+	hurt(d, end, nic, (struct fault) { .faults.speed = mbps });
 }
 
 void duel_fork(struct duel *d, enum duel_end end)
@@ -345,13 +355,13 @@ void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx)
 
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent)
 {
-	hurt(d, end, nic, (struct fault){ .faults.tx.drop_ppm = percent * (SR_PPM / 100) });
+	hurt(d, end, nic, (struct fault) { .faults.tx.drop_ppm = percent * (SR_PPM / 100) });
 }
 
 /* ---- what was said ---- */
 
-static int search(const struct duel *d, enum duel_end end, const char *file, const char *a, const char *b, char *first,
-		  size_t size)
+static int search(const struct duel *d, enum duel_end end, const char *file, const char *a,
+		  const char *b, char *first, size_t size)
 {
 	char path[128], line[4096];
 	int n = 0;
@@ -389,14 +399,17 @@ void duel_await_events(struct duel *d, enum duel_end end, const char *a, const c
 
 void duel_expect_no_timeout(struct duel *d)
 {
-	static const char *const causes[] = { CAUSE("timeout"), CAUSE("heartbeat"), CAUSE("work_failed") };
+	static const char *const causes[] = { CAUSE("timeout"), CAUSE("heartbeat"),
+					      CAUSE("work_failed") };
 
 	for (int end = 0; end < ENDS; end++)
 		for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-			HOLDS(d, !duel_events(d, end, causes[i], NULL), "the %s waited for a time-out: %s", end_name[end], causes[i]);
+			HOLDS(d, !duel_events(d, end, causes[i], NULL),
+			      "the %s waited for a time-out: %s", end_name[end], causes[i]);
 }
 
-bool duel_event(struct duel *d, enum duel_end end, const char *a, const char *b, char *line, size_t size)
+bool duel_event(struct duel *d, enum duel_end end, const char *a, const char *b, char *line,
+		size_t size)
 {
 	return search(d, end, "events", a, b, line, size) > 0;
 }
@@ -423,7 +436,8 @@ static struct ha_status_found *scan(struct duel *d, enum duel_end end)
 	size_t n;
 
 	path_of(d, end, "pages", path, sizeof(path));
-	HOLDS(d, !ha_status_scan(path, &found, &n) && n == 1 && found->page, "the %s's status page", end_name[end]);
+	HOLDS(d, !ha_status_scan(path, &found, &n) && n == 1 && found->page, "the %s's status page",
+	      end_name[end]);
 	return found;
 }
 

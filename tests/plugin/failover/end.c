@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* end.c - one end of a duel: its process loads the plugin, connects, and drives its lanes until all is said */
+/* end.c - one end of a duel: its process loads the plugin, connects, and drives its lanes until all
+ * is said */
 #include "tests/plugin/failover/lane.h"
 
 #include <pthread.h>
@@ -15,15 +16,16 @@ static void tell(int signal)
 	for (unsigned i = 0; i < DUEL_LANES && lane_of[i].comm; i++) {
 		const struct lane *l = &lane_of[i];
 
-		dprintf(2, "lane %u: %llu of %llu messages complete%s\n", i, (unsigned long long)l->complete,
-			(unsigned long long)l->begun, l->failed ? ", failed" : "");
+		dprintf(2, "lane %u: %llu of %llu messages complete%s\n", i,
+			(unsigned long long)l->complete, (unsigned long long)l->begun,
+			l->failed ? ", failed" : "");
 		for (uint64_t k = l->complete; k < l->begun; k++) {
 			const struct lane_slot *s = &l->slot[k % LANE_SLOTS];
 
-			dprintf(2, "  message %llu: n %u, size %zu, posted %u, done %#x%s%s%s\n", (unsigned long long)k,
-				s->message.n, s->message.size[0], s->posted, s->done,
-				s->message.optional ? ", optional" : "", s->message.fresh ? ", fresh" : "",
-				s->over ? ", over" : "");
+			dprintf(2, "  message %llu: n %u, size %zu, posted %u, done %#x%s%s%s\n",
+				(unsigned long long)k, s->message.n, s->message.size[0], s->posted,
+				s->done, s->message.optional ? ", optional" : "",
+				s->message.fresh ? ", fresh" : "", s->over ? ", over" : "");
 		}
 	}
 }
@@ -86,7 +88,8 @@ static void connect_all(struct lane *lane, unsigned n, int dev)
 
 	if (lane->end == RECEIVER) {
 		for (unsigned i = 0; i < n; i++)
-			OK(abi->listen(&lane->rig->plugin, dev, shared->handle[i], &lane[i].listen));
+			OK(abi->listen(&lane->rig->plugin, dev, shared->handle[i],
+				       &lane[i].listen));
 		atomic_store(&shared->listening, true);
 	}
 	while (!atomic_load(&shared->listening))
@@ -96,7 +99,8 @@ static void connect_all(struct lane *lane, unsigned n, int dev)
 			if (lane[i].comm)
 				continue;
 			if (lane->end == SENDER)
-				OK(abi->connect(&lane->rig->plugin, dev, shared->handle[i], &lane[i].comm));
+				OK(abi->connect(&lane->rig->plugin, dev, shared->handle[i],
+						&lane[i].comm));
 			else
 				OK(abi->accept(&lane->rig->plugin, lane[i].listen, &lane[i].comm));
 			ready += lane[i].comm != NULL;
@@ -111,7 +115,7 @@ static void run(struct lane *lane, unsigned n, unsigned threads)
 	struct part part[DUEL_LANES];
 
 	for (unsigned t = 0; t < threads; t++) {
-		part[t] = (struct part){ .lane = lane, .lanes = n, .first = t, .every = threads };
+		part[t] = (struct part) { .lane = lane, .lanes = n, .first = t, .every = threads };
 		CHECK(!pthread_create(&thread[t], NULL, drive, &part[t]), "thread");
 	}
 	for (unsigned t = 0; t < threads; t++)
@@ -129,11 +133,14 @@ int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum du
 	signal(SIGUSR1, tell);
 	rig_open(&rig, 2, argv);
 	if (setup->fused)
-		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
+		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	message_prepare(setup->largest);
 	for (unsigned i = 0; i < setup->lanes; i++)
-		lane[i] = (struct lane){ .rig = &rig, .shared = shared, .number = i, .largest = setup->largest,
-					 .end = end };
+		lane[i] = (struct lane) { .rig = &rig,
+					  .shared = shared,
+					  .number = i,
+					  .largest = setup->largest,
+					  .end = end };
 	connect_all(lane, setup->lanes, dev);
 	for (unsigned i = 0; i < setup->lanes; i++)
 		lane_prepare(&lane[i]);

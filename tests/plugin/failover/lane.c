@@ -40,8 +40,8 @@ static bool well(struct lane *l, ncclResult_t result)
 	if (result == ncclSuccess)
 		return true;
 	CHECK(atomic_load(&l->shared->may_fail), "%s of connection %u, message %llu: error %d: %s",
-	      l->end == SENDER ? "sender" : "receiver", l->number, (unsigned long long)l->complete, result,
-	      rig_last_warning());
+	      l->end == SENDER ? "sender" : "receiver", l->number, (unsigned long long)l->complete,
+	      result, rig_last_warning());
 	if (l->failed)
 		return false;
 	l->failed = true;
@@ -52,7 +52,8 @@ static bool well(struct lane *l, ncclResult_t result)
 /* Optional receives have memory of their own: they may be written twice, with the same bytes. */
 static uint8_t *place(const struct lane *l, const struct lane_slot *s, unsigned i)
 {
-	return s->message.optional ? s->data + message_room(l->largest) : s->data + s->message.at[i];
+	return s->message.optional ? s->data + message_room(l->largest)
+				   : s->data + s->message.at[i];
 }
 
 static void *registration(struct lane *l, struct lane_slot *s)
@@ -60,7 +61,8 @@ static void *registration(struct lane *l, struct lane_slot *s)
 	if (!s->message.fresh)
 		return l->mr;
 	if (!s->mr)
-		well(l, l->rig->plugin.abi->reg(&l->rig->plugin, l->comm, s->data, room(l), &s->mr));
+		well(l,
+		     l->rig->plugin.abi->reg(&l->rig->plugin, l->comm, s->data, room(l), &s->mr));
 	return s->mr;
 }
 
@@ -82,8 +84,9 @@ static void send_post(struct lane *l, struct lane_slot *s)
 		unsigned i = (s->posted + m->turn) % m->n;
 		void *request = NULL;
 
-		if (!well(l, l->rig->plugin.abi->isend(&l->rig->plugin, l->comm, place(l, s, i), m->size[i], 100 + (int)i,
-						       mr, &request)) || !request)
+		if (!well(l, l->rig->plugin.abi->isend(&l->rig->plugin, l->comm, place(l, s, i),
+						       m->size[i], 100 + (int)i, mr, &request)) ||
+		    !request)
 			return;
 		s->request[i] = request;
 		s->posted++;
@@ -129,7 +132,8 @@ static void send_step(struct lane *l)
 
 	if (head && head->posted < head->message.n)
 		send_post(l, head);
-	else if (l->begun < l->complete + LANE_DEPTH && l->begun < atomic_load(&l->shared->last[l->number]))
+	else if (l->begun < l->complete + LANE_DEPTH &&
+		 l->begun < atomic_load(&l->shared->last[l->number]))
 		send_begin(l);
 	for (uint64_t k = l->complete; k < l->begun && !l->failed; k++)
 		if (!l->slot[k % LANE_SLOTS].over)
@@ -146,14 +150,14 @@ static void compare(struct lane *l, const struct lane_slot *s, const char *when)
 		size_t wrong;
 
 		if (m->optional) {
-			CHECK(message_is_there(m, i, place(l, s, i)), "an optional message of %zu bytes, %s", m->size[i],
-			      when);
+			CHECK(message_is_there(m, i, place(l, s, i)),
+			      "an optional message of %zu bytes, %s", m->size[i], when);
 			continue;
 		}
 		wrong = message_differ(m, i, place(l, s, i));
 		CHECK(wrong == m->size[i] + m->slack[i],
-		      "connection %u, message %llu, buffer %u of %u: byte %zu of %zu, %s", l->number,
-		      (unsigned long long)l->complete, i, m->n, wrong, m->size[i], when);
+		      "connection %u, message %llu, buffer %u of %u: byte %zu of %zu, %s",
+		      l->number, (unsigned long long)l->complete, i, m->n, wrong, m->size[i], when);
 	}
 }
 
@@ -188,7 +192,8 @@ static void recv_post(struct lane *l, struct lane_slot *s)
 		tags[i] = 100 + (int)i;
 		mrs[i] = mr;
 	}
-	if (l->failed || !well(l, abi->irecv(&l->rig->plugin, l->comm, (int)m->n, data, sizes, tags, mrs, &request)))
+	if (l->failed || !well(l, abi->irecv(&l->rig->plugin, l->comm, (int)m->n, data, sizes, tags,
+					     mrs, &request)))
 		return;
 	s->request[0] = request;
 	s->posted = request != NULL;
@@ -216,7 +221,8 @@ static void recv_look(struct lane *l, struct lane_slot *s)
 			return;
 		s->done = 1;
 		for (unsigned i = 0; i < m->n && !m->optional; i++)
-			CHECK((size_t)sizes[i] == m->size[i], "buffer %u: %d of %zu bytes", i, sizes[i], m->size[i]);
+			CHECK((size_t)sizes[i] == m->size[i], "buffer %u: %d of %zu bytes", i,
+			      sizes[i], m->size[i]);
 		if (!m->optional && m->n == 1 && m->size[0])
 			flush(l, s, sizes);
 	}
@@ -227,7 +233,8 @@ static void recv_look(struct lane *l, struct lane_slot *s)
 	deregister(l, s);
 }
 
-/* Behind an optional receive there is always another one: nobody asks for its end, so the plugin might not be called again. */
+/* Behind an optional receive there is always another one: nobody asks for its end, so the plugin
+ * might not be called again. */
 static bool more_wanted(const struct lane *l, const struct lane_slot *head)
 {
 	return !atomic_load(&l->shared->stop) || (head && head->message.optional);

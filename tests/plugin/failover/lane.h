@@ -6,17 +6,18 @@
 #include "tests/plugin/failover/duel.h"
 #include "tests/plugin/nccl/rig.h"
 
-#define LANE_DEPTH 8		    /* messages in flight */
-#define LANE_SLOTS (2 * LANE_DEPTH) /* a received buffer is left alone for a while, and looked at again */
+#define LANE_DEPTH 8 /* messages in flight */
+#define LANE_SLOTS \
+	(2 * LANE_DEPTH) /* a received buffer is left alone for a while, and looked at again */
 
 struct lane_slot {
 	struct message message;
 	uint8_t *data;
-	void *mr;	 /* of message.fresh */
+	void *mr;                       /* of message.fresh */
 	void *request[MESSAGE_BUFFERS]; /* one of a receive */
-	unsigned posted; /* sends: how many of message.n */
-	unsigned done;	 /* mask */
-	bool over;	 /* complete; and it has been used before */
+	unsigned posted;                /* sends: how many of message.n */
+	unsigned done;                  /* mask */
+	bool over;                      /* complete; and it has been used before */
 };
 
 struct lane {

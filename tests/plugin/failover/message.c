@@ -37,8 +37,9 @@ size_t message_room(size_t largest)
 
 static size_t size_of(uint64_t dice, size_t largest)
 {
-	static const size_t sizes[16] = { 8,	 8,	64,    200,   1000,  1024,   4096,    4097,
-					  10000, 40000, 65536, 65537, 200000, 300000, 1 << 20, 4 << 20 };
+	static const size_t sizes[16] = { 8,      8,      64,      200,    1000,  1024,
+					  4096,   4097,   10000,   40000,  65536, 65537,
+					  200000, 300000, 1 << 20, 4 << 20 };
 	size_t size = dice % 64 ? sizes[dice / 64 % 14] : sizes[dice / 64 % 16];
 
 	return dice % 50 == 7 ? 0 : size < largest ? size : largest;
@@ -84,7 +85,8 @@ size_t message_differ(const struct message *m, unsigned i, const uint8_t *p)
 }
 
 /* The NIC's thread may be writing: no race to tell anybody of. */
-__attribute__((no_sanitize("thread"))) bool message_is_there(const struct message *m, unsigned i, const uint8_t *p)
+__attribute__((no_sanitize("thread"))) bool message_is_there(const struct message *m, unsigned i,
+							     const uint8_t *p)
 {
 	const volatile uint8_t *now = p;
 

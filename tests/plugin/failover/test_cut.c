@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One of two NICs fails while messages flow, in every way and at either end: the other one carries what is left,
- * nothing is lost, doubled or late.
+ * One of two NICs fails while messages flow, in every way and at either end: the other one carries
+ * what is left, nothing is lost, doubled or late.
  */
 #include "tests/plugin/failover/duel.h"
 
@@ -60,7 +60,8 @@ static void cut_standby(void)
 	duel_close(&d);
 }
 
-/* The standby works in one direction only. The pings of each new incarnation arrive, their pongs do not: nobody calls that recovered. */
+/* The standby works in one direction only. The pings of each new incarnation arrive, their pongs do
+ * not: nobody calls that recovered. */
 static void half_standby(void)
 {
 	struct duel d;
@@ -72,7 +73,8 @@ static void half_standby(void)
 	duel_await_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
 	usleep(1500000); /* some incarnations are offered meanwhile */
 	duel_flow(&d, 20);
-	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), NULL), "the receiver believes in it");
+	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), NULL),
+	      "the receiver believes in it");
 	HOLDS(&d, !duel_events(&d, SENDER, EVENT("recovered"), NULL), "the sender believes in it");
 	duel_heal(&d, RECEIVER, 1);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NICs that fail and come back, again and again: there is nearly always one that works, and never none for longer than
- * HA_NCCL_MAX_RETRIES says, so every message arrives; which of them carries the data afterwards is a setting.
+ * NICs that fail and come back, again and again: there is nearly always one that works, and never
+ * none for longer than HA_NCCL_MAX_RETRIES says, so every message arrives; which of them carries
+ * the data afterwards is a setting.
  */
 #include "tests/plugin/failover/duel.h"
 
@@ -76,12 +77,14 @@ static unsigned weight(struct duel *d, enum duel_end end, int rail)
 
 	for (;; duel_pause(d, &wait)) {
 		c = duel_connection(d, end);
-		if (c.nrails == 2 && c.rail[0].state == HA_STATUS_RAIL_UP && c.rail[1].state == HA_STATUS_RAIL_UP)
+		if (c.nrails == 2 && c.rail[0].state == HA_STATUS_RAIL_UP &&
+		    c.rail[1].state == HA_STATUS_RAIL_UP)
 			return c.rail[rail].weight;
 	}
 }
 
-/* With failback the NIC that was cut carries the data again, otherwise it is the standby from then on. */
+/* With failback the NIC that was cut carries the data again, otherwise it is the standby from then
+ * on. */
 static void roles(const struct duel_setup *setup, bool back)
 {
 	const char *pair = back ? "soft0:1 ⇄ standby soft1:1" : "soft1:1 ⇄ standby soft0:1";
@@ -96,8 +99,10 @@ static void roles(const struct duel_setup *setup, bool back)
 	for (int end = 0; end < ENDS; end++) {
 		duel_await_events(&d, end, EVENT("recovered"), "\"rail\":0", 1);
 		duel_await_events(&d, end, EVENT("protected"), pair, back ? 2 : 1);
-		HOLDS(&d, duel_events(&d, end, EVENT("failed_back"), "\"rail\":0") == back, "end %d", end);
-		HOLDS(&d, !weight(&d, end, back) && weight(&d, end, !back), "end %d: rail %d carries data", end, back);
+		HOLDS(&d, duel_events(&d, end, EVENT("failed_back"), "\"rail\":0") == back,
+		      "end %d", end);
+		HOLDS(&d, !weight(&d, end, back) && weight(&d, end, !back),
+		      "end %d: rail %d carries data", end, back);
 	}
 	duel_flow(&d, 30);
 	duel_close(&d);
@@ -105,16 +110,16 @@ static void roles(const struct duel_setup *setup, bool back)
 
 static void failback_0(void)
 {
-	roles(&(const struct duel_setup){ .env = { "HA_NCCL_ENABLE_FAILBACK=0" } }, false);
+	roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=0" } }, false);
 }
 
 static void failback_1(void)
 {
-	roles(&(const struct duel_setup){ .env = { "HA_NCCL_ENABLE_FAILBACK=1" } }, true);
+	roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=1" } }, true);
 }
 
 static const struct duel_test tests[] = {
-	{ "alternate", alternate },   { "wild_1", wild_1 },	    { "wild_2", wild_2 },
+	{ "alternate", alternate },   { "wild_1", wild_1 },         { "wild_2", wild_2 },
 	{ "failback_0", failback_0 }, { "failback_1", failback_1 },
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * While messages move, the driver's looks at a connection take nothing from its owner: they read counts from outside. Each look
- * used to be a step, with a memory barrier on every processor and the owner kept out, 100 times per time-out and connection; an
- * all-reduce of 8 bytes took 2 % longer for it. The driver is kept out here, and its looks are made by hand.
+ * While messages move, the driver's looks at a connection take nothing from its owner: they read
+ * counts from outside. Each look used to be a step, with a memory barrier on every processor and
+ * the owner kept out, 100 times per time-out and connection; an all-reduce of 8 bytes took 2 %
+ * longer for it. The driver is kept out here, and its looks are made by hand.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 #define SIZE 64
-#define BATCH 64 /* messages between two looks: more than a receiver posts before it learns of one */
+#define BATCH \
+	64 /* messages between two looks: more than a receiver posts before it learns of one */
 #define LOOKS 20
 
 struct ends {
@@ -33,8 +35,12 @@ static void ends_open(struct ends *e)
 	pair_open(&e->pair, 0);
 	e->send.data = pair_alloc(SIZE);
 	e->recv.data = pair_alloc(SIZE);
-	CHECK_INT(ha_reg_mr(bundle_of(e, true), e->send.data, SIZE, HA_MEM_HOST, 0, -1, 0, &e->send.mr), 0);
-	CHECK_INT(ha_reg_mr(bundle_of(e, false), e->recv.data, SIZE, HA_MEM_HOST, 0, -1, 0, &e->recv.mr), 0);
+	CHECK_INT(ha_reg_mr(bundle_of(e, true), e->send.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &e->send.mr),
+		  0);
+	CHECK_INT(ha_reg_mr(bundle_of(e, false), e->recv.data, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &e->recv.mr),
+		  0);
 }
 
 static void ends_close(struct ends *e)
@@ -77,7 +83,8 @@ static void await_settled(struct ends *e)
 /* When both have a look due; no clock waits for that here. */
 static uint64_t both_due(struct ends *e)
 {
-	uint64_t send = bundle_of(e, true)->schedule.look_due, recv = bundle_of(e, false)->schedule.look_due;
+	uint64_t send = bundle_of(e, true)->schedule.look_due,
+		 recv = bundle_of(e, false)->schedule.look_due;
 
 	CHECK(send != UINT64_MAX && recv != UINT64_MAX);
 	return send > recv ? send : recv;
@@ -92,7 +99,8 @@ static void check_moving(struct ends *e)
 		move_messages(e);
 		CHECK(ha_heartbeat_moves(bundle_of(e, true), now));
 		CHECK(ha_heartbeat_moves(bundle_of(e, false), now));
-		CHECK(bundle_of(e, true)->schedule.look_due > now && bundle_of(e, false)->schedule.look_due > now);
+		CHECK(bundle_of(e, true)->schedule.look_due > now &&
+		      bundle_of(e, false)->schedule.look_due > now);
 	}
 }
 
@@ -105,7 +113,8 @@ static void check_still(struct ends *e)
 	int tag = 0;
 	uint64_t now;
 
-	CHECK_INT(ha_irecv(e->pair.recv, 1, &data, &size, &tag, &e->recv.mr, false, &e->recv.req), 0);
+	CHECK_INT(ha_irecv(e->pair.recv, 1, &data, &size, &tag, &e->recv.mr, false, &e->recv.req),
+		  0);
 	CHECK(e->recv.req);
 	now = both_due(e);
 	CHECK(!ha_heartbeat_moves(b, now));

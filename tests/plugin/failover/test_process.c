@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to processes: they fork in the middle of a failover, they are stopped or frozen, and go on later. */
+/* What happens to processes: they fork in the middle of a failover, they are stopped or frozen, and
+ * go on later. */
 #include "tests/plugin/failover/duel.h"
 
 #include <errno.h>
@@ -10,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Children that hold copies of everything: made before, while and after the path is lost, at both ends. */
+/* Children that hold copies of everything: made before, while and after the path is lost, at both
+ * ends. */
 static void fork_failover(void)
 {
 	const struct duel_setup setup = { .lanes = 2, .threads = 2 };
@@ -82,10 +84,12 @@ static bool write_file(const char *folder, const char *name, const char *text)
 	return ok;
 }
 
-/* A control group of our own that can be frozen, of version 2 or 1; the name of the file that does it. NULL: none can be made. */
+/* A control group of our own that can be frozen, of version 2 or 1; the name of the file that does
+ * it. NULL: none can be made. */
 static const char *freezer_make(char *folder, size_t size)
 {
-	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer" };
+	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified",
+					     "/sys/fs/cgroup/freezer" };
 	static const char *const files[] = { "cgroup.freeze", "freezer.state" };
 
 	for (unsigned i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
@@ -120,10 +124,13 @@ static void frozen(void)
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 2);
 	for (int end = 0; end < ENDS; end++) {
 		snprintf(pid, sizeof(pid), "%d", (int)d.pid[end]);
-		HOLDS(&d, write_file(folder, "cgroup.procs", pid), "%s: %s", folder, strerror(errno));
-		HOLDS(&d, write_file(folder, file, *file == 'c' ? "1" : "FROZEN"), "%s: %s", file, strerror(errno));
+		HOLDS(&d, write_file(folder, "cgroup.procs", pid), "%s: %s", folder,
+		      strerror(errno));
+		HOLDS(&d, write_file(folder, file, *file == 'c' ? "1" : "FROZEN"), "%s: %s", file,
+		      strerror(errno));
 		sleep(2);
-		HOLDS(&d, write_file(folder, file, *file == 'c' ? "0" : "THAWED"), "%s: %s", file, strerror(errno));
+		HOLDS(&d, write_file(folder, file, *file == 'c' ? "0" : "THAWED"), "%s: %s", file,
+		      strerror(errno));
 		duel_flow(&d, 100);
 	}
 	duel_close(&d);
@@ -133,8 +140,9 @@ static void frozen(void)
 int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = {
-		{ "fork_failover", fork_failover }, { "stop_sender", stop_sender },	  { "stop_receiver", stop_receiver },
-		{ "frozen", frozen },		    { "stop_sender_60", stop_sender_60 }, { "stop_receiver_60", stop_receiver_60 },
+		{ "fork_failover", fork_failover },   { "stop_sender", stop_sender },
+		{ "stop_receiver", stop_receiver },   { "frozen", frozen },
+		{ "stop_sender_60", stop_sender_60 }, { "stop_receiver_60", stop_receiver_60 },
 	};
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues that fail, which no incarnation on them survives, and ports that come back with another speed. */
+/* Shared receive queues that fail, which no incarnation on them survives, and ports that come back
+ * with another speed. */
 #include "tests/plugin/failover/duel.h"
 
 #include <stdio.h>
 
-/* With a standby: it takes over, and the rail comes back on another queue. As often as there are places for failed ones, and more. */
+/* With a standby: it takes over, and the rail comes back on another queue. As often as there are
+ * places for failed ones, and more. */
 static void srq_error(void)
 {
 	const struct duel_setup setup = { .lanes = 3 };
@@ -16,17 +18,19 @@ static void srq_error(void)
 		int nic = (round + 1) % 2; /* the one that carries: there is no fail-back */
 
 		duel_fail_srqs(&d, RECEIVER, nic);
-		duel_await_events(&d, RECEIVER, EVENT("failed_over"), CAUSE("queue_error"), 3 * round);
+		duel_await_events(&d, RECEIVER, EVENT("failed_over"), CAUSE("queue_error"),
+				  3 * round);
 		duel_flow(&d, 30);
 		duel_await_events(&d, RECEIVER, EVENT("recovered"), NULL, 3 * round);
 		duel_flow(&d, 30);
 	}
-	HOLDS(&d, duel_logged(&d, RECEIVER, "another shared receive queue") == 6, "not replaced each time");
+	HOLDS(&d, duel_logged(&d, RECEIVER, "another shared receive queue") == 6,
+	      "not replaced each time");
 	duel_close(&d);
 }
 
-/* One NIC alone: the messages wait until the queue and the incarnations on it are made anew. At both ends: a sender's queue pair
- * is on such a queue too. */
+/* One NIC alone: the messages wait until the queue and the incarnations on it are made anew. At
+ * both ends: a sender's queue pair is on such a queue too. */
 static void srq_error_alone(void)
 {
 	const struct duel_setup setup = { .env = { "NCCL_IB_HCA=soft0" } };
@@ -36,7 +40,8 @@ static void srq_error_alone(void)
 	for (int round = 1; round <= 2; round++)
 		for (int end = 0; end < ENDS; end++) {
 			duel_fail_srqs(&d, end, 0);
-			duel_await_events(&d, end, EVENT("recovered"), "\"rail\":0,", 2 * round - 1 + end);
+			duel_await_events(&d, end, EVENT("recovered"), "\"rail\":0,",
+					  2 * round - 1 + end);
 			duel_flow(&d, 30);
 		}
 	duel_close(&d);
@@ -56,11 +61,17 @@ static void speed(void)
 	duel_await_events(&d, SENDER, EVENT("device"), "its speed is 2500 Mb/s now and was", 1);
 	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0,", 1);
 	duel_flow(&d, 30);
-	HOLDS(&d, duel_event(&d, SENDER, EVENT("device"), "its speed is", line, sizeof(line)) && duel_logged(&d, SENDER, "look at its cable"),
+	HOLDS(&d,
+	      duel_event(&d, SENDER, EVENT("device"), "its speed is", line, sizeof(line)) &&
+		      duel_logged(&d, SENDER, "look at its cable"),
 	      "no advice");
 	HOLDS(&d, duel_connection(&d, SENDER).rail[0].weight < 512, "weight %u on the slow port",
 	      duel_connection(&d, SENDER).rail[0].weight);
-	HOLDS(&d, duel_connection(&d, SENDER).rail[0].weight + duel_connection(&d, SENDER).rail[1].weight == 1024, "not all of it");
+	HOLDS(&d,
+	      duel_connection(&d, SENDER).rail[0].weight +
+			      duel_connection(&d, SENDER).rail[1].weight ==
+		      1024,
+	      "not all of it");
 	duel_heal(&d, SENDER, 0);
 	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0,", 2);
 	duel_flow(&d, 30);
@@ -71,7 +82,9 @@ static void speed(void)
 
 int main(int argc, char **argv)
 {
-	static const struct duel_test tests[] = { { "srq_error", srq_error }, { "srq_error_alone", srq_error_alone }, { "speed", speed } };
+	static const struct duel_test tests[] = { { "srq_error", srq_error },
+						  { "srq_error_alone", srq_error_alone },
+						  { "speed", speed } };
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections with several data rails: MPIB's two NICs, several queue pairs on one NIC with a standby on another, and a fused
- * device whose members stand by for each other.
+ * Connections with several data rails: MPIB's two NICs, several queue pairs on one NIC with a
+ * standby on another, and a fused device whose members stand by for each other.
  */
 #include "tests/plugin/failover/duel.h"
 
@@ -60,7 +60,7 @@ static void over_queue_pairs(const struct duel_setup *setup)
 
 static void queue_pairs(void)
 {
-	over_queue_pairs(&(struct duel_setup){ .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } });
+	over_queue_pairs(&(struct duel_setup) { .env = { "NCCL_IB_QPS_PER_CONNECTION=3" } });
 }
 
 /* More than a connection can have: seven, and the standby has its place. */
@@ -81,10 +81,12 @@ static void many_queue_pairs(void)
 /* Every message is cut over all of them. */
 static void split_queue_pairs(void)
 {
-	over_queue_pairs(&(struct duel_setup){ .env = { "NCCL_IB_QPS_PER_CONNECTION=3", "NCCL_IB_SPLIT_DATA_ON_QPS=1" } });
+	over_queue_pairs(&(struct duel_setup) {
+		.env = { "NCCL_IB_QPS_PER_CONNECTION=3", "NCCL_IB_SPLIT_DATA_ON_QPS=1" } });
 }
 
-/* The two of a fused device stand by for each other: one goes, both go, and each that comes back carries its share again. */
+/* The two of a fused device stand by for each other: one goes, both go, and each that comes back
+ * carries its share again. */
 static void fused(void)
 {
 	const struct duel_setup setup = { .fused = true };
@@ -92,7 +94,8 @@ static void fused(void)
 
 	duel_open(&d, &setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), "soft0:1 ⇄ soft1:1", 1);
-	HOLDS(&d, duel_connection(&d, SENDER).gate >= 16384 && !duel_connection(&d, RECEIVER).gate, "from where on messages are shared");
+	HOLDS(&d, duel_connection(&d, SENDER).gate >= 16384 && !duel_connection(&d, RECEIVER).gate,
+	      "from where on messages are shared");
 	for (int end = 0; end < ENDS; end++) {
 		char rail[16];
 
@@ -100,7 +103,8 @@ static void fused(void)
 		duel_cut(&d, end, end);
 		duel_await_events(&d, SENDER, EVENT("failed_over"), rail, 1);
 		duel_flow(&d, 30);
-		HOLDS(&d, duel_connection(&d, SENDER).rail[!end].weight == 512, "the survivor's weight is not its share");
+		HOLDS(&d, duel_connection(&d, SENDER).rail[!end].weight == 512,
+		      "the survivor's weight is not its share");
 		duel_heal(&d, end, end);
 		duel_await_events(&d, SENDER, EVENT("failed_back"), rail, 1);
 		duel_flow(&d, 30);
@@ -137,7 +141,9 @@ static void fused_hopeless(void)
 
 int main(int argc, char **argv)
 {
-	static const struct duel_test tests[] = { { "mpib", mpib }, { "queue_pairs", queue_pairs }, { "fused", fused },
+	static const struct duel_test tests[] = { { "mpib", mpib },
+						  { "queue_pairs", queue_pairs },
+						  { "fused", fused },
 						  { "split_queue_pairs", split_queue_pairs },
 						  { "many_queue_pairs", many_queue_pairs },
 						  { "fused_hopeless", fused_hopeless } };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The peer's NIC refuses a write, because its key is wrong. On one rail alone: the message goes over another, once. On two: the
- * connection ends, with the line that says so, at the second refusal, though a third rail is up. Again and again on one rail, while
- * no message waits: the rail is lost, the connection is not.
+ * The peer's NIC refuses a write, because its key is wrong. On one rail alone: the message goes
+ * over another, once. On two: the connection ends, with the line that says so, at the second
+ * refusal, though a third rail is up. Again and again on one rail, while no message waits: the rail
+ * is lost, the connection is not.
  */
 #include "base/check.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/transfer/suspect.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/transfer/suspect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@
 static struct pair p;
 static struct pair_side from, to;
 
-/* The receive is posted, and its clear-to-send is where the sender looks; now the keys in it are wrong on these rails. */
+/* The receive is posted, and its clear-to-send is where the sender looks; now the keys in it are
+ * wrong on these rails. */
 static void post_spoilt(unsigned rails)
 {
 	const struct ha_send_slot *head = &p.send->slot[p.send->head % HA_SLOTS];
@@ -40,7 +42,8 @@ static void post_spoilt(unsigned rails)
 		pair_idle(&p, k);
 	}
 	CHECK(to.req);
-	for (int k = 0; __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_PATIENCE; k++) {
+	for (int k = 0;
+	     __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_PATIENCE; k++) {
 		int done;
 
 		CHECK_INT(ha_test(to.req, &done, NULL), 0);
@@ -56,7 +59,8 @@ static void post_spoilt(unsigned rails)
 	CHECK(from.req);
 }
 
-/* Until both are done, or the sender has its error, which is returned; the receiver may learn of the end first. */
+/* Until both are done, or the sender has its error, which is returned; the receiver may learn of
+ * the end first. */
 static int outcome(void)
 {
 	int err = 0, told = 0;
@@ -73,11 +77,13 @@ static int outcome(void)
 	return err ? err : told;
 }
 
-/* The driver changes both of these, at any time: a look that decides nothing but whether to wait. */
+/* The driver changes both of these, at any time: a look that decides nothing but whether to wait.
+ */
 #ifdef __SANITIZE_THREAD__
 __attribute__((noinline, no_sanitize_thread))
 #endif
-static void look(bool *all_up, unsigned *first)
+static void
+look(bool *all_up, unsigned *first)
 {
 	unsigned all = (1u << p.send->b.nrails) - 1;
 
@@ -144,7 +150,8 @@ static void on_all(int rails)
 	CHECK_INT(outcome(), -EIO);
 	CHECK(lines_contain("lost: work request failed on rail"));
 	CHECK(lines_contain("remote access error"));
-	CHECK(lines_count("-> ") && lines_count(" replayed, ") <= 2); /* one rail of both ends, if it was told in time */
+	CHECK(lines_count("-> ") &&
+	      lines_count(" replayed, ") <= 2); /* one rail of both ends, if it was told in time */
 	finish();
 }
 
@@ -164,7 +171,8 @@ static void while_quiet(void)
 		CHECK(k < PAIR_PATIENCE);
 		ha_rail_failed(b, &b->rail[other], &refusal, 0);
 		ha_bundle_leave(b);
-		usleep(20000); /* until its next incarnation there is no message: nothing moves on */
+		usleep(20000); /* until its next incarnation there is no message: nothing moves on
+				*/
 	}
 	pair_messages(&p, &from, &to, 10, SIZE);
 	finish();

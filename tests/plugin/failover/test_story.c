@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the operator gets to read: before a fault, at one, and after; in the log, as events, in `ha status`. */
+/* What the operator gets to read: before a fault, at one, and after; in the log, as events, in `ha
+ * status`. */
 #include "tests/plugin/failover/duel.h"
 
 #include <stdio.h>
@@ -10,14 +11,17 @@ static void quiet(void)
 {
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup){ .no_warning = true });
+	duel_open(&d, &(const struct duel_setup) { .no_warning = true });
 	for (int end = 0; end < ENDS; end++) {
-		duel_await_events(&d, end, EVENT("protected"), "\"text\":\"soft0:1 ⇄ standby soft1:1\"", 1);
-		HOLDS(&d, duel_logged(&d, end, "protected: soft0:1 ⇄ standby soft1:1") == 1, "the log of end %d", end);
+		duel_await_events(&d, end, EVENT("protected"),
+				  "\"text\":\"soft0:1 ⇄ standby soft1:1\"", 1);
+		HOLDS(&d, duel_logged(&d, end, "protected: soft0:1 ⇄ standby soft1:1") == 1,
+		      "the log of end %d", end);
 	}
 	duel_flow(&d, 200);
 	for (int end = 0; end < ENDS; end++)
-		HOLDS(&d, !duel_events(&d, end, EVENT("suspected"), NULL), "end %d suspects somebody", end);
+		HOLDS(&d, !duel_events(&d, end, EVENT("suspected"), NULL),
+		      "end %d suspects somebody", end);
 	duel_close(&d);
 }
 
@@ -43,7 +47,8 @@ static void in_order(struct duel *d, enum duel_end end)
 	};
 
 	for (int i = 1; i < 6; i++)
-		HOLDS(d, order[i - 1] < order[i], "end %d: step %d of the story is event %.0f, the next one %.0f", end, i,
+		HOLDS(d, order[i - 1] < order[i],
+		      "end %d: step %d of the story is event %.0f, the next one %.0f", end, i,
 		      order[i - 1], order[i]);
 }
 
@@ -52,11 +57,14 @@ static void figures(struct duel *d, enum duel_end end)
 	struct ha_status_connection c = duel_connection(d, end);
 	char line[2048];
 
-	HOLDS(d, duel_event(d, end, EVENT("failed_over"), "\"rail\":0", line, sizeof(line)), "end %d", end);
+	HOLDS(d, duel_event(d, end, EVENT("failed_over"), "\"rail\":0", line, sizeof(line)),
+	      "end %d", end);
 	HOLDS(d, duel_number(line, "requests") >= 0 && duel_number(line, "bytes") >= 0, "%s", line);
-	HOLDS(d, duel_number(line, "stall_ns") > 0 && duel_number(line, "registration_ns") >= 0, "%s", line);
+	HOLDS(d, duel_number(line, "stall_ns") > 0 && duel_number(line, "registration_ns") >= 0,
+	      "%s", line);
 	HOLDS(d, c.failovers == 1 && c.stall_worst > 0 && !c.lost, "end %d's page", end);
-	HOLDS(d, c.replayed_requests == (uint64_t)duel_number(line, "requests"), "end %d's page", end);
+	HOLDS(d, c.replayed_requests == (uint64_t)duel_number(line, "requests"), "end %d's page",
+	      end);
 	HOLDS(d, c.replayed_bytes == (uint64_t)duel_number(line, "bytes"), "end %d's page", end);
 	HOLDS(d, c.protection == HA_PROTECTION_YES, "end %d's page", end);
 }
@@ -66,7 +74,7 @@ static void cut_and_healed(void)
 	char text[65536];
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup){ 0 });
+	duel_open(&d, &(const struct duel_setup) { 0 });
 	for (int end = 0; end < ENDS; end++)
 		duel_await_events(&d, end, EVENT("protected"), "soft0:1 ⇄ standby soft1:1", 1);
 	duel_cut(&d, RECEIVER, 0);
@@ -77,11 +85,14 @@ static void cut_and_healed(void)
 		in_order(&d, end);
 		figures(&d, end);
 		duel_status(&d, end, text, sizeof(text));
-		HOLDS(&d, strstr(text, "soft1:1 ⇄ standby soft0:1"), "end %d's ha status: %s", end, text);
-		HOLDS(&d, strstr(text, "1 failovers") && strstr(text, "failed_over"), "end %d: %s", end, text);
+		HOLDS(&d, strstr(text, "soft1:1 ⇄ standby soft0:1"), "end %d's ha status: %s", end,
+		      text);
+		HOLDS(&d, strstr(text, "1 failovers") && strstr(text, "failed_over"), "end %d: %s",
+		      end, text);
 		HOLDS(&d, !strstr(text, "LOST"), "end %d's ha status: %s", end, text);
 	}
-	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("device"), CAUSE("port_up")) == 1, "the port is back");
+	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("device"), CAUSE("port_up")) == 1,
+	      "the port is back");
 	duel_close(&d);
 }
 
@@ -90,11 +101,16 @@ static void no_second(void)
 {
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup){ .no_warning = true, .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
-	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("no_standby")) == 1, "the receiver");
-	HOLDS(&d, duel_events(&d, SENDER, EVENT("not_protected"), CAUSE("peer_without")) == 1, "the sender");
-	HOLDS(&d, duel_logged(&d, RECEIVER, "not protected: no second device here") == 1, "the receiver's log");
-	HOLDS(&d, duel_logged(&d, SENDER, "not protected: the peer has no second device") == 1, "the sender's log");
+	duel_open(&d, &(const struct duel_setup) { .no_warning = true,
+						   .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
+	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("no_standby")) == 1,
+	      "the receiver");
+	HOLDS(&d, duel_events(&d, SENDER, EVENT("not_protected"), CAUSE("peer_without")) == 1,
+	      "the sender");
+	HOLDS(&d, duel_logged(&d, RECEIVER, "not protected: no second device here") == 1,
+	      "the receiver's log");
+	HOLDS(&d, duel_logged(&d, SENDER, "not protected: the peer has no second device") == 1,
+	      "the sender's log");
 	duel_flow(&d, 50);
 	duel_close(&d);
 }

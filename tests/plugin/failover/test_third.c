@@ -43,7 +43,8 @@ static void third_of_both(void)
 	lose_two(SENDER, RECEIVER);
 }
 
-/* The standby's port goes down and stays down: another becomes the standby, and carries when the first NIC goes, too. */
+/* The standby's port goes down and stays down: another becomes the standby, and carries when the
+ * first NIC goes, too. */
 static void third_stands_by(void)
 {
 	struct duel d;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hinter.h - an agent that is a thread of the test: it gives every flow one slot, and the test itself writes the hint
+ * hinter.h - an agent that is a thread of the test: it gives every flow one slot, and the test
+ * itself writes the hint
  *
- * hinter_prepare makes a directory and points the plugin's variables at it; the file and the thread come when the test asks for
- * them. Included by one file of a program.
+ * hinter_prepare makes a directory and points the plugin's variables at it; the file and the thread
+ * come when the test asks for them. Included by one file of a program.
  */
 #ifndef HA_TESTS_NCCL_HINTER_H
 #define HA_TESTS_NCCL_HINTER_H
@@ -26,7 +27,7 @@ static struct {
 	char dir[64], socket_path[96], hints_path[96];
 	struct mpib_hint_shm *shm;
 	atomic_uint registered, deregistered;
-	atomic_bool full;	  /* it has no slot left */
+	atomic_bool full;          /* it has no slot left */
 	struct mpib_register flow; /* of the last registration */
 	int listener;
 } hinter;
@@ -38,12 +39,18 @@ static bool hinter_answer(int fd)
 		struct mpib_register reg;
 		struct mpib_deregister dereg;
 	} m;
-	struct mpib_register_response yes = { { MPIB_REG_MAGIC, sizeof(yes), MPIB_MSG_RESPONSE, 0 }, MPIB_STATUS_OK, HINTER_SLOT };
-	struct mpib_deregister_response bye = { { MPIB_REG_MAGIC, sizeof(bye), MPIB_MSG_RESPONSE, 0 }, MPIB_STATUS_OK };
+	struct mpib_register_response yes = { { MPIB_REG_MAGIC, sizeof(yes), MPIB_MSG_RESPONSE, 0 },
+					      MPIB_STATUS_OK,
+					      HINTER_SLOT };
+	struct mpib_deregister_response bye = {
+		{ MPIB_REG_MAGIC, sizeof(bye), MPIB_MSG_RESPONSE, 0 }, MPIB_STATUS_OK
+	};
 
-	if (recv(fd, &m, sizeof(m.header), MSG_WAITALL) != sizeof(m.header) || m.header.length > sizeof(m))
+	if (recv(fd, &m, sizeof(m.header), MSG_WAITALL) != sizeof(m.header) ||
+	    m.header.length > sizeof(m))
 		return false;
-	if (recv(fd, (char *)&m + sizeof(m.header), m.header.length - sizeof(m.header), MSG_WAITALL) <= 0)
+	if (recv(fd, (char *)&m + sizeof(m.header), m.header.length - sizeof(m.header),
+		 MSG_WAITALL) <= 0)
 		return false;
 	if (m.header.type == MPIB_MSG_DEREGISTER) {
 		atomic_fetch_add(&hinter.deregistered, 1);
@@ -87,8 +94,11 @@ static inline void hinter_start(void)
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s", hinter.socket_path);
 	hinter.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(hinter.listener >= 0 && !bind(hinter.listener, (struct sockaddr *)&at, sizeof(at)) && !listen(hinter.listener, 8), "socket");
-	CHECK(!pthread_create(&thread, NULL, hinter_main, NULL) && !pthread_detach(thread), "thread");
+	CHECK(hinter.listener >= 0 && !bind(hinter.listener, (struct sockaddr *)&at, sizeof(at)) &&
+		      !listen(hinter.listener, 8),
+	      "socket");
+	CHECK(!pthread_create(&thread, NULL, hinter_main, NULL) && !pthread_detach(thread),
+	      "thread");
 }
 
 static inline void hinter_make_hints(void)
@@ -105,13 +115,15 @@ static inline void hinter_make_hints(void)
 
 static inline void hinter_write(uint32_t sup_bw)
 {
-	mpib_hint_put(&hinter.shm->entries[HINTER_SLOT], sup_bw, hinter.flow.sout_src_ip, hinter.flow.sout_dst_ip);
+	mpib_hint_put(&hinter.shm->entries[HINTER_SLOT], sup_bw, hinter.flow.sout_src_ip,
+		      hinter.flow.sout_dst_ip);
 }
 
 /* A hint for some other flow. */
 static inline void hinter_write_foreign(void)
 {
-	mpib_hint_put(&hinter.shm->entries[HINTER_SLOT], 512, hinter.flow.sout_src_ip + 1, hinter.flow.sout_dst_ip);
+	mpib_hint_put(&hinter.shm->entries[HINTER_SLOT], 512, hinter.flow.sout_src_ip + 1,
+		      hinter.flow.sout_dst_ip);
 }
 
 static inline void hinter_remove(void)

@@ -21,14 +21,15 @@ struct import imports[IMPORTS_MAX];
 static void make_thunk(uint8_t *code, uint64_t *counter, void *target)
 {
 	static const uint8_t pattern[] = {
-		0x64, 0x4c, 0x8b, 0x1c, 0x25, 0,    0,	  0, 0,	      /*  0 mov %fs:0, %r11: the thread's identity */
-		0x49, 0xba, 0,	  0,	0,    0,    0,	  0, 0, 0,    /*  9 mov $owner, %r10 */
-		0x4d, 0x39, 0xd3,				      /* 19 cmp %r10, %r11 */
-		0x75, 0x0e,					      /* 22 jne 38 */
-		0x49, 0xbb, 0,	  0,	0,    0,    0,	  0, 0, 0,    /* 24 mov $counter, %r11 */
-		0xf0, 0x49, 0xff, 0x03,				      /* 34 lock incq (%r11) */
-		0x49, 0xbb, 0,	  0,	0,    0,    0,	  0, 0, 0,    /* 38 mov $target, %r11 */
-		0x41, 0xff, 0xe3,				      /* 48 jmp *%r11 */
+		0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0,    /*  0 mov %fs:0, %r11: the thread's
+								identity */
+		0x49, 0xba, 0,    0,    0,    0, 0, 0, 0, 0, /*  9 mov $owner, %r10 */
+		0x4d, 0x39, 0xd3,                            /* 19 cmp %r10, %r11 */
+		0x75, 0x0e,                                  /* 22 jne 38 */
+		0x49, 0xbb, 0,    0,    0,    0, 0, 0, 0, 0, /* 24 mov $counter, %r11 */
+		0xf0, 0x49, 0xff, 0x03,                      /* 34 lock incq (%r11) */
+		0x49, 0xbb, 0,    0,    0,    0, 0, 0, 0, 0, /* 38 mov $target, %r11 */
+		0x41, 0xff, 0xe3,                            /* 48 jmp *%r11 */
 	};
 	void *owner = __builtin_thread_pointer();
 
@@ -94,13 +95,13 @@ static bool is_code(void *at)
 
 struct tables {
 	ElfW(Addr) base;
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *names;
 	uint8_t *thunks;
 	int n;
 };
 
-static void hook_table(struct tables *t, const ElfW(Rela) *rela, size_t size)
+static void hook_table(struct tables *t, const ElfW(Rela) * rela, size_t size)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
@@ -155,7 +156,8 @@ int imports_hook(void *library)
 			break;
 		}
 	}
-	t.thunks = mmap(NULL, IMPORTS_MAX * SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	t.thunks = mmap(NULL, IMPORTS_MAX * SLOT, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (t.thunks == MAP_FAILED || !t.symbols || !t.names)
 		return 0;
 	/* Executable before the first word points there: other threads may be calling right now. */

@@ -2,10 +2,11 @@
 /*
  * instructions.c - the program that tests/plugin/nccl/instructions-per-message runs under callgrind
  *
- * Both ends of a connection in one process; a message is one irecv, one isend and one test of each of the two requests.
- * The software NIC is given time between the calls by sleeping, so that no call is made in vain; one that is made in
- * vain all the same (isend before the receive was announced, test before the completion) is counted as such and
- * reported. Callgrind collects inside the calls only, in this thread only, and writes a file for each size.
+ * Both ends of a connection in one process; a message is one irecv, one isend and one test of each
+ * of the two requests. The software NIC is given time between the calls by sleeping, so that no
+ * call is made in vain; one that is made in vain all the same (isend before the receive was
+ * announced, test before the completion) is counted as such and reported. Callgrind collects inside
+ * the calls only, in this thread only, and writes a file for each size.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -23,7 +24,9 @@
 
 #define WARM_UP 600 /* more than any ring has slots */
 #define NAP_US 100
-#define NAP_MAX_US 20000 /* on a machine that is so busy that the software NIC, a thread, waits for a processor */
+#define NAP_MAX_US                                                                         \
+	20000 /* on a machine that is so busy that the software NIC, a thread, waits for a \
+		 processor */
 
 struct run {
 	struct rig rig;
@@ -58,7 +61,8 @@ static void *post_recv(struct run *r)
 
 	for (;;) {
 		toggle(r);
-		OK(p->abi->irecv((struct ha_plugin *)p, r->pair.recv, 1, &data, &size, &tag, &r->to_mr, &request));
+		OK(p->abi->irecv((struct ha_plugin *)p, r->pair.recv, 1, &data, &size, &tag,
+				 &r->to_mr, &request));
 		toggle(r);
 		if (request)
 			return request;
@@ -132,13 +136,15 @@ static int reported(const char *what)
 	return found;
 }
 
-/* Normal operation: both ends have reported that they are protected (slowly, under callgrind), or that they never will be. A
- * plugin that reports nothing is not hawser's, and is ready when it says so. */
+/* Normal operation: both ends have reported that they are protected (slowly, under callgrind), or
+ * that they never will be. A plugin that reports nothing is not hawser's, and is ready when it says
+ * so. */
 static void await_protection(void)
 {
 	for (int i = 0; i < 600 && reported("\"event\"") && reported("protected\",") < 2; i++)
 		usleep(100000);
-	CHECK(!reported("\"event\"") || reported("protected\",") >= 2, "the connection is not protected after a minute");
+	CHECK(!reported("\"event\"") || reported("protected\",") >= 2,
+	      "the connection is not protected after a minute");
 	unlink(events);
 }
 
@@ -154,8 +160,9 @@ static int fused_device(struct rig *rig, int nics)
 		printf("version %d of the interface has no makeVDevice\n", rig->version);
 		exit(RIG_SKIP);
 	}
-	CHECK(rig->plugin.devices >= nics, "%d devices, %d are to be fused", rig->plugin.devices, nics);
-	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, nics, (int[]){ 0, 1, 2, 3 }));
+	CHECK(rig->plugin.devices >= nics, "%d devices, %d are to be fused", rig->plugin.devices,
+	      nics);
+	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, nics, (int[]) { 0, 1, 2, 3 }));
 	return dev;
 }
 
@@ -176,7 +183,8 @@ static void measure(struct run *r, size_t size, unsigned long n)
 	messages(r, n);
 	r->collect = false;
 	CALLGRIND_DUMP_STATS;
-	printf("plugin=%s messages=%lu size=%zu in_vain=%lu\n", r->rig.plugin.name, n, size, r->in_vain);
+	printf("plugin=%s messages=%lu size=%zu in_vain=%lu\n", r->rig.plugin.name, n, size,
+	       r->in_vain);
 }
 
 /* VERSION MESSAGES NICS SIZE... */
@@ -192,7 +200,8 @@ int main(int argc, char **argv)
 	setenv("HA_NCCL_IDLE_SPIN_THRESHOLD", "0", 0);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 0);
 	setenv("HA_NCCL_RTO_MS", "60000", 0);
-	CHECK(n && argc > 4 && nics >= 1 && nics <= 4, "usage: %s VERSION MESSAGES NICS SIZE..., 1 to 4 NICs", argv[0]);
+	CHECK(n && argc > 4 && nics >= 1 && nics <= 4,
+	      "usage: %s VERSION MESSAGES NICS SIZE..., 1 to 4 NICs", argv[0]);
 	for (int i = 4; i < argc; i++) {
 		size_t size = strtoull(argv[i], NULL, 0);
 

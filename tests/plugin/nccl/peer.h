@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer.h - a socket that stands where the plugin's out-of-band socket would be, for peers that misbehave
+ * peer.h - a socket that stands where the plugin's out-of-band socket would be, for peers that
+ * misbehave
  *
  * The only place of the contract tests that knows what is in a handle (plugin/channel/wire.h).
  */
@@ -26,11 +27,14 @@ static inline struct sockaddr_in peer_address(const struct ha_wire_handle *h)
 	return a;
 }
 
-/* A port of an address that is this process's alone (a process's number has 22 bits at most): who dials a port of 127.0.0.1 that another test
- * had until just now does not come here. Points the handle at it. Nobody listens there yet, and nobody else can. */
+/* A port of an address that is this process's alone (a process's number has 22 bits at most): who
+ * dials a port of 127.0.0.1 that another test had until just now does not come here. Points the
+ * handle at it. Nobody listens there yet, and nobody else can. */
 static inline int peer_bind(struct ha_wire_handle *h)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24 | 192u << 16) + (uint32_t)getpid()) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr =
+					 htonl((127u << 24 | 192u << 16) + (uint32_t)getpid()) };
 	socklen_t length = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -58,7 +62,8 @@ static inline int peer_dial(const struct ha_wire_handle *h)
 	struct sockaddr_in a = peer_address(h);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	CHECK(fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)), "port %d", ntohs(a.sin_port));
+	CHECK(fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)), "port %d",
+	      ntohs(a.sin_port));
 	return fd;
 }
 

@@ -2,8 +2,9 @@
 /*
  * prompt.h - did a call block?
  *
- * A call that waits for somebody gives the processor away. Wall-clock time alone cannot tell that from a busy machine,
- * so the kernel's accounting of the thread is asked: time asleep = elapsed - running - ready but not scheduled.
+ * A call that waits for somebody gives the processor away. Wall-clock time alone cannot tell that
+ * from a busy machine, so the kernel's accounting of the thread is asked: time asleep = elapsed -
+ * running - ready but not scheduled.
  */
 #ifndef HA_TESTS_NCCL_PROMPT_H
 #define HA_TESTS_NCCL_PROMPT_H
@@ -12,7 +13,9 @@
 
 #include <time.h>
 
-#define PROMPT_ASLEEP_S 1.0 /* a lock that the service thread holds, even while it waits for a processor, is fine; a wait for the peer takes longer */
+#define PROMPT_ASLEEP_S                                                                            \
+	1.0 /* a lock that the service thread holds, even while it waits for a processor, is fine; \
+	       a wait for the peer takes longer */
 #define PROMPT_RUNNING_S 2.0 /* turning in circles is blocking too; generous, for sanitizers */
 
 struct prompt {
@@ -51,13 +54,13 @@ static inline void prompt_check(const struct prompt *before, const char *call)
 }
 
 /* The value of the call, which must not block. */
-#define PROMPT(call)                                                                                                   \
-	({                                                                                                             \
-		struct prompt prompt_before;                                                                           \
-		prompt_read(&prompt_before);                                                                           \
-		__auto_type prompt_result = call;                                                                      \
-		prompt_check(&prompt_before, #call);                                                                   \
-		prompt_result;                                                                                         \
+#define PROMPT(call)                                 \
+	({                                           \
+		struct prompt prompt_before;         \
+		prompt_read(&prompt_before);         \
+		__auto_type prompt_result = call;    \
+		prompt_check(&prompt_before, #call); \
+		prompt_result;                       \
 	})
 
 #endif

@@ -47,15 +47,18 @@ void rig_fail(const char *file, int line, const char *what, const char *format, 
 }
 
 /*
- * Warnings that say nothing of the plugin. That a standby needs more than five seconds is the machine's; what comes of it is shown in
- * tests/plugin/failover. Who dials a port that was its listener's a moment ago is another test's connector (nccl.close beside nccl.many).
+ * Warnings that say nothing of the plugin. That a standby needs more than five seconds is the
+ * machine's; what comes of it is shown in tests/plugin/failover. Who dials a port that was its
+ * listener's a moment ago is another test's connector (nccl.close beside nccl.many).
  */
 static bool somebody_elses(const char *text)
 {
-	return strstr(text, "the standby did not come up; it is tried again") || strstr(text, "it does not know this listener's nonce");
+	return strstr(text, "the standby did not come up; it is tried again") ||
+	       strstr(text, "it does not know this listener's nonce");
 }
 
-void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...)
+void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
+		const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -84,7 +87,8 @@ int rig_warnings(void)
 	return n;
 }
 
-/* The plugin's threads log while the test reads: what is handed out is the caller's own copy, until its next call. */
+/* The plugin's threads log while the test reads: what is handed out is the caller's own copy, until
+ * its next call. */
 static const char *copy_of_last(bool warning)
 {
 	static __thread char copy[sizeof(kept.warning)];
@@ -93,7 +97,8 @@ static const char *copy_of_last(bool warning)
 	if (warning)
 		memcpy(copy, kept.warning, sizeof(copy));
 	else
-		snprintf(copy, sizeof(copy), "%s", kept.n ? kept.line[(kept.n - 1) % LINES] : "nothing was logged");
+		snprintf(copy, sizeof(copy), "%s",
+			 kept.n ? kept.line[(kept.n - 1) % LINES] : "nothing was logged");
 	pthread_mutex_unlock(&kept.lock);
 	return copy;
 }
@@ -142,7 +147,7 @@ double rig_now(void)
 
 struct rig_deadline rig_deadline(const char *what)
 {
-	return (struct rig_deadline){ .at = rig_now() + RIG_WAIT_S, .what = what };
+	return (struct rig_deadline) { .at = rig_now() + RIG_WAIT_S, .what = what };
 }
 
 void rig_pause(struct rig_deadline *deadline)
@@ -178,7 +183,8 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	pthread_t thread;
 
 	memset(rig, 0, sizeof(*rig));
-	/* A sanitizer starts a thread of its own with the first one: let it be there before anybody counts. */
+	/* A sanitizer starts a thread of its own with the first one: let it be there before anybody
+	 * counts. */
 	CHECK(!pthread_create(&thread, NULL, no_op, NULL) && !pthread_join(thread, NULL), "thread");
 	rig->version = argc > 1 ? atoi(argv[1]) : 12;
 	setenv("HA_NCCL_VERBS", "soft", 0);
@@ -186,7 +192,8 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 	/* Then dlclose unloads the library; test_again.c is about where it does not. */
 	setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 0);
-	/* The contract is tested here, not the failover; the software NIC of a loaded machine may stand still for seconds. */
+	/* The contract is tested here, not the failover; the software NIC of a loaded machine may
+	 * stand still for seconds. */
 	setenv("HA_NCCL_HEARTBEAT_MS", "10000", 0);
 	setenv("HA_NCCL_RTO_MS", "40000", 0);
 	signal(SIGALRM, on_alarm);
@@ -199,7 +206,8 @@ const char *rig_device(int n)
 	static char names[2][32] = { "soft0", "soft1" };
 	const char *given = getenv("RIG_DEVICES");
 
-	CHECK(!given || sscanf(given, "%31[^,],%31[^,]", names[0], names[1]) == 2, "RIG_DEVICES=%s", given);
+	CHECK(!given || sscanf(given, "%31[^,],%31[^,]", names[0], names[1]) == 2, "RIG_DEVICES=%s",
+	      given);
 	return names[n];
 }
 
@@ -288,27 +296,33 @@ void *rig_reg(struct rig *rig, void *comm, void *data, size_t size)
 	return mhandle;
 }
 
-ncclResult_t rig_reg_type(struct rig *rig, void *comm, void *data, size_t size, int type, void **mhandle)
+ncclResult_t rig_reg_type(struct rig *rig, void *comm, void *data, size_t size, int type,
+			  void **mhandle)
 {
 	/* regMr lies at the same place in every table; its size is an int up to v7. */
 	if (rig->version < 8)
-		return ((const ncclNet_v7_t *)rig->plugin.table)->regMr(comm, data, (int)size, type, mhandle);
+		return ((const ncclNet_v7_t *)rig->plugin.table)
+			->regMr(comm, data, (int)size, type, mhandle);
 	return ((const ncclNet_v8_t *)rig->plugin.table)->regMr(comm, data, size, type, mhandle);
 }
 
-ncclResult_t rig_raw_isend(struct rig *rig, void *comm, void *data, long size, int tag, void *mhandle, void **request)
+ncclResult_t rig_raw_isend(struct rig *rig, void *comm, void *data, long size, int tag,
+			   void *mhandle, void **request)
 {
 	const void *table = rig->plugin.table;
 
 	if (rig->version < 9)
-		return ((const ncclNet_v8_t *)table)->isend(comm, data, (int)size, tag, mhandle, request);
+		return ((const ncclNet_v8_t *)table)
+			->isend(comm, data, (int)size, tag, mhandle, request);
 	if (rig->version == 9)
-		return ((const ncclNet_v9_t *)table)->isend(comm, data, (size_t)size, tag, mhandle, request);
-	return ((const ncclNet_v12_t *)table)->isend(comm, data, (size_t)size, tag, mhandle, NULL, request);
+		return ((const ncclNet_v9_t *)table)
+			->isend(comm, data, (size_t)size, tag, mhandle, request);
+	return ((const ncclNet_v12_t *)table)
+		->isend(comm, data, (size_t)size, tag, mhandle, NULL, request);
 }
 
-ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long *sizes, int *tags, void **mhandles,
-			   void **request)
+ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long *sizes, int *tags,
+			   void **mhandles, void **request)
 {
 	const void *table = rig->plugin.table;
 	size_t wide[64];
@@ -319,10 +333,13 @@ ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long
 		narrow[i] = (int)sizes[i];
 	}
 	if (rig->version < 9)
-		return ((const ncclNet_v8_t *)table)->irecv(comm, n, data, narrow, tags, mhandles, request);
+		return ((const ncclNet_v8_t *)table)
+			->irecv(comm, n, data, narrow, tags, mhandles, request);
 	if (rig->version == 9)
-		return ((const ncclNet_v9_t *)table)->irecv(comm, n, data, wide, tags, mhandles, request);
-	return ((const ncclNet_v12_t *)table)->irecv(comm, n, data, wide, tags, mhandles, NULL, request);
+		return ((const ncclNet_v9_t *)table)
+			->irecv(comm, n, data, wide, tags, mhandles, request);
+	return ((const ncclNet_v12_t *)table)
+		->irecv(comm, n, data, wide, tags, mhandles, NULL, request);
 }
 
 void *rig_isend(struct rig *rig, void *comm, void *data, size_t size, int tag, void *mhandle)
@@ -338,13 +355,15 @@ void *rig_isend(struct rig *rig, void *comm, void *data, size_t size, int tag, v
 	}
 }
 
-void *rig_irecvs(struct rig *rig, void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles)
+void *rig_irecvs(struct rig *rig, void *comm, int n, void **data, size_t *sizes, int *tags,
+		 void **mhandles)
 {
 	struct rig_deadline deadline = rig_deadline("irecv");
 	void *request = NULL;
 
 	for (;;) {
-		OK(rig->plugin.abi->irecv(&rig->plugin, comm, n, data, sizes, tags, mhandles, &request));
+		OK(rig->plugin.abi->irecv(&rig->plugin, comm, n, data, sizes, tags, mhandles,
+					  &request));
 		if (request)
 			return request;
 		rig_pause(&deadline);
@@ -415,8 +434,10 @@ void rig_exchange(struct rig *rig, struct rig_pair *pair, size_t size)
 	send = rig_isend(rig, pair->send, from, size, 7, from_mr);
 	rig_wait(rig, send, &sent);
 	rig_wait(rig, recv, &got);
-	CHECK((size_t)sent == size && (size_t)got == size, "sizes %d and %d of %zu", sent, got, size);
-	CHECK(rig_differ(to, size, seed) == size, "byte %zu of %zu", rig_differ(to, size, seed), size);
+	CHECK((size_t)sent == size && (size_t)got == size, "sizes %d and %d of %zu", sent, got,
+	      size);
+	CHECK(rig_differ(to, size, seed) == size, "byte %zu of %zu", rig_differ(to, size, seed),
+	      size);
 	CHECK(to[size] == 0, "a byte behind the buffer was written");
 	OK(rig->plugin.dereg(pair->send, from_mr));
 	OK(rig->plugin.dereg(pair->recv, to_mr));
@@ -437,8 +458,8 @@ static int count_entries(const char *path)
 }
 
 /*
- * But for those that a context starts when it needs them: threads that connect queue pairs, which it keeps for ten seconds after
- * their last one, and one that destroys them, which stays.
+ * But for those that a context starts when it needs them: threads that connect queue pairs, which
+ * it keeps for ten seconds after their last one, and one that destroys them, which stays.
  */
 static int count_lasting_threads(void)
 {
@@ -457,7 +478,8 @@ static int count_lasting_threads(void)
 			continue; /* it has ended meanwhile */
 		if (fgets(name, sizeof(name), file)) {
 			reapers += !strncmp(name, "hawser-reaper", 13);
-			n += strncmp(name, "hawser-connect", 14) && strncmp(name, "hawser-reaper", 13);
+			n += strncmp(name, "hawser-connect", 14) &&
+			     strncmp(name, "hawser-reaper", 13);
 		}
 		fclose(file);
 	}
@@ -501,8 +523,9 @@ void rig_shrink_to(int threads, int fds)
 	struct rig_deadline deadline = rig_deadline("the end of closed connections");
 
 	while (rig_count_lasting_threads(threads) > threads || rig_count_fds() > fds) {
-		CHECK(rig_now() < deadline.at, "%d threads instead of %d, %d descriptors instead of %d", count_lasting_threads(),
-		      threads, rig_count_fds(), fds);
+		CHECK(rig_now() < deadline.at,
+		      "%d threads instead of %d, %d descriptors instead of %d",
+		      count_lasting_threads(), threads, rig_count_fds(), fds);
 		rig_pause(&deadline);
 	}
 }
@@ -511,6 +534,7 @@ bool rig_islands(void)
 {
 	return !unshare(CLONE_NEWNET) &&
 	       !system("ip link set lo up && ip link add ha_i1 type veth peer name ha_i2 && "
-		       "ip addr add 10.77.1.1/24 dev ha_i1 && ip addr add 10.77.2.1/24 dev ha_i2 && "
+		       "ip addr add 10.77.1.1/24 dev ha_i1 && ip addr add 10.77.2.1/24 dev ha_i2 "
+		       "&& "
 		       "ip link set ha_i1 up && ip link set ha_i2 up");
 }

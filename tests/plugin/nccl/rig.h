@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rig.h - what the contract tests share: a loaded plugin, a connection to itself, bounded waiting, log lines kept
+ * rig.h - what the contract tests share: a loaded plugin, a connection to itself, bounded waiting,
+ * log lines kept
  *
- * A test is a program with one argument, the interface version. It drives the plugin through the conversion that `ha
- * perf` uses, over the software NIC, and ends at the first thing that does not hold. Every wait is bounded: a hang is a
- * failure with the name of what was waited for.
+ * A test is a program with one argument, the interface version. It drives the plugin through the
+ * conversion that `ha perf` uses, over the software NIC, and ends at the first thing that does not
+ * hold. Every wait is bounded: a hang is a failure with the name of what was waited for.
  */
 #ifndef HA_TESTS_NCCL_RIG_H
 #define HA_TESTS_NCCL_RIG_H
@@ -20,13 +21,15 @@
 #include "tools/perf/plugin.h"
 
 #define RIG_SKIP 77
-#define RIG_WAIT_S 200 /* longer than any machine needs, beside twenty other programs too: what takes this long hangs */
+#define RIG_WAIT_S                                                                              \
+	200 /* longer than any machine needs, beside twenty other programs too: what takes this \
+	       long hangs */
 
 /* Ends the program with a line when the condition does not hold. */
-#define CHECK(condition, ...)                                                                                          \
-	do {                                                                                                           \
-		if (!(condition))                                                                                      \
-			rig_fail(__FILE__, __LINE__, #condition, __VA_ARGS__);                                         \
+#define CHECK(condition, ...)                                                  \
+	do {                                                                   \
+		if (!(condition))                                              \
+			rig_fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
 	} while (0)
 #define OK(call) CHECK((call) == ncclSuccess, "%s", rig_last_log())
 
@@ -62,18 +65,22 @@ void rig_pair_close(struct rig *rig, struct rig_pair *pair);
 
 void *rig_reg(struct rig *rig, void *comm, void *data, size_t size);
 /* The table's own regMr and regMrDmaBuf, with any type. */
-ncclResult_t rig_reg_type(struct rig *rig, void *comm, void *data, size_t size, int type, void **mhandle);
+ncclResult_t rig_reg_type(struct rig *rig, void *comm, void *data, size_t size, int type,
+			  void **mhandle);
 /*
- * The table's own isend and irecv, which see *request as the caller left it; from v9 on, 0x1 there is NCCL's sentinel.
+ * The table's own isend and irecv, which see *request as the caller left it; from v9 on, 0x1 there
+ * is NCCL's sentinel.
  */
-ncclResult_t rig_raw_isend(struct rig *rig, void *comm, void *data, long size, int tag, void *mhandle, void **request);
-ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long *sizes, int *tags, void **mhandles,
-			   void **request);
+ncclResult_t rig_raw_isend(struct rig *rig, void *comm, void *data, long size, int tag,
+			   void *mhandle, void **request);
+ncclResult_t rig_raw_irecv(struct rig *rig, void *comm, int n, void **data, long *sizes, int *tags,
+			   void **mhandles, void **request);
 
 /* Post, again and again until there is a request. */
 void *rig_isend(struct rig *rig, void *comm, void *data, size_t size, int tag, void *mhandle);
 void *rig_irecv(struct rig *rig, void *comm, void *data, size_t size, int tag, void *mhandle);
-void *rig_irecvs(struct rig *rig, void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles);
+void *rig_irecvs(struct rig *rig, void *comm, int n, void **data, size_t *sizes, int *tags,
+		 void **mhandles);
 /* Tests until the request is done; sizes may be NULL. */
 void rig_wait(struct rig *rig, void *request, int *sizes);
 /* The same, but an error may come too: returns it. */
@@ -92,27 +99,32 @@ double rig_now(void); /* seconds, monotonic */
 
 /* Bytes that differ for every seed and place. */
 void rig_fill(void *data, size_t size, uint32_t seed);
-size_t rig_differ(const void *data, size_t size, uint32_t seed); /* index of the first wrong byte, or size */
+size_t rig_differ(const void *data, size_t size,
+		  uint32_t seed); /* index of the first wrong byte, or size */
 
-/* What the plugin logged: how many warnings so far, the last line, and whether a text was in any line. */
+/* What the plugin logged: how many warnings so far, the last line, and whether a text was in any
+ * line. */
 int rig_warnings(void);
 const char *rig_last_log(void);
 const char *rig_last_warning(void);
 /* The name of device 0 or 1: the software NIC's, or what RIG_DEVICES="rxe0,rxe1" says. */
 const char *rig_device(int n);
 bool rig_logged(const char *text);
-/* A network namespace of this process's own with two islands, 10.77.1.1/24 on ha_i1 and 10.77.2.1/24 on ha_i2. False: not here. */
+/* A network namespace of this process's own with two islands, 10.77.1.1/24 on ha_i1
+ * and 10.77.2.1/24 on ha_i2. False: not here. */
 bool rig_islands(void);
 unsigned rig_log_lines(const char *text); /* that have it */
 void rig_forget_log(void);
-void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line, const char *format, ...);
+void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
+		const char *format, ...);
 
 /*
- * Threads of this process. One that has been joined may still be listed by the kernel for a moment: patient for
- * `expected`.
+ * Threads of this process. One that has been joined may still be listed by the kernel for a moment:
+ * patient for `expected`.
  */
 int rig_count_threads(int expected);
-/* The same without threads that a context starts when it needs them (rig.c); waits for no more than `expected`. */
+/* The same without threads that a context starts when it needs them (rig.c); waits for no more than
+ * `expected`. */
 int rig_count_lasting_threads(int expected);
 int rig_count_fds(void);
 /* With a context that goes on, where connections end behind the call that closes them: until there

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sent.h - what a NIC has sent, by its own counters: a software NIC of this process, or the kernel's rdma_rxe */
+/* sent.h - what a NIC has sent, by its own counters: a software NIC of this process, or the
+ * kernel's rdma_rxe */
 #ifndef HA_TESTS_NCCL_SENT_H
 #define HA_TESTS_NCCL_SENT_H
 
@@ -19,7 +20,8 @@ static inline uint64_t rig_sent_by_kernel(const char *device)
 	unsigned long long packets;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/sent_pkts", device);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/sent_pkts",
+		 device);
 	file = fopen(path, "re");
 	CHECK(file && fscanf(file, "%llu", &packets) == 1, "no %s", path);
 	fclose(file);
@@ -32,7 +34,8 @@ static inline double rig_sent_unit(void)
 	return strncmp(rig_device(0), "soft", 4) ? 4096 : 1;
 }
 
-/* Bytes on the wire; of a kernel's NIC packets, of which large messages have a number in proportion. */
+/* Bytes on the wire; of a kernel's NIC packets, of which large messages have a number in
+ * proportion. */
 static inline uint64_t rig_sent_by(const char *device)
 {
 	char selector[64];
@@ -51,7 +54,8 @@ static inline uint64_t rig_sent_by(const char *device)
 	return bytes;
 }
 
-/* How far from its share a rail's part of `all` bytes may be: 1 %, and what a busy NIC had to send again, in no proportion. */
+/* How far from its share a rail's part of `all` bytes may be: 1 %, and what a busy NIC had to send
+ * again, in no proportion. */
 static inline double rig_sent_slack(double all, double payload)
 {
 	return 0.01 + (all > payload ? (all - payload) / all : 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HA_NCCL_POLICY=agent and MPIB_MODE=1: what each NIC sends is what the hint says, within 1 %, from the next message on; and
- * whatever an agent does wrong, every message arrives, over the shares that there are without it, and one event says so.
- * The agent is a thread of this test, and the hints are written by the test itself.
+ * HA_NCCL_POLICY=agent and MPIB_MODE=1: what each NIC sends is what the hint says, within 1 %, from
+ * the next message on; and whatever an agent does wrong, every message arrives, over the shares
+ * that there are without it, and one event says so. The agent is a thread of this test, and the
+ * hints are written by the test itself.
  */
 #include "tests/plugin/nccl/hinter.h"
 #include "tests/plugin/nccl/rig.h"
@@ -66,16 +67,17 @@ static bool last_is(const char *cause)
 
 static void count_told(void)
 {
-	told = (struct told){ events("followed"), events("no_agent"), events("agent_stale"), events("bad_hint") };
+	told = (struct told) { events("followed"), events("no_agent"), events("agent_stale"),
+			       events("bad_hint") };
 }
 
 /* No event but those that were expected. */
 static void check_told(const char *when)
 {
 	CHECK(events("followed") == told.followed && events("no_agent") == told.no_agent &&
-	      events("agent_stale") == told.stale && events("bad_hint") == told.bad,
-	      "%s: %d followed, %d no_agent, %d stale, %d bad", when, events("followed"), events("no_agent"),
-	      events("agent_stale"), events("bad_hint"));
+		      events("agent_stale") == told.stale && events("bad_hint") == told.bad,
+	      "%s: %d followed, %d no_agent, %d stale, %d bad", when, events("followed"),
+	      events("no_agent"), events("agent_stale"), events("bad_hint"));
 }
 
 /* ---- traffic ---- */
@@ -95,17 +97,20 @@ static void measure_each(const char *what, double sup, int messages, void (*each
 			each(i);
 		rig_exchange(&rig, &pair, message_size);
 	}
-	n[0] = rig_sent_by(rig_device(0)) - before[0], n[1] = rig_sent_by(rig_device(1)) - before[1];
+	n[0] = rig_sent_by(rig_device(0)) - before[0],
+	n[1] = rig_sent_by(rig_device(1)) - before[1];
 	all = (double)(n[0] + n[1]);
 	part = (double)n[1] / all;
 	slack = rig_sent_slack(all, (double)messages * (double)message_size / rig_sent_unit());
 	printf("%-40s: SUP %.4f of %.0f on the wire\n", what, part, all);
-	CHECK(part > sup - slack && part < sup + slack, "%s: SUP sent %.4f of it, not %.4f", what, part, sup);
+	CHECK(part > sup - slack && part < sup + slack, "%s: SUP sent %.4f of it, not %.4f", what,
+	      part, sup);
 }
 
 static void measure(const char *what, double sup)
 {
-	measure_each(what, sup, strncmp(rig_device(0), "soft", 4) ? MESSAGES / 4 : MESSAGES, NULL); /* an emulated machine is slow */
+	measure_each(what, sup, strncmp(rig_device(0), "soft", 4) ? MESSAGES / 4 : MESSAGES,
+		     NULL); /* an emulated machine is slow */
 }
 
 static void open_plugin(bool mpib)
@@ -124,14 +129,16 @@ static void open_plugin(bool mpib)
 	}
 	rig_open(&rig, 1, NULL);
 	if (!mpib)
-		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
+		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
 }
 
 /* Above 1024 is 1024, as MPIB's document says. */
 static void follow_each_share(void)
 {
-	static const uint32_t shares[] = { 0, 1024, 256, 512, 768, 1, 1023, 1025, 646, UINT32_MAX, 0 };
+	static const uint32_t shares[] = {
+		0, 1024, 256, 512, 768, 1, 1023, 1025, 646, UINT32_MAX, 0
+	};
 	char name[64];
 
 	for (unsigned i = 0; i < sizeof(shares) / sizeof(*shares); i++) {
@@ -154,7 +161,8 @@ static void follow_for_every_size(void)
 		for (unsigned k = 0; k < sizeof(shares) / sizeof(*shares); k++) {
 			message_size = sizes[i];
 			hinter_write(shares[k]);
-			snprintf(name, sizeof(name), "hint %u, messages of %zu bytes", shares[k], sizes[i]);
+			snprintf(name, sizeof(name), "hint %u, messages of %zu bytes", shares[k],
+				 sizes[i]);
 			measure_each(name, shares[k] / 1024.0, 2 * MESSAGES, NULL);
 		}
 	message_size = MESSAGE;
@@ -248,7 +256,8 @@ static void heart(double without)
 	count_told(); /* a busy machine may have missed heartbeats before */
 	measure("the heartbeat stands still", without);
 	check_told("the heartbeat stands still");
-	__atomic_store_n(&hinter.shm->header.beat, 0, __ATOMIC_RELEASE); /* an agent without a heartbeat took over */
+	__atomic_store_n(&hinter.shm->header.beat, 0,
+			 __ATOMIC_RELEASE); /* an agent without a heartbeat took over */
 	await_events("followed", ++told.followed);
 	measure("another agent", 0.75);
 	check_told("another agent");
@@ -300,7 +309,8 @@ static void run(bool mpib)
 	await_events("followed", ++told.followed);
 	CHECK(events("no_slot") == 1, "%d events, not one", events("no_slot"));
 	before = hinter.registered;
-	/* The slot is free until the agent has written it: the connection's hint belongs to nobody. */
+	/* The slot is free until the agent has written it: the connection's hint belongs to nobody.
+	 */
 	told.bad = events("bad_hint");
 	hinter_write(0);
 	follow_each_share();
@@ -334,7 +344,8 @@ int main(void)
 			fflush(stdout);
 			_exit(0);
 		}
-		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "%s", mpib ? "MPIB" : "fused");
+		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "%s",
+		      mpib ? "MPIB" : "fused");
 	}
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A message of more than 2 GiB (v9 and later; before, the largest NCCL sends: 1 GiB). Both buffers are one small file
- * mapped again and again, so the machine needs little memory; the last window of the receiver is its own file, so that
- * the end of the message can be told from its beginning.
+ * A message of more than 2 GiB (v9 and later; before, the largest NCCL sends: 1 GiB). Both buffers
+ * are one small file mapped again and again, so the machine needs little memory; the last window of
+ * the receiver is its own file, so that the end of the message can be told from its beginning.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -17,14 +17,16 @@
 static uint8_t *repeat(size_t size)
 {
 	int fd = memfd_create("window", 0), end = memfd_create("end", 0);
-	uint8_t *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *base =
+		mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	CHECK(fd >= 0 && end >= 0 && base != MAP_FAILED, "memory");
 	CHECK(!ftruncate(fd, WINDOW) && !ftruncate(end, WINDOW), "memory");
 	for (size_t at = 0; at < size; at += WINDOW) {
 		int file = at + WINDOW >= size ? end : fd;
 
-		CHECK(mmap(base + at, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED,
+		CHECK(mmap(base + at, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+			   0) != MAP_FAILED,
 		      "mmap at %zu", at);
 	}
 	close(fd);
@@ -51,7 +53,8 @@ int main(int argc, char **argv)
 	size_t size;
 	int sent, got, want;
 
-	setenv("HA_NCCL_QP_TIMEOUT", "18", 1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_QP_TIMEOUT", "18",
+	       1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
 	rig_open(&rig, argc, argv);
 	alarm(0); /* so much data takes its time: ctest's limit is the only one */
 	size = rig.version >= 9 ? (2ull << 30) + WINDOW : MAX_NET_SIZE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything can be closed in every state: a listener alone, a connection half made, one that is idle, one with
- * requests in flight at either end. Nothing crashes or hangs, the plugin still works afterwards, descriptors and
- * threads stay few.
+ * Everything can be closed in every state: a listener alone, a connection half made, one that is
+ * idle, one with requests in flight at either end. Nothing crashes or hangs, the plugin still works
+ * afterwards, descriptors and threads stay few.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -17,7 +17,8 @@ static void listen_only(struct rig *rig)
 	OK(rig->plugin.close_listen(listen));
 }
 
-/* The listener goes away while the connector is on its way: the connector must learn it, as an error. */
+/* The listener goes away while the connector is on its way: the connector must learn it, as an
+ * error. */
 static void half_connected(struct rig *rig, int steps)
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -109,18 +110,23 @@ static void survivor(struct rig *rig, bool sender_stays)
 	if (sender_stays) {
 		OK(rig->plugin.close_recv(pair.recv));
 		while (result == ncclSuccess) {
-			result = rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0, from_mr, &request);
+			result = rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0,
+							from_mr, &request);
 			if (result == ncclSuccess && request)
 				result = rig_wait_any(rig, request, NULL);
 			rig_pause(&deadline);
 		}
-		CHECK(rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0, from_mr, &request) != ncclSuccess &&
-		      !request, "a broken connection takes sends again");
+		CHECK(rig->plugin.abi->isend(&rig->plugin, pair.send, from, 100, 0, from_mr,
+					     &request) != ncclSuccess &&
+			      !request,
+		      "a broken connection takes sends again");
 		OK(rig->plugin.close_send(pair.send));
 	} else {
 		OK(rig->plugin.close_send(pair.send));
-		CHECK(rig_wait_any(rig, recv[0], NULL) != ncclSuccess, "a receive without a sender completed");
-		CHECK(rig_wait_any(rig, recv[7], NULL) != ncclSuccess, "a receive without a sender completed");
+		CHECK(rig_wait_any(rig, recv[0], NULL) != ncclSuccess,
+		      "a receive without a sender completed");
+		CHECK(rig_wait_any(rig, recv[7], NULL) != ncclSuccess,
+		      "a receive without a sender completed");
 		OK(rig->plugin.close_recv(pair.recv));
 	}
 	OK(rig->plugin.close_listen(pair.listen));
@@ -150,8 +156,10 @@ static void every_state(struct rig *rig)
 	rig_pair_close(rig, &pair);
 }
 
-/* hope_ms: how long a connector hopes that its listener comes up, and both that they become a connection. */
-static void again_and_again(int argc, char **argv, const char *hope_ms, void (*run)(struct rig *rig))
+/* hope_ms: how long a connector hopes that its listener comes up, and both that they become a
+ * connection. */
+static void again_and_again(int argc, char **argv, const char *hope_ms,
+			    void (*run)(struct rig *rig))
 {
 	struct rig_deadline deadline;
 	struct rig rig;

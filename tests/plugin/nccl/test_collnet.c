@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collnet table of each version over the rails alone (HA_NCCL_COLLNET=1): the calls in NCCL's order, sums with the same bits
- * in all ranks, and what is refused. All ranks are in this process; connect waits for the others, so each calls it from its own thread.
+ * The collnet table of each version over the rails alone (HA_NCCL_COLLNET=1): the calls in NCCL's
+ * order, sums with the same bits in all ranks, and what is refused. All ranks are in this process;
+ * connect waits for the others, so each calls it from its own thread.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -33,7 +34,8 @@ static void *connect_rank(void *arg)
 	struct rank *m = arg;
 
 	m->comm = (void *)1;
-	m->result = ha_collnet_table_connect(&table, m->handles, m->ranks, m->rank, m->listen, &m->comm);
+	m->result = ha_collnet_table_connect(&table, m->handles, m->ranks, m->rank, m->listen,
+					     &m->comm);
 	return NULL;
 }
 
@@ -43,7 +45,8 @@ static void listen_rank(struct rank *m)
 	OK(ha_collnet_table_listen(&table, 0, m->room + 32, &m->listen));
 	CHECK(m->listen, "no listener");
 	for (int i = 0; i < 32; i++)
-		CHECK(m->room[i] == 0xa5 && m->room[32 + NCCL_NET_HANDLE_MAXSIZE + i] == 0xa5, "written around the handle");
+		CHECK(m->room[i] == 0xa5 && m->room[32 + NCCL_NET_HANDLE_MAXSIZE + i] == 0xa5,
+		      "written around the handle");
 }
 
 static void team_connect(int ranks)
@@ -52,7 +55,7 @@ static void team_connect(int ranks)
 	void *handles[RANKS];
 
 	for (int r = 0; r < ranks; r++) {
-		member[r] = (struct rank){ .rank = r, .ranks = ranks, .handles = handles };
+		member[r] = (struct rank) { .rank = r, .ranks = ranks, .handles = handles };
 		listen_rank(&member[r]);
 		handles[r] = member[r].room + 32;
 	}
@@ -66,8 +69,10 @@ static void team_connect(int ranks)
 		OK(ha_collnet_table_close_listen(&table, m->listen));
 		m->send = calloc(WORDS * 2, sizeof(float));
 		m->recv = m->send + WORDS;
-		OK(ha_collnet_table_reg(&table, m->comm, m->send, WORDS * 2 * sizeof(float), NCCL_PTR_HOST, &m->send_mr));
-		OK(ha_collnet_table_reg(&table, m->comm, m->send, WORDS * 2 * sizeof(float), NCCL_PTR_HOST, &m->recv_mr));
+		OK(ha_collnet_table_reg(&table, m->comm, m->send, WORDS * 2 * sizeof(float),
+					NCCL_PTR_HOST, &m->send_mr));
+		OK(ha_collnet_table_reg(&table, m->comm, m->send, WORDS * 2 * sizeof(float),
+					NCCL_PTR_HOST, &m->recv_mr));
 	}
 }
 
@@ -83,8 +88,9 @@ static void team_close(int ranks)
 
 static ncclResult_t sum(struct rank *m, long words, bool in_place, void **request)
 {
-	return ha_collnet_table_iallreduce(&table, m->comm, m->send, in_place ? m->send : m->recv, words, ncclFloat32, ncclSum, m->send_mr,
-					   m->recv_mr, request);
+	return ha_collnet_table_iallreduce(&table, m->comm, m->send, in_place ? m->send : m->recv,
+					   words, ncclFloat32, ncclSum, m->send_mr, m->recv_mr,
+					   request);
 }
 
 static void exchange(int ranks, long words, bool in_place)
@@ -117,7 +123,8 @@ static void exchange(int ranks, long words, bool in_place)
 	}
 	for (int r = 0; r < ranks; r++)
 		for (long i = 0; i < words; i++)
-			CHECK((in_place ? member[r].send : member[r].recv)[i] == (float)(ranks * (ranks + 1) / 2 * (i % 1000)),
+			CHECK((in_place ? member[r].send : member[r].recv)[i] ==
+				      (float)(ranks * (ranks + 1) / 2 * (i % 1000)),
 			      "%d ranks, rank %d, word %ld of %ld", ranks, r, i, words);
 }
 
@@ -150,7 +157,8 @@ static void deep(void)
 			if (!request[r][posted[r]])
 				break;
 		}
-		CHECK(posted[r] >= 8 && posted[r] < DEPTH, "%d in flight", posted[r]); /* NCCL has 8 */
+		CHECK(posted[r] >= 8 && posted[r] < DEPTH, "%d in flight",
+		      posted[r]); /* NCCL has 8 */
 	}
 	left = posted[0] + posted[1];
 	while (left) {
@@ -175,11 +183,13 @@ static void refused_connect(void **handles, int ranks, int rank, void *listen, c
 {
 	void *comm = (void *)1;
 
-	CHECK(ha_collnet_table_connect(&table, handles, ranks, rank, listen, &comm) != ncclSuccess, "connect took %s", what);
+	CHECK(ha_collnet_table_connect(&table, handles, ranks, rank, listen, &comm) != ncclSuccess,
+	      "connect took %s", what);
 	CHECK(!comm, "a communicator of %s", what);
 }
 
-/* Each takes a listener of its own: NCCL forgets it when connect fails, and may close it all the same. */
+/* Each takes a listener of its own: NCCL forgets it when connect fails, and may close it all the
+ * same. */
 static void refused_connects(void)
 {
 	void *handles[40];
@@ -211,11 +221,14 @@ static void refused_connects(void)
 	}
 }
 
-static void refused_sum(struct rank *m, float *send, float *recv, long words, ncclDataType_t type, ncclRedOp_t op, void *mr, const char *what)
+static void refused_sum(struct rank *m, float *send, float *recv, long words, ncclDataType_t type,
+			ncclRedOp_t op, void *mr, const char *what)
 {
 	void *request = (void *)1;
 
-	CHECK(ha_collnet_table_iallreduce(&table, m->comm, send, recv, words, type, op, mr, m->recv_mr, &request) != ncclSuccess, "took %s", what);
+	CHECK(ha_collnet_table_iallreduce(&table, m->comm, send, recv, words, type, op, mr,
+					  m->recv_mr, &request) != ncclSuccess,
+	      "took %s", what);
 	CHECK(!request, "a request for %s", what);
 }
 
@@ -229,13 +242,21 @@ static void refused_sums(void)
 	refused_sum(m, m->send, m->recv, 4, ncclInt32, ncclSum, m->send_mr, "integers");
 	refused_sum(m, m->send, m->recv, 4, ncclFloat32, ncclMax, m->send_mr, "a maximum");
 	refused_sum(m, m->send, m->recv, 4, ncclFloat32, ncclSum, NULL, "what is not registered");
-	refused_sum(m, m->send, m->recv, WORDS + 1, ncclFloat32, ncclSum, m->send_mr, "more than is registered");
-	refused_sum(m, m->send - 1, m->recv, 1, ncclFloat32, ncclSum, m->send_mr, "what lies before it");
+	refused_sum(m, m->send, m->recv, WORDS + 1, ncclFloat32, ncclSum, m->send_mr,
+		    "more than is registered");
+	refused_sum(m, m->send - 1, m->recv, 1, ncclFloat32, ncclSum, m->send_mr,
+		    "what lies before it");
 	refused_sum(m, m->send, m->recv, -1, ncclFloat32, ncclSum, m->send_mr, "a negative count");
-	CHECK(ha_collnet_table_reg(&table, m->comm, m->send, 64, NCCL_PTR_CUDA, &mr) != ncclSuccess && !mr, "CUDA memory");
+	CHECK(ha_collnet_table_reg(&table, m->comm, m->send, 64, NCCL_PTR_CUDA, &mr) !=
+			      ncclSuccess &&
+		      !mr,
+	      "CUDA memory");
 	if (rig.version < 8) {
 		mr = (void *)1;
-		CHECK(ha_collnet_table_reg(&table, m->comm, m->send, (size_t)-1, NCCL_PTR_HOST, &mr) != ncclSuccess && !mr, "a negative size");
+		CHECK(ha_collnet_table_reg(&table, m->comm, m->send, (size_t)-1, NCCL_PTR_HOST,
+					   &mr) != ncclSuccess &&
+			      !mr,
+		      "a negative size");
 	}
 	OK(ha_collnet_table_dereg(&table, m->comm, NULL));
 	mr = (void *)1;
@@ -277,13 +298,16 @@ static void facts(void)
 		CHECK(ptr_support == NCCL_PTR_HOST, "ptrSupport %d", ptr_support);
 		CHECK(bytes && bytes <= (size_t)NCCL_MAX_NET_SIZE_BYTES, "maxCollBytes %zu", bytes);
 	}
-	CHECK(ha_collnet_table_max_bytes(&table, n, &bytes, &ptr_support) != ncclSuccess, "device %d of %d", n, n);
+	CHECK(ha_collnet_table_max_bytes(&table, n, &bytes, &ptr_support) != ncclSuccess,
+	      "device %d of %d", n, n);
 	for (int type = ncclInt8; type <= ncclFloat8e5m2; type++) {
 		for (int op = ncclSum; op < ncclNumOps; op++) {
 			int supported = -1;
 
-			OK(ha_collnet_table_support(&table, (ncclDataType_t)type, (ncclRedOp_t)op, &supported));
-			CHECK(supported == (type == ncclFloat32 && op == ncclSum), "type %d, op %d: %d", type, op, supported);
+			OK(ha_collnet_table_support(&table, (ncclDataType_t)type, (ncclRedOp_t)op,
+						    &supported));
+			CHECK(supported == (type == ncclFloat32 && op == ncclSum),
+			      "type %d, op %d: %d", type, op, supported);
 		}
 	}
 	if (rig.version >= 8) { /* both or none; NCCL asks for NULL */
@@ -304,11 +328,13 @@ int main(int argc, char **argv)
 	int threads;
 
 	/* A sanitizer may begin one of its own with the first. */
-	CHECK(!pthread_create(&first, NULL, nothing, NULL) && !pthread_join(first, NULL), "no thread");
+	CHECK(!pthread_create(&first, NULL, nothing, NULL) && !pthread_join(first, NULL),
+	      "no thread");
 	threads = rig_count_threads(1);
 	setenv("HA_NCCL_COLLNET", "1", 1);
 	rig_open(&rig, argc, argv);
-	CHECK(!ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger), "%s", rig_last_log());
+	CHECK(!ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger), "%s",
+	      rig_last_log());
 	facts();
 	sums();
 	deep();

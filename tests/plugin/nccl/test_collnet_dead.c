@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank of a collnet communicator is killed: the others' operations end with an error within seconds, also at those that have
- * no connection with it, and never in a hang.
+ * A rank of a collnet communicator is killed: the others' operations end with an error within
+ * seconds, also at those that have no connection with it, and never in a hang.
  */
 #include "tests/base/share.h"
 #include "tests/plugin/nccl/rig.h"
@@ -26,7 +26,7 @@ static struct shared {
 	atomic_int sums[RANKS];
 	_Atomic double killed;
 	_Atomic double took[RANKS];
-} *shared;
+} * shared;
 
 static void rank_main(int argc, char **argv, int rank)
 {
@@ -39,7 +39,8 @@ static void rank_main(int argc, char **argv, int rank)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig_open(&rig, argc, argv);
-	CHECK(!ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger), "%s", rig_last_log());
+	CHECK(!ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger), "%s",
+	      rig_last_log());
 	OK(ha_collnet_table_listen(&table, 0, shared->handle[rank], &listen));
 	atomic_fetch_add(&shared->listening, 1);
 	while (atomic_load(&shared->listening) < RANKS)
@@ -54,7 +55,9 @@ static void rank_main(int argc, char **argv, int rank)
 		int done = 0;
 
 		while (result == ncclSuccess && !request) {
-			result = ha_collnet_table_iallreduce(&table, comm, data, data, WORDS, ncclFloat32, ncclSum, mr, mr, &request);
+			result =
+				ha_collnet_table_iallreduce(&table, comm, data, data, WORDS,
+							    ncclFloat32, ncclSum, mr, mr, &request);
 			rig_pause(&deadline);
 		}
 		while (result == ncclSuccess && !done) {
@@ -63,7 +66,8 @@ static void rank_main(int argc, char **argv, int rank)
 		}
 		atomic_fetch_add(&shared->sums[rank], result == ncclSuccess);
 	}
-	CHECK(atomic_load(&shared->killed) > 0, "result %d, and nobody has died: %s", result, rig_last_warning());
+	CHECK(atomic_load(&shared->killed) > 0, "result %d, and nobody has died: %s", result,
+	      rig_last_warning());
 	atomic_store(&shared->took[rank], rig_now() - atomic_load(&shared->killed));
 	CHECK(result == ncclRemoteError, "result %d", result);
 	CHECK(rig_warnings() >= 1, "no line about it");
@@ -80,7 +84,8 @@ int main(int argc, char **argv)
 	int status;
 
 	setenv("HA_NCCL_COLLNET", "1", 1);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	CHECK(shared != MAP_FAILED, "memory");
 	for (int r = 0; r < RANKS; r++) {
 		pid[r] = fork();
@@ -89,7 +94,8 @@ int main(int argc, char **argv)
 	}
 	for (int r = 0; r < RANKS; r++) {
 		while (atomic_load(&shared->sums[r]) < 3) {
-			CHECK(waitpid(-1, &status, WNOHANG) <= 0, "a rank ended with status %d", status);
+			CHECK(waitpid(-1, &status, WNOHANG) <= 0, "a rank ended with status %d",
+			      status);
 			rig_pause(&deadline);
 		}
 	}
@@ -98,8 +104,10 @@ int main(int argc, char **argv)
 	kill(pid[DEAD], SIGKILL);
 	for (int r = 0; r < RANKS; r++) {
 		CHECK(waitpid(pid[r], &status, 0) == pid[r], "waitpid");
-		CHECK(r == DEAD || (WIFEXITED(status) && !WEXITSTATUS(status)), "rank %d: status %d", r, status);
-		share_check_limit(&share, "the error after the rank's end", atomic_load(&shared->took[r]), LIMIT_S);
+		CHECK(r == DEAD || (WIFEXITED(status) && !WEXITSTATUS(status)),
+		      "rank %d: status %d", r, status);
+		share_check_limit(&share, "the error after the rank's end",
+				  atomic_load(&shared->took[r]), LIMIT_S);
 	}
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No switch for this process: devices() says 0 with one line why, net works, and nothing is left although NCCL does not finalize a
- * collnet table that has no device. In a process of its own for each reason.
+ * No switch for this process: devices() says 0 with one line why, net works, and nothing is left
+ * although NCCL does not finalize a collnet table that has no device. In a process of its own for
+ * each reason.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -41,8 +42,10 @@ static void none(int argc, char **argv)
 	threads = rig_count_threads(1);
 	rig_load(&rig, rig_plugin_path());
 	OK(rig_init(&rig));
-	CHECK(ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger) == -ENODEV, "it has devices");
-	CHECK(!line || rig_log_lines(line) == 1, "'%s' was said %u times", line, rig_log_lines(line));
+	CHECK(ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger) == -ENODEV,
+	      "it has devices");
+	CHECK(!line || rig_log_lines(line) == 1, "'%s' was said %u times", line,
+	      rig_log_lines(line));
 	OK(ha_collnet_table_devices(&table, &n)); /* once for each communicator */
 	CHECK(n == 0 && (!line || rig_log_lines(line) == 1), "%d devices now, or said again", n);
 	OK(rig.plugin.count(&rig.plugin.devices));
@@ -51,7 +54,8 @@ static void none(int argc, char **argv)
 	rig_pair_close(&rig, &pair);
 	if (rig.plugin.abi->finalize) {
 		OK(rig.plugin.abi->finalize(&rig.plugin));
-		CHECK(rig_count_threads(threads) == threads, "threads are left after the last finalize");
+		CHECK(rig_count_threads(threads) == threads,
+		      "threads are left after the last finalize");
 	}
 	rig.plugin.initialized = false;
 	rig_close(&rig);
@@ -75,7 +79,8 @@ int main(int argc, char **argv)
 		pid = fork();
 		if (!pid)
 			execv("/proc/self/exe", arguments);
-		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status), "reason %zu: status %d", i, status);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status),
+		      "reason %zu: status %d", i, status);
 	}
 	return 0;
 }

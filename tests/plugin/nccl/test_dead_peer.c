@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that is killed: the requests of the survivor end with an error, never in a hang, whether it was receiving,
- * sending, or both idle and asked later. How soon is printed (the time that the survivor itself waited for a processor is
- * not counted); the limit leaves its service thread and its NIC, threads too, time to wait for theirs.
+ * A peer that is killed: the requests of the survivor end with an error, never in a hang, whether
+ * it was receiving, sending, or both idle and asked later. How soon is printed (the time that the
+ * survivor itself waited for a processor is not counted); the limit leaves its service thread and
+ * its NIC, threads too, time to wait for theirs.
  */
 #include "tests/base/share.h"
 #include "tests/plugin/nccl/rig.h"
@@ -81,8 +82,10 @@ static void kill_child(pid_t child)
 	CHECK(waitpid(child, NULL, 0) == child, "waitpid");
 }
 
-/* Drive the survivor until its connection fails; it must within the limit, counted from the peer's death. */
-static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, void *mr, void **requests, int n)
+/* Drive the survivor until its connection fails; it must within the limit, counted from the peer's
+ * death. */
+static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, void *mr,
+		      void **requests, int n)
 {
 	double start = rig_now(), waited = starved(), took;
 	struct share share = share_read();
@@ -95,7 +98,8 @@ static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, voi
 			result = rig->plugin.test(requests[next], &done, NULL);
 			next += done;
 		} else if (sends) {
-			result = rig->plugin.abi->isend(&rig->plugin, comm, buffer, BYTES, 0, mr, &request);
+			result = rig->plugin.abi->isend(&rig->plugin, comm, buffer, BYTES, 0, mr,
+							&request);
 			if (request) {
 				requests[0] = request;
 				next = 0;
@@ -107,7 +111,8 @@ static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, voi
 	}
 	took = rig_now() - start - (starved() - waited);
 	share_check_limit(&share, "the error after the peer's death", took, LIMIT_S);
-	printf("v%d, %s: an error %.3f s after the peer's death\n", rig->version, sends ? "sender" : "receiver", took);
+	printf("v%d, %s: an error %.3f s after the peer's death\n", rig->version,
+	       sends ? "sender" : "receiver", took);
 }
 
 static void one_death(int argc, char **argv, bool child_sends, bool idle_first)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 32 requests of 8 buffers in flight on one connection, finished in whatever order they are asked about. */
+/* 32 requests of 8 buffers in flight on one connection, finished in whatever order they are asked
+ * about. */
 #include "tests/plugin/nccl/rig.h"
 
 #define REQUESTS 32
@@ -39,14 +40,17 @@ int main(int argc, char **argv)
 		/* All receives are out before the first send, all sends before the first test. */
 		for (int r = 0; r < REQUESTS; r++)
 			for (int i = n - 1; i >= 0; i--)
-				send[r][i] = rig_isend(&rig, pair.send, from[r][i], BYTES, i, from_mr);
+				send[r][i] =
+					rig_isend(&rig, pair.send, from[r][i], BYTES, i, from_mr);
 		for (int k = 0; k < REQUESTS; k++) {
-			int r = (k * 13 + round) % REQUESTS, s = (k * 7 + round) % REQUESTS, sizes[8];
+			int r = (k * 13 + round) % REQUESTS, s = (k * 7 + round) % REQUESTS,
+			    sizes[8];
 
 			rig_wait(&rig, recv[r], sizes);
 			for (int i = 0; i < n; i++) {
 				CHECK(sizes[i] == BYTES, "size %d", sizes[i]);
-				CHECK(rig_differ(to[r][i], BYTES, (uint32_t)(round * 1000 + r * 8 + i)) == BYTES,
+				CHECK(rig_differ(to[r][i], BYTES,
+						 (uint32_t)(round * 1000 + r * 8 + i)) == BYTES,
 				      "round %d, request %d, buffer %d", round, r, i);
 				rig_wait(&rig, send[s][(i + k) % n], NULL);
 			}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * regMrDmaBuf kept a descriptor for each registration on a connection with a standby: 1,500 registrations left the process
- * without any. Now one for each buffer, half of the limit at most, and the program goes on.
+ * regMrDmaBuf kept a descriptor for each registration on a connection with a standby: 1,500
+ * registrations left the process without any. Now one for each buffer, half of the limit at most,
+ * and the program goes on.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -28,9 +29,11 @@ static int descriptors(void)
 	return n - 3; /* itself, . and .. */
 }
 
-static ncclResult_t reg_dmabuf(struct rig *rig, void *comm, void *data, size_t size, int fd, void **mhandle)
+static ncclResult_t reg_dmabuf(struct rig *rig, void *comm, void *data, size_t size, int fd,
+			       void **mhandle)
 {
-	return ((const ncclNet_v9_t *)rig->plugin.table)->regMrDmaBuf(comm, data, size, NCCL_PTR_CUDA, 0, fd, mhandle);
+	return ((const ncclNet_v9_t *)rig->plugin.table)
+		->regMrDmaBuf(comm, data, size, NCCL_PTR_CUDA, 0, fd, mhandle);
 }
 
 int main(int argc, char **argv)
@@ -48,7 +51,8 @@ int main(int argc, char **argv)
 	CHECK(file >= 0 && !ftruncate(file, (off_t)page), "memory");
 	rig_pair_open(&rig, &pair);
 	CHECK(!setrlimit(RLIMIT_NOFILE, &limit), "limit");
-	base = mmap(NULL, BUFFERS * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	base = mmap(NULL, BUFFERS * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
 	CHECK(base != MAP_FAILED, "addresses");
 
 	/* both ends register the same buffer, one of them twice: one descriptor */
@@ -64,7 +68,8 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < BUFFERS; i++)
 		OK(reg_dmabuf(&rig, pair.send, base + (size_t)i * page, page, file, &handle[i]));
-	CHECK(descriptors() < before + LIMIT / 2 + 1, "%d of %d descriptors are kept", descriptors() - before, LIMIT);
+	CHECK(descriptors() < before + LIMIT / 2 + 1, "%d of %d descriptors are kept",
+	      descriptors() - before, LIMIT);
 	/* the program's own */
 	for (int i = 0; i < 50; i++)
 		CHECK(dup(file) >= 0, "no descriptor is left for the program after %d", i);

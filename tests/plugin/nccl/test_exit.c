@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that ends without closing anything must end: with connections open and a thread still polling, with init
- * alone, in a forked child that never asked for any of it. Status 0, no signal, no hang.
+ * A program that ends without closing anything must end: with connections open and a thread still
+ * polling, with init alone, in a forked child that never asked for any of it. Status 0, no signal,
+ * no hang.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -42,14 +43,19 @@ static void play(enum scene scene, int argc, char **argv)
 	if (scene == INIT_ONLY)
 		exit(0);
 	rig_pair_open(&rig, &pair);
-	recv_request = rig_irecv(&rig, pair.recv, landing, 64, 0, rig_reg(&rig, pair.recv, landing, 64));
+	recv_request =
+		rig_irecv(&rig, pair.recv, landing, 64, 0, rig_reg(&rig, pair.recv, landing, 64));
 	if (scene == FORKED_CHILD) {
 		child = fork();
 		if (!child)
 			exit(0);
-		CHECK(waitpid(child, &status, 0) == child && status == 0, "the child's status 0x%x", status);
+		CHECK(waitpid(child, &status, 0) == child && status == 0, "the child's status 0x%x",
+		      status);
 		/* The fork has done no harm. */
-		rig_wait(&rig, rig_isend(&rig, pair.send, buffer, 8, 0, rig_reg(&rig, pair.send, buffer, 8)), NULL);
+		rig_wait(&rig,
+			 rig_isend(&rig, pair.send, buffer, 8, 0,
+				   rig_reg(&rig, pair.send, buffer, 8)),
+			 NULL);
 		rig_wait(&rig, recv_request, NULL);
 		exit(0);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iflush behind a receive into memory registered as a GPU's: a NULL request (nothing to do) or one that completes;
- * nothing to flush for receives of no bytes; *request is written in any case. NCCL asks with sizes NULL in test().
+ * iflush behind a receive into memory registered as a GPU's: a NULL request (nothing to do) or one
+ * that completes; nothing to flush for receives of no bytes; *request is written in any case. NCCL
+ * asks with sizes NULL in test().
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -19,10 +20,14 @@ int main(int argc, char **argv)
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
 	for (int i = 0; i < 8; i++) {
-		if (rig_reg_type(&rig, pair.recv, to[i], sizeof(to[i]), NCCL_PTR_CUDA, &to_mr[i]) != ncclSuccess) {
-			/* A plugin may refuse what its device cannot reach; then ptrSupport must say so. */
-			printf("GPU memory is refused on this machine; flushing host memory instead\n");
-			OK(rig_reg_type(&rig, pair.recv, to[i], sizeof(to[i]), NCCL_PTR_HOST, &to_mr[i]));
+		if (rig_reg_type(&rig, pair.recv, to[i], sizeof(to[i]), NCCL_PTR_CUDA, &to_mr[i]) !=
+		    ncclSuccess) {
+			/* A plugin may refuse what its device cannot reach; then ptrSupport must
+			 * say so. */
+			printf("GPU memory is refused on this machine; flushing host memory "
+			       "instead\n");
+			OK(rig_reg_type(&rig, pair.recv, to[i], sizeof(to[i]), NCCL_PTR_HOST,
+					&to_mr[i]));
 		}
 		data[i] = to[i];
 		sizes[i] = sizeof(to[i]);
@@ -39,7 +44,8 @@ int main(int argc, char **argv)
 		CHECK(request != STALE, "iflush did not write *request");
 		if (request)
 			rig_wait(&rig, request, NULL);
-		CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)round) == sizeof(to[i]), "round %d", round);
+		CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)round) == sizeof(to[i]),
+		      "round %d", round);
 	}
 	/* A group; a group of empty receives. */
 	request = STALE;
@@ -53,7 +59,8 @@ int main(int argc, char **argv)
 	/* As many at once as NCCL may have, finished backwards. */
 	for (int i = 0; i < NCCL_NET_MAX_REQUESTS; i++) {
 		request = STALE;
-		OK(rig.plugin.iflush(pair.recv, 1, &data[i % 8], &sizes[i % 8], &to_mr[i % 8], &request));
+		OK(rig.plugin.iflush(pair.recv, 1, &data[i % 8], &sizes[i % 8], &to_mr[i % 8],
+				     &request));
 		CHECK(request != STALE, "iflush did not write *request");
 		if (request)
 			flush[nflush++] = request;

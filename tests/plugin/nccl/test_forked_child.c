@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A child after fork() without exec held the sockets of the connections: a peer noticed the parent's death after 82 s instead of
- * at once. It holds none, and the parent's connections go on.
+ * A child after fork() without exec held the sockets of the connections: a peer noticed the
+ * parent's death after 82 s instead of at once. It holds none, and the parent's connections go on.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -23,7 +23,8 @@ static int sockets(void)
 		int protocol = 0;
 		socklen_t len = sizeof(protocol);
 
-		if (!getsockopt(atoi(e->d_name), SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == IPPROTO_TCP)
+		if (!getsockopt(atoi(e->d_name), SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
+		    protocol == IPPROTO_TCP)
 			n++;
 	}
 	closedir(dir);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From v9 on: makeVDevice makes one device of two; a connection on it uses both, and what cannot be fused is refused. */
+/* From v9 on: makeVDevice makes one device of two; a connection on it uses both, and what cannot be
+ * fused is refused. */
 #include "tests/plugin/nccl/rig.h"
 
 #include <sys/wait.h>
@@ -17,21 +18,21 @@ struct seen {
 	int speed, ndevs, devs[MOST];
 };
 
-#define CALLS(v)                                                                                         \
-	static ncclResult_t look_v##v(struct rig *rig, int dev, struct seen *seen)                       \
-	{                                                                                                \
-		const ncclNet_v##v##_t *t = rig->plugin.table;                                           \
-		ncclNetProperties_v##v##_t p;                                                            \
-		ncclResult_t result = t->getProperties(dev, &p);                                         \
-                                                                                                         \
-		if (result != ncclSuccess)                                                               \
-			return result;                                                                   \
-		snprintf(seen->name, sizeof(seen->name), "%s", p.name);                                  \
-		seen->speed = p.speed;                                                                   \
-		seen->ndevs = p.vProps.ndevs;                                                            \
-		for (int i = 0; i < p.vProps.ndevs; i++)                                                 \
-			seen->devs[i] = p.vProps.devs[i];                                                \
-		return ncclSuccess;                                                                      \
+#define CALLS(v)                                                                   \
+	static ncclResult_t look_v##v(struct rig *rig, int dev, struct seen *seen) \
+	{                                                                          \
+		const ncclNet_v##v##_t *t = rig->plugin.table;                     \
+		ncclNetProperties_v##v##_t p;                                      \
+		ncclResult_t result = t->getProperties(dev, &p);                   \
+                                                                                   \
+		if (result != ncclSuccess)                                         \
+			return result;                                             \
+		snprintf(seen->name, sizeof(seen->name), "%s", p.name);            \
+		seen->speed = p.speed;                                             \
+		seen->ndevs = p.vProps.ndevs;                                      \
+		for (int i = 0; i < p.vProps.ndevs; i++)                           \
+			seen->devs[i] = p.vProps.devs[i];                          \
+		return ncclSuccess;                                                \
 	}
 CALLS(9)
 CALLS(10)
@@ -45,7 +46,8 @@ static ncclResult_t fuse(struct rig *rig, int *dev, int n, const int *devs)
 
 static ncclResult_t look(struct rig *rig, int dev, struct seen *seen)
 {
-	static ncclResult_t (*const of[])(struct rig *, int, struct seen *) = { look_v9, look_v10, look_v11, look_v12 };
+	static ncclResult_t (*const of[])(
+		struct rig *, int, struct seen *) = { look_v9, look_v10, look_v11, look_v12 };
 
 	return of[rig->version - 9](rig, dev, seen);
 }
@@ -54,11 +56,14 @@ static void refusals(struct rig *rig)
 {
 	int dev = -7;
 
-	CHECK(fuse(rig, &dev, 0, (int[]){ 0 }) != ncclSuccess, "fused of nothing");
-	CHECK(fuse(rig, &dev, 2, (int[]){ 0, 0 }) != ncclSuccess, "fused with itself");
-	CHECK(fuse(rig, &dev, 2, (int[]){ 0, 99 }) != ncclSuccess, "fused with a device that there is not");
-	CHECK(fuse(rig, &dev, 2, (int[]){ 0, -1 }) != ncclSuccess, "fused with a device that there is not");
-	CHECK(fuse(rig, &dev, 99, (int[]){ 0, 1, 0, 1, 0, 1, 0, 1 }) != ncclSuccess, "fused of more than there are");
+	CHECK(fuse(rig, &dev, 0, (int[]) { 0 }) != ncclSuccess, "fused of nothing");
+	CHECK(fuse(rig, &dev, 2, (int[]) { 0, 0 }) != ncclSuccess, "fused with itself");
+	CHECK(fuse(rig, &dev, 2, (int[]) { 0, 99 }) != ncclSuccess,
+	      "fused with a device that there is not");
+	CHECK(fuse(rig, &dev, 2, (int[]) { 0, -1 }) != ncclSuccess,
+	      "fused with a device that there is not");
+	CHECK(fuse(rig, &dev, 99, (int[]) { 0, 1, 0, 1, 0, 1, 0, 1 }) != ncclSuccess,
+	      "fused of more than there are");
 	CHECK(dev == -7, "a number for what was refused");
 	CHECK(rig_warnings() >= 4, "refused without a word");
 	rig_forget_log();
@@ -70,18 +75,19 @@ static int fused_of_both(struct rig *rig)
 	char name[64];
 	int dev = -1, again = -1;
 
-	OK(fuse(rig, &dev, 1, (int[]){ 1 }));
+	OK(fuse(rig, &dev, 1, (int[]) { 1 }));
 	CHECK(dev == 1, "one device alone is %d, not itself", dev);
-	OK(fuse(rig, &dev, 2, (int[]){ 0, 1 }));
+	OK(fuse(rig, &dev, 2, (int[]) { 0, 1 }));
 	CHECK(dev >= rig->plugin.devices, "a fused device has the number %d of a port", dev);
-	OK(fuse(rig, &again, 2, (int[]){ 0, 1 }));
+	OK(fuse(rig, &again, 2, (int[]) { 0, 1 }));
 	CHECK(again == dev, "the same two are %d, then %d", dev, again);
-	OK(fuse(rig, &again, 2, (int[]){ 1, 0 }));
+	OK(fuse(rig, &again, 2, (int[]) { 1, 0 }));
 	CHECK(again != dev, "another order is the same device");
 	OK(look(rig, 0, &one));
 	OK(look(rig, 1, &other));
 	OK(look(rig, dev, &both));
-	CHECK(both.speed == one.speed + other.speed, "%d and %d make %d", one.speed, other.speed, both.speed);
+	CHECK(both.speed == one.speed + other.speed, "%d and %d make %d", one.speed, other.speed,
+	      both.speed);
 	CHECK(both.ndevs == 2 && both.devs[0] == 0 && both.devs[1] == 1, "made of %d", both.ndevs);
 	snprintf(name, sizeof(name), "%s+%s", rig_device(0), rig_device(1));
 	CHECK(!strcmp(both.name, name), "its name is '%s'", both.name);
@@ -103,9 +109,10 @@ static void apart(int argc, char **argv)
 	}
 	setenv("NCCL_IB_MERGE_NICS", "0", 1);
 	rig_open(&rig, argc, argv);
-	OK(fuse(&rig, &dev, 1, (int[]){ 1 }));
+	OK(fuse(&rig, &dev, 1, (int[]) { 1 }));
 	CHECK(dev == 1, "one device alone is %d", dev);
-	CHECK(fuse(&rig, &dev, 2, (int[]){ 0, 1 }) == ncclInvalidUsage, "two are fused all the same");
+	CHECK(fuse(&rig, &dev, 2, (int[]) { 0, 1 }) == ncclInvalidUsage,
+	      "two are fused all the same");
 	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
 	rig_close(&rig);
 	exit(0);

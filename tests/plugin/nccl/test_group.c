@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Grouped receives of 1 to 8 buffers: tags decide, in whatever order the sends come; sizes are reported per buffer. */
+/* Grouped receives of 1 to 8 buffers: tags decide, in whatever order the sends come; sizes are
+ * reported per buffer. */
 #include "tests/plugin/nccl/rig.h"
 
 #define MAX 8
@@ -32,7 +33,8 @@ static void shuffle(int *order, int n)
 	}
 }
 
-/* One group of n buffers. Sizes are random, some 0, some larger than posted; the sends are posted in shuffled order. */
+/* One group of n buffers. Sizes are random, some 0, some larger than posted; the sends are posted
+ * in shuffled order. */
 static void round_trip(struct group *g, int n)
 {
 	void *data[MAX], *mhandles[MAX], *send[MAX], *recv;
@@ -55,7 +57,8 @@ static void round_trip(struct group *g, int n)
 	for (int k = 0; k < n; k++) {
 		int i = order[k];
 
-		send[i] = rig_isend(g->rig, g->pair->send, g->from[i], sent[i], tags[i], g->from_mr[i]);
+		send[i] = rig_isend(g->rig, g->pair->send, g->from[i], sent[i], tags[i],
+				    g->from_mr[i]);
 	}
 	shuffle(order, n);
 	for (int k = 0; k < n; k++) {
@@ -69,10 +72,13 @@ static void round_trip(struct group *g, int n)
 	for (int i = 0; i < n; i++) {
 		size_t want = sent[i] < posted[i] ? sent[i] : posted[i];
 
-		CHECK((size_t)got[i] == want, "buffer %d of %d reports %d of %zu", i, n, got[i], want);
-		CHECK(rig_differ(g->to[i], want, (uint32_t)(n * 100 + i)) == want, "buffer %d of %d", i, n);
+		CHECK((size_t)got[i] == want, "buffer %d of %d reports %d of %zu", i, n, got[i],
+		      want);
+		CHECK(rig_differ(g->to[i], want, (uint32_t)(n * 100 + i)) == want,
+		      "buffer %d of %d", i, n);
 		for (size_t b = want; b < ROOM; b++)
-			CHECK(g->to[i][b] == 0, "buffer %d: byte %zu behind %zu was written", i, b, want);
+			CHECK(g->to[i][b] == 0, "buffer %d: byte %zu behind %zu was written", i, b,
+			      want);
 	}
 }
 
@@ -83,17 +89,20 @@ static void wrong_tag(struct group *g)
 	size_t posted[2] = { 16, 16 };
 	int tags[2] = { 5, 6 }, got[2];
 	void *recv = rig_irecvs(g->rig, g->pair->recv, 2, data, posted, tags, mhandles);
-	void *first = rig_isend(g->rig, g->pair->send, g->from[0], 16, 6, g->from_mr[0]), *second, *stranger = recv;
+	void *first = rig_isend(g->rig, g->pair->send, g->from[0], 16, 6, g->from_mr[0]), *second,
+	     *stranger = recv;
 
 	for (int i = 0; i < 1000; i++) {
-		OK(rig_raw_isend(g->rig, g->pair->send, g->from[1], 16, 77, g->from_mr[1], &stranger));
+		OK(rig_raw_isend(g->rig, g->pair->send, g->from[1], 16, 77, g->from_mr[1],
+				 &stranger));
 		CHECK(!stranger, "a tag that nobody posted was taken");
 	}
 	second = rig_isend(g->rig, g->pair->send, g->from[1], 16, 5, g->from_mr[1]);
 	rig_wait(g->rig, second, NULL);
 	rig_wait(g->rig, first, NULL);
 	rig_wait(g->rig, recv, got);
-	CHECK(!memcmp(g->to[1], g->from[0], 16) && !memcmp(g->to[0], g->from[1], 16), "the tags did not decide");
+	CHECK(!memcmp(g->to[1], g->from[0], 16) && !memcmp(g->to[0], g->from[1], 16),
+	      "the tags did not decide");
 }
 
 int main(int argc, char **argv)

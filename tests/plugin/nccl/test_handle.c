@@ -13,7 +13,8 @@ struct guarded {
 static void check_guards(const struct guarded *g, const char *when)
 {
 	for (size_t i = 0; i < sizeof(g->before); i++)
-		CHECK(g->before[i] == GUARD, "%s: byte %zu before the handle", when, sizeof(g->before) - i);
+		CHECK(g->before[i] == GUARD, "%s: byte %zu before the handle", when,
+		      sizeof(g->before) - i);
 	for (size_t i = 0; i < sizeof(g->behind); i++)
 		CHECK(g->behind[i] == GUARD, "%s: byte %zu behind the handle", when, i);
 }
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
 	memset(&second, GUARD, sizeof(second));
 	OK(rig.plugin.abi->listen(&rig.plugin, 0, g.handle, &listen));
 	OK(rig.plugin.abi->listen(&rig.plugin, 0, second.handle, &other));
-	CHECK(memcmp(g.handle, second.handle, sizeof(g.handle)), "two listeners gave the same handle");
+	CHECK(memcmp(g.handle, second.handle, sizeof(g.handle)),
+	      "two listeners gave the same handle");
 	while (!send || !recv) {
 		if (!send)
 			OK(rig.plugin.abi->connect(&rig.plugin, 0, g.handle, &send));

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hot path makes no allocation, lock or system call of its own: between posting and completion the plugin's object
- * calls nothing outside itself but the verbs provider (through the pointers that the provider gave) and the compiler's
- * memory functions. test_object.sh shows the rest of the argument: there is no system call instruction in the object.
+ * The hot path makes no allocation, lock or system call of its own: between posting and completion
+ * the plugin's object calls nothing outside itself but the verbs provider (through the pointers
+ * that the provider gave) and the compiler's memory functions. test_object.sh shows the rest of the
+ * argument: there is no system call instruction in the object.
  */
 #include "tests/plugin/nccl/imports.h"
 #include "tests/plugin/nccl/rig.h"
 
 #define ROUNDS 20
-#define ROUNDS_MAX 2000 /* that a loaded machine may need until the driver was never in the way for one of them */
-#define MESSAGES 75	 /* in a round */
+#define ROUNDS_MAX                                                                              \
+	2000 /* that a loaded machine may need until the driver was never in the way for one of \
+		them */
+#define MESSAGES 75 /* in a round */
 #define GROUPS 15
 #define DEPTH 8
 #define BYTES 65536
 
 static bool harmless(const char *name)
 {
-	static const char *const allowed[] = { "memcpy", "memmove",      "memset",
-					       "memcmp", "__memcpy_chk", "__memset_chk",
-					       "htonl",	 "ntohl" /* calls without optimisation only */ };
+	static const char *const allowed
+		[] = { "memcpy",       "memmove", "memset", "memcmp", "__memcpy_chk",
+		       "__memset_chk", "htonl",   "ntohl" /* calls without optimisation only */ };
 	/* What a sanitizer adds to every memory access and function. */
 	static const char *const prefixes[] = { "__asan_", "__ubsan_", "__tsan_", "__sanitizer_" };
 
@@ -31,7 +34,8 @@ static bool harmless(const char *name)
 	return false;
 }
 
-static void traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8_t *to, void *from_mr, void *to_mr)
+static void traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8_t *to,
+		    void *from_mr, void *to_mr)
 {
 	static const size_t sizes[] = { 8, 0, BYTES, 128, 4096 };
 	void *send[DEPTH] = { NULL }, *recv[DEPTH], *group, *data[4], *mhandles[4], *members[4];
@@ -66,7 +70,8 @@ static void traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8
 	}
 }
 
-/* A call that finds the driver inside lets it have the processor (plugin/transfer/guard.c), again and again while something else has the driver's own. */
+/* A call that finds the driver inside lets it have the processor (plugin/transfer/guard.c), again
+ * and again while something else has the driver's own. */
 static unsigned long yields(int hooked)
 {
 	for (int i = 0; i < hooked; i++)
@@ -80,7 +85,8 @@ static int harmful(int hooked)
 	int bad = 0;
 
 	for (int i = 0; i < hooked; i++) {
-		if (!imports[i].calls || harmless(imports[i].name) || !strcmp(imports[i].name, "sched_yield"))
+		if (!imports[i].calls || harmless(imports[i].name) ||
+		    !strcmp(imports[i].name, "sched_yield"))
 			continue;
 		printf("%8lu calls of %s\n", imports[i].calls, imports[i].name);
 		bad++;
@@ -111,17 +117,20 @@ int main(int argc, char **argv)
 	for (int round = 0; round < ROUNDS || !undisturbed; round++) {
 		unsigned long before = yields(hooked);
 
-		CHECK(round < ROUNDS_MAX, "each of %d rounds lets others have the processor", round);
+		CHECK(round < ROUNDS_MAX, "each of %d rounds lets others have the processor",
+		      round);
 		traffic(&rig, &pair, from, to, from_mr, to_mr);
 		undisturbed |= yields(hooked) == before;
 	}
 	bad = harmful(hooked);
 	CHECK(!bad, "the hot path calls %d functions outside the plugin", bad);
 	OK(rig.plugin.dereg(pair.send, from_mr));
-	/* The counter works: releasing a registration cannot be done without a lock or an allocator. */
+	/* The counter works: releasing a registration cannot be done without a lock or an
+	 * allocator. */
 	OK(rig.plugin.dereg(pair.recv, to_mr));
 	rig_pair_close(&rig, &pair);
-	CHECK(harmful(hooked) > 0, "closing a connection made no call that was seen: the counter is broken");
+	CHECK(harmful(hooked) > 0,
+	      "closing a connection made no call that was seen: the counter is broken");
 	rig_close(&rig);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * init and finalize: many communicators at once, from many threads, in any order, again and again; init twice where
- * there is no finalize. After the last one no thread and no descriptor of ours is left, and everything works again
- * after a new init.
+ * init and finalize: many communicators at once, from many threads, in any order, again and again;
+ * init twice where there is no finalize. After the last one no thread and no descriptor of ours is
+ * left, and everything works again after a new init.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -49,7 +49,8 @@ static void from_threads(void)
 		pthread_join(thread[i], NULL);
 }
 
-/* Several communicators of one thread; the first to come is the first to go, connections stay usable. */
+/* Several communicators of one thread; the first to come is the first to go, connections stay
+ * usable. */
 static void overlapping(void)
 {
 	struct rig a = rig, b = rig;

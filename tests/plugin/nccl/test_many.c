@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 256 connections in one process, connected all at once, used all at once, closed in another order. */
+/* 256 connections in one process, connected all at once, used all at once, closed in another order.
+ */
 #include "tests/plugin/nccl/rig.h"
 
 #define CONNECTIONS 256
@@ -8,21 +9,24 @@ int main(int argc, char **argv)
 {
 	static struct rig_pair pair[CONNECTIONS];
 	static uint32_t from[CONNECTIONS][64], to[CONNECTIONS][64];
-	static void *from_mr[CONNECTIONS], *to_mr[CONNECTIONS], *send[CONNECTIONS], *recv[CONNECTIONS];
+	static void *from_mr[CONNECTIONS], *to_mr[CONNECTIONS], *send[CONNECTIONS],
+		*recv[CONNECTIONS];
 	struct rig_deadline deadline = rig_deadline("256 connections");
 	struct rig rig;
 	int ready = 0;
 
 	rig_open(&rig, argc, argv);
 	for (int i = 0; i < CONNECTIONS; i++)
-		OK(rig.plugin.abi->listen(&rig.plugin, i % rig.plugin.devices, pair[i].handle, &pair[i].listen));
+		OK(rig.plugin.abi->listen(&rig.plugin, i % rig.plugin.devices, pair[i].handle,
+					  &pair[i].listen));
 	while (ready < CONNECTIONS) {
 		ready = 0;
 		for (int i = 0; i < CONNECTIONS; i++) {
 			struct rig_pair *p = &pair[i];
 
 			if (!p->send)
-				OK(rig.plugin.abi->connect(&rig.plugin, i % rig.plugin.devices, p->handle, &p->send));
+				OK(rig.plugin.abi->connect(&rig.plugin, i % rig.plugin.devices,
+							   p->handle, &p->send));
 			if (!p->recv)
 				OK(rig.plugin.abi->accept(&rig.plugin, p->listen, &p->recv));
 			ready += p->send && p->recv;
@@ -40,7 +44,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < CONNECTIONS; i++) {
 		rig_wait(&rig, recv[i], NULL);
 		rig_wait(&rig, send[i], NULL);
-		CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)i) == sizeof(to[i]), "connection %d", i);
+		CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)i) == sizeof(to[i]),
+		      "connection %d", i);
 	}
 	for (int k = 0; k < CONNECTIONS; k++) {
 		int i = (k * 37) % CONNECTIONS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPIB: two unequal NICs as one device. A sender and a receiver in processes of their own, in a network namespace with two
- * islands; each counts what its NICs have sent. The rails and their bytes are the ones of the design's testing matrix.
+ * MPIB: two unequal NICs as one device. A sender and a receiver in processes of their own, in a
+ * network namespace with two islands; each counts what its NICs have sent. The rails and their
+ * bytes are the ones of the design's testing matrix.
  */
 #include "tests/plugin/nccl/hinter.h"
 #include "tests/plugin/nccl/rig.h"
@@ -19,23 +20,77 @@ static const struct setting {
 	const char *name, *mode, *prefix, *sout_qp, *sup_qp;
 	const char *oob[2]; /* the sender's interface, and the receiver's */
 	int rails;
-	double sup; /* SUP's part of the bytes */
+	double sup;    /* SUP's part of the bytes */
 	unsigned hint; /* with an agent that says so; 0: no agent */
 	const char *gate;
 	size_t size; /* 0: MESSAGE */
 } settings[] = {
 	{ "intra-island, vanilla", "0", "24", NULL, NULL, { "ha_i1", "ha_i1" }, 6, 1 },
 	{ "inter-island, vanilla", "0", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 2, 0 },
-	{ "inter-island, vanilla, the other way", "0", "24", NULL, NULL, { "ha_i2", "ha_i1" }, 2, 0 },
+	{ "inter-island, vanilla, the other way",
+	  "0",
+	  "24",
+	  NULL,
+	  NULL,
+	  { "ha_i2", "ha_i1" },
+	  2,
+	  0 },
 	{ "a wider island", "0", "16", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 1 },
-	{ "intra-island, one and three queue pairs", "0", "24", "1", "3", { "ha_i1", "ha_i1" }, 4, 1 },
+	{ "intra-island, one and three queue pairs",
+	  "0",
+	  "24",
+	  "1",
+	  "3",
+	  { "ha_i1", "ha_i1" },
+	  4,
+	  1 },
 	{ "more queue pairs than there can be", "0", "24", "64", "64", { "ha_i1", "ha_i1" }, 8, 1 },
 	{ "inter-island, advanced, no agent", "1", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 0 },
 	{ "intra-island, advanced, no agent", "1", "24", NULL, NULL, { "ha_i1", "ha_i1" }, 6, 0 },
-	{ "inter-island, hint 256, small", "1", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 0.25, 256, NULL, SMALL - 512 },
-	{ "inter-island, hint 768, small, gate", "1", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 0, 768, "1", SMALL - 512 },
-	{ "inter-island, hint 768, large, gate", "1", "24", NULL, NULL, { "ha_i1", "ha_i2" }, 6, 0.75, 768, "1", MESSAGE },
-	{ "intra-island, hint 768, small, gate", "1", "24", NULL, NULL, { "ha_i1", "ha_i1" }, 6, 0.75, 768, "1", SMALL - 512 },
+	{ "inter-island, hint 256, small",
+	  "1",
+	  "24",
+	  NULL,
+	  NULL,
+	  { "ha_i1", "ha_i2" },
+	  6,
+	  0.25,
+	  256,
+	  NULL,
+	  SMALL - 512 },
+	{ "inter-island, hint 768, small, gate",
+	  "1",
+	  "24",
+	  NULL,
+	  NULL,
+	  { "ha_i1", "ha_i2" },
+	  6,
+	  0,
+	  768,
+	  "1",
+	  SMALL - 512 },
+	{ "inter-island, hint 768, large, gate",
+	  "1",
+	  "24",
+	  NULL,
+	  NULL,
+	  { "ha_i1", "ha_i2" },
+	  6,
+	  0.75,
+	  768,
+	  "1",
+	  MESSAGE },
+	{ "intra-island, hint 768, small, gate",
+	  "1",
+	  "24",
+	  NULL,
+	  NULL,
+	  { "ha_i1", "ha_i1" },
+	  6,
+	  0.75,
+	  768,
+	  "1",
+	  SMALL - 512 },
 };
 
 static void set(const char *name, const char *value)
@@ -62,11 +117,14 @@ static void open_end(struct rig *rig, const struct setting *s, int end)
 	rig_open(rig, 1, NULL);
 	CHECK(rig->plugin.devices == 1, "%d devices are reported, not one", rig->plugin.devices);
 	OK(rig->plugin.abi->props(&rig->plugin, 0, &p));
-	CHECK(!strcmp(p.name, "soft0+soft1") && p.speed == 200000, "'%s', %d Mb/s", p.name, p.speed);
+	CHECK(!strcmp(p.name, "soft0+soft1") && p.speed == 200000, "'%s', %d Mb/s", p.name,
+	      p.speed);
 	table = rig->plugin.table;
 	OK(table->getProperties(0, &seen));
-	CHECK(seen.vProps.ndevs == 1 && seen.vProps.devs[0] == 0, "its members are devices that NCCL does not know");
-	CHECK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]){ 0, 1 }) == ncclInvalidUsage, "fused beside MPIB");
+	CHECK(seen.vProps.ndevs == 1 && seen.vProps.devs[0] == 0,
+	      "its members are devices that NCCL does not know");
+	CHECK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]) { 0, 1 }) == ncclInvalidUsage,
+	      "fused beside MPIB");
 }
 
 static void check_rails(const struct setting *s)
@@ -76,7 +134,8 @@ static void check_rails(const struct setting *s)
 	snprintf(last, sizeof(last), "rail %d: soft%d:1", s->rails - 1, s->rails > 2);
 	snprintf(beyond, sizeof(beyond), "; rail %d:", s->rails);
 	CHECK(rig_logged(last) && !rig_logged(beyond), "%s: not %d rails", s->name, s->rails);
-	CHECK(rig_logged("MPIB: MPIB_SOUT_QP=64") == (s->sup_qp && !strcmp(s->sup_qp, "64")), "too many queue pairs");
+	CHECK(rig_logged("MPIB: MPIB_SOUT_QP=64") == (s->sup_qp && !strcmp(s->sup_qp, "64")),
+	      "too many queue pairs");
 }
 
 static uint8_t data[MESSAGE];
@@ -138,10 +197,10 @@ static void sender(const struct setting *s, int in)
 		send_one(&rig, comm, mr, size_of(s), first + m);
 	sout += (double)rig_sent_by("soft0");
 	sup += (double)rig_sent_by("soft1");
-	printf("%-40s: %d rails, SOUT %.4f SUP %.4f of %.0f bytes\n", s->name, s->rails, sout / (sout + sup), sup / (sout + sup),
-	       sout + sup);
-	CHECK(sup / (sout + sup) > s->sup - 0.02 && sup / (sout + sup) < s->sup + 0.02, "SUP sent %.4f of it",
-	      sup / (sout + sup));
+	printf("%-40s: %d rails, SOUT %.4f SUP %.4f of %.0f bytes\n", s->name, s->rails,
+	       sout / (sout + sup), sup / (sout + sup), sout + sup);
+	CHECK(sup / (sout + sup) > s->sup - 0.02 && sup / (sout + sup) < s->sup + 0.02,
+	      "SUP sent %.4f of it", sup / (sout + sup));
 	send_one(&rig, comm, mr, 1, 0); /* the end */
 	OK(rig.plugin.dereg(comm, mr));
 	OK(rig.plugin.close_send(comm));
@@ -169,7 +228,8 @@ static void receiver(const struct setting *s, int out)
 	mr = rig_reg(&rig, comm, data, sizeof(data));
 	for (uint32_t m = 0; size != 1; m++) {
 		rig_wait(&rig, rig_irecv(&rig, comm, data, sizeof(data), 1, mr), &size);
-		CHECK(size == 1 || rig_differ(data, size_of(s), m) == size_of(s), "message %u is wrong", m);
+		CHECK(size == 1 || rig_differ(data, size_of(s), m) == size_of(s),
+		      "message %u is wrong", m);
 	}
 	OK(rig.plugin.dereg(comm, mr));
 	OK(rig.plugin.close_recv(comm));
@@ -197,7 +257,8 @@ static void run(const struct setting *s)
 	close(pipes[0]);
 	close(pipes[1]);
 	for (int end = 0; end < 2; end++)
-		CHECK(waitpid(child[end], &status, 0) == child[end] && !status, "%s: the %s", s->name, end ? "receiver" : "sender");
+		CHECK(waitpid(child[end], &status, 0) == child[end] && !status, "%s: the %s",
+		      s->name, end ? "receiver" : "sender");
 }
 
 /* A NIC that is not there, and only one of the two. */

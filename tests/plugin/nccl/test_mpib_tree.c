@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The mixed tree of MPIB's testing matrix: eight ranks, four to an island, a binary tree over them that sums upwards and tells
- * downwards. Ranks 1, 2 and 3 have neighbours of both kinds at the same time, and each of their connections goes its own way: SUP
- * within the island, SOUT between them. Each rank counts what its two NICs have sent.
+ * The mixed tree of MPIB's testing matrix: eight ranks, four to an island, a binary tree over them
+ *that sums upwards and tells downwards. Ranks 1, 2 and 3 have neighbours of both kinds at the same
+ *time, and each of their connections goes its own way: SUP within the island, SOUT between them.
+ *Each rank counts what its two NICs have sent.
  *
  *	       0              islands {0 1 2 3} and {4 5 6 7}
  *	   1       2
@@ -29,10 +30,10 @@
 #define NOBODY (-1)
 
 static struct shared {
-	atomic_int open[RANKS];				  /* listeners */
+	atomic_int open[RANKS];                                /* listeners */
 	uint8_t handle[RANKS][RANKS][NCCL_NET_HANDLE_MAXSIZE]; /* [whose][for whom] */
-	atomic_int left;				  /* ranks that have counted */
-} *shared;
+	atomic_int left;                                       /* ranks that have counted */
+} * shared;
 
 /* A neighbour: a connection each way. */
 struct edge {
@@ -77,7 +78,8 @@ static void join(int rank, struct edge *e, int n)
 	struct rig_deadline deadline = rig_deadline("the tree");
 
 	for (int i = 0; i < n; i++)
-		OK(rig.plugin.abi->listen(&rig.plugin, 0, shared->handle[rank][e[i].peer], &e[i].listen));
+		OK(rig.plugin.abi->listen(&rig.plugin, 0, shared->handle[rank][e[i].peer],
+					  &e[i].listen));
 	atomic_store(&shared->open[rank], 1);
 	for (int left = 2 * n; left;) {
 		for (int i = 0; i < n; i++) {
@@ -86,7 +88,9 @@ static void join(int rank, struct edge *e, int n)
 				left -= e[i].recv != NULL;
 			}
 			if (!e[i].send && atomic_load(&shared->open[e[i].peer])) {
-				OK(rig.plugin.abi->connect(&rig.plugin, 0, shared->handle[e[i].peer][rank], &e[i].send));
+				OK(rig.plugin.abi->connect(&rig.plugin, 0,
+							   shared->handle[e[i].peer][rank],
+							   &e[i].send));
 				left -= e[i].send != NULL;
 			}
 		}
@@ -164,7 +168,8 @@ static void sum_up(int rank, struct edge *e, int n, int round)
 
 		for (int r = 0; r < RANKS; r++)
 			all += word_of(r, round, i);
-		CHECK(sum[i] == all, "rank %d, round %d: word %u is %#x, not %#x", rank, round, i, sum[i], all);
+		CHECK(sum[i] == all, "rank %d, round %d: word %u is %#x, not %#x", rank, round, i,
+		      sum[i], all);
 	}
 }
 
@@ -175,19 +180,25 @@ static void check_rails(int rank, const struct edge *e, int n)
 
 	for (int i = 0; i < n; i++)
 		near += 2 * (island(e[i].peer) == island(rank));
-	CHECK(rig_log_lines("; rail 5: soft1:1") == near, "%u connections with six rails, not %u", rig_log_lines("; rail 5: soft1:1"), near);
-	CHECK(rig_log_lines("; rail 1: soft0:1") == 2 * (unsigned)n && rig_log_lines("; rail 2: ") == near, "rails");
+	CHECK(rig_log_lines("; rail 5: soft1:1") == near, "%u connections with six rails, not %u",
+	      rig_log_lines("; rail 5: soft1:1"), near);
+	CHECK(rig_log_lines("; rail 1: soft0:1") == 2 * (unsigned)n &&
+		      rig_log_lines("; rail 2: ") == near,
+	      "rails");
 }
 
 static void check_bytes(int rank, const struct edge *e, int n)
 {
-	double sout = (double)rig_sent_by("soft0"), sup = (double)rig_sent_by("soft1"), all = sout + sup, near = 0, part = sup / all, slack;
+	double sout = (double)rig_sent_by("soft0"), sup = (double)rig_sent_by("soft1"),
+	       all = sout + sup, near = 0, part = sup / all, slack;
 
 	for (int i = 0; i < n; i++)
 		near += island(e[i].peer) == island(rank);
 	slack = rig_sent_slack(all, (double)n * ROUNDS * (double)BYTES);
-	printf("rank %d, %d neighbours, %.0f of its island: SUP %.4f of %.0f bytes\n", rank, n, near, part, all);
-	CHECK(part > near / n - slack && part < near / n + slack, "rank %d: SUP sent %.4f of it, not %.4f", rank, part, near / n);
+	printf("rank %d, %d neighbours, %.0f of its island: SUP %.4f of %.0f bytes\n", rank, n,
+	       near, part, all);
+	CHECK(part > near / n - slack && part < near / n + slack,
+	      "rank %d: SUP sent %.4f of it, not %.4f", rank, part, near / n);
 }
 
 static void be(int rank)
@@ -221,7 +232,8 @@ int main(void)
 	}
 	setenv("MPIB_HCA_SOUT", "soft0", 1);
 	setenv("MPIB_HCA_SUP", "soft1", 1);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	CHECK(shared != MAP_FAILED, "mmap");
 	for (int rank = 0; rank < RANKS; rank++) {
 		child[rank] = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No usable device: init fails with a line that says so (NCCL then takes another transport), leaves nothing behind, and
- * succeeds when it is asked again on better ground.
+ * No usable device: init fails with a line that says so (NCCL then takes another transport), leaves
+ * nothing behind, and succeeds when it is asked again on better ground.
  */
 #include "tests/plugin/nccl/rig.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * listen, connect, accept, isend, irecv and test return at once, whatever the peer does: it never answers, it never
- * accepts, it speaks garbage, it stops half way, it closes. A connect to such a peer stays NULL or becomes an error
- * with a line in the log; a listener that unauthenticated peers connect to still takes the real connection.
+ * listen, connect, accept, isend, irecv and test return at once, whatever the peer does: it never
+ * answers, it never accepts, it speaks garbage, it stops half way, it closes. A connect to such a
+ * peer stays NULL or becomes an error with a line in the log; a listener that unauthenticated peers
+ * connect to still takes the real connection.
  */
 #include "tests/plugin/nccl/peer.h"
 #include "tests/plugin/nccl/prompt.h"
@@ -11,7 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#define TURNS 200 /* calls while the peer stays silent */
+#define TURNS 200       /* calls while the peer stays silent */
 #define SHORT_MS "2000" /* how long an absent peer is waited for; more than PROMPT_ASLEEP_S */
 #define LONG_MS "40000" /* a silent one: longer than so many turns take on any machine */
 
@@ -39,19 +40,23 @@ static int impostor(struct ha_wire_handle *h, void **listen, int (*stand)(struct
 	return stand(h);
 }
 
-/* What dials an impostor is the connection under test. Listening at 127.0.0.1 it took whoever dialled that port, of any test. */
+/* What dials an impostor is the connection under test. Listening at 127.0.0.1 it took whoever
+ * dialled that port, of any test. */
 static void strays_do_not_come(void)
 {
 	struct ha_wire_handle h;
 	void *listen;
 	struct sockaddr_in a;
 	struct pollfd p;
-	int fd = impostor(&h, &listen, peer_listen), stray = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = impostor(&h, &listen, peer_listen),
+	    stray = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	a = peer_address(&h);
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	(void)!connect(stray, (struct sockaddr *)&a, sizeof(a)); /* over the loopback it is in the queue, or refused, when the call returns */
-	p = (struct pollfd){ .fd = fd, .events = POLLIN };
+	(void)!connect(stray, (struct sockaddr *)&a,
+		       sizeof(a)); /* over the loopback it is in the queue, or refused, when the
+				      call returns */
+	p = (struct pollfd) { .fd = fd, .events = POLLIN };
 	CHECK(!poll(&p, 1, 0), "somebody who dials 127.0.0.1 comes to the impostor");
 	close(stray);
 	close(fd);
@@ -121,7 +126,8 @@ static void answers(const void *text, size_t size, bool hold)
 		rig_pause(&deadline);
 	}
 	CHECK(hold || result != ncclSuccess, "no error");
-	CHECK(result == ncclSuccess || rig_warnings() > warned, "an error without a line in the log");
+	CHECK(result == ncclSuccess || rig_warnings() > warned,
+	      "an error without a line in the log");
 	OK(rig.plugin.close_listen(listen));
 	if (talk >= 0)
 		close(talk);
@@ -147,7 +153,8 @@ static void nobody_there(void)
 	close(fd);
 }
 
-/* Unauthenticated peers at the listener's socket, in every posture, and then the real connection. */
+/* Unauthenticated peers at the listener's socket, in every posture, and then the real connection.
+ */
 static void strangers_knock(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };
@@ -166,7 +173,8 @@ static void strangers_knock(void)
 	for (int i = 0; i < 5; i++)
 		fd[i] = peer_dial(&h);
 	CHECK(send(fd[1], noise, sizeof(noise), MSG_NOSIGNAL) > 0, "send");
-	CHECK(send(fd[2], &half, sizeof(half), MSG_NOSIGNAL) > 0, "send"); /* and the rest never comes */
+	CHECK(send(fd[2], &half, sizeof(half), MSG_NOSIGNAL) > 0,
+	      "send"); /* and the rest never comes */
 	CHECK(send(fd[3], &half, 5, MSG_NOSIGNAL) > 0, "send");
 	close(fd[3]);
 	for (int i = 0; i < TURNS; i++) {
@@ -194,14 +202,17 @@ static void silent_connection(void)
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
 	to_mr = rig_reg(&rig, pair.recv, to, sizeof(to));
 	for (int i = 0; i < TURNS; i++) {
-		OK(PROMPT(rig.plugin.abi->isend(&rig.plugin, pair.send, from, 64, 0, from_mr, &request)));
+		OK(PROMPT(rig.plugin.abi->isend(&rig.plugin, pair.send, from, 64, 0, from_mr,
+						&request)));
 		CHECK(!request, "a send without a receive");
 	}
 	for (int i = 0; i < 4; i++) {
-		/* "Not now" for a moment is possible: the service thread may be at work on the connection. */
+		/* "Not now" for a moment is possible: the service thread may be at work on the
+		 * connection. */
 		recv[i] = NULL;
 		for (int k = 0; k < TURNS && !recv[i]; k++, usleep(recv[i] ? 0 : 1000))
-			OK(PROMPT(rig.plugin.abi->irecv(&rig.plugin, pair.recv, 1, &data, &size, &tag, &to_mr, &recv[i])));
+			OK(PROMPT(rig.plugin.abi->irecv(&rig.plugin, pair.recv, 1, &data, &size,
+							&tag, &to_mr, &recv[i])));
 		CHECK(recv[i], "no room for the first receives");
 	}
 	for (int i = 0; i < TURNS; i++) {
@@ -221,8 +232,12 @@ int main(int argc, char **argv)
 {
 	static const char http[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
 	static const uint8_t zeros[4096];
-	struct ha_msg_header huge = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = ~0u };
-	struct ha_msg_header half = { .magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = 160 };
+	struct ha_msg_header huge = {
+		.magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = ~0u
+	};
+	struct ha_msg_header half = {
+		.magic = HA_MSG_MAGIC, .version = 1, .type = HA_MSG_WELCOME, .length = 160
+	};
 	struct rig_pair pair;
 
 	setenv("HA_NCCL_CONNECT_TIMEOUT_MS", SHORT_MS, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From v9 on: a receive posted with NCCL_NET_OPTIONAL_RECV_COMPLETION in *request is a request like any other, done at
- * the next test whether or not the data has come; the data still comes, in order, also far beyond the ring.
+ * From v9 on: a receive posted with NCCL_NET_OPTIONAL_RECV_COMPLETION in *request is a request like
+ * any other, done at the next test whether or not the data has come; the data still comes, in
+ * order, also far beyond the ring.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -20,7 +21,8 @@ int main(int argc, char **argv)
 	int tag = 3;
 	long size = 8;
 
-	setenv("HA_NCCL_POLL_ALWAYS", "0", 1); /* on a software NIC a receive is complete when its data is there */
+	setenv("HA_NCCL_POLL_ALWAYS", "0",
+	       1); /* on a software NIC a receive is complete when its data is there */
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
@@ -33,11 +35,12 @@ int main(int argc, char **argv)
 		do {
 			request = (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION;
 			OK(rig_raw_irecv(&rig, pair.recv, 1, &data, &size, &tag, &to_mr, &request));
-			CHECK(request != (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION, "the sentinel is still there");
+			CHECK(request != (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION,
+			      "the sentinel is still there");
 			rig_pause(&deadline);
 		} while (!request);
-		/* Done before the sender has even been asked; the connection may be busy with itself for a moment. If it waited
-		 * for its data, the deadline would say so. */
+		/* Done before the sender has even been asked; the connection may be busy with
+		 * itself for a moment. If it waited for its data, the deadline would say so. */
 		while (!done) {
 			OK(rig.plugin.test(request, &done, NULL));
 			rig_pause(&deadline);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * *request is overwritten by every call, whatever stood there: NCCL leaves finished requests and its sentinel 0x1 in
- * it, and takes what is not NULL for a request of ours. Negative sizes of the int versions and impossible groups are
- * refused.
+ * *request is overwritten by every call, whatever stood there: NCCL leaves finished requests and
+ * its sentinel 0x1 in it, and takes what is not NULL for a request of ours. Negative sizes of the
+ * int versions and impossible groups are refused.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -15,7 +15,8 @@ static void *stale(struct rig *rig)
 	return rig->version >= 9 ? (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION : STALE;
 }
 
-static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, void *from_mr, void *to_mr)
+static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, void *from_mr,
+		    void *to_mr)
 {
 	void *data[9], *mhandles[9], *request = stale(rig);
 	long sizes[9];
@@ -27,24 +28,31 @@ static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, voi
 		sizes[i] = 8;
 		tags[i] = i;
 	}
-	CHECK(rig_raw_irecv(rig, pair->recv, 9, data, sizes, tags, mhandles, &request) != ncclSuccess, "nine buffers");
+	CHECK(rig_raw_irecv(rig, pair->recv, 9, data, sizes, tags, mhandles, &request) !=
+		      ncclSuccess,
+	      "nine buffers");
 	CHECK(!request, "a refused receive left %p", request);
 	request = stale(rig);
-	CHECK(rig_raw_irecv(rig, pair->recv, 0, data, sizes, tags, mhandles, &request) != ncclSuccess, "no buffer");
+	CHECK(rig_raw_irecv(rig, pair->recv, 0, data, sizes, tags, mhandles, &request) !=
+		      ncclSuccess,
+	      "no buffer");
 	CHECK(!request, "a refused receive left %p", request);
 	if (rig->version > 8)
 		return;
 	request = STALE;
 	sizes[1] = -1;
-	CHECK(rig_raw_irecv(rig, pair->recv, 2, data, sizes, tags, mhandles, &request) != ncclSuccess,
+	CHECK(rig_raw_irecv(rig, pair->recv, 2, data, sizes, tags, mhandles, &request) !=
+		      ncclSuccess,
 	      "a negative size");
 	CHECK(!request, "a refused receive left %p", request);
 	request = STALE;
-	CHECK(rig_raw_isend(rig, pair->send, buffer, -1, 0, from_mr, &request) != ncclSuccess, "a negative size");
+	CHECK(rig_raw_isend(rig, pair->send, buffer, -1, 0, from_mr, &request) != ncclSuccess,
+	      "a negative size");
 	CHECK(!request, "a refused send left %p", request);
 	if (rig->version < 8) {
 		request = STALE;
-		CHECK(rig_reg_type(rig, pair->send, buffer, (size_t)-1, NCCL_PTR_HOST, &request) != ncclSuccess,
+		CHECK(rig_reg_type(rig, pair->send, buffer, (size_t)-1, NCCL_PTR_HOST, &request) !=
+			      ncclSuccess,
 		      "a negative size was registered");
 		CHECK(!request, "a refused registration left %p", request);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One test() handles at most HA_NCCL_TEST_MAX_POLL completions. With the bound at 4 and 32 messages already delivered,
- * the last request cannot be done before the eighth test; without a bound it would be done at the first.
+ * One test() handles at most HA_NCCL_TEST_MAX_POLL completions. With the bound at 4 and 32 messages
+ * already delivered, the last request cannot be done before the eighth test; without a bound it
+ * would be done at the first.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -33,11 +34,13 @@ int main(int argc, char **argv)
 
 	setenv("HA_NCCL_TEST_MAX_POLL", "4", 1);
 	setenv("HA_NCCL_POLL_BATCH", "2", 1);
-	/* The service thread looks at the queues as well, now and then; here it must not be the one who finds the completions. */
+	/* The service thread looks at the queues as well, now and then; here it must not be the one
+	 * who finds the completions. */
 	setenv("HA_NCCL_ENABLE_BACKUP", "0", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1);
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
-	setenv("HA_NCCL_QP_TIMEOUT", "18", 1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_QP_TIMEOUT", "18",
+	       1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
@@ -52,8 +55,10 @@ int main(int argc, char **argv)
 	while (__atomic_load_n(&to[MESSAGES - 1], __ATOMIC_ACQUIRE) != MESSAGES)
 		rig_pause(&deadline);
 	usleep(200000); /* for the completions behind the data, at both ends */
-	CHECK(tests_until_done(&rig, recv[MESSAGES - 1]) >= MESSAGES / BOUND, "one test handled more than %d", BOUND);
-	CHECK(tests_until_done(&rig, send[MESSAGES - 1]) >= MESSAGES / BOUND, "one test handled more than %d", BOUND);
+	CHECK(tests_until_done(&rig, recv[MESSAGES - 1]) >= MESSAGES / BOUND,
+	      "one test handled more than %d", BOUND);
+	CHECK(tests_until_done(&rig, send[MESSAGES - 1]) >= MESSAGES / BOUND,
+	      "one test handled more than %d", BOUND);
 	for (int i = 0; i < MESSAGES - 1; i++) {
 		rig_wait(&rig, recv[i], NULL);
 		rig_wait(&rig, send[i], NULL);

@@ -62,7 +62,7 @@ static void first_life(void)
 	OK(rig_init(&rig));
 	OK(rig.plugin.count(&devices));
 	CHECK(devices == 2, "%d devices", devices);
-	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
+	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	look_and_carry();
 	OK(rig.plugin.abi->finalize(&rig.plugin));
 }

@@ -27,7 +27,8 @@ static void on(int dev, int rail, int plane)
 	ncclNetProperties_v12_t p;
 
 	OK(table->getProperties(dev, &p));
-	CHECK(p.railId == rail && p.planeId == plane, "%s is on rail %d, plane %d; not on %d, %d", p.name, p.railId, p.planeId, rail, plane);
+	CHECK(p.railId == rail && p.planeId == plane, "%s is on rail %d, plane %d; not on %d, %d",
+	      p.name, p.railId, p.planeId, rail, plane);
 }
 
 static int fused(int n, const int *devs)
@@ -56,14 +57,14 @@ static void ports(void)
 static void fused_ones(void)
 {
 	life("=soft0:1:3:7,soft1:1:3:9,soft2:1:3:7,soft3:1:4:9");
-	on(fused(2, (int[]){ 0, 1 }), 3, VIRTUAL_PLANE | 1 | 2);
-	on(fused(2, (int[]){ 0, 2 }), 3, 7);
-	on(fused(2, (int[]){ 1, 3 }), NCCL_NET_ID_UNDEF, 9);
-	on(fused(3, (int[]){ 2, 1, 0 }), 3, VIRTUAL_PLANE | 1 | 2);
+	on(fused(2, (int[]) { 0, 1 }), 3, VIRTUAL_PLANE | 1 | 2);
+	on(fused(2, (int[]) { 0, 2 }), 3, 7);
+	on(fused(2, (int[]) { 1, 3 }), NCCL_NET_ID_UNDEF, 9);
+	on(fused(3, (int[]) { 2, 1, 0 }), 3, VIRTUAL_PLANE | 1 | 2);
 	end();
 	life("=soft0:1:3:7,soft1:1:3,soft2,soft3");
-	on(fused(2, (int[]){ 0, 1 }), 3, NCCL_NET_ID_UNDEF);
-	on(fused(2, (int[]){ 0, 2 }), NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
+	on(fused(2, (int[]) { 0, 1 }), 3, NCCL_NET_ID_UNDEF);
+	on(fused(2, (int[]) { 0, 2 }), NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
 	end();
 }
 

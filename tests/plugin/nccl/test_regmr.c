@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations: the same buffer many times, overlapping ones, odd addresses and lengths, in either order of release;
- * what one release leaves must stay usable for the others. Unknown kinds of memory are refused.
+ * Registrations: the same buffer many times, overlapping ones, odd addresses and lengths, in either
+ * order of release; what one release leaves must stay usable for the others. Unknown kinds of
+ * memory are refused.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -53,7 +54,8 @@ static void overlapping(uint8_t *from, uint8_t *to)
 	}
 	for (int i = 0; i < 7; i++) {
 		for (int k = i; k < 7; k++)
-			move(from + at[k], from_mr[k], to + at[k], to_mr[k], size[k], (uint32_t)(i * 10 + k));
+			move(from + at[k], from_mr[k], to + at[k], to_mr[k], size[k],
+			     (uint32_t)(i * 10 + k));
 		OK(rig.plugin.dereg(pair.send, from_mr[i]));
 		OK(rig.plugin.dereg(pair.recv, to_mr[i]));
 	}
@@ -95,7 +97,8 @@ int main(int argc, char **argv)
 	repeated(from, to);
 	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
 	mhandle = from;
-	CHECK(rig_reg_type(&rig, pair.send, from, 4096, 0x40, &mhandle) != ncclSuccess, "an unknown kind of memory");
+	CHECK(rig_reg_type(&rig, pair.send, from, 4096, 0x40, &mhandle) != ncclSuccess,
+	      "an unknown kind of memory");
 	CHECK(!mhandle, "a refused registration left %p", mhandle);
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);

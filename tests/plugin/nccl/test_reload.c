@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loading and unloading: 50 times with a connection in between, descriptors and threads as before; the library loaded
- * twice; and a second copy of the file loaded beside the first, each with its own state, talking to each other.
+ * Loading and unloading: 50 times with a connection in between, descriptors and threads as before;
+ * the library loaded twice; and a second copy of the file loaded beside the first, each with its
+ * own state, talking to each other.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -38,13 +39,15 @@ static void loaded_twice(struct rig *rig)
 	OK(rig_init(rig));
 	OK(rig_init(&other));
 	rig_close(&other);
-	CHECK(rig->plugin.count(&rig->plugin.devices) == ncclSuccess && rig->plugin.devices > 0, "gone with its twin");
+	CHECK(rig->plugin.count(&rig->plugin.devices) == ncclSuccess && rig->plugin.devices > 0,
+	      "gone with its twin");
 	rig_close(rig);
 }
 
 static void copy_file(const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	int in = open(from, O_RDONLY | O_CLOEXEC),
+	    out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	struct stat st;
 
 	CHECK(in >= 0 && out >= 0 && !fstat(in, &st), "%s to %s", from, to);

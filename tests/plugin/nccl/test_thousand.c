@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thousand connections of one process, 500 of which it sends on and 500 of which it receives on, each with its standby: they are
- * made, carry messages, and take no more memory than they may. The NICs are software, so what their queues take is in it.
+ * A thousand connections of one process, 500 of which it sends on and 500 of which it receives on,
+ * each with its standby: they are made, carry messages, and take no more memory than they may. The
+ * NICs are software, so what their queues take is in it.
  */
 #include "tests/plugin/nccl/rig.h"
 
 #include <unistd.h>
 
-#define PAIRS 500 /* a sending and a receiving end each */
+#define PAIRS 500    /* a sending and a receiving end each */
 #define MOST_KIB 200 /* of an end */
 
 static double resident_kib(void)
@@ -54,7 +55,8 @@ int main(int argc, char **argv)
 	before = resident_kib();
 	make(&rig, pair, PAIRS);
 	for (int i = 0; i < PAIRS; i++) {
-		void *from_mr = rig_reg(&rig, pair[i].send, from, sizeof(from)), *to_mr = rig_reg(&rig, pair[i].recv, to[i], sizeof(to[i]));
+		void *from_mr = rig_reg(&rig, pair[i].send, from, sizeof(from)),
+		     *to_mr = rig_reg(&rig, pair[i].recv, to[i], sizeof(to[i]));
 
 		rig_fill(from, sizeof(from), (uint32_t)i);
 		for (int k = 0; k < 3; k++) {
@@ -63,13 +65,15 @@ int main(int argc, char **argv)
 
 			rig_wait(&rig, recv, NULL);
 			rig_wait(&rig, send, NULL);
-			CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)i) == sizeof(to[i]), "connection %d", i);
+			CHECK(rig_differ(to[i], sizeof(to[i]), (uint32_t)i) == sizeof(to[i]),
+			      "connection %d", i);
 		}
 		OK(rig.plugin.dereg(pair[i].send, from_mr));
 		OK(rig.plugin.dereg(pair[i].recv, to_mr));
 	}
 	each = (resident_kib() - before) / (2.0 * PAIRS);
-	printf("%d connections: %.0f KiB each, of them at most %d KiB wanted\n", 2 * PAIRS, each, MOST_KIB);
+	printf("%d connections: %.0f KiB each, of them at most %d KiB wanted\n", 2 * PAIRS, each,
+	       MOST_KIB);
 	CHECK(each <= MOST_KIB, "%.0f KiB for each connection", each);
 	for (int i = 0; i < PAIRS; i++)
 		rig_pair_close(&rig, &pair[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections driven by different threads at once: each connection by one, all through one plugin. */
+/* Connections driven by different threads at once: each connection by one, all through one plugin.
+ */
 #include "tests/plugin/nccl/rig.h"
 
 #include <pthread.h>
@@ -23,14 +24,16 @@ static void *worker(void *arg)
 		to_mr = rig_reg(&rig, pair.recv, to, sizeof(to));
 		for (unsigned m = 0; m < MESSAGES; m++) {
 			size_t size = (self * 331 + m * 17) % sizeof(from);
-			void *recv = rig_irecv(&rig, pair.recv, to, sizeof(to), (int)self, to_mr), *send;
+			void *recv = rig_irecv(&rig, pair.recv, to, sizeof(to), (int)self, to_mr),
+			     *send;
 			int got;
 
 			rig_fill(from, size, self * 1000 + m);
 			send = rig_isend(&rig, pair.send, from, size, (int)self, from_mr);
 			rig_wait(&rig, recv, &got);
 			rig_wait(&rig, send, NULL);
-			CHECK((size_t)got == size && rig_differ(to, size, self * 1000 + m) == size, "thread %u", self);
+			CHECK((size_t)got == size && rig_differ(to, size, self * 1000 + m) == size,
+			      "thread %u", self);
 		}
 		OK(rig.plugin.dereg(pair.send, from_mr));
 		OK(rig.plugin.dereg(pair.recv, to_mr));

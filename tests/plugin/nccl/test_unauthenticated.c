@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A handle that is not ours is refused with an error and one clear line, at once: zeros, noise, another plugin's, a
- * newer version's. One that looks right but whose nonce is not the listener's is refused by the listener, who stays in
- * service.
+ * A handle that is not ours is refused with an error and one clear line, at once: zeros, noise,
+ * another plugin's, a newer version's. One that looks right but whose nonce is not the listener's
+ * is refused by the listener, who stays in service.
  */
 #include "tests/plugin/nccl/peer.h"
 #include "tests/plugin/nccl/rig.h"
@@ -12,9 +12,11 @@ static void refused(struct rig *rig, void *handle, const char *what)
 	int warned = rig_warnings();
 	void *send = NULL;
 
-	CHECK(rig->plugin.abi->connect(&rig->plugin, 0, handle, &send) != ncclSuccess, "%s was not refused", what);
+	CHECK(rig->plugin.abi->connect(&rig->plugin, 0, handle, &send) != ncclSuccess,
+	      "%s was not refused", what);
 	CHECK(!send, "%s: an error with a comm", what);
-	CHECK(rig_warnings() == warned + 1, "%s: %d lines in the log", what, rig_warnings() - warned);
+	CHECK(rig_warnings() == warned + 1, "%s: %d lines in the log", what,
+	      rig_warnings() - warned);
 }
 
 static void wrong_nonce(struct rig *rig)
@@ -37,7 +39,8 @@ static void wrong_nonce(struct rig *rig)
 		CHECK(!send, "connected with a wrong nonce");
 		rig_pause(&deadline);
 	}
-	CHECK(rig_warnings() > warned && rig_logged("it does not know this listener's nonce"), "a refusal without a line in the log of each end");
+	CHECK(rig_warnings() > warned && rig_logged("it does not know this listener's nonce"),
+	      "a refusal without a line in the log of each end");
 	rig_pair_connect(rig, &pair, 0);
 	rig_exchange(rig, &pair, 1000);
 	rig_pair_close(rig, &pair);

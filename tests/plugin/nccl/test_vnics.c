@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused devices as NCCL's topology detection counts them, from v9 on: devices() before makeVDevice is the number of ports; the
- * difference to devices() behind it is the number of fused devices, which lie at the numbers behind the ports, in the order
- * in which they were made. The collnet table is asked first and counts for itself. What NCCL keeps over the end of its last
- * communicator (v11 and later where the library stays loaded, v9 and v10 always) the plugin keeps too.
+ * Fused devices as NCCL's topology detection counts them, from v9 on: devices() before makeVDevice
+ * is the number of ports; the difference to devices() behind it is the number of fused devices,
+ * which lie at the numbers behind the ports, in the order in which they were made. The collnet
+ * table is asked first and counts for itself. What NCCL keeps over the end of its last communicator
+ * (v11 and later where the library stays loaded, v9 and v10 always) the plugin keeps too.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -28,28 +29,29 @@ struct calls {
 	ncclResult_t (*fuse)(const void *collnet, int *dev, int n, const int *devs);
 };
 
-#define CALLS(v)                                                                                         \
-	static ncclResult_t look_v##v(const void *net, int dev, struct seen *seen)                       \
-	{                                                                                                \
-		const ncclNet_v##v##_t *t = net;                                                         \
-		ncclNetProperties_v##v##_t p;                                                            \
-		ncclResult_t result = t->getProperties(dev, &p);                                         \
-                                                                                                         \
-		if (result != ncclSuccess)                                                               \
-			return result;                                                                   \
-		snprintf(seen->name, sizeof(seen->name), "%s", p.name);                                  \
-		seen->ndevs = p.vProps.ndevs;                                                            \
-		for (int i = 0; i < p.vProps.ndevs; i++)                                                 \
-			seen->devs[i] = p.vProps.devs[i];                                                \
-		return ncclSuccess;                                                                      \
-	}                                                                                                \
-	static ncclResult_t collnet_fuse_v##v(const void *collnet, int *dev, int n, const int *devs)     \
-	{                                                                                                \
-		const ncclCollNet_v##v##_t *t = collnet;                                                 \
-		ncclNetVDeviceProps_v##v##_t p = { .ndevs = n };                                         \
-                                                                                                         \
-		memcpy(p.devs, devs, (size_t)n * sizeof(*devs));                                         \
-		return t->makeVDevice(dev, &p);                                                          \
+#define CALLS(v)                                                                    \
+	static ncclResult_t look_v##v(const void *net, int dev, struct seen *seen)  \
+	{                                                                           \
+		const ncclNet_v##v##_t *t = net;                                    \
+		ncclNetProperties_v##v##_t p;                                       \
+		ncclResult_t result = t->getProperties(dev, &p);                    \
+                                                                                    \
+		if (result != ncclSuccess)                                          \
+			return result;                                              \
+		snprintf(seen->name, sizeof(seen->name), "%s", p.name);             \
+		seen->ndevs = p.vProps.ndevs;                                       \
+		for (int i = 0; i < p.vProps.ndevs; i++)                            \
+			seen->devs[i] = p.vProps.devs[i];                           \
+		return ncclSuccess;                                                 \
+	}                                                                           \
+	static ncclResult_t collnet_fuse_v##v(const void *collnet, int *dev, int n, \
+					      const int *devs)                      \
+	{                                                                           \
+		const ncclCollNet_v##v##_t *t = collnet;                            \
+		ncclNetVDeviceProps_v##v##_t p = { .ndevs = n };                    \
+                                                                                    \
+		memcpy(p.devs, devs, (size_t)n * sizeof(*devs));                    \
+		return t->makeVDevice(dev, &p);                                     \
 	}
 CALLS(9)
 CALLS(10)
@@ -86,7 +88,7 @@ static void fuse(struct rig *rig, int a, int b)
 {
 	int dev = -1;
 
-	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]){ a, b }));
+	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]) { a, b }));
 }
 
 static void look(struct rig *rig, int dev, int a, int b)
@@ -94,12 +96,14 @@ static void look(struct rig *rig, int dev, int a, int b)
 	struct seen seen, one, other;
 	char name[sizeof(one.name) + sizeof(other.name) + 1];
 
-	CHECK(calls_of(rig)->look(rig->plugin.table, dev, &seen) == ncclSuccess, "there is no device %d: %s", dev, rig_last_log());
+	CHECK(calls_of(rig)->look(rig->plugin.table, dev, &seen) == ncclSuccess,
+	      "there is no device %d: %s", dev, rig_last_log());
 	OK(calls_of(rig)->look(rig->plugin.table, a, &one));
 	OK(calls_of(rig)->look(rig->plugin.table, b, &other));
 	snprintf(name, sizeof(name), "%s+%s", one.name, other.name);
 	CHECK(!strcmp(seen.name, name), "device %d is %s, not %s", dev, seen.name, name);
-	CHECK(seen.ndevs == 2 && seen.devs[0] == a && seen.devs[1] == b, "device %d has %d members", dev, seen.ndevs);
+	CHECK(seen.ndevs == 2 && seen.devs[0] == a && seen.devs[1] == b, "device %d has %d members",
+	      dev, seen.ndevs);
 }
 
 static void look_at_ports(struct rig *rig)
@@ -108,7 +112,8 @@ static void look_at_ports(struct rig *rig)
 		struct seen seen;
 
 		OK(calls_of(rig)->look(rig->plugin.table, dev, &seen));
-		CHECK(seen.ndevs == 1 && seen.devs[0] == dev, "port %d consists of %d", dev, seen.ndevs);
+		CHECK(seen.ndevs == 1 && seen.devs[0] == dev, "port %d consists of %d", dev,
+		      seen.ndevs);
 	}
 }
 
@@ -128,7 +133,8 @@ static void detect(struct rig *rig)
 	look_at_ports(rig);
 	fuse(rig, 0, 1);
 	fuse(rig, 2, 3);
-	CHECK(count(rig) == PORTS + 2, "%d devices after two of %d ports were fused", count(rig), PORTS);
+	CHECK(count(rig) == PORTS + 2, "%d devices after two of %d ports were fused", count(rig),
+	      PORTS);
 	look(rig, PORTS, 0, 1);
 	look(rig, PORTS + 1, 2, 3);
 }
@@ -158,7 +164,8 @@ static void first_and_second(struct rig *rig)
 	detect_again(rig);
 }
 
-/* v11 and later with NCCL_NET_PLUGIN_REF_COUNT=1: the library stays, and with it what NCCL knows of its devices. */
+/* v11 and later with NCCL_NET_PLUGIN_REF_COUNT=1: the library stays, and with it what NCCL knows of
+ * its devices. */
 static void kept_over_finalize(struct rig *rig)
 {
 	OK(rig->plugin.abi->finalize(&rig->plugin));
@@ -167,7 +174,8 @@ static void kept_over_finalize(struct rig *rig)
 	carry(rig, PORTS);
 }
 
-/* The library is closed and opened, but another user keeps it in memory: NCCL has forgotten all and counts from the start. */
+/* The library is closed and opened, but another user keeps it in memory: NCCL has forgotten all and
+ * counts from the start. */
 static void counted_anew(struct rig *rig)
 {
 	void *other = dlopen(rig_plugin_path(), RTLD_NOW | RTLD_LOCAL);
@@ -178,14 +186,16 @@ static void counted_anew(struct rig *rig)
 	OK(rig_init(rig));
 	CHECK(count(rig) == PORTS, "%d devices before any was fused", count(rig));
 	fuse(rig, 2, 3);
-	CHECK(count(rig) == PORTS + 1, "%d devices after two of %d ports were fused", count(rig), PORTS);
+	CHECK(count(rig) == PORTS + 1, "%d devices after two of %d ports were fused", count(rig),
+	      PORTS);
 	look(rig, PORTS, 2, 3);
 	carry(rig, PORTS);
 	rig_close(rig);
 	dlclose(other);
 }
 
-/* v9 and v10: NCCL 2.24 to 2.27 closes the library and keeps the counts under the network's name. */
+/* v9 and v10: NCCL 2.24 to 2.27 closes the library and keeps the counts under the network's name.
+ */
 static void kept_over_dlclose(struct rig *rig)
 {
 	rig_close(rig);
@@ -206,14 +216,17 @@ static void collnet_first(struct rig *rig)
 	OK(rig_init(rig));
 	if (rig->version >= 11) /* which counts at once; v9 and v10 behind collnet's part */
 		CHECK(count(rig) == PORTS, "%d devices before any was fused", count(rig));
-	CHECK(!ha_collnet_table_open(&collnet, &rig->plugin, rig->version, rig_logger), "%s", rig_last_log());
+	CHECK(!ha_collnet_table_open(&collnet, &rig->plugin, rig->version, rig_logger), "%s",
+	      rig_last_log());
 	CHECK(collnet.devices == PORTS, "collnet has %d devices", collnet.devices);
-	OK(calls_of(rig)->fuse(collnet.table, &dev, 2, (int[]){ 1, 3 }));
-	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with a fused one", collnet_count(&collnet));
+	OK(calls_of(rig)->fuse(collnet.table, &dev, 2, (int[]) { 1, 3 }));
+	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with a fused one",
+	      collnet_count(&collnet));
 	CHECK(count(rig) == PORTS, "net counts %d devices, with collnet's fused one", count(rig));
 	fuse(rig, 1, 3);
 	CHECK(count(rig) == PORTS + 1, "net has %d devices with a fused one", count(rig));
-	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with one fused twice", collnet_count(&collnet));
+	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with one fused twice",
+	      collnet_count(&collnet));
 	look(rig, PORTS, 1, 3);
 	CHECK(!ha_collnet_table_close(&collnet), "%s", rig_last_log());
 	rig_close(rig);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each member of a fused device sends, counted by the NICs themselves, is in the proportion of the weights: within 1 %. */
+/* What each member of a fused device sends, counted by the NICs themselves, is in the proportion of
+ * the weights: within 1 %. */
 #include "tests/plugin/nccl/rig.h"
 #include "tests/plugin/nccl/sent.h"
 
@@ -51,20 +52,24 @@ static void use(const struct setting *s)
 	rig_open(&rig, 1, NULL);
 	CHECK(!s->warning || rig_logged(s->warning), "nonsense is taken without a word");
 	CHECK(s->warning || !rig_warnings(), "%s", rig_last_warning());
-	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]){ 0, 1 }));
+	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
 	rig_exchange(&rig, &pair, MESSAGE);
 	before[0] = rig_sent_by(rig_device(0)), before[1] = rig_sent_by(rig_device(1));
 	for (int i = 0; i < MESSAGES; i++)
 		rig_exchange(&rig, &pair, MESSAGE);
-	after[0] = rig_sent_by(rig_device(0)) - before[0], after[1] = rig_sent_by(rig_device(1)) - before[1];
+	after[0] = rig_sent_by(rig_device(0)) - before[0],
+	after[1] = rig_sent_by(rig_device(1)) - before[1];
 	all = (double)(after[0] + after[1]);
 	slack = rig_sent_slack(all, payload);
-	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f on the wire\n", s->policy ? s->policy : "-",
-	       s->weights ? s->weights : "-", s->qps ? s->qps : "1", (double)after[0] / all, (double)after[1] / all, all);
+	printf("policy %-8s weights %-9s queue pairs %-3s: %.4f and %.4f of %.0f on the wire\n",
+	       s->policy ? s->policy : "-", s->weights ? s->weights : "-", s->qps ? s->qps : "1",
+	       (double)after[0] / all, (double)after[1] / all, all);
 	for (int i = 0; i < 2; i++)
-		CHECK((double)after[i] / all > s->part[i] - slack && (double)after[i] / all < s->part[i] + slack,
-		      "%s sent %.4f of it, not %.4f", rig_device(i), (double)after[i] / all, s->part[i]);
+		CHECK((double)after[i] / all > s->part[i] - slack &&
+			      (double)after[i] / all < s->part[i] + slack,
+		      "%s sent %.4f of it, not %.4f", rig_device(i), (double)after[i] / all,
+		      s->part[i]);
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 }
@@ -81,7 +86,8 @@ int main(void)
 			fflush(stdout);
 			_exit(0);
 		}
-		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "setting %u", i);
+		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "setting %u",
+		      i);
 	}
 	return 0;
 }

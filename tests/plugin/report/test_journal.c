@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events: the line in the log, the line of JSON, the status page; and what is there when the disk or the table is full,
- * or the directory another's. */
+/* Events: the line in the log, the line of JSON, the status page; and what is there when the disk
+ * or the table is full, or the directory another's. */
+#include "base/check.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/journal.h"
-#include "plugin/connect/setup.h"
 #include "plugin/report/status.h"
-#include "base/check.h"
+#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 #include "tools/status_read.h"
@@ -80,13 +80,15 @@ static const struct ha_status_page *look(void)
 	CHECK_INT(ha_status_scan(pages, &found, &nfound), 0);
 	CHECK_INT(nfound, 2);
 	CHECK(found[0].page && found[1].page && !found[1].ended && !found[1].foreign);
-	CHECK(!strncmp(found[1].name, found[0].name, strlen(found[0].name)) && strstr(found[1].name, ".1"));
+	CHECK(!strncmp(found[1].name, found[0].name, strlen(found[0].name)) &&
+	      strstr(found[1].name, ".1"));
 	return found[1].page;
 }
 
 static void tell(enum ha_event_kind kind, enum ha_event_cause cause)
 {
-	ha_journal_event(w.b, &(struct ha_event){ .kind = kind, .cause = cause, .bundle = &send->b });
+	ha_journal_event(w.b,
+			 &(struct ha_event) { .kind = kind, .cause = cause, .bundle = &send->b });
 }
 
 /* From the call to all three places. */
@@ -95,8 +97,12 @@ static void three_places(void)
 	const struct ha_status_page *page;
 	const struct ha_status_connection *c;
 	struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_TIMEOUT };
-	struct ha_event over = { .kind = HA_EVENT_FAILED_OVER, .cause = HA_CAUSE_PORT_DOWN, .requests = 3, .bytes = 4096,
-				 .stall_ns = 5000000, .registration_ns = 500000 };
+	struct ha_event over = { .kind = HA_EVENT_FAILED_OVER,
+				 .cause = HA_CAUSE_PORT_DOWN,
+				 .requests = 3,
+				 .bytes = 4096,
+				 .stall_ns = 5000000,
+				 .registration_ns = 500000 };
 	struct ha_rail *r;
 	int order[HA_STATUS_EVENTS];
 
@@ -123,14 +129,17 @@ static void three_places(void)
 	r->epoch = 7;
 	r->state = HA_RAIL_DOWN;
 	ha_journal_eventf(w.b, &suspected, "nothing for %d ms", 1000);
-	CHECK(lines_contain("rail 0 (dummy0:1 to ") && lines_contain("epoch 7) suspected: nothing for 1000 ms"));
+	CHECK(lines_contain("rail 0 (dummy0:1 to ") &&
+	      lines_contain("epoch 7) suspected: nothing for 1000 ms"));
 	CHECK_INT(lines_warnings(), 1);
-	ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_FENCED, .bundle = &send->b, .rail = r });
+	ha_journal_event(
+		w.b, &(struct ha_event) { .kind = HA_EVENT_FENCED, .bundle = &send->b, .rail = r });
 	CHECK_INT(lines_warnings(), 1);
 	ha_journal_event(w.b, &over);
 	over.stall_ns = 2500000;
 	ha_journal_event(w.b, &over);
-	CHECK(lines_contain("3 requests (4096 bytes) replayed, 2.500 ms without progress, 0.500 ms of it registering: "
+	CHECK(lines_contain("3 requests (4096 bytes) replayed, 2.500 ms without progress, 0.500 ms "
+			    "of it registering: "
 			    "port down"));
 	tell(HA_EVENT_NOT_PROTECTED, HA_CAUSE_RAIL_LOST);
 	CHECK(lines_contain("not protected: rail lost"));
@@ -147,15 +156,20 @@ static void three_places(void)
 	CHECK_INT(c->rail[0].epoch, 7);
 	CHECK_INT(c->rail[0].failures, 1);
 	CHECK_INT(page->device[0].failovers, 2);
-	CHECK_INT(ha_status_events(page, order), 8); /* connected and not protected, and those above */
+	CHECK_INT(ha_status_events(page, order),
+		  8); /* connected and not protected, and those above */
 	CHECK_INT(page->event[order[7]].kind, HA_EVENT_NOT_PROTECTED);
 	CHECK_INT(page->event[order[6]].stall, 2500000);
 	CHECK_INT(page->totals.next_event, 8);
 	CHECK_INT(count(slurp(), "\n"), 10); /* and the other host's own two */
 	CHECK_INT(count(slurp(), "{\"time\":\"1970-01-01T00:00:0"), 10);
-	CHECK(strstr(slurp(), "\"event\":\"failed_over\",\"cause\":\"port_down\",\"connection\":\"dummy0:1 -> "));
-	CHECK(strstr(slurp(), "\"rail\":0,\"peer_device\":\"dummy0:1\",\"epoch\":7,\"requests\":3,\"bytes\":4096,"
-			      "\"stall_ns\":2500000,\"registration_ns\":500000}\n"));
+	CHECK(strstr(
+		slurp(),
+		"\"event\":\"failed_over\",\"cause\":\"port_down\",\"connection\":\"dummy0:1 -> "));
+	CHECK(strstr(
+		slurp(),
+		"\"rail\":0,\"peer_device\":\"dummy0:1\",\"epoch\":7,\"requests\":3,\"bytes\":4096,"
+		"\"stall_ns\":2500000,\"registration_ns\":500000}\n"));
 	world_close(&w);
 	CHECK(rmdir(pages) == 0); /* both pages are gone */
 }
@@ -220,8 +234,8 @@ static void dead_peer(void)
 	world_close(&w);
 }
 
-/* More connections than records: counted, not listed; a record that gets free is used again. More events than
- * records. */
+/* More connections than records: counted, not listed; a record that gets free is used again. More
+ * events than records. */
 static void full_tables(void)
 {
 	enum { MANY = HA_STATUS_CONNECTIONS + 3 };
@@ -233,17 +247,18 @@ static void full_tables(void)
 	for (int i = 0; i < MANY; i++) {
 		b[i].ctx = w.b;
 		snprintf(b[i].name, sizeof(b[i].name), "c%d", i);
-		ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = &b[i] });
+		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_CONNECTED,
+							   .bundle = &b[i] });
 	}
 	CHECK_INT(look()->totals.connections, MANY + 1);
 	CHECK_INT(look()->totals.unlisted, 4);
 	CHECK_INT(ha_status_events(look(), order), HA_STATUS_EVENTS);
 	CHECK_INT(look()->event[order[0]].number, MANY + 2 - HA_STATUS_EVENTS);
-	ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_LOST, .bundle = &b[MANY - 1] });
+	ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_LOST, .bundle = &b[MANY - 1] });
 	ha_journal_forget(&b[MANY - 1]);
 	ha_journal_forget(&b[5]);
 	CHECK_INT(look()->totals.unlisted, 3);
-	ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_CONNECTED, .bundle = &b[5] });
+	ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = &b[5] });
 	CHECK_TEXT(look()->connection[6].name, "c5");
 	for (int i = 0; i < MANY - 1; i++)
 		ha_journal_forget(&b[i]);
@@ -264,7 +279,8 @@ static void unwritable(void)
 	for (int i = 0; i < 3; i++) {
 		begin(bad[i] ? bad[i] : pipe, pages);
 		for (int k = 0; k < 5; k++)
-			ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = &send->b });
+			ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_PROTECTED,
+								   .bundle = &send->b });
 		CHECK_INT(look()->totals.lines_lost, 7);
 		CHECK_INT(lines_warnings(), 2); /* one per host */
 		CHECK(lines_contain("only counted"));
@@ -288,12 +304,14 @@ static void torn_line(void)
 		signal(SIGXFSZ, SIG_IGN);
 		begin(file, "none");
 		CHECK_INT(stat(file, &st), 0);
-		limit = (struct rlimit){ (rlim_t)st.st_size + 20, RLIM_INFINITY };
+		limit = (struct rlimit) { (rlim_t)st.st_size + 20, RLIM_INFINITY };
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-		ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = &send->b });
+		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_PROTECTED,
+							   .bundle = &send->b });
 		limit.rlim_cur = RLIM_INFINITY;
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-		ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_FENCED, .bundle = &send->b });
+		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_FENCED,
+							   .bundle = &send->b });
 		CHECK_INT(count(slurp(), "\n"), 6);
 		CHECK_INT(count(slurp(), "\n{\"time\":\"1970-01-01T00:00:01.\n{"), 0);
 		CHECK_INT(count(slurp(), "\n{"), 5);
@@ -306,7 +324,8 @@ static void torn_line(void)
 	CHECK_INT(status, 0);
 }
 
-/* Whatever a peer calls itself, a line is JSON and one line. That lines are JSON: tests/tools/test_status.sh. */
+/* Whatever a peer calls itself, a line is JSON and one line. That lines are JSON:
+ * tests/tools/test_status.sh. */
 static void hostile_names(void)
 {
 	char line[HA_EVENT_JSON_MAX], text[HA_EVENT_TEXT_MAX + 100];
@@ -325,7 +344,8 @@ static void hostile_names(void)
 	CHECK_INT(count(line, "\\ufffd"), 24);
 	CHECK_INT(count(line, "\"unknown\""), 2);
 	n = ha_event_json(&e, "\xe2\x87\x84 \xc0\x80 \xed\xa0\x80 \xe2\x87", "h", 1, line);
-	CHECK(strstr(line, "\"text\":\"\xe2\x87\x84 \\ufffd\\ufffd \\ufffd\\ufffd\\ufffd \\ufffd\\ufffd\"}\n"));
+	CHECK(strstr(line, "\"text\":\"\xe2\x87\x84 \\ufffd\\ufffd \\ufffd\\ufffd\\ufffd "
+			   "\\ufffd\\ufffd\"}\n"));
 }
 
 static void paths(void)
@@ -340,7 +360,8 @@ static void paths(void)
 	CHECK(ha_process_expand("1234567", out, 8));
 }
 
-/* Pages of dead processes go, those of living ones and of other namespaces stay; what is no page of ours stays too. */
+/* Pages of dead processes go, those of living ones and of other namespaces stay; what is no page of
+ * ours stays too. */
 static void stale(void)
 {
 	struct ha_status_file f;
@@ -363,7 +384,8 @@ static void stale(void)
 	snprintf(path, sizeof(path), "%s/%d", pages, child);
 	fd = open(path, O_RDWR);
 	found[0].page->header.pid_space++;
-	CHECK_INT(pwrite(fd, found[0].page, sizeof(struct ha_status_header), 0), sizeof(struct ha_status_header));
+	CHECK_INT(pwrite(fd, found[0].page, sizeof(struct ha_status_header), 0),
+		  sizeof(struct ha_status_header));
 	snprintf(path, sizeof(path), "%s/123.x", pages);
 	CHECK(close(open(path, O_CREAT | O_WRONLY, 0600)) == 0);
 	CHECK_INT(ha_status_file_open(&f, pages, 1, 1), 0);
@@ -378,14 +400,15 @@ static void stale(void)
 			CHECK(pwrite(fd, found[i].page, sizeof(struct ha_status_header), 0) > 0);
 		}
 	close(fd);
-	CHECK_INT(utimensat(AT_FDCWD, path, (struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0), 0);
+	CHECK_INT(utimensat(AT_FDCWD, path, (struct timespec[2]) { { 1, 0 }, { 1, 0 } }, 0), 0);
 	ha_status_file_close(&f);
 	CHECK_INT(ha_status_file_open(&f, pages, 1, 1), 0);
 	ha_status_file_close(&f);
 	CHECK(rmdir(pages) == 0);
 }
 
-/* A directory that others may write to, or a link, is no place for a page; the context works all the same. */
+/* A directory that others may write to, or a link, is no place for a page; the context works all
+ * the same. */
 static void bad_directories(void)
 {
 	char link[80];
@@ -393,7 +416,8 @@ static void bad_directories(void)
 	CHECK_INT(mkdir(pages, 0700) | chmod(pages, 0777), 0);
 	begin("", pages);
 	CHECK(lines_contain("others may write"));
-	ha_journal_event(w.b, &(struct ha_event){ .kind = HA_EVENT_PROTECTED, .bundle = &send->b });
+	ha_journal_event(w.b,
+			 &(struct ha_event) { .kind = HA_EVENT_PROTECTED, .bundle = &send->b });
 	CHECK_INT(ha_journal_count(w.b, HA_EVENT_PROTECTED), 1);
 	world_close(&w);
 	ha_status_scan_free(found, nfound);
@@ -445,8 +469,10 @@ static void whole_records(void)
 			to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
 		if (!seq || seq & 1 || __atomic_load_n(from, __ATOMIC_RELAXED) != seq)
 			continue;
-		CHECK(c.messages >= last && c.since_wall == c.messages && c.replayed_bytes == c.messages);
-		CHECK(c.stall_worst == c.messages && c.rail[HA_STATUS_RAILS - 1].epoch == (uint32_t)c.messages);
+		CHECK(c.messages >= last && c.since_wall == c.messages &&
+		      c.replayed_bytes == c.messages);
+		CHECK(c.stall_worst == c.messages &&
+		      c.rail[HA_STATUS_RAILS - 1].epoch == (uint32_t)c.messages);
 		last = c.messages;
 		seen++;
 	}
@@ -455,7 +481,8 @@ static void whole_records(void)
 	CHECK(seen > 0);
 }
 
-/* Events are held while many come; one of a connection that has retired and is about to be no more is told before that. */
+/* Events are held while many come; one of a connection that has retired and is about to be no more
+ * is told before that. */
 static void held_of_one_that_leaves(void)
 {
 	unlink(file);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A standby that comes up after GPU memory was registered has a queue pair for flushes and, until a failover, no key of that
- * memory: flushes leave it alone. Found on the kernel's rdma_rxe, whose standby comes up late: the read with key 0 ended the connection.
+ * A standby that comes up after GPU memory was registered has a queue pair for flushes and, until a
+ * failover, no key of that memory: flushes leave it alone. Found on the kernel's rdma_rxe, whose
+ * standby comes up late: the read with key 0 ended the connection.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -21,7 +22,8 @@ static atomic_int made;
 static atomic_bool refuse;
 
 /* The two queue pairs of the first rail, no more while `refuse` is set. */
-static int create_counted(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct ibv_qp **qp)
+static int create_counted(const struct ha_verbs_ops *v, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *init, struct ibv_qp **qp)
 {
 	bool flush = init->sq_sig_all != 0;
 
@@ -42,7 +44,8 @@ static void wait_for(struct pair *p, struct ha_request *req)
 	CHECK(!req || done);
 }
 
-static void message(struct pair *p, char *from, struct ha_mr *from_mr, void *to, struct ha_mr *to_mr)
+static void message(struct pair *p, char *from, struct ha_mr *from_mr, void *to,
+		    struct ha_mr *to_mr)
 {
 	struct ha_request *recv = NULL, *send = NULL, *flush;
 	size_t size = SIZE;
@@ -76,8 +79,11 @@ int main(void)
 	library->create_qp = create_counted;
 	atomic_store(&refuse, true);
 	pair_open_over(&p, 0, library);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, from, SIZE, HA_MEM_HOST, 0, -1, 0, &from_mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, to, SIZE, HA_MEM_CUDA, 0, -1, 0, &to_mr), 0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.send, from, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &from_mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, to, SIZE, HA_MEM_CUDA, 0, -1, 0, &to_mr),
+		  0);
 	message(&p, from, from_mr, to, to_mr);
 	CHECK_INT(atomic_load(&made), 3);
 	atomic_store(&refuse, false);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HA_NCCL_POLL_ALWAYS: who waits for what memory tells polls the NIC all the same, where the NIC works inside polls.
- * NCCL's proxy tests a receive that is complete at once no further, and asks isend again until the peer's receive is there.
- * On the software NIC nobody polled then: an all-reduce of 8 bytes waited for threads to be woken, many times its own time.
+ * HA_NCCL_POLL_ALWAYS: who waits for what memory tells polls the NIC all the same, where the NIC
+ * works inside polls. NCCL's proxy tests a receive that is complete at once no further, and asks
+ * isend again until the peer's receive is there. On the software NIC nobody polled then: an
+ * all-reduce of 8 bytes waited for threads to be woken, many times its own time.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -27,7 +28,8 @@ static int poll_counted(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return poll_below(cq, n, wc);
 }
 
-static int hot_counted(const struct ha_verbs_ops *v, struct ibv_context *context, struct ha_verbs_hot *hot)
+static int hot_counted(const struct ha_verbs_ops *v, struct ibv_context *context,
+		       struct ha_verbs_hot *hot)
 {
 	int err = below.hot(v, context, hot);
 
@@ -52,8 +54,12 @@ static void ends_open(struct ends *e, const char *always)
 	pair_open_over(&e->pair, 0, e->library);
 	e->from = pair_alloc(SIZE);
 	e->to = pair_alloc(SIZE);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.send, e->from, SIZE, HA_MEM_HOST, 0, -1, 0, &e->from_mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.recv, e->to, SIZE, HA_MEM_HOST, 0, -1, 0, &e->to_mr), 0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.send, e->from, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &e->from_mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.recv, e->to, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &e->to_mr),
+		  0);
 }
 
 static void ends_close(struct ends *e)
@@ -102,7 +108,8 @@ static void finish(struct ends *e, struct ha_request *req)
 	CHECK(done);
 }
 
-/* Sends that no receive waits for. A call that finds the driver inside does nothing, so it is the polls that count. */
+/* Sends that no receive waits for. A call that finds the driver inside does nothing, so it is the
+ * polls that count. */
 static void check_sender_polls(struct ends *e)
 {
 	struct ha_request *req;
@@ -151,7 +158,8 @@ static void check_nobody_polls(struct ends *e)
 		CHECK_INT(ha_isend(e->pair.send, e->from, SIZE, 0, e->from_mr, &send), 0);
 		CHECK(!send);
 	}
-	CHECK(polls <= 1); /* the standby, when HA_NCCL_POLL_STANDBY_INTERVAL calls have found nothing */
+	CHECK(polls <=
+	      1); /* the standby, when HA_NCCL_POLL_STANDBY_INTERVAL calls have found nothing */
 }
 
 int main(void)

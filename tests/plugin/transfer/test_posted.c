@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The work requests themselves, where the software NIC delivers the same bytes whatever is posted: it writes in order and has no PCIe
- * path to flush.
- * NCCL_IB_AR_THRESHOLD: with adaptive routing a larger payload goes ahead as a plain write, and the immediate follows apart.
- * iflush: each rail that may have carried a stripe reads the last bytes, through its own loop-back queue pair.
+ * The work requests themselves, where the software NIC delivers the same bytes whatever is posted:
+ * it writes in order and has no PCIe path to flush. NCCL_IB_AR_THRESHOLD: with adaptive routing a
+ * larger payload goes ahead as a plain write, and the immediate follows apart. iflush: each rail
+ * that may have carried a stripe reads the last bytes, through its own loop-back queue pair.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -29,7 +29,8 @@ struct posted {
 
 static struct ha_verbs_ops below; /* the table's own functions */
 static int (*post_below)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the two that follow: the service thread posts, too */
+static pthread_mutex_t lock =
+	PTHREAD_MUTEX_INITIALIZER; /* for the two that follow: the service thread posts, too */
 static struct posted posted[POSTED_MAX];
 static unsigned posted_count;
 
@@ -39,7 +40,10 @@ static int post_recorded(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	for (const struct ibv_send_wr *at = wr; at; at = at->next) {
 		struct posted *p = &posted[posted_count++ % POSTED_MAX];
 
-		*p = (struct posted){ .qp = qp, .opcode = at->opcode, .remote = at->wr.rdma.remote_addr, .rkey = at->wr.rdma.rkey };
+		*p = (struct posted) { .qp = qp,
+				       .opcode = at->opcode,
+				       .remote = at->wr.rdma.remote_addr,
+				       .rkey = at->wr.rdma.rkey };
 		for (int i = 0; i < at->num_sge; i++)
 			p->length += at->sg_list[i].length;
 	}
@@ -47,7 +51,8 @@ static int post_recorded(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	return post_below(qp, wr, bad);
 }
 
-static int hot_recorded(const struct ha_verbs_ops *v, struct ibv_context *context, struct ha_verbs_hot *hot)
+static int hot_recorded(const struct ha_verbs_ops *v, struct ibv_context *context,
+			struct ha_verbs_hot *hot)
 {
 	int err = below.hot(v, context, hot);
 
@@ -83,8 +88,12 @@ static void open_ends(struct ends *e, int more_rails, int memory)
 	pair_open_over(&e->pair, more_rails, e->library);
 	e->from = pair_alloc(SIZE);
 	e->to = pair_alloc(SIZE);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.send, e->from, SIZE, HA_MEM_HOST, 0, -1, 0, &e->from_mr), 0);
-	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.recv, e->to, SIZE, memory, 0, -1, 0, &e->to_mr), 0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.send, e->from, SIZE, HA_MEM_HOST, 0, -1, 0,
+			    &e->from_mr),
+		  0);
+	CHECK_INT(ha_reg_mr((struct ha_bundle *)e->pair.recv, e->to, SIZE, memory, 0, -1, 0,
+			    &e->to_mr),
+		  0);
 }
 
 static void close_ends(struct ends *e)
@@ -97,13 +106,16 @@ static void close_ends(struct ends *e)
 
 static void send_one(struct ends *e, size_t size)
 {
-	struct pair_side send = { .mr = e->from_mr, .data = e->from }, recv = { .mr = e->to_mr, .data = e->to };
+	struct pair_side send = { .mr = e->from_mr, .data = e->from },
+			 recv = { .mr = e->to_mr, .data = e->to };
 
 	pair_messages(&e->pair, &send, &recv, 1, size);
 }
 
-/* Work requests posted since posted_count was `since` that write `length` bytes to `remote`; to any, where it is 0. */
-static unsigned count_posted(unsigned since, enum ibv_wr_opcode opcode, uint64_t remote, uint32_t length)
+/* Work requests posted since posted_count was `since` that write `length` bytes to `remote`; to
+ * any, where it is 0. */
+static unsigned count_posted(unsigned since, enum ibv_wr_opcode opcode, uint64_t remote,
+			     uint32_t length)
 {
 	unsigned n = 0;
 
@@ -124,9 +136,11 @@ static void expect_message(struct ends *e, uint32_t size, bool together)
 	unsigned since = count_all();
 
 	send_one(e, size);
-	CHECK_INT(count_posted(since, IBV_WR_RDMA_WRITE_WITH_IMM, (uintptr_t)e->to, size), together);
+	CHECK_INT(count_posted(since, IBV_WR_RDMA_WRITE_WITH_IMM, (uintptr_t)e->to, size),
+		  together);
 	CHECK_INT(count_posted(since, IBV_WR_RDMA_WRITE, (uintptr_t)e->to, size), !together);
-	CHECK_INT(count_posted(since, IBV_WR_RDMA_WRITE_WITH_IMM, 0, sizeof(struct ha_sizes)), !together);
+	CHECK_INT(count_posted(since, IBV_WR_RDMA_WRITE_WITH_IMM, 0, sizeof(struct ha_sizes)),
+		  !together);
 }
 
 static void test_threshold(const char *routing, const char *threshold, uint32_t largest_together)
@@ -143,7 +157,8 @@ static void test_threshold(const char *routing, const char *threshold, uint32_t 
 	close_ends(&e);
 }
 
-/* Each rail reads one byte of the received data through a queue pair that is not the connection's. */
+/* Each rail reads one byte of the received data through a queue pair that is not the connection's.
+ */
 static void expect_flush(struct ends *e, unsigned since, unsigned rails)
 {
 	const struct ha_bundle *b = (const struct ha_bundle *)e->pair.recv;
@@ -156,7 +171,8 @@ static void expect_flush(struct ends *e, unsigned since, unsigned rails)
 		for (unsigned i = since; i < posted_count; i++) {
 			const struct posted *p = &posted[i % POSTED_MAX];
 
-			reads += p->opcode == IBV_WR_RDMA_READ && p->qp == b->rail[r].flush_qp && p->rkey == e->to_mr->rkey[r];
+			reads += p->opcode == IBV_WR_RDMA_READ && p->qp == b->rail[r].flush_qp &&
+				 p->rkey == e->to_mr->rkey[r];
 		}
 		pthread_mutex_unlock(&lock);
 		CHECK_INT(reads, 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data path end to end over the software NIC: one context, a sender and a receiver in one process, one to several rails.
- * Random sizes, groups, tags out of order, requests tested out of order, empty messages, truncation, optional receives,
- * pieces larger than a work request, slots used round and round. Every byte is compared; bytes behind a message must not change.
+ * The data path end to end over the software NIC: one context, a sender and a receiver in one
+ * process, one to several rails. Random sizes, groups, tags out of order, requests tested out of
+ * order, empty messages, truncation, optional receives, pieces larger than a work request, slots
+ * used round and round. Every byte is compared; bytes behind a message must not change.
  */
 #include "tests/plugin/pair.h"
 
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(x)                                                                     \
-	do {                                                                         \
-		if (!(x)) {                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);      \
-			exit(1);                                                     \
-		}                                                                    \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			exit(1);                                                \
+		}                                                               \
 	} while (0)
 
 #define BUF (1u << 20)
@@ -38,7 +39,8 @@ static void fill(uint8_t *p, size_t n)
 		p[i] = (uint8_t)rnd();
 }
 
-static struct ha_request *recv_now(struct pair *p, int n, void **data, size_t *sizes, int *tags, bool optional)
+static struct ha_request *recv_now(struct pair *p, int n, void **data, size_t *sizes, int *tags,
+				   bool optional)
 {
 	struct ha_request *req = NULL;
 	struct ha_mr *mrs[HA_MAX_RECVS];
@@ -98,7 +100,8 @@ static void one(struct pair *p, size_t size, size_t room)
 
 static void test_sizes(struct pair *p)
 {
-	static const size_t sizes[] = { 0, 1, 7, 8, 127, 128, 129, 4095, 4096, 4097, 65535, 65536, 65537, 262144, 1000000 };
+	static const size_t sizes[] = { 0,    1,    7,     8,     127,   128,    129,    4095,
+					4096, 4097, 65535, 65536, 65537, 262144, 1000000 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		one(p, sizes[i], sizes[i]);
@@ -115,7 +118,8 @@ static void test_sizes(struct pair *p)
 static void test_groups(struct pair *p)
 {
 	for (int round = 0; round < 300; round++) {
-		int n = 1 + (int)(rnd() % HA_MAX_RECVS), tags[HA_MAX_RECVS], order[HA_MAX_RECVS], got[HA_MAX_RECVS];
+		int n = 1 + (int)(rnd() % HA_MAX_RECVS), tags[HA_MAX_RECVS], order[HA_MAX_RECVS],
+		    got[HA_MAX_RECVS];
 		size_t sizes[HA_MAX_RECVS], each = BUF / HA_MAX_RECVS, sent[HA_MAX_RECVS];
 		void *data[HA_MAX_RECVS];
 		struct ha_request *r, *s[HA_MAX_RECVS];
@@ -136,7 +140,8 @@ static void test_groups(struct pair *p)
 		}
 		r = recv_now(p, n, data, sizes, tags, false);
 		for (int i = 0; i < n; i++)
-			s[order[i]] = send_now(p, src + (size_t)order[i] * each, sent[order[i]], tags[order[i]]);
+			s[order[i]] = send_now(p, src + (size_t)order[i] * each, sent[order[i]],
+					       tags[order[i]]);
 		for (int i = n - 1; i >= 0; i--)
 			finish(p, s[i], NULL);
 		finish(p, r, got);
@@ -193,7 +198,8 @@ static void test_ring_full(struct pair *p)
 	}
 }
 
-/* Complete at once towards the caller; the slots come back all the same, and the data is there in the end. */
+/* Complete at once towards the caller; the slots come back all the same, and the data is there in
+ * the end. */
 static void test_optional(struct pair *p)
 {
 	int tag = 9;
@@ -237,20 +243,25 @@ int main(int argc, char **argv)
 	int nmore = argc > 1 ? atoi(argv[1]) - 1 : 0;
 	struct pair p;
 
-	setenv("HA_NCCL_POLL_ALWAYS", "0", 1); /* receives complete before their data, as on hardware */
+	setenv("HA_NCCL_POLL_ALWAYS", "0",
+	       1); /* receives complete before their data, as on hardware */
 	pair_open(&p, nmore);
-	CHECK(((struct ha_bundle *)p.send)->balance.ndata == nmore + 1 && ((struct ha_bundle *)p.recv)->balance.ndata == nmore + 1);
+	CHECK(((struct ha_bundle *)p.send)->balance.ndata == nmore + 1 &&
+	      ((struct ha_bundle *)p.recv)->balance.ndata == nmore + 1);
 	src = pair_alloc(BUF + 4096);
 	dst = pair_alloc(BUF + 4096);
-	CHECK(ha_reg_mr((struct ha_bundle *)p.send, src, BUF + 4096, HA_MEM_HOST, 0, -1, 0, &src_mr) == 0);
-	CHECK(ha_reg_mr((struct ha_bundle *)p.recv, dst, BUF + 4096, HA_MEM_HOST, 0, -1, 0, &dst_mr) == 0);
+	CHECK(ha_reg_mr((struct ha_bundle *)p.send, src, BUF + 4096, HA_MEM_HOST, 0, -1, 0,
+			&src_mr) == 0);
+	CHECK(ha_reg_mr((struct ha_bundle *)p.recv, dst, BUF + 4096, HA_MEM_HOST, 0, -1, 0,
+			&dst_mr) == 0);
 	test_sizes(&p);
 	test_groups(&p);
 	test_tags(&p);
 	test_ring_full(&p);
 	test_optional(&p);
 	test_pieces(&p);
-	CHECK(ha_dereg_mr((struct ha_bundle *)p.send, src_mr) == 0 && ha_dereg_mr((struct ha_bundle *)p.recv, dst_mr) == 0);
+	CHECK(ha_dereg_mr((struct ha_bundle *)p.send, src_mr) == 0 &&
+	      ha_dereg_mr((struct ha_bundle *)p.recv, dst_mr) == 0);
 	pair_close(&p);
 	printf("%d rail%s: ok\n", nmore + 1, nmore ? "s" : "");
 	return 0;

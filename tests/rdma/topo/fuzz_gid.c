@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		entries[1].gid = range.prefix;
 		/* A prefix is inside itself, unless it is an IPv4 address written as IPv6. */
-		if (range.bits && !ha_gid_in_range(&range.prefix, &range) && !ha_gid_is_ipv4(&range.prefix))
+		if (range.bits && !ha_gid_in_range(&range.prefix, &range) &&
+		    !ha_gid_is_ipv4(&range.prefix))
 			abort();
 		ha_gid_in_range(&entries[0].gid, &range);
 		ha_gid_choose(entries, 2, &range, data[0] >> 1);

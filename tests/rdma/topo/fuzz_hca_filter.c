@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	/* Each name that is listed is matched by its own item, whatever its port. */
 	for (int i = 0; i < list.n; i++)
-		if (ha_namelist_match(&list, list.items[i].name, HA_NAMELIST_ANY, NULL) == list.exclude)
+		if (ha_namelist_match(&list, list.items[i].name, HA_NAMELIST_ANY, NULL) ==
+		    list.exclude)
 			abort();
 	free(text);
 	return 0;

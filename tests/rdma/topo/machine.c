@@ -28,7 +28,8 @@ void machine_discover(struct machine *m)
 	CHECK_INT(ha_topo_discover(&m->fake.ops, &m->config, &m->topo), 0);
 }
 
-static struct fake_device *add(struct machine *m, const char *name, const char *pci_path, int numa, uint64_t card_guid)
+static struct fake_device *add(struct machine *m, const char *name, const char *pci_path, int numa,
+			       uint64_t card_guid)
 {
 	int i = m->fake.n++;
 	struct fake_device *d = &m->devices[i];
@@ -44,8 +45,8 @@ static struct fake_device *add(struct machine *m, const char *name, const char *
 	return d;
 }
 
-struct fake_device *machine_roce(struct machine *m, const char *name, const char *pci_path, int numa,
-				 uint64_t card_guid, const char *ipv4)
+struct fake_device *machine_roce(struct machine *m, const char *name, const char *pci_path,
+				 int numa, uint64_t card_guid, const char *ipv4)
 {
 	struct fake_device *d = add(m, name, pci_path, numa, card_guid);
 	char *address = m->addresses[d - m->devices];
@@ -55,8 +56,8 @@ struct fake_device *machine_roce(struct machine *m, const char *name, const char
 	return d;
 }
 
-struct fake_device *machine_ib(struct machine *m, const char *name, const char *pci_path, int numa, uint64_t card_guid,
-			       uint16_t lid)
+struct fake_device *machine_ib(struct machine *m, const char *name, const char *pci_path, int numa,
+			       uint64_t card_guid, uint16_t lid)
 {
 	struct fake_device *d = add(m, name, pci_path, numa, card_guid);
 
@@ -84,7 +85,8 @@ int machine_port(const struct machine *m, const char *label)
 	exit(1);
 }
 
-static const char *text(char *buf, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static const char *text(char *buf, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static const char *text(char *buf, size_t len, const char *fmt, ...)
 {
 	va_list ap;
@@ -96,7 +98,7 @@ static const char *text(char *buf, size_t len, const char *fmt, ...)
 }
 
 #define DEVICES "/sys/devices/pci0000:%02x"
-#define TEXT(fmt, ...) text((char[160]){ 0 }, 160, fmt, __VA_ARGS__)
+#define TEXT(fmt, ...) text((char[160]) { 0 }, 160, fmt, __VA_ARGS__)
 
 void machine_eight_by_rail(struct machine *m)
 {
@@ -107,8 +109,9 @@ void machine_eight_by_rail(struct machine *m)
 		int i = listed[k], bus = 0x15 + 0x10 * i;
 
 		machine_roce(m, TEXT("mlx5_%d", i),
-			     TEXT(DEVICES "/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/0000:%02x:00.0", bus, bus,
-				  bus + 1, bus + 2, bus + 3),
+			     TEXT(DEVICES
+				  "/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/0000:%02x:00.0",
+				  bus, bus, bus + 1, bus + 2, bus + 3),
 			     i / 4, 0x1000 + (uint64_t)i, TEXT("10.%d.0.1", i));
 	}
 	machine_discover(m);
@@ -122,9 +125,10 @@ void machine_dual_port_cards(struct machine *m)
 			int root = card < 2 ? 0x20 : 0xa0, slot = 1 + card % 2;
 
 			machine_roce(m, TEXT("mlx5_%d", 2 * card + port),
-				     TEXT(DEVICES "/0000:%02x:%02x.0/0000:%02x:00.%d", root, root, slot, root + slot,
-					  port),
-				     card / 2, 0x2000 + (uint64_t)card, TEXT("10.0.0.%d", 1 + 2 * card + port));
+				     TEXT(DEVICES "/0000:%02x:%02x.0/0000:%02x:00.%d", root, root,
+					  slot, root + slot, port),
+				     card / 2, 0x2000 + (uint64_t)card,
+				     TEXT("10.0.0.%d", 1 + 2 * card + port));
 		}
 	machine_discover(m);
 }
@@ -135,10 +139,12 @@ void machine_two_per_switch(struct machine *m)
 	for (int i = 0; i < 8; i++) {
 		int root = 0x20 + 0x40 * (i / 4), bus = root + 1 + 0x10 * (i / 2 % 2);
 
-		machine_roce(m, TEXT("mlx5_%d", i),
-			     TEXT(DEVICES "/0000:%02x:%02x.0/0000:%02x:00.0/0000:%02x:%02x.0/0000:%02x:00.0", root,
-				  root, 1 + i / 2 % 2, bus, bus + 1, i % 2, bus + 2 + i % 2),
-			     i / 4, 0x3000 + (uint64_t)i, TEXT("10.0.%d.1", i));
+		machine_roce(
+			m, TEXT("mlx5_%d", i),
+			TEXT(DEVICES
+			     "/0000:%02x:%02x.0/0000:%02x:00.0/0000:%02x:%02x.0/0000:%02x:00.0",
+			     root, root, 1 + i / 2 % 2, bus, bus + 1, i % 2, bus + 2 + i % 2),
+			i / 4, 0x3000 + (uint64_t)i, TEXT("10.0.%d.1", i));
 	}
 	machine_discover(m);
 }
@@ -151,10 +157,11 @@ void machine_virtual_functions(struct machine *m)
 	for (int card = 0; card < 2; card++)
 		for (int f = 0; f < 3; f++) {
 			const char *folder = TEXT(SWITCH "/0000:3c:%02x.0", card);
-			const char *path = TEXT("%s/0000:%02x:00.%d", folder, 0x3d + card, f ? 1 + f : 0);
+			const char *path =
+				TEXT("%s/0000:%02x:00.%d", folder, 0x3d + card, f ? 1 + f : 0);
 
-			machine_roce(m, TEXT("mlx5_%d", 3 * card + f), path, 0, 0x4000 + (uint64_t)card,
-				     TEXT("10.0.0.%d", 1 + 3 * card + f));
+			machine_roce(m, TEXT("mlx5_%d", 3 * card + f), path, 0,
+				     0x4000 + (uint64_t)card, TEXT("10.0.0.%d", 1 + 3 * card + f));
 			if (f)
 				tree_link(&m->tree, TEXT("%s/physfn", path),
 					  TEXT("%s/0000:%02x:00.0", folder, 0x3d + card));
@@ -176,7 +183,8 @@ void machine_software(struct machine *m, int n)
 {
 	machine_begin(m);
 	for (int i = 0; i < n; i++)
-		machine_roce(m, TEXT("soft%d", i), NULL, -1, 0x6000 + (uint64_t)i, TEXT("127.%d.0.1", i + 1));
+		machine_roce(m, TEXT("soft%d", i), NULL, -1, 0x6000 + (uint64_t)i,
+			     TEXT("127.%d.0.1", i + 1));
 	machine_discover(m);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.h - machines of real shapes: a sysfs tree and a fake table of verbs, discovered as hawser would */
+/* machine.h - machines of real shapes: a sysfs tree and a fake table of verbs, discovered as hawser
+ * would */
 #ifndef HA_TESTS_TOPO_MACHINE_H
 #define HA_TESTS_TOPO_MACHINE_H
 
 #include "base/config.h"
-#include "tests/rdma/topo/tree.h"
-#include "tests/rdma/verbs/fake.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"
+#include "tests/rdma/topo/tree.h"
+#include "tests/rdma/verbs/fake.h"
 
 #define MACHINE_DEVICES 32
 
@@ -25,16 +26,17 @@ void machine_begin(struct machine *m);
 void machine_end(struct machine *m);
 void machine_discover(struct machine *m);
 /* A RoCE device of 400 Gb/s; pci_path NULL: software. card_guid 0: unknown. */
-struct fake_device *machine_roce(struct machine *m, const char *name, const char *pci_path, int numa,
-				 uint64_t card_guid, const char *ipv4);
-struct fake_device *machine_ib(struct machine *m, const char *name, const char *pci_path, int numa, uint64_t card_guid,
-			       uint16_t lid);
+struct fake_device *machine_roce(struct machine *m, const char *name, const char *pci_path,
+				 int numa, uint64_t card_guid, const char *ipv4);
+struct fake_device *machine_ib(struct machine *m, const char *name, const char *pci_path, int numa,
+			       uint64_t card_guid, uint16_t lid);
 struct fake_device *machine_device(struct machine *m, const char *name);
 /* Place of a port ("mlx5_0:1") in the list. */
 int machine_port(const struct machine *m, const char *label);
 
 /* Shapes; each begins the machine and discovers it. */
-/* Eight NICs, each behind a switch and a root complex of its own beside its GPU, four to a socket. */
+/* Eight NICs, each behind a switch and a root complex of its own beside its GPU, four to a socket.
+ */
 void machine_eight_by_rail(struct machine *m);
 /* Four dual-port cards, a PCI function per port, two cards to a socket below one root complex. */
 void machine_dual_port_cards(struct machine *m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Discovery on machines of real shapes: eight NICs by rail, a dual-port card, two NICs per switch, virtual functions,
- * an InfiniBand fabric; and everything that can be wrong with a device.
+ * Discovery on machines of real shapes: eight NICs by rail, a dual-port card, two NICs per switch,
+ * virtual functions, an InfiniBand fabric; and everything that can be wrong with a device.
  */
 #include "rdma/topo/device.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/check.h"
+#include "base/config.h"
 #include "tests/base/lines.h"
 #include "tests/rdma/topo/tree.h"
 #include "tests/rdma/verbs/fake.h"
@@ -60,7 +60,8 @@ static void discover(int expected)
 	CHECK_INT(topo.ndevices, expected);
 }
 
-/* Each GPU with its NIC behind a switch of its own, four to a socket; the library lists them in another order. */
+/* Each GPU with its NIC behind a switch of its own, four to a socket; the library lists them in
+ * another order. */
 static void eight_nics_by_rail(void)
 {
 	static const int listed[] = { 3, 7, 0, 5, 1, 6, 2, 4 };
@@ -74,8 +75,9 @@ static void eight_nics_by_rail(void)
 		snprintf(names[i], sizeof(names[i]), "mlx5_%d", i);
 		snprintf(addresses[i], sizeof(addresses[i]), "10.%d.0.1", i);
 		snprintf(paths[i], sizeof(paths[i]),
-			 "/sys/devices/pci0000:%02x/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/0000:%02x:00.0", bus,
-			 bus, bus + 1, bus + 2, bus + 3);
+			 "/sys/devices/pci0000:%02x/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/"
+			 "0000:%02x:00.0",
+			 bus, bus, bus + 1, bus + 2, bus + 3);
 		nic(names[i], paths[i], i / 4, 0x1000 + (uint64_t)i, fake_roce_port(addresses[i]));
 	}
 	tree_file(&tree, "/sys/module/nvidia_peermem/version", "1\n");
@@ -95,7 +97,8 @@ static void eight_nics_by_rail(void)
 		CHECK_INT(d->attr.max_qp, 131072);
 		CHECK_INT(d->mtu, IBV_MTU_4096);
 		CHECK_INT(d->rail_id, -1);
-		CHECK(d->is_ethernet && !d->adaptive_routing && d->relaxed_ordering && d->peer_memory && !d->is_soft);
+		CHECK(d->is_ethernet && !d->adaptive_routing && d->relaxed_ordering &&
+		      d->peer_memory && !d->is_soft);
 		CHECK(d->dma_buf);
 		CHECK(d->hot.post_send && d->hot.poll_cq);
 	}
@@ -136,7 +139,8 @@ static void a_dual_port_card(void)
 
 	/* Two ports of one function, as ConnectX-3 had them: one context for both. */
 	machine_begin();
-	nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79, fake_roce_port("10.0.0.1"));
+	nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79,
+	    fake_roce_port("10.0.0.1"));
 	devices[0].nports = 2;
 	devices[0].ports[1] = fake_ib_port(4);
 	discover(2);
@@ -153,8 +157,8 @@ static void two_nics_per_switch(void)
 	machine_begin();
 	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
 	nic("mlx5_1", SWITCH "/0000:3c:04.0/0000:3e:00.0", 0, 2, fake_roce_port("10.1.0.1"));
-	nic("mlx5_2", "/sys/devices/pci0000:3a/0000:3a:02.0/0000:4b:00.0/0000:4c:00.0/0000:4d:00.0", 0, 3,
-	    fake_roce_port("10.2.0.1"));
+	nic("mlx5_2", "/sys/devices/pci0000:3a/0000:3a:02.0/0000:4b:00.0/0000:4c:00.0/0000:4d:00.0",
+	    0, 3, fake_roce_port("10.2.0.1"));
 	discover(3);
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_SWITCH);
 	CHECK_INT(ha_topo_distance(&topo, 0, 2), HA_PCI_SAME_ROOT);
@@ -168,8 +172,10 @@ static void virtual_functions(void)
 	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.0.1"));
 	nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.2", 0, 0, fake_roce_port("10.0.0.2"));
 	nic("mlx5_2", SWITCH "/0000:3c:00.0/0000:3d:08.1", 0, 0, fake_roce_port("10.0.0.3"));
-	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:00.2/physfn", SWITCH "/0000:3c:00.0/0000:3d:00.0");
-	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:08.1/physfn", SWITCH "/0000:3c:00.0/0000:3d:00.0");
+	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:00.2/physfn",
+		  SWITCH "/0000:3c:00.0/0000:3d:00.0");
+	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:08.1/physfn",
+		  SWITCH "/0000:3c:00.0/0000:3d:00.0");
 	discover(3);
 	CHECK(!topo.devices[0].is_virtual);
 	CHECK(topo.devices[1].is_virtual);
@@ -211,7 +217,8 @@ static void an_infiniband_fabric(void)
 	discover(2);
 	CHECK(!topo.devices[0].adaptive_routing);
 	ha_topo_release(&topo);
-	config.enable_backup = false; /* nothing that the driver's path migration could fight with */
+	config.enable_backup =
+		false; /* nothing that the driver's path migration could fight with */
 	lines_catch();
 	discover(2);
 	CHECK(topo.devices[1].apm_enabled);
@@ -238,7 +245,8 @@ static void a_software_nic(void)
 	machine_end();
 }
 
-/* softcuda's GPU memory is host memory: a software NIC registers it, a real one would need nvidia_peermem. */
+/* softcuda's GPU memory is host memory: a software NIC registers it, a real one would need
+ * nvidia_peermem. */
 static void a_software_nic_beside_softcuda(const char *runtime)
 {
 	void *library = dlopen(runtime, RTLD_LAZY | RTLD_LOCAL);
@@ -316,8 +324,8 @@ static void user_space_software_nics(void)
 	machine_end();
 }
 
-/* Whoever has counted before keeps its numbers: a port that is down has the one that it had, and one
- * that has come since is behind. */
+/* Whoever has counted before keeps its numbers: a port that is down has the one that it had, and
+ * one that has come since is behind. */
 static void numbers_of_before(void)
 {
 	static const char *const before[] = { "mlx5_0:1", "mlx5_1:1", "mlx5_2:1" };
@@ -368,8 +376,10 @@ static void filters(void)
 	lines_catch();
 	strcpy(config.ib_hca, "bnxt,mlx5_0:x");
 	discover(0);
-	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x has parts that are no name[:port[:rail[:plane]]]"));
-	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x leaves none of the 3 devices (mlx5_0, mlx5_1, mlx5_10); correct or unset it"));
+	CHECK(lines_contain(
+		"NCCL_IB_HCA=bnxt,mlx5_0:x has parts that are no name[:port[:rail[:plane]]]"));
+	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x leaves none of the 3 devices (mlx5_0, "
+			    "mlx5_1, mlx5_10); correct or unset it"));
 	ha_topo_release(&topo);
 	config.ib_disable = true;
 	discover(0);
@@ -381,12 +391,13 @@ static void ports_that_cannot_be_used(void)
 {
 	machine_begin();
 	nic("mlx5_0", NULL, 0, 0, fake_roce_port("10.0.0.1"))->ports[0].state = IBV_PORT_DOWN;
-	nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"))->ports[0].link_layer = IBV_LINK_LAYER_UNSPECIFIED;
+	nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"))->ports[0].link_layer =
+		IBV_LINK_LAYER_UNSPECIFIED;
 	nic("mlx5_2", NULL, 0, 0, fake_roce_port("10.0.2.1"))->ports[0].error = -EIO;
 	nic("mlx5_3", NULL, 0, 0, fake_roce_port("10.0.3.1"))->open_error = -EACCES;
 	nic("mlx5_4", NULL, 0, 0, fake_roce_port("10.0.4.1"))->query_error = -EIO;
-	nic("mlx5_5", NULL, 0, 0, (struct fake_port){ .state = IBV_PORT_ACTIVE,
-						      .link_layer = IBV_LINK_LAYER_ETHERNET });
+	nic("mlx5_5", NULL, 0, 0,
+	    (struct fake_port) { .state = IBV_PORT_ACTIVE, .link_layer = IBV_LINK_LAYER_ETHERNET });
 	discover(0);
 	CHECK_INT(topo.down, 1);
 	CHECK(lines_contain("mlx5_0: port 1 is down and left out"));
@@ -396,7 +407,8 @@ static void ports_that_cannot_be_used(void)
 	CHECK(lines_contain("mlx5_4: cannot query the device: Input/output error"));
 	CHECK(lines_contain("mlx5_5: port 1 has no GID"));
 	CHECK(lines_contain("6 RDMA devices, none with a usable port (1 down)"));
-	/* The one that is down and the one without address may come up: known, open, not reported. */
+	/* The one that is down and the one without address may come up: known, open, not reported.
+	 */
 	CHECK_INT(topo.nports, 2);
 	CHECK_INT(fake.open_contexts, 2);
 	machine_end();

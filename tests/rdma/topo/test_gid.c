@@ -5,8 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "base/config.h"
 #include "base/check.h"
+#include "base/config.h"
 #include "tests/base/lines.h"
 #include "tests/rdma/topo/tree.h"
 #include "tests/rdma/verbs/fake.h"
@@ -18,11 +18,21 @@ static void ranges(void)
 		bool inet6;
 		int rc;
 	} rows[] = {
-		{ "", false, 0 },	     { "10.0.0.0/8", false, 0 },	{ "10.0.0.0/0", false, 0 },
-		{ "10.0.0.0/32", false, 0 }, { "10.0.0.0/33", false, -EINVAL }, { "10.0.0.0", false, -EINVAL },
-		{ "10.0.0/8", false, -EINVAL }, { "fd00::/8", false, -EINVAL }, { "fd00::/8", true, 0 },
-		{ "fd00::/129", true, -EINVAL }, { "10.0.0.0/8", true, -EINVAL }, { "10.0.0.0/-1", false, -EINVAL },
-		{ "10.0.0.0/8x", false, -EINVAL }, { "10.0.0.0/", false, -EINVAL }, { "/8", false, -EINVAL },
+		{ "", false, 0 },
+		{ "10.0.0.0/8", false, 0 },
+		{ "10.0.0.0/0", false, 0 },
+		{ "10.0.0.0/32", false, 0 },
+		{ "10.0.0.0/33", false, -EINVAL },
+		{ "10.0.0.0", false, -EINVAL },
+		{ "10.0.0/8", false, -EINVAL },
+		{ "fd00::/8", false, -EINVAL },
+		{ "fd00::/8", true, 0 },
+		{ "fd00::/129", true, -EINVAL },
+		{ "10.0.0.0/8", true, -EINVAL },
+		{ "10.0.0.0/-1", false, -EINVAL },
+		{ "10.0.0.0/8x", false, -EINVAL },
+		{ "10.0.0.0/", false, -EINVAL },
+		{ "/8", false, -EINVAL },
 		{ "10.0.0.0/99999999999999999999", false, -EINVAL },
 		{ "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8", true, -EINVAL },
 	};
@@ -92,7 +102,7 @@ static int filled;
 
 static void entry(const char *address, int version)
 {
-	table[filled] = (struct ha_gid_entry){ filled, gid_of(address), version };
+	table[filled] = (struct ha_gid_entry) { filled, gid_of(address), version };
 	filled++;
 }
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/check.h"
-#include "tests/rdma/topo/tree.h"
 #include "rdma/topo/sysfs.h"
+#include "tests/rdma/topo/tree.h"
 
 #define ROOT "/sys/devices/pci0000:16/0000:16:01.0"
 #define NIC_A ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.0"
@@ -61,14 +61,18 @@ static void distances(void)
 	CHECK_INT(ha_pci_distance(NIC_A, -1, NIC_D, -1), HA_PCI_SYSTEM);
 	CHECK_INT(ha_pci_distance("", -1, "", -1), HA_PCI_SYSTEM);
 	CHECK_INT(ha_pci_distance("", 0, NIC_A, 0), HA_PCI_SAME_NODE);
-	/* Two root ports have the host bridge between them; a switch of switches is not one switch. */
-	CHECK_INT(ha_pci_distance("/sys/devices/pci0000:00/0000:00:01.0", 0, "/sys/devices/pci0000:00/0000:00:02.0", 0),
+	/* Two root ports have the host bridge between them; a switch of switches is not one switch.
+	 */
+	CHECK_INT(ha_pci_distance("/sys/devices/pci0000:00/0000:00:01.0", 0,
+				  "/sys/devices/pci0000:00/0000:00:02.0", 0),
 		  HA_PCI_SAME_ROOT);
-	CHECK_INT(ha_pci_distance(ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0/0000:1b:00.0", 0,
-				  ROOT "/0000:17:00.0/0000:18:01.0/0000:20:00.0", 0),
+	CHECK_INT(ha_pci_distance(
+			  ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0/0000:1b:00.0",
+			  0, ROOT "/0000:17:00.0/0000:18:01.0/0000:20:00.0", 0),
 		  HA_PCI_SAME_ROOT);
 	/* Folders that only begin alike are not shared. */
-	CHECK_INT(ha_pci_distance("/sys/devices/pci0000:1/0000:01:00.0", 0, "/sys/devices/pci0000:16/0000:17:00.0", 1),
+	CHECK_INT(ha_pci_distance("/sys/devices/pci0000:1/0000:01:00.0", 0,
+				  "/sys/devices/pci0000:16/0000:17:00.0", 1),
 		  HA_PCI_SYSTEM);
 	for (int d = HA_PCI_SAME_CARD; d <= HA_PCI_SYSTEM; d++)
 		CHECK(*ha_pci_distance_name(d));
@@ -83,7 +87,8 @@ static void virtual_functions(void)
 	tree_file(&t, NIC_A "/numa_node", "1\n");
 	tree_file(&t, ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.4/numa_node", "1\n");
 	tree_link(&t, ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.4/physfn", NIC_A);
-	CHECK(ha_pci_physical(t.root, ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.4", path, sizeof(path)));
+	CHECK(ha_pci_physical(t.root, ROOT "/0000:17:00.0/0000:18:00.0/0000:19:00.4", path,
+			      sizeof(path)));
 	CHECK_TEXT(path, NIC_A);
 	CHECK(!ha_pci_physical(t.root, NIC_A, path, sizeof(path)));
 	CHECK_TEXT(path, NIC_A);

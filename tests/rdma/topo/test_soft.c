@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Discovery over the software NIC's library, which has no sysfs behind it. */
-#include "base/config.h"
 #include "base/check.h"
-#include "tests/base/lines.h"
+#include "base/config.h"
 #include "rdma/topo/device.h"
 #include "rdma/verbs/dlopen.h"
+#include "tests/base/lines.h"
 
 static struct ha_topo topo;
 

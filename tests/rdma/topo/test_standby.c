@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The standby orders of machines of real shapes, each with its reason; and what happens when ports go down and up. */
+/* The standby orders of machines of real shapes, each with its reason; and what happens when ports
+ * go down and up. */
 #include "rdma/topo/standby.h"
 
 #include <errno.h>
@@ -47,7 +48,8 @@ static void port_set(const char *name, enum ibv_port_state state, int changed)
 	CHECK_INT(ha_topo_refresh(&m.topo, &m.config, machine_port(&m, label)), changed);
 }
 
-/* All four of a socket are equally near: neighbours pair up, and so does each next choice (0-2 1-3, 0-3 1-2, ...). */
+/* All four of a socket are equally near: neighbours pair up, and so does each next choice (0-2 1-3,
+ * 0-3 1-2, ...). */
 static void eight_nics_by_rail(void)
 {
 	machine_eight_by_rail(&m);
@@ -60,7 +62,8 @@ static void eight_nics_by_rail(void)
 	machine_end(&m);
 }
 
-/* Port goes with like port of the neighbour card; the other port of the own card is nearest, and last nevertheless. */
+/* Port goes with like port of the neighbour card; the other port of the own card is nearest, and
+ * last nevertheless. */
 static void dual_port_cards(void)
 {
 	machine_dual_port_cards(&m);
@@ -80,7 +83,8 @@ static void one_card(void)
 	machine_end(&m);
 
 	machine_begin(&m);
-	machine_roce(&m, "mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 1, "10.0.0.1");
+	machine_roce(&m, "mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 1,
+		     "10.0.0.1");
 	m.devices[0].nports = 2;
 	m.devices[0].ports[1] = fake_roce_port("10.0.0.2");
 	machine_discover(&m);
@@ -89,13 +93,17 @@ static void one_card(void)
 	machine_end(&m);
 }
 
-/* A dual-port card and a single one: both ports lean on the single card, which pairs with the first. */
+/* A dual-port card and a single one: both ports lean on the single card, which pairs with the
+ * first. */
 static void an_odd_port(void)
 {
 	machine_begin(&m);
-	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3d:00.0", 0, 7, "10.0.0.1");
-	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3d:00.1", 0, 7, "10.0.0.2");
-	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:3a/0000:3a:01.0/0000:3e:00.0", 0, 8, "10.0.0.3");
+	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3d:00.0", 0, 7,
+		     "10.0.0.1");
+	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3d:00.1", 0, 7,
+		     "10.0.0.2");
+	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:3a/0000:3a:01.0/0000:3e:00.0", 0, 8,
+		     "10.0.0.3");
 	machine_discover(&m);
 	expect("mlx5_0", "mlx5_2 mlx5_1");
 	expect("mlx5_1", "mlx5_2 mlx5_0");
@@ -146,13 +154,17 @@ static void another_cable(void)
 	machine_end(&m);
 }
 
-/* One card with a PCI connection to either socket has one GUID; the farther other card is still the better one. */
+/* One card with a PCI connection to either socket has one GUID; the farther other card is still the
+ * better one. */
 static void socket_direct(void)
 {
 	machine_begin(&m);
-	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 7, "10.0.0.1");
-	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", 1, 7, "10.0.0.2");
-	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:a0/0000:a0:02.0/0000:a2:00.0", 1, 8, "10.0.0.3");
+	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 7,
+		     "10.0.0.1");
+	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", 1, 7,
+		     "10.0.0.2");
+	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:a0/0000:a0:02.0/0000:a2:00.0", 1, 8,
+		     "10.0.0.3");
 	machine_discover(&m);
 	expect("mlx5_0", "mlx5_2 mlx5_1");
 	expect("mlx5_1", "mlx5_2 mlx5_0");
@@ -171,7 +183,8 @@ static void two_fabrics(void)
 	machine_end(&m);
 }
 
-/* Another subnet of InfiniBand, another kind of address, another version: after those of the same, however far. */
+/* Another subnet of InfiniBand, another kind of address, another version: after those of the same,
+ * however far. */
 static void networks(void)
 {
 	static const char *const paths[] = {
@@ -183,9 +196,10 @@ static void networks(void)
 
 	machine_begin(&m);
 	for (int i = 0; i < 4; i++)
-		machine_ib(&m, (const char *[]){ "a", "b", "c", "d" }[i], paths[i], i / 2, (uint64_t)i + 1,
-			   (uint16_t)(i + 1));
-	m.devices[1].ports[0].gids[0].address = m.devices[3].ports[0].gids[0].address = "fe80::7:a088:c203:0:1";
+		machine_ib(&m, (const char *[]) { "a", "b", "c", "d" }[i], paths[i], i / 2,
+			   (uint64_t)i + 1, (uint16_t)(i + 1));
+	m.devices[1].ports[0].gids[0].address = m.devices[3].ports[0].gids[0].address =
+		"fe80::7:a088:c203:0:1";
 	machine_discover(&m);
 	expect("a", "c b d");
 	expect("b", "d a c");
@@ -195,10 +209,12 @@ static void networks(void)
 	machine_roce(&m, "a", paths[0], 0, 1, "10.0.0.1");
 	machine_roce(&m, "b", paths[1], 0, 2, "fd00::1");
 	machine_roce(&m, "c", paths[2], 1, 3, "10.0.0.2");
-	machine_roce(&m, "d", paths[3], 1, 4, "10.0.0.3")->ports[0].gids[3].address = NULL; /* version 1 only */
+	machine_roce(&m, "d", paths[3], 1, 4, "10.0.0.3")->ports[0].gids[3].address =
+		NULL; /* version 1 only */
 	machine_discover(&m);
 	expect("a", "c b d");
-	expect("d", "c b a"); /* c behind its switch; then b, which is left for it while a is taken */
+	expect("d",
+	       "c b a"); /* c behind its switch; then b, which is left for it while a is taken */
 	machine_end(&m);
 }
 
@@ -206,10 +222,14 @@ static void networks(void)
 static void planes(void)
 {
 	machine_begin(&m);
-	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1, "10.1.0.1");
-	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 2, "10.2.0.1");
-	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:23:00.0", 0, 3, "10.1.0.2");
-	machine_roce(&m, "d", "/sys/devices/pci0000:20/0000:20:04.0/0000:24:00.0", 0, 4, "10.2.0.2");
+	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1,
+		     "10.1.0.1");
+	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 2,
+		     "10.2.0.1");
+	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:23:00.0", 0, 3,
+		     "10.1.0.2");
+	machine_roce(&m, "d", "/sys/devices/pci0000:20/0000:20:04.0/0000:24:00.0", 0, 4,
+		     "10.2.0.2");
 	machine_discover(&m);
 	expect("a", "c b d");
 	expect("b", "d a c");
@@ -223,16 +243,22 @@ static void a_slow_port(void)
 	char text[64];
 
 	machine_begin(&m);
-	machine_roce(&m, "bnxt_re0", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 9, "10.0.0.9")
-		->ports[0].effective_mbps = 25000;
-	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 1, "10.0.0.1");
-	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", 1, 2, "10.0.0.2");
+	machine_roce(&m, "bnxt_re0", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 9,
+		     "10.0.0.9")
+		->ports[0]
+		.effective_mbps = 25000;
+	machine_roce(&m, "mlx5_0", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 1,
+		     "10.0.0.1");
+	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", 1, 2,
+		     "10.0.0.2");
 	machine_discover(&m);
 	expect("mlx5_0", "mlx5_1 bnxt_re0");
 	expect("mlx5_1", "mlx5_0 bnxt_re0");
 	expect("bnxt_re0", "mlx5_0 mlx5_1");
-	CHECK(ha_standby_classify(&m.topo, machine_port(&m, "mlx5_0:1"), machine_port(&m, "bnxt_re0:1"), &class));
-	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)), "same root, less than half the speed");
+	CHECK(ha_standby_classify(&m.topo, machine_port(&m, "mlx5_0:1"),
+				  machine_port(&m, "bnxt_re0:1"), &class));
+	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)),
+		   "same root, less than half the speed");
 	machine_end(&m);
 }
 
@@ -256,7 +282,8 @@ static void software_nics(void)
 	machine_end(&m);
 }
 
-/* Eight virtual functions of one card beside seven cards: the card carries three of them, not all seven. */
+/* Eight virtual functions of one card beside seven cards: the card carries three of them, not all
+ * seven. */
 static void a_crowded_card(void)
 {
 	int on_card = 0;
@@ -267,8 +294,9 @@ static void a_crowded_card(void)
 
 		snprintf(name, sizeof(name), "mlx5_%d", i);
 		snprintf(address, sizeof(address), "10.0.0.%d", i + 1);
-		snprintf(path, sizeof(path), "/sys/devices/pci0000:20/0000:20:%02x.0/0000:%02x:0%d.%d",
-			 i < 8 ? 1 : i, i < 8 ? 0x21 : 0x21 + i, i < 8 ? i / 4 : 0, i < 8 ? i % 4 : 0);
+		snprintf(path, sizeof(path),
+			 "/sys/devices/pci0000:20/0000:20:%02x.0/0000:%02x:0%d.%d", i < 8 ? 1 : i,
+			 i < 8 ? 0x21 : 0x21 + i, i < 8 ? i / 4 : 0, i < 8 ? i % 4 : 0);
 		machine_roce(&m, name, path, 0, i < 8 ? 1 : 100 + (uint64_t)i, address);
 	}
 	machine_discover(&m);
@@ -279,7 +307,8 @@ static void a_crowded_card(void)
 	machine_end(&m);
 }
 
-/* A port that is down is nobody's standby, keeps its own, and finds its place again; the other pairs do not move. */
+/* A port that is down is nobody's standby, keeps its own, and finds its place again; the other
+ * pairs do not move. */
 static void a_flap(void)
 {
 	machine_eight_by_rail(&m);
@@ -306,7 +335,8 @@ static void a_flap(void)
 	machine_end(&m);
 }
 
-/* Seven, 0-1 2-3 4-5 and 6 left over: 2 keeps 3 when it goes down, although 6 then carries nobody. */
+/* Seven, 0-1 2-3 4-5 and 6 left over: 2 keeps 3 when it goes down, although 6 then carries nobody.
+ */
 static void a_port_that_is_down_keeps_its_standby(void)
 {
 	machine_software(&m, 7);
@@ -319,16 +349,20 @@ static void a_port_that_is_down_keeps_its_standby(void)
 	machine_end(&m);
 }
 
-/* A port that was down at discovery is not reported and no candidate. Once up it is a standby, still not reported. */
+/* A port that was down at discovery is not reported and no candidate. Once up it is a standby,
+ * still not reported. */
 static void a_cable_plugged_in_later(void)
 {
 	const struct ha_topo_device *late;
 	int order[8];
 
 	machine_begin(&m);
-	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1, "10.0.0.1");
-	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 2, "10.0.0.2");
-	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:23:00.0", 0, 3, "10.0.0.3");
+	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1,
+		     "10.0.0.1");
+	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0", 0, 2,
+		     "10.0.0.2");
+	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:23:00.0", 0, 3,
+		     "10.0.0.3");
 	m.devices[1].ports[0].state = IBV_PORT_DOWN;
 	m.devices[1].ports[0].gids[2].address = m.devices[1].ports[0].gids[3].address = NULL;
 	m.devices[1].ports[0].gids[0].address = m.devices[1].ports[0].gids[1].address = NULL;
@@ -342,7 +376,7 @@ static void a_cable_plugged_in_later(void)
 	CHECK(!late->up);
 	expect("a", "c");
 	expect("c", "a");
-	expect("b", "a c"); /* it may be asked already */
+	expect("b", "a c");                                   /* it may be asked already */
 	CHECK_INT(ha_topo_refresh(&m.topo, &m.config, 2), 0); /* still down */
 	port_set("b", IBV_PORT_ACTIVE, 0); /* up, but nobody can address it yet */
 	CHECK(lines_contain("b: port 1 has no GID"));

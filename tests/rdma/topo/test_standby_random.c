@@ -36,7 +36,8 @@ static void address_make(struct ha_topo_device *d, int i, bool ipv4)
 	d->gid.raw[15] = (uint8_t)(i + 1);
 }
 
-/* `alike`: every card has one port, all ports are RoCE of one speed and in one class: below one root complex. */
+/* `alike`: every card has one port, all ports are RoCE of one speed and in one class: below one
+ * root complex. */
 static void machine_make(bool alike)
 {
 	int cards = 1 + (int)below(9);
@@ -46,18 +47,20 @@ static void machine_make(bool alike)
 		unsigned node = alike ? 0 : below(2), root = alike ? 0 : below(2);
 		unsigned ports = alike || below(2) ? 1 : 1 + below(4);
 		unsigned bus = 2 + 4 * node + root, branch = alike ? 1 + (unsigned)c : 1 + below(2);
-		bool soft = !alike && !below(12), ethernet = alike || below(6), fast = alike || below(5);
+		bool soft = !alike && !below(12), ethernet = alike || below(6),
+		     fast = alike || below(5);
 
 		for (unsigned p = 0; p < ports; p++) {
 			struct ha_topo_device *d = &topo.devices[topo.nports];
 
 			snprintf(d->name, sizeof(d->name), "dev%d", topo.nports);
 			d->port = 1;
-			d->context = (struct ibv_context *)(uintptr_t)(4096 + 64 * (size_t)topo.nports);
+			d->context =
+				(struct ibv_context *)(uintptr_t)(4096 + 64 * (size_t)topo.nports);
 			if (!soft)
 				snprintf(d->pci_path, sizeof(d->pci_path),
-					 "/sys/devices/pci0000:%x0/0000:%x0:%02x.0/0000:%x%x:00.%u", bus, bus, branch,
-					 bus, 1 + (unsigned)c, p);
+					 "/sys/devices/pci0000:%x0/0000:%x0:%02x.0/0000:%x%x:00.%u",
+					 bus, bus, branch, bus, 1 + (unsigned)c, p);
 			memcpy(d->physical_path, d->pci_path, sizeof(d->physical_path));
 			d->numa_node = soft ? -1 : (int)node;
 			d->is_soft = soft;
@@ -123,9 +126,9 @@ static void check_order(int a)
 }
 
 /*
- * No card is the first standby of too many. For a port with c other cards in its best class and n ports that choose
- * among these cards, nobody chosen by it carries more than ceil(n / c) + 1: the pairs take a share each at most, and
- * who has no partner takes the least loaded.
+ * No card is the first standby of too many. For a port with c other cards in its best class and n
+ * ports that choose among these cards, nobody chosen by it carries more than ceil(n / c) + 1: the
+ * pairs take a share each at most, and who has no partner takes the least loaded.
  */
 static void check_spread(void)
 {
@@ -191,7 +194,8 @@ static void check_enumeration(void)
 	}
 }
 
-/* Ports that are all alike: everybody has a partner but one of an odd number; a flap moves nobody else. */
+/* Ports that are all alike: everybody has a partner but one of an odd number; a flap moves nobody
+ * else. */
 static void check_pairs(void)
 {
 	int single = 0, flapped = (int)below((unsigned)topo.nports), partner;
@@ -205,7 +209,8 @@ static void check_pairs(void)
 	if (topo.nports > 1 && ha_standby_is_pair(&standby, flapped, partner))
 		CHECK_INT(other.order[flapped][0], partner);
 	for (int a = 0; a < topo.nports; a++)
-		if (a != flapped && a != partner && ha_standby_is_pair(&standby, a, standby.order[a][0]))
+		if (a != flapped && a != partner &&
+		    ha_standby_is_pair(&standby, a, standby.order[a][0]))
 			CHECK(ha_standby_is_pair(&other, a, standby.order[a][0]));
 	topo.devices[flapped].up = true;
 	CHECK_INT(ha_standby_compute(&topo, &other), 0);
@@ -221,13 +226,15 @@ static int card_ports(int a)
 	return n;
 }
 
-/* No two ports without partner could have had each other (but on cards of several ports, which have their share). */
+/* No two ports without partner could have had each other (but on cards of several ports, which have
+ * their share). */
 static void check_maximal(void)
 {
 	for (int a = 0; a < topo.nports; a++)
 		for (int b = 0; b < a; b++) {
 			bool up = topo.devices[a].up && topo.devices[b].up;
-			bool fit = up && best[a] < 1000 && classes[a][b] == best[a] && classes[b][a] == best[b];
+			bool fit = up && best[a] < 1000 && classes[a][b] == best[a] &&
+				   classes[b][a] == best[b];
 
 			if (fit && card_ports(a) == 1 && card_ports(b) == 1)
 				CHECK(ha_standby_is_pair(&standby, a, standby.order[a][0]) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What `ha topo` shows of machines of real shapes, character by character: golden/<shape>.txt and .json. A test that
- * finds another text prints it; when that one is right, put it into the file.
+ * What `ha topo` shows of machines of real shapes, character by character: golden/<shape>.txt and
+ * .json. A test that finds another text prints it; when that one is right, put it into the file.
  */
 #include "tools/topo_view.h"
 
@@ -41,7 +41,7 @@ static void golden(const char *name, const char *is)
 static struct topo_view view_make(void)
 {
 	CHECK_INT(ha_standby_compute(&m.topo, &standby), 0);
-	return (struct topo_view){ .topo = &m.topo, .standby = &standby, .utf8 = true };
+	return (struct topo_view) { .topo = &m.topo, .standby = &standby, .utf8 = true };
 }
 
 static char *drawn(const struct topo_view *view, bool json)
@@ -109,7 +109,9 @@ static void plain(void)
 	ha_topo_release(&m.topo);
 	view = view_make(); /* no device at all */
 	text = drawn(&view, false);
-	CHECK_TEXT(text, "\nstandby order: what failover will use; this version does not fail over yet\n");
+	CHECK_TEXT(
+		text,
+		"\nstandby order: what failover will use; this version does not fail over yet\n");
 	free(text);
 	machine_end(&m);
 }
@@ -119,14 +121,20 @@ static void places(void)
 	char text[128];
 
 	machine_begin(&m);
-	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", -1, 1, "10.0.0.1");
-	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0/0000:23:00.0", -1, 2, "10.0.0.2");
-	machine_roce(&m, "c", "/sys/devices/pci0000:20/0000:20:03.0/0000:24:00.0/0000:25:00.0/0000:26:00.0", -1, 3,
-		     "10.0.0.3");
+	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", -1, 1,
+		     "10.0.0.1");
+	machine_roce(&m, "b", "/sys/devices/pci0000:20/0000:20:02.0/0000:22:00.0/0000:23:00.0", -1,
+		     2, "10.0.0.2");
+	machine_roce(&m, "c",
+		     "/sys/devices/pci0000:20/0000:20:03.0/0000:24:00.0/0000:25:00.0/0000:26:00.0",
+		     -1, 3, "10.0.0.3");
 	machine_discover(&m);
-	CHECK_TEXT(topo_place_text(&m.topo.devices[0], text, sizeof(text)), "root complex pci0000:20");
-	CHECK_TEXT(topo_place_text(&m.topo.devices[1], text, sizeof(text)), "PCI bridge 0000:20:02.0");
-	CHECK_TEXT(topo_place_text(&m.topo.devices[2], text, sizeof(text)), "PCI switch 0000:24:00.0");
+	CHECK_TEXT(topo_place_text(&m.topo.devices[0], text, sizeof(text)),
+		   "root complex pci0000:20");
+	CHECK_TEXT(topo_place_text(&m.topo.devices[1], text, sizeof(text)),
+		   "PCI bridge 0000:20:02.0");
+	CHECK_TEXT(topo_place_text(&m.topo.devices[2], text, sizeof(text)),
+		   "PCI switch 0000:24:00.0");
 	CHECK_TEXT(topo_card_text(&m.topo.devices[2], text, sizeof(text)), "0000:26:00");
 	shape("places", false);
 	machine_end(&m);

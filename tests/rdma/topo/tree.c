@@ -29,7 +29,8 @@ void tree_remove(struct tree *t)
 static const char *path_prepare(const struct tree *t, const char *path, char *full)
 {
 	snprintf(full, PATH_MAX, "%s%s", t->root, path);
-	for (char *slash = strchr(full + strlen(t->root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (char *slash = strchr(full + strlen(t->root) + 1, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
 		*slash = 0;
 		CHECK(!mkdir(full, 0755) || errno == EEXIST);
 		*slash = '/';

@@ -58,7 +58,8 @@ static void fake_list_free(const struct ha_verbs_ops *v, struct ibv_device **lis
 	fake_of(v)->lists--;
 }
 
-static int fake_open(const struct ha_verbs_ops *v, struct ibv_device *device, struct ibv_context **context)
+static int fake_open(const struct ha_verbs_ops *v, struct ibv_device *device,
+		     struct ibv_context **context)
 {
 	struct fake_verbs *f = fake_of(v);
 	struct fake_device *d = &f->devices[device - f->made];
@@ -82,7 +83,8 @@ static int fake_close(const struct ha_verbs_ops *v, struct ibv_context *context)
 	return 0;
 }
 
-static int fake_query_device(const struct ha_verbs_ops *v, struct ibv_context *context, struct ibv_device_attr *attr)
+static int fake_query_device(const struct ha_verbs_ops *v, struct ibv_context *context,
+			     struct ibv_device_attr *attr)
 {
 	const struct fake_device *d = device_of(context);
 
@@ -114,15 +116,15 @@ static int fake_query_port(const struct ha_verbs_ops *v, struct ibv_context *con
 	return 0;
 }
 
-static int fake_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
-				 uint64_t *mbps)
+static int fake_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context,
+				 uint8_t port, uint64_t *mbps)
 {
 	*mbps = port_of(context, port)->effective_mbps;
 	return *mbps ? 0 : -EOPNOTSUPP;
 }
 
-static int fake_query_gid(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port, int index,
-			  union ibv_gid *gid)
+static int fake_query_gid(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
+			  int index, union ibv_gid *gid)
 {
 	const char *address;
 
@@ -141,8 +143,8 @@ static int fake_query_gid(const struct ha_verbs_ops *v, struct ibv_context *cont
 	return 0;
 }
 
-static int fake_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port, int index,
-			     struct ibv_gid_entry *entry)
+static int fake_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context,
+			     uint8_t port, int index, struct ibv_gid_entry *entry)
 {
 	const struct fake_port *p = port_of(context, port);
 
@@ -150,13 +152,14 @@ static int fake_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *c
 		return -EOPNOTSUPP;
 	if (!p->gids[index].address)
 		return -ENODATA;
-	entry->gid_type = p->gids[index].version == 2 ? IBV_GID_TYPE_ROCE_V2 :
-			  p->gids[index].version == 1 ? IBV_GID_TYPE_ROCE_V1 :
-							IBV_GID_TYPE_IB;
+	entry->gid_type = p->gids[index].version == 2   ? IBV_GID_TYPE_ROCE_V2
+			  : p->gids[index].version == 1 ? IBV_GID_TYPE_ROCE_V1
+							: IBV_GID_TYPE_IB;
 	return fake_query_gid(v, context, port, index, &entry->gid);
 }
 
-static int fake_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context, struct ibv_pd **pd)
+static int fake_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context,
+			 struct ibv_pd **pd)
 {
 	*pd = calloc(1, sizeof(**pd));
 	(*pd)->context = context;
@@ -171,8 +174,8 @@ static int fake_dealloc_pd(const struct ha_verbs_ops *v, struct ibv_pd *pd)
 	return 0;
 }
 
-static int fake_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset, size_t length,
-			      uint64_t iova, int fd, int access, struct ibv_mr **mr)
+static int fake_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset,
+			      size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
 {
 	return device_of(pd->context)->dma_buf_error;
 }
@@ -194,7 +197,8 @@ static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_
 	return 0;
 }
 
-static int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad_wr)
 {
 	fake_behind(srq->context)->posted++;
 	return 0;
@@ -218,10 +222,11 @@ static int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return 0;
 }
 
-static int fake_hot(const struct ha_verbs_ops *v, struct ibv_context *context, struct ha_verbs_hot *hot)
+static int fake_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
+		    struct ha_verbs_hot *hot)
 {
-	*hot = (struct ha_verbs_hot){ fake_post_send, fake_post_recv, fake_post_srq_recv, fake_poll_cq,
-				      fake_req_notify_cq };
+	*hot = (struct ha_verbs_hot) { fake_post_send, fake_post_recv, fake_post_srq_recv,
+				       fake_poll_cq, fake_req_notify_cq };
 	return 0;
 }
 
@@ -230,7 +235,7 @@ void fake_verbs_init(struct fake_verbs *fake, struct fake_device *devices, int n
 	memset(fake, 0, sizeof(*fake));
 	fake->devices = devices;
 	fake->n = n;
-	fake->ops = (struct ha_verbs_ops){
+	fake->ops = (struct ha_verbs_ops) {
 		.name = "fake",
 		.optional_access = true,
 		.device_list = fake_list,
@@ -259,7 +264,7 @@ void fake_verbs_done(struct fake_verbs *fake)
 
 struct fake_port fake_roce_port(const char *ipv4)
 {
-	return (struct fake_port){
+	return (struct fake_port) {
 		.state = IBV_PORT_ACTIVE,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.width = 2,
@@ -270,7 +275,7 @@ struct fake_port fake_roce_port(const char *ipv4)
 
 struct fake_port fake_ib_port(uint16_t lid)
 {
-	return (struct fake_port){
+	return (struct fake_port) {
 		.state = IBV_PORT_ACTIVE,
 		.link_layer = IBV_LINK_LAYER_INFINIBAND,
 		.width = 2,

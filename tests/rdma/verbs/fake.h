@@ -2,7 +2,8 @@
 /*
  * fake.h - a table of verbs for machines that are not here
  *
- * Describes devices and answers queries about them, nothing more: what moves data is tested on the software NIC.
+ * Describes devices and answers queries about them, nothing more: what moves data is tested on the
+ * software NIC.
  */
 #ifndef HA_TESTS_VERBS_FAKE_H
 #define HA_TESTS_VERBS_FAKE_H
@@ -22,7 +23,7 @@ struct fake_port {
 	int error; /* of query_port, negative errno */
 	struct {
 		const char *address; /* IPv4 or IPv6; NULL: empty */
-		int version;	     /* 1, 2; 0: unknown to the library */
+		int version;         /* 1, 2; 0: unknown to the library */
 	} gids[FAKE_GIDS];
 };
 
@@ -33,7 +34,7 @@ struct fake_device {
 	int nports; /* 1 or 2 */
 	struct fake_port ports[2];
 	int open_error, query_error; /* negative errno */
-	int dma_buf_error;	     /* what registering a dma-buf says */
+	int dma_buf_error;           /* what registering a dma-buf says */
 };
 
 struct fake_verbs {

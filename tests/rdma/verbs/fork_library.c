@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libibverbs of which only the fork support is of interest: ibv_fork_init counts, ibv_is_fork_initialized says what the
- * test has set. Everything else is there to be found by the loader, and no test calls it.
+ * A libibverbs of which only the fork support is of interest: ibv_fork_init counts,
+ * ibv_is_fork_initialized says what the test has set. Everything else is there to be found by the
+ * loader, and no test calls it.
  */
 #include <errno.h>
 
@@ -21,10 +22,10 @@ int ibv_is_fork_initialized(void)
 	return fork_status;
 }
 
-#define REFUSED(name)         \
-	int ibv_##name(void); \
-	int ibv_##name(void)  \
-	{                     \
+#define REFUSED(name)           \
+	int ibv_##name(void);   \
+	int ibv_##name(void)    \
+	{                       \
 		return ENOTSUP; \
 	}
 

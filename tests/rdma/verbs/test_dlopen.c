@@ -30,14 +30,16 @@ static void an_unauthenticated_peer_is_refused(void)
 	CHECK(lines_contain("libm.so.6 has no ibv_get_device_list in version IBVERBS_1.1"));
 }
 
-/* The machine may have no RDMA device; its libibverbs then lists none, or says that the kernel has no RDMA. */
+/* The machine may have no RDMA device; its libibverbs then lists none, or says that the kernel has
+ * no RDMA. */
 static void the_system_library_loads_twice(void)
 {
 	struct ha_verbs_ops *v[2];
 	struct ibv_device **list;
 	int n, rc;
 
-	if (access("/usr/lib/x86_64-linux-gnu/libibverbs.so.1", F_OK) && access("/usr/lib64/libibverbs.so.1", F_OK) &&
+	if (access("/usr/lib/x86_64-linux-gnu/libibverbs.so.1", F_OK) &&
+	    access("/usr/lib64/libibverbs.so.1", F_OK) &&
 	    access("/usr/lib/aarch64-linux-gnu/libibverbs.so.1", F_OK)) {
 		printf("no system libibverbs\n");
 		return;
@@ -57,8 +59,8 @@ static void the_system_library_loads_twice(void)
 }
 
 /*
- * Where the kernel copies registered pages for a child, libibverbs must not hide them from it: whatever else is on those pages
- * would be gone in the child, too.
+ * Where the kernel copies registered pages for a child, libibverbs must not hide them from it:
+ * whatever else is on those pages would be gone in the child, too.
  */
 static void a_kernel_that_copies_on_fork_is_left_alone(const char *library)
 {

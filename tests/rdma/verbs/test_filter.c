@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fault-injecting filter: calls that fail, completions that change, vanish or come late, filters on filters. */
+/* The fault-injecting filter: calls that fail, completions that change, vanish or come late,
+ * filters on filters. */
 #include "rdma/verbs/filter.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The live table over the software NIC's library: every function that core uses, a message between two queue pairs, and
- * the filter between them.
+ * The live table over the software NIC's library: every function that core uses, a message between
+ * two queue pairs, and the filter between them.
  */
 #include "rdma/verbs/dlopen.h"
 
@@ -10,9 +10,9 @@
 #include <poll.h>
 
 #include "base/check.h"
-#include "tests/base/lines.h"
 #include "rdma/verbs/filter.h"
 #include "rdma/verbs/status.h"
+#include "tests/base/lines.h"
 
 #define SIZE 4096
 #define TIME_LIMIT 10000 /* milliseconds until a completion that does not come is a failure */
@@ -72,13 +72,19 @@ static void objects_make(void)
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 16, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = 16,
+			 .max_recv_wr = 16,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 	};
 	const struct ha_verbs_ops *v = p.v;
-	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+	const unsigned access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING;
 
 	CHECK_INT(v->alloc_pd(v, p.context, &p.pd), 0);
-	CHECK_INT(v->reg_mr(v, p.pd, p.memory, sizeof(p.memory), (uintptr_t)p.memory, access, &p.mr), 0);
+	CHECK_INT(v->reg_mr(v, p.pd, p.memory, sizeof(p.memory), (uintptr_t)p.memory, access,
+			    &p.mr),
+		  0);
 	CHECK_INT(v->create_comp_channel(v, p.context, &p.channel), 0);
 	CHECK_INT(v->create_cq(v, p.context, 64, &p, p.channel, 0, &p.cq), 0);
 	CHECK_INT(v->create_srq(v, p.pd, &srq, &p.srq), 0);
@@ -94,23 +100,40 @@ static void objects_make(void)
 static void qp_connect(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
 	const struct ha_verbs_ops *v = p.v;
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+				 .port_num = 1,
+				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_qp_init_attr init;
 
-	CHECK_INT(v->modify_qp(v, qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-	CHECK(v->modify_qp(v, qp, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS }, IBV_QP_STATE) < 0);
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer->qp_num,
-				  .min_rnr_timer = 12, .max_dest_rd_atomic = 1 };
+	CHECK_INT(v->modify_qp(v, qp, &a,
+			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS),
+		  0);
+	CHECK(v->modify_qp(v, qp, &(struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS }, IBV_QP_STATE) <
+	      0);
+	a = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTR,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = peer->qp_num,
+				   .min_rnr_timer = 12,
+				   .max_dest_rd_atomic = 1 };
 	a.ah_attr.is_global = 1;
 	a.ah_attr.port_num = 1;
 	a.ah_attr.grh.dgid = p.gid;
 	a.ah_attr.grh.hop_limit = 64;
-	CHECK_INT(v->modify_qp(v, qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-				  .max_rd_atomic = 1 };
-	CHECK_INT(v->modify_qp(v, qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	CHECK_INT(v->modify_qp(v, qp, &a,
+			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				       IBV_QP_MIN_RNR_TIMER),
+		  0);
+	a = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS,
+				   .timeout = 14,
+				   .retry_cnt = 7,
+				   .rnr_retry = 7,
+				   .max_rd_atomic = 1 };
+	CHECK_INT(v->modify_qp(v, qp, &a,
+			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+		  0);
 	CHECK_INT(v->query_qp(v, qp, &a, IBV_QP_STATE, &init), 0);
 	CHECK_INT(a.qp_state, IBV_QPS_RTS);
 }
@@ -173,8 +196,12 @@ static void message_send(uint64_t id)
 	struct ibv_sge to = { (uintptr_t)p.memory + SIZE, SIZE, p.mr->lkey };
 	struct ibv_sge from = { (uintptr_t)p.memory, SIZE, p.mr->lkey };
 	struct ibv_recv_wr recv = { .wr_id = id + 100, .sg_list = &to, .num_sge = 1 }, *bad_recv;
-	struct ibv_send_wr send = { .wr_id = id, .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND,
-				    .send_flags = IBV_SEND_SIGNALED }, *bad_send;
+	struct ibv_send_wr send = { .wr_id = id,
+				    .sg_list = &from,
+				    .num_sge = 1,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_SIGNALED },
+			   *bad_send;
 
 	CHECK_INT(p.hot.post_srq_recv(p.srq, &recv, &bad_recv), 0);
 	CHECK_INT(p.hot.post_send(p.qp[0], &send, &bad_send), 0);

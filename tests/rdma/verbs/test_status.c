@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every status and event has words, a status a class and an event a scope; libibverbs' numbers beyond them do too.
- * The argument is docs/operations.md, whose table of statuses has to be ours.
+ * Every status and event has words, a status a class and an event a scope; libibverbs' numbers
+ * beyond them do too. The argument is docs/operations.md, whose table of statuses has to be ours.
  */
 #include "rdma/verbs/status.h"
 
@@ -31,17 +31,19 @@ static void every_number_has_words(void)
 
 static void statuses_have_classes(void)
 {
-	static const enum ibv_wc_status defects[] = { IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR };
-	static const enum ibv_wc_status ours[] = { IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_EEC_OP_ERR, IBV_WC_FATAL_ERR,
-		IBV_WC_GENERAL_ERR };
-	static const enum ibv_wc_status paths[] = { IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR, IBV_WC_REM_ABORT_ERR,
-		IBV_WC_BAD_RESP_ERR };
+	static const enum ibv_wc_status defects[] = { IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR,
+						      IBV_WC_LOC_ACCESS_ERR };
+	static const enum ibv_wc_status ours[] = { IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_EEC_OP_ERR,
+						   IBV_WC_FATAL_ERR, IBV_WC_GENERAL_ERR };
+	static const enum ibv_wc_status paths[] = { IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR,
+						    IBV_WC_REM_ABORT_ERR, IBV_WC_BAD_RESP_ERR };
 
 	CHECK_INT(ha_verbs_status_class(IBV_WC_SUCCESS), HA_STATUS_OK);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_WR_FLUSH_ERR), HA_STATUS_FLUSHED);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_REM_INV_REQ_ERR), HA_STATUS_REFUSED);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_REM_ACCESS_ERR), HA_STATUS_REFUSED);
-	CHECK(!ha_verbs_status_local(IBV_WC_REM_INV_REQ_ERR) && !ha_verbs_status_local(IBV_WC_REM_ACCESS_ERR));
+	CHECK(!ha_verbs_status_local(IBV_WC_REM_INV_REQ_ERR) &&
+	      !ha_verbs_status_local(IBV_WC_REM_ACCESS_ERR));
 	CHECK_INT(ha_verbs_status_class(IBV_WC_RNR_RETRY_EXC_ERR), HA_STATUS_TRANSIENT);
 	CHECK_INT(ha_verbs_status_class(IBV_WC_RESP_TIMEOUT_ERR), HA_STATUS_TRANSIENT);
 	for (size_t i = 0; i < sizeof(defects) / sizeof(defects[0]); i++) {
@@ -85,9 +87,10 @@ static void the_docs_have_the_table(const char *path)
 	for (int i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++) {
 		char row[200];
 
-		snprintf(row, sizeof(row), "| %d | `%s` | %s | %s | %s |\n", i, ha_verbs_status_symbol(i),
-			ha_verbs_status_name(i), ha_status_class_name(ha_verbs_status_class(i)),
-			ha_verbs_status_local(i) ? "yes" : "no");
+		snprintf(row, sizeof(row), "| %d | `%s` | %s | %s | %s |\n", i,
+			 ha_verbs_status_symbol(i), ha_verbs_status_name(i),
+			 ha_status_class_name(ha_verbs_status_class(i)),
+			 ha_verbs_status_local(i) ? "yes" : "no");
 		if (strstr(text, row))
 			continue;
 		missing++;

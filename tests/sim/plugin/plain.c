@@ -10,7 +10,9 @@ void sim_plain(struct sim_scenario *sc, uint64_t key)
 	memset(sc, 0, sizeof(*sc));
 	sc->seed = key;
 	sc->ndevices[0] = sc->ndevices[1] = 1;
-	sc->limits = (struct sim_limits){ .max_qp_wr = 8192, .max_srq_wr = 4096, .max_qp = 4096, .mtu = IBV_MTU_1024 };
+	sc->limits = (struct sim_limits) {
+		.max_qp_wr = 8192, .max_srq_wr = 4096, .max_qp = 4096, .mtu = IBV_MTU_1024
+	};
 	sc->timeout = 10;
 	sc->retry = 7;
 	sc->poll_batch = 32;
@@ -26,11 +28,11 @@ void sim_plain(struct sim_scenario *sc, uint64_t key)
 	sc->service_ns = MS;
 	sc->message_cap = UINT32_MAX;
 	for (unsigned h = 0; h < 2; h++)
-		sc->host[h] = (struct sim_host_spec){
+		sc->host[h] = (struct sim_host_spec) {
 			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 5
 		};
 	sc->nconns = 1;
-	sc->conn[0] = (struct sim_conn_spec){
+	sc->conn[0] = (struct sim_conn_spec) {
 		.key = key * UINT64_C(0x9e3779b97f4a7c15),
 		.nrails = { 1, 1 },
 		.messages = 20,
@@ -40,11 +42,14 @@ void sim_plain(struct sim_scenario *sc, uint64_t key)
 	};
 }
 
-void sim_plain_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at, uint64_t len)
+void sim_plain_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at,
+		     uint64_t len)
 {
 	char bad[32];
 
-	sc->fault[sc->nfaults++] = (struct sim_fault){
-		.class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)), .host = host, .at = at, .len = len
-	};
+	sc->fault[sc->nfaults++] =
+		(struct sim_fault) { .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
+				     .host = host,
+				     .at = at,
+				     .len = len };
 }

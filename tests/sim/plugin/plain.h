@@ -8,9 +8,12 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-/* Two hosts with a device each, one connection with twenty small messages between them, no fault. key: the dice. */
+/* Two hosts with a device each, one connection with twenty small messages between them, no fault.
+ * key: the dice. */
 void sim_plain(struct sim_scenario *sc, uint64_t key);
-/* at, len: ns from the start, and how long. Of the host's first device, unless the caller changes it. */
-void sim_plain_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at, uint64_t len);
+/* at, len: ns from the start, and how long. Of the host's first device, unless the caller changes
+ * it. */
+void sim_plain_fault(struct sim_scenario *sc, const char *name, unsigned host, uint64_t at,
+		     uint64_t len);
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_adaptive.c - unequal rails under each policy, in virtual time: what arrives per millisecond, exact on every machine
+ * test_adaptive.c - unequal rails under each policy, in virtual time: what arrives per millisecond,
+ * exact on every machine
  *
- * Two rails of 400 and 234 MB/s behind one upstream of 500, as in NCCL's issue 2310, the ports saying 400 and 200: an equal split waits for the
- * slow one. A rail that slows to a tenth, dies, comes back. Noise. Two rails of which the second only slows the first.
- * With an argument it writes FOLDER/adaptive.json, from which bench/adaptive draws.
+ * Two rails of 400 and 234 MB/s behind one upstream of 500, as in NCCL's issue 2310, the ports
+ * saying 400 and 200: an equal split waits for the slow one. A rail that slows to a tenth, dies,
+ * comes back. Noise. Two rails of which the second only slows the first. With an argument it writes
+ * FOLDER/adaptive.json, from which bench/adaptive draws.
  */
-#include "base/config.h"
-#include "sim/plugin/mutation.h"
-#include "sim/plugin/hunt.h"
 #include "base/check.h"
+#include "base/config.h"
+#include "sim/plugin/hunt.h"
+#include "sim/plugin/mutation.h"
 #include "tests/sim/plugin/plain.h"
 
 #include <string.h>
@@ -26,7 +28,8 @@ static const char *const way_names[WAYS] = { "equal", "topology", "single", "age
 static FILE *json;
 static bool first_line = true;
 
-static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast, unsigned slow, unsigned bus)
+static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast,
+		   unsigned slow, unsigned bus)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
 
@@ -42,10 +45,13 @@ static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned
 		sc->bus_rate[h] = bus;
 		sc->speed[h][0] = 4;
 		sc->speed[h][1] = 2;
-		sc->host[h].policy = way == ADAPTIVE ? HA_POLICY_ADAPTIVE : way == TOPOLOGY ? HA_POLICY_TOPOLOGY :
-				     way == AGENT ? HA_POLICY_AGENT : HA_POLICY_STATIC;
+		sc->host[h].policy = way == ADAPTIVE   ? HA_POLICY_ADAPTIVE
+				     : way == TOPOLOGY ? HA_POLICY_TOPOLOGY
+				     : way == AGENT    ? HA_POLICY_AGENT
+						       : HA_POLICY_STATIC;
 		/* It knows what the rails can do, and learns of no fault. */
-		sc->host[h].agent = (struct sim_agent){ .on = way == AGENT, .share = 1024 * SLOW / (FAST + SLOW) };
+		sc->host[h].agent = (struct sim_agent) { .on = way == AGENT,
+							 .share = 1024 * SLOW / (FAST + SLOW) };
 		sc->host[h].weights[0] = 512;
 		sc->host[h].weights[1] = way == EQUAL ? 512 : 0;
 	}
@@ -72,18 +78,21 @@ static void note(const char *scene, enum way way, const struct sim_result *r)
 {
 	if (!json)
 		return;
-	fprintf(json, "%s\n{\"scene\": \"%s\", \"policy\": \"%s\", \"mb_per_s\": [", first_line ? "" : ",", scene, way_names[way]);
+	fprintf(json, "%s\n{\"scene\": \"%s\", \"policy\": \"%s\", \"mb_per_s\": [",
+		first_line ? "" : ",", scene, way_names[way]);
 	for (unsigned i = 0; i < END_MS; i++)
 		fprintf(json, "%s%.3f", i ? "," : "", rate(r, i, i + 1));
 	fprintf(json, "]}");
 	first_line = false;
 }
 
-static void run(const char *scene, const struct sim_scenario *sc, enum way way, struct sim_result *r)
+static void run(const char *scene, const struct sim_scenario *sc, enum way way,
+		struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
-		fprintf(stderr, "%s, %s: %s: %s\n", scene, way_names[way], sim_finding_name(r->finding), r->text);
+		fprintf(stderr, "%s, %s: %s: %s\n", scene, way_names[way],
+			sim_finding_name(r->finding), r->text);
 	CHECK_INT(r->finding, SIM_NOTHING);
 	if (sc->pace_ns == MS) /* what is drawn is per millisecond */
 		note(scene, way, r);
@@ -110,7 +119,9 @@ static void shared_upstream(void)
 		run("shared upstream", &sc, way, &r);
 		got[way] = rate(&r, 50, 200);
 		least = worst(&r, 50, 200, 10);
-		printf("400 and 234 MB/s behind 500: %-9s %6.1f MB/s from 50 to 200 ms, worst 10 ms %6.1f\n", way_names[way], got[way], least);
+		printf("400 and 234 MB/s behind 500: %-9s %6.1f MB/s from 50 to 200 ms, worst 10 "
+		       "ms %6.1f\n",
+		       way_names[way], got[way], least);
 	}
 	CHECK(got[ADAPTIVE] >= 0.97 * BUS);
 	CHECK(got[ADAPTIVE] > got[TOPOLOGY] && got[ADAPTIVE] > got[EQUAL] && least > got[SINGLE]);
@@ -129,13 +140,17 @@ static void only_slows(void)
 		run("a rail that only slows", &sc, way, &r);
 		got[way] = rate(&r, 50, 200);
 		least = worst(&r, 50, 200, 10);
-		printf("the second slows the first:  %-9s %6.1f MB/s from 50 to 200 ms, worst 10 ms %6.1f\n", way_names[way], got[way], least);
+		printf("the second slows the first:  %-9s %6.1f MB/s from 50 to 200 ms, worst 10 "
+		       "ms %6.1f\n",
+		       way_names[way], got[way], least);
 	}
 	CHECK(got[ADAPTIVE] >= 0.97 * got[SINGLE]);
 }
 
-/* A fault of a rail from FAULT_MS on, for FAULT_LENGTH_MS: before, meanwhile (the first 20 ms apart), and afterwards. */
-static void fault(const char *scene, const char *name, unsigned dev, unsigned amount, double meanwhile_least, double back_least)
+/* A fault of a rail from FAULT_MS on, for FAULT_LENGTH_MS: before, meanwhile (the first 20 ms
+ * apart), and afterwards. */
+static void fault(const char *scene, const char *name, unsigned dev, unsigned amount,
+		  double meanwhile_least, double back_least)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
@@ -152,14 +167,16 @@ static void fault(const char *scene, const char *name, unsigned dev, unsigned am
 		change = rate(&r, FAULT_MS, FAULT_MS + 20);
 		meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
 		back = rate(&r, 200, 240);
-		printf("%-28s %-9s %6.1f MB/s before, %6.1f in the first 20 ms, %6.1f then, %6.1f long after\n", scene, way_names[way],
-		       before, change, meanwhile, back);
+		printf("%-28s %-9s %6.1f MB/s before, %6.1f in the first 20 ms, %6.1f then, %6.1f "
+		       "long after\n",
+		       scene, way_names[way], before, change, meanwhile, back);
 		if (way == ADAPTIVE)
 			CHECK(meanwhile >= meanwhile_least && back >= back_least);
 	}
 }
 
-/* The agent dies in the middle of a word, and another one comes: meanwhile the shares are those by topology. */
+/* The agent dies in the middle of a word, and another one comes: meanwhile the shares are those by
+ * topology. */
 static void agent_dies(void)
 {
 	double before, meanwhile, back;
@@ -177,10 +194,12 @@ static void agent_dies(void)
 	before = rate(&r, 20, FAULT_MS);
 	meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
 	back = rate(&r, FAULT_MS + FAULT_LENGTH_MS + 20, 240);
-	printf("the agent dies:              agent     %6.1f MB/s before, %6.1f meanwhile (topology: %6.1f), %6.1f with the next\n", before,
-	       meanwhile, rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS), back);
+	printf("the agent dies:              agent     %6.1f MB/s before, %6.1f meanwhile "
+	       "(topology: %6.1f), %6.1f with the next\n",
+	       before, meanwhile, rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS), back);
 	CHECK(before >= 0.97 * (FAST + SLOW) && back >= 0.97 * (FAST + SLOW));
-	CHECK(meanwhile >= 0.97 * rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS) && meanwhile < 0.97 * before);
+	CHECK(meanwhile >= 0.97 * rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS) &&
+	      meanwhile < 0.97 * before);
 }
 
 /* Packets that are lost and late on both: the shares stay where they should be. */
@@ -197,7 +216,8 @@ static void noise(void)
 		sc.fault[i].amount = i < 2 ? 50 * US : 100; /* ns; parts per million */
 	}
 	run("loss and jitter on both", &sc, ADAPTIVE, &loud);
-	printf("loss and jitter on both:     adaptive  %6.1f MB/s from 60 to 240 ms, %6.1f without; worst 10 ms %6.1f\n",
+	printf("loss and jitter on both:     adaptive  %6.1f MB/s from 60 to 240 ms, %6.1f "
+	       "without; worst 10 ms %6.1f\n",
 	       rate(&loud, 60, 240), rate(&quiet, 60, 240), worst(&loud, 60, 240, 10));
 	CHECK(rate(&loud, 60, 240) >= 0.95 * rate(&quiet, 60, 240));
 	CHECK(worst(&loud, 60, 240, 10) >= 0.9 * FAST);
@@ -223,13 +243,15 @@ static void without_a_part(void)
 {
 	double whole = slowed(HA_MUTATE_NOTHING), maimed = slowed(HA_MUTATE_FORGET_OUT);
 
-	printf("a rail at 1/48, two messages in flight: %6.1f MB/s; not counting what is out: %6.1f\n", whole, maimed);
+	printf("a rail at 1/48, two messages in flight: %6.1f MB/s; not counting what is out: "
+	       "%6.1f\n",
+	       whole, maimed);
 	CHECK(whole >= 0.9 * FAST);
 	CHECK(maimed < 0.5 * FAST);
 }
 
-/* The second rail slows to 1/100 from 20 to 90 ms and has done all that it had to do by then: nothing but a probe can tell that it has
- * recovered. */
+/* The second rail slows to 1/100 from 20 to 90 ms and has done all that it had to do by then:
+ * nothing but a probe can tell that it has recovered. */
 static double rested(enum ha_mutation mutation)
 {
 	struct sim_scenario sc;
@@ -251,13 +273,14 @@ static void without_probes(void)
 {
 	double whole = rested(HA_MUTATE_NOTHING), maimed = rested(HA_MUTATE_FORGET_PROBES);
 
-	printf("a rail at 1/100 that rested and has recovered: %6.1f MB/s; without probes: %6.1f\n", whole, maimed);
+	printf("a rail at 1/100 that rested and has recovered: %6.1f MB/s; without probes: %6.1f\n",
+	       whole, maimed);
 	CHECK(whole >= 0.95 * (FAST + SLOW));
 	CHECK(maimed < 1.05 * FAST);
 }
 
-/* A rail at 1/200 from the start holds up all there is until 60 ms: no trial may compare with that stall, and leave the rail out
- * that has recovered. */
+/* A rail at 1/200 from the start holds up all there is until 60 ms: no trial may compare with that
+ * stall, and leave the rail out that has recovered. */
 static void begun_in_a_stall(void)
 {
 	struct sim_scenario sc;
@@ -268,7 +291,8 @@ static void begun_in_a_stall(void)
 	sc.fault[0].dev = 1;
 	sc.fault[0].amount = 200;
 	run("a stall at the start", &sc, ADAPTIVE, &r);
-	printf("a rail at 1/200 from the start to 60 ms: %6.1f MB/s from 80 to 140 ms\n", rate(&r, 80, 140));
+	printf("a rail at 1/200 from the start to 60 ms: %6.1f MB/s from 80 to 140 ms\n",
+	       rate(&r, 80, 140));
 	CHECK(rate(&r, 80, 140) >= 0.85 * (FAST + SLOW));
 }
 
@@ -289,14 +313,17 @@ static void one_in_flight(void)
 		sc.fault[0].amount = 10;
 		run("one in flight, the fast rail at a tenth", &sc, way, &r);
 		slow[way] = rate(&r, FAULT_MS + 30, FAULT_MS + FAULT_LENGTH_MS);
-		printf("one message in flight: %-9s %6.1f MB/s behind %d; with the fast rail at a tenth %6.1f, long after it %6.1f\n",
+		printf("one message in flight: %-9s %6.1f MB/s behind %d; with the fast rail at a "
+		       "tenth %6.1f, long after it %6.1f\n",
 		       way_names[way], got[way], BUS, slow[way], rate(&r, 180, 240));
 	}
-	CHECK(got[ADAPTIVE] >= got[TOPOLOGY] && got[ADAPTIVE] >= 1.1 * got[SINGLE] && slow[ADAPTIVE] >= 0.93 * (SLOW + FAST / 10));
+	CHECK(got[ADAPTIVE] >= got[TOPOLOGY] && got[ADAPTIVE] >= 1.1 * got[SINGLE] &&
+	      slow[ADAPTIVE] >= 0.93 * (SLOW + FAST / 10));
 }
 
-/* A rail that rests is not one that idles: what was posted on it before it slowed, the other direction's too, is in front of the word of
- * a heartbeat and of its acknowledgement, for longer than three heartbeats. */
+/* A rail that rests is not one that idles: what was posted on it before it slowed, the other
+ * direction's too, is in front of the word of a heartbeat and of its acknowledgement, for longer
+ * than three heartbeats. */
 static void rests_with_work(void)
 {
 	struct sim_scenario sc;
@@ -315,15 +342,17 @@ static void rests_with_work(void)
 		sc.fault[h].amount = 50;
 	}
 	run("a rail that rests with work", &sc, ADAPTIVE, &r);
-	printf("a rail at 1/50, data both ways, a heartbeat every 10 ms: %lu ends failed over\n", r.failovers);
+	printf("a rail at 1/50, data both ways, a heartbeat every 10 ms: %lu ends failed over\n",
+	       r.failovers);
 	CHECK_INT(r.failovers, 0);
 }
 
 /*
- * All ten times as slow, data both ways, few messages in flight: a message takes as long as what is measured in milliseconds, and what the
- * one direction waits for stands behind the other's data.
+ * All ten times as slow, data both ways, few messages in flight: a message takes as long as what is
+ * measured in milliseconds, and what the one direction waits for stands behind the other's data.
  */
-static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, unsigned size, unsigned bus)
+static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, unsigned size,
+			unsigned bus)
 {
 	stream(sc, 17, way, FAST / 10, SLOW / 10, bus / 10);
 	sc->pace_ns = 10 * MS;
@@ -351,10 +380,13 @@ static void slowly(unsigned window, unsigned size)
 	for (enum way way = SINGLE; way <= ADAPTIVE; way++) {
 		slow_stream(&sc, way, window, size, BUS);
 		run("slowly, shared upstream", &sc, way, &r);
-		printf("a tenth of it all, %2u in flight: %-9s %6.1f behind %d, from 1 s on; worst 100 ms %6.1f\n", window, way_names[way],
-		       each(&r, 100, 220), BUS, worst(&r, 100, 220, 10) / 2);
+		printf("a tenth of it all, %2u in flight: %-9s %6.1f behind %d, from 1 s on; worst "
+		       "100 ms %6.1f\n",
+		       window, way_names[way], each(&r, 100, 220), BUS,
+		       worst(&r, 100, 220, 10) / 2);
 		if (way == ADAPTIVE)
-			CHECK(each(&r, 100, 220) >= 0.95 * BUS && worst(&r, 100, 220, 10) / 2 >= FAST);
+			CHECK(each(&r, 100, 220) >= 0.95 * BUS &&
+			      worst(&r, 100, 220, 10) / 2 >= FAST);
 	}
 	for (unsigned cut = 0; cut < 2; cut++) {
 		slow_stream(&sc, ADAPTIVE, window, size, 0);
@@ -363,15 +395,19 @@ static void slowly(unsigned window, unsigned size)
 			sc.fault[h].amount = 10;
 		}
 		run("slowly, a fault", &sc, ADAPTIVE, &r);
-		printf("a tenth of it all, %2u in flight: the fast rail %-10s %6.1f before, %6.1f meanwhile, %6.1f in the 200 ms after, "
-		       "%6.1f then\n", window, cut ? "is cut" : "at a tenth", each(&r, 40, 80), each(&r, 100, 160), each(&r, 160, 180),
-		       each(&r, 180, 220));
+		printf("a tenth of it all, %2u in flight: the fast rail %-10s %6.1f before, %6.1f "
+		       "meanwhile, %6.1f in the 200 ms after, "
+		       "%6.1f then\n",
+		       window, cut ? "is cut" : "at a tenth", each(&r, 40, 80), each(&r, 100, 160),
+		       each(&r, 160, 180), each(&r, 180, 220));
 		CHECK(each(&r, 100, 160) >= 0.94 * (cut ? 0.97 * SLOW : SLOW + FAST / 10 - 4));
-		CHECK(each(&r, 160, 180) >= 0.8 * (FAST + SLOW) && each(&r, 180, 220) >= 0.92 * (FAST + SLOW));
+		CHECK(each(&r, 160, 180) >= 0.8 * (FAST + SLOW) &&
+		      each(&r, 180, 220) >= 0.92 * (FAST + SLOW));
 	}
 }
 
-/* Two rails of 4 and 2 MB/s, data both ways, answers behind 100 ms; `adaptive` meets the first at a tenth from 16 s to 26 s. */
+/* Two rails of 4 and 2 MB/s, data both ways, answers behind 100 ms; `adaptive` meets the first at a
+ * tenth from 16 s to 26 s. */
 static void long_queues(struct sim_scenario *sc, uint64_t key, enum way way, unsigned window)
 {
 	stream(sc, key, way, 4, 2, 0);
@@ -395,8 +431,9 @@ static void long_queues(struct sim_scenario *sc, uint64_t key, enum way way, uns
 }
 
 /*
- * Two rails of 4 and 2 MB/s, data both ways: a message takes 30 ms, and its answer waits in a queue of 100 ms. Completions come in
- * bursts, so that two of them say nothing. Found in the lab, where `adaptive` moved less than the best rail alone.
+ * Two rails of 4 and 2 MB/s, data both ways: a message takes 30 ms, and its answer waits in a queue
+ * of 100 ms. Completions come in bursts, so that two of them say nothing. Found in the lab, where
+ * `adaptive` moved less than the best rail alone.
  */
 static void in_long_queues(void)
 {
@@ -409,17 +446,20 @@ static void in_long_queues(void)
 		run("in long queues", &sc, way, &r);
 		got[way] = rate(&r, 10, 75) / 400;
 		least = worst(&r, 10, 75, 10) / 400;
-		printf("4 and 2 MB/s, answers behind 100 ms: %-9s %5.2f MB/s, worst 2 s %5.2f\n", way_names[way], got[way], least);
+		printf("4 and 2 MB/s, answers behind 100 ms: %-9s %5.2f MB/s, worst 2 s %5.2f\n",
+		       way_names[way], got[way], least);
 	}
 	back = rate(&r, 150, 170) / 400;
-	printf("4 and 2 MB/s, the first at a tenth: %5.2f MB/s, mended: %5.2f\n", rate(&r, 100, 125) / 400, back);
+	printf("4 and 2 MB/s, the first at a tenth: %5.2f MB/s, mended: %5.2f\n",
+	       rate(&r, 100, 125) / 400, back);
 	CHECK(got[ADAPTIVE] >= 0.97 * got[AGENT] && least >= got[SINGLE]);
 	CHECK(rate(&r, 100, 125) / 400 >= 0.9 * 2.4 && back >= 0.9 * 6);
 }
 
 /*
- * The same, eight messages at a time: nothing is out between two batches, the first answer comes after 100 ms and the last ones together.
- * Each estimate of the last burst alone was wrong by up to ten times, and each first silence taken for a rail that stands still.
+ * The same, eight messages at a time: nothing is out between two batches, the first answer comes
+ * after 100 ms and the last ones together. Each estimate of the last burst alone was wrong by up to
+ * ten times, and each first silence taken for a rail that stands still.
  */
 static void in_batches(void)
 {
@@ -437,9 +477,11 @@ static void in_batches(void)
 			back += way == ADAPTIVE ? rate(&r, 150, 170) / 400 / 3 : 0;
 			slowed += way == ADAPTIVE ? rate(&r, 100, 125) / 400 / 3 : 0;
 		}
-		printf("4 and 2 MB/s in batches of 1 MB: %-9s %5.2f MB/s\n", way_names[way], got[way]);
+		printf("4 and 2 MB/s in batches of 1 MB: %-9s %5.2f MB/s\n", way_names[way],
+		       got[way]);
 	}
-	printf("4 and 2 MB/s in batches of 1 MB, the first at a tenth: %5.2f MB/s, mended: %5.2f\n", slowed, back);
+	printf("4 and 2 MB/s in batches of 1 MB, the first at a tenth: %5.2f MB/s, mended: %5.2f\n",
+	       slowed, back);
 	CHECK(got[ADAPTIVE] >= 0.9 * got[AGENT]);
 	CHECK(got[ADAPTIVE] >= 1.1 * got[SINGLE]);
 	CHECK(back >= 0.85 * got[ADAPTIVE]);
@@ -457,8 +499,10 @@ int main(int argc, char **argv)
 	}
 	shared_upstream();
 	only_slows();
-	fault("the slow rail at a tenth:", "slow", 1, 10, 0.97 * (FAST + SLOW / 10), 0.97 * (FAST + SLOW));
-	fault("the fast rail at a tenth:", "slow", 0, 10, 0.97 * (SLOW + FAST / 10), 0.97 * (FAST + SLOW));
+	fault("the slow rail at a tenth:", "slow", 1, 10, 0.97 * (FAST + SLOW / 10),
+	      0.97 * (FAST + SLOW));
+	fault("the fast rail at a tenth:", "slow", 0, 10, 0.97 * (SLOW + FAST / 10),
+	      0.97 * (FAST + SLOW));
 	fault("the slow rail at 1/200:", "slow", 1, 200, 0.97 * FAST, 0.97 * (FAST + SLOW));
 	fault("the slow rail is cut:", "cut", 1, 0, 0.97 * FAST, 0.97 * (FAST + SLOW));
 	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_fanout.c - one lost device moves all its connections at once: 64 take no longer than 1.5 times one
+ * test_fanout.c - one lost device moves all its connections at once: 64 take no longer than 1.5
+ * times one
  *
- * Virtual time counts what the protocol waits for: the wire, the sockets, the driver's rounds, messages that follow each other.
- * It does not count processors; bench/failover fanout does.
+ * Virtual time counts what the protocol waits for: the wire, the sockets, the driver's rounds,
+ * messages that follow each other. It does not count processors; bench/failover fanout does.
  */
-#include "sim/plugin/hunt.h"
 #include "base/check.h"
+#include "sim/plugin/hunt.h"
 #include "tests/sim/plugin/plain.h"
 
 #define FAULT_AT (10 * MS)
@@ -65,8 +66,8 @@ static void compare(const char *fault, unsigned host)
 		one += moved_over(fault, host, 1, key) / KEYS;
 		all += moved_over(fault, host, 64, key) / KEYS;
 	}
-	printf("%-10s at the %-8s: 1 connection %8.1f us, 64 connections %8.1f us, %.2f times\n", fault,
-	       host ? "receiver" : "sender", one, all, all / one);
+	printf("%-10s at the %-8s: 1 connection %8.1f us, 64 connections %8.1f us, %.2f times\n",
+	       fault, host ? "receiver" : "sender", one, all, all / one);
 	CHECK(all <= MOST * one);
 }
 

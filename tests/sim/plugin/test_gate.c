@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_gate.c - the size from which on messages are shared follows what the rails do: rate times round trip, in virtual time
+ * test_gate.c - the size from which on messages are shared follows what the rails do: rate times
+ * round trip, in virtual time
  *
- * Two rails, messages one after the other, of any size; the rates and the latency are the scenario's, so what the gate should be
- * is known. Then messages just below it and just above: whether the second device sends anything is counted on the wire.
+ * Two rails, messages one after the other, of any size; the rates and the latency are the
+ * scenario's, so what the gate should be is known. Then messages just below it and just above:
+ * whether the second device sends anything is counted on the wire.
  */
+#include "base/check.h"
 #include "base/config.h"
 #include "plugin/balance/gate.h"
 #include "sim/plugin/hunt.h"
-#include "base/check.h"
 #include "tests/sim/plugin/plain.h"
 
 #define KIB 1024.0
@@ -80,14 +82,15 @@ static void follow(int policy, unsigned rate, unsigned latency_ns)
 	sc.host[0].policy = policy;
 	run(&sc, &r);
 	gate = gate_at(&r, 30);
-	printf("policy %d, %5u MB/s, %5.1f us there: gate %6.1f KiB, product %6.1f KiB\n", policy, rate, latency_ns / 1000.0, gate / KIB,
-	       should / KIB);
+	printf("policy %d, %5u MB/s, %5.1f us there: gate %6.1f KiB, product %6.1f KiB\n", policy,
+	       rate, latency_ns / 1000.0, gate / KIB, should / KIB);
 	CHECK(about(gate, should));
 }
 
 /*
- * An answer that takes 10 ms has waited behind something: that is no reason to leave messages of 128 KiB on one of two slow rails. Found
- * in the lab, where both machines sent and answers stood in the queues of limited rails: the second carried 0.2 of the bytes, not 0.37.
+ * An answer that takes 10 ms has waited behind something: that is no reason to leave messages of
+ * 128 KiB on one of two slow rails. Found in the lab, where both machines sent and answers stood in
+ * the queues of limited rails: the second carried 0.2 of the bytes, not 0.37.
  */
 static void queue_is_no_distance(void)
 {
@@ -97,7 +100,8 @@ static void queue_is_no_distance(void)
 
 	one_by_one(&sc, 20, 20, 5 * MS);
 	for (unsigned h = 0; h < 2; h++)
-		sc.host[h].heartbeat_ms = 50; /* with one always under way no rail is ever free to be measured */
+		sc.host[h].heartbeat_ms =
+			50; /* with one always under way no rail is ever free to be measured */
 	run(&sc, &r);
 	gate = gate_at(&r, END_MS);
 	printf("answers after 10 ms at 20 MB/s: gate %5.1f KiB\n", gate / KIB);
@@ -117,7 +121,8 @@ static void boundary(unsigned size, bool shared)
 	sc.conn[0].messages = 3000; /* the first few are sent before anything is known */
 	run(&sc, &r);
 	second = (double)r.sent[0][1] / (double)(r.sent[0][0] + r.sent[0][1]);
-	printf("messages of %5.1f KiB, gate %5.1f KiB: the second device has %.4f of the bytes\n", size / KIB, gate_at(&r, END_MS) / KIB, second);
+	printf("messages of %5.1f KiB, gate %5.1f KiB: the second device has %.4f of the bytes\n",
+	       size / KIB, gate_at(&r, END_MS) / KIB, second);
 	CHECK(shared ? second > 0.49 && second < 0.51 : second < 0.02);
 }
 
@@ -138,8 +143,8 @@ static void change(const char *what, const char *name, unsigned dev, uint64_t am
 	before = gate_at(&r, 48);
 	meanwhile = gate_at(&r, 138);
 	after = gate_at(&r, 225);
-	printf("%-35s: gate %5.1f KiB, then %5.1f, after it %5.1f; products %5.1f, %5.1f\n", what, before / KIB, meanwhile / KIB, after / KIB,
-	       base / KIB, should / KIB);
+	printf("%-35s: gate %5.1f KiB, then %5.1f, after it %5.1f; products %5.1f, %5.1f\n", what,
+	       before / KIB, meanwhile / KIB, after / KIB, base / KIB, should / KIB);
 	CHECK(about(before, base) && about(meanwhile, should) && about(after, base));
 }
 
@@ -158,7 +163,8 @@ static void steady(void)
 	run(&sc, &r);
 	for (unsigned i = 31; i < END_MS && r.gate[i]; i++)
 		changes += r.gate[i] != r.gate[i - 1] && r.gate[i - 1];
-	printf("3 us of jitter on 10: gate %.1f KiB, moved %u times after 30 ms\n", gate_at(&r, END_MS) / KIB, changes);
+	printf("3 us of jitter on 10: gate %.1f KiB, moved %u times after 30 ms\n",
+	       gate_at(&r, END_MS) / KIB, changes);
 	CHECK(changes <= 4);
 }
 
@@ -176,7 +182,8 @@ int main(void)
 	boundary(88 << 10, false);
 	boundary(170 << 10, true);
 	boundary(300 << 10, true);
-	change("the second rail takes 20 us longer", "delay", 1, 20 * US, 3 * product(5000, 5 * US));
+	change("the second rail takes 20 us longer", "delay", 1, 20 * US,
+	       3 * product(5000, 5 * US));
 	change("the first rail at a third", "slow", 0, 3, product(5000 / 3, 5 * US));
 	steady();
 	return 0;

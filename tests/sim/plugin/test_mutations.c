@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_mutations.c - each way to break the protocol (sim/plugin/mutation.h) is found by the simulator
+ * test_mutations.c - each way to break the protocol (sim/plugin/mutation.h) is found by the
+ * simulator
  *
- * By seeds; those that need a rare coincidence by a scenario that is written out, whose dice vary. The sound core passes the
- * latter, so that the finding is the defect's. docs/testing.md has the list.
+ * By seeds; those that need a rare coincidence by a scenario that is written out, whose dice vary.
+ * The sound core passes the latter, so that the finding is the defect's. docs/testing.md has the
+ * list.
  */
-#include "sim/plugin/mutation.h"
+#include "base/check.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
-#include "base/check.h"
+#include "sim/plugin/mutation.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
@@ -36,9 +38,12 @@ static const struct {
 
 static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
 {
-	struct sim_hunt h = {
-		.start = 1, .count = seeds, .jobs = 2, .mutation = SIM_PROTOCOL(mutation), .quiet = true, .first = true
-	};
+	struct sim_hunt h = { .start = 1,
+			      .count = seeds,
+			      .jobs = 2,
+			      .mutation = SIM_PROTOCOL(mutation),
+			      .quiet = true,
+			      .first = true };
 	struct sim_tally t;
 	char bad[32];
 	int kind = 1;
@@ -48,7 +53,8 @@ static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
 	while (kind < SIM_FINDINGS && !t.by_finding[kind])
 		kind++;
 	printf("%-18s %s after %llu seeds\n", sim_mutation_name(h.mutation, NULL),
-	       kind < SIM_FINDINGS ? sim_finding_name((enum sim_finding)kind) : "NOTHING", (unsigned long long)t.seeds);
+	       kind < SIM_FINDINGS ? sim_finding_name((enum sim_finding)kind) : "NOTHING",
+	       (unsigned long long)t.seeds);
 	CHECK(t.findings > 0);
 }
 
@@ -63,8 +69,10 @@ static void base(struct sim_scenario *sc, uint64_t key)
 	sc->ndevices[0] = sc->ndevices[1] = 6;
 	sc->timeout = 11;
 	for (unsigned h = 0; h < 2; h++)
-		sc->host[h] = (struct sim_host_spec){ .backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 6 };
-	sc->conn[0] = (struct sim_conn_spec){
+		sc->host[h] = (struct sim_host_spec) {
+			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 6
+		};
+	sc->conn[0] = (struct sim_conn_spec) {
 		.key = key * UINT64_C(0x9e3779b97f4a7c15),
 		.nrails = { 1, 1 },
 		.messages = 60,
@@ -74,17 +82,22 @@ static void base(struct sim_scenario *sc, uint64_t key)
 	};
 }
 
-static struct sim_fault *add(struct sim_scenario *sc, const char *name, unsigned host, unsigned dev, uint64_t at, uint64_t len)
+static struct sim_fault *add(struct sim_scenario *sc, const char *name, unsigned host, unsigned dev,
+			     uint64_t at, uint64_t len)
 {
 	struct sim_fault *f = &sc->fault[sc->nfaults++];
 	char bad[32];
 
-	*f = (struct sim_fault){ .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
-				 .host = host, .dev = dev, .at = at, .len = len };
+	*f = (struct sim_fault) { .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
+				  .host = host,
+				  .dev = dev,
+				  .at = at,
+				  .len = len };
 	return f;
 }
 
-/* Optional receives of many small stripes, whose notifications are often lost when their data is not. */
+/* Optional receives of many small stripes, whose notifications are often lost when their data is
+ * not. */
 static void optional(struct sim_scenario *sc, uint64_t key)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
@@ -132,7 +145,8 @@ static void other_rail(struct sim_scenario *sc, uint64_t key)
 	add(sc, "qp-error", 1, 1, 500 * US + key * 20 * US, 0);
 }
 
-static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scenario *, uint64_t), uint64_t keys)
+static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scenario *, uint64_t),
+			uint64_t keys)
 {
 	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
@@ -143,8 +157,9 @@ static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scena
 		sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
 		if (r.finding == SIM_NOTHING)
 			continue;
-		printf("%-18s %s after %llu scenarios\n", sim_mutation_name(SIM_PROTOCOL(mutation), NULL),
-		       sim_finding_name(r.finding), (unsigned long long)key);
+		printf("%-18s %s after %llu scenarios\n",
+		       sim_mutation_name(SIM_PROTOCOL(mutation), NULL), sim_finding_name(r.finding),
+		       (unsigned long long)key);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		CHECK_INT(r.finding, SIM_NOTHING);
 		return;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_oracles.c - each deliberate defect is found, and as what it is; without one nothing is */
-#include "sim/plugin/hunt.h"
 #include "base/check.h"
+#include "sim/plugin/hunt.h"
 
 #define SEEDS 20
 
 static void hunt(enum sim_mutation mutation, struct sim_tally *tally)
 {
-	struct sim_hunt h = { .start = 1, .count = SEEDS, .jobs = 2, .mutation = mutation, .quiet = true };
+	struct sim_hunt h = {
+		.start = 1, .count = SEEDS, .jobs = 2, .mutation = mutation, .quiet = true
+	};
 
 	CHECK_INT(sim_hunt_run(&h, tally, stdout), 0);
 	CHECK_INT(tally->seeds, SEEDS);
-	printf("%-12s %llu of %d seeds\n", sim_mutation_name(mutation, NULL), (unsigned long long)tally->findings, SEEDS);
+	printf("%-12s %llu of %d seeds\n", sim_mutation_name(mutation, NULL),
+	       (unsigned long long)tally->findings, SEEDS);
 }
 
 int main(void)

@@ -2,13 +2,13 @@
 /*
  * test_regressions.c - what the simulator has found, each as a scenario of its own
  *
- * Written out, not as seeds, whose meaning changes with the generator. Several keys each, because the dice of the two
- * threads decide whether a race is met.
+ * Written out, not as seeds, whose meaning changes with the generator. Several keys each, because
+ * the dice of the two threads decide whether a race is met.
  */
+#include "base/check.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
 #include "sim/plugin/promise.h"
-#include "base/check.h"
 #include "tests/sim/plugin/plain.h"
 
 #define KEYS 24
@@ -20,13 +20,14 @@ static void must_hold(const struct sim_scenario *sc, const char *what)
 	sim_run_apart(sc, SIM_SOUND, &r);
 	if (r.finding == SIM_NOTHING)
 		return;
-	fprintf(stderr, "%s, key %llu: %s: %s\n", what, (unsigned long long)sc->seed, sim_finding_name(r.finding),
-		r.text);
+	fprintf(stderr, "%s, key %llu: %s: %s\n", what, (unsigned long long)sc->seed,
+		sim_finding_name(r.finding), r.text);
 	sim_scenario_print(sc, stderr);
 	exit(1);
 }
 
-/* The sender is done and says BYE while the receiver still waits for the flush of the last message. */
+/* The sender is done and says BYE while the receiver still waits for the flush of the last message.
+ */
 static void flush_outlives_bye(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -38,8 +39,8 @@ static void flush_outlives_bye(uint64_t key)
 	must_hold(&sc, "a flush at the peer's BYE");
 }
 
-/* A sender that waits for its first clear-to-send has no request to test; its receiver's machine dies, the socket says
- * nothing. */
+/* A sender that waits for its first clear-to-send has no request to test; its receiver's machine
+ * dies, the socket says nothing. */
 static void probe_without_requests(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -74,7 +75,8 @@ static void buffer_on_a_dead_device(uint64_t key)
 	must_hold(&sc, "a buffer on a dead device");
 }
 
-/* A process is stopped for longer than the soft time-out: what it had posted before says nothing about the path. */
+/* A process is stopped for longer than the soft time-out: what it had posted before says nothing
+ * about the path. */
 static void stopped_process(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -86,7 +88,8 @@ static void stopped_process(uint64_t key)
 	must_hold(&sc, "a process that was stopped");
 }
 
-/* GPU memory is registered on a device that has just died; its flushes are needed on the other one. */
+/* GPU memory is registered on a device that has just died; its flushes are needed on the other one.
+ */
 static void flushes_registered_on_a_dead_device(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -98,8 +101,8 @@ static void flushes_registered_on_a_dead_device(uint64_t key)
 	must_hold(&sc, "GPU memory on a dead device");
 }
 
-/* Completions show late, when the senders have gone; the driver, which other connections keep busy, sees them before NCCL asks
- * and ends the connection, and then comes the flush. */
+/* Completions show late, when the senders have gone; the driver, which other connections keep busy,
+ * sees them before NCCL asks and ends the connection, and then comes the flush. */
 static void flush_after_bye(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -119,7 +122,8 @@ static void flush_after_bye(uint64_t key)
 	must_hold(&sc, "a flush after BYE");
 }
 
-/* A NIC dies with data that it has acknowledged and not placed: with HA_NCCL_ACK=memory no send has completed on its word. */
+/* A NIC dies with data that it has acknowledged and not placed: with HA_NCCL_ACK=memory no send has
+ * completed on its word. */
 static void memory_knows(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -131,7 +135,8 @@ static void memory_knows(uint64_t key)
 	must_hold(&sc, "acknowledged, not placed");
 }
 
-/* A standby that has failed often comes back all the same: only one of the two ends may make the other wait. */
+/* A standby that has failed often comes back all the same: only one of the two ends may make the
+ * other wait. */
 static void back_offs_agree(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -147,7 +152,8 @@ static void back_offs_agree(uint64_t key)
 	must_hold(&sc, "back-offs of the two ends");
 }
 
-/* The standby's path is sound again but not tried yet, for it has failed often, when the other one goes. */
+/* The standby's path is sound again but not tried yet, for it has failed often, when the other one
+ * goes. */
 static void no_path_hurries(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -162,8 +168,8 @@ static void no_path_hurries(uint64_t key)
 	must_hold(&sc, "no path but one that waits");
 }
 
-/* The receiver's rail is up again with the first ping; then the sockets go, and the sender, whose rail is not up yet, gives up.
- * The receiver's heartbeat must find out. */
+/* The receiver's rail is up again with the first ping; then the sockets go, and the sender, whose
+ * rail is not up yet, gives up. The receiver's heartbeat must find out. */
 static void up_at_one_end(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -177,7 +183,8 @@ static void up_at_one_end(uint64_t key)
 	must_hold(&sc, "up at one end only");
 }
 
-/* A path is rebuilt while nothing else asks for the drivers: each must know by itself when to look again. */
+/* A path is rebuilt while nothing else asks for the drivers: each must know by itself when to look
+ * again. */
 static void nobody_else_wakes(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -191,8 +198,8 @@ static void nobody_else_wakes(uint64_t key)
 	must_hold(&sc, "drivers that nobody wakes");
 }
 
-/* Both paths come up at about the same time, and each end finds another one first: the receiver has registered nothing on the
- * sender's. */
+/* Both paths come up at about the same time, and each end finds another one first: the receiver has
+ * registered nothing on the sender's. */
 static void roles_differ(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -209,8 +216,9 @@ static void roles_differ(uint64_t key)
 	must_hold(&sc, "the two ends differ about roles");
 }
 
-/* A receiver's NIC dies with completions that it holds back, of data that it has acknowledged (seed 1004617). With
- * HA_NCCL_ACK=nic that is lost for good, and an error is excused from the death on; with memory nothing is. */
+/* A receiver's NIC dies with completions that it holds back, of data that it has acknowledged (seed
+ * 1004617). With HA_NCCL_ACK=nic that is lost for good, and an error is excused from the death on;
+ * with memory nothing is. */
 static void dies_with_completions(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -255,7 +263,8 @@ static void excuse_is_narrow(uint64_t key)
 	CHECK(p.not_placed == SIM_NEVER && sim_promise_survives(&p));
 }
 
-/* Connections share a receive queue that the device limits to fewer entries than each of them would hold back. */
+/* Connections share a receive queue that the device limits to fewer entries than each of them would
+ * hold back. */
 static void short_shared_queue(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -271,7 +280,8 @@ static void short_shared_queue(uint64_t key)
 	must_hold(&sc, "a short shared receive queue");
 }
 
-/* The receiver's port comes back while the sender, which sees nothing of it, waits half a minute for its next try. */
+/* The receiver's port comes back while the sender, which sees nothing of it, waits half a minute
+ * for its next try. */
 static void port_back_at_the_receiver(uint64_t key)
 {
 	const uint64_t back = UINT64_C(36500) * MS + key / 3 * 750 * MS;
@@ -288,13 +298,15 @@ static void port_back_at_the_receiver(uint64_t key)
 	sim_run_apart(&sc, SIM_SOUND, &r);
 	must_hold(&sc, "a port that is back at the receiver");
 	if (r.ns > back + 3000 * MS) {
-		fprintf(stderr, "a port that is back at the receiver, key %llu: whole %.1f s later\n", (unsigned long long)key,
-			(double)(r.ns - back) / 1e9);
+		fprintf(stderr,
+			"a port that is back at the receiver, key %llu: whole %.1f s later\n",
+			(unsigned long long)key, (double)(r.ns - back) / 1e9);
 		exit(1);
 	}
 }
 
-/* The same while the sender's offer of a new incarnation waits to be said again, twice as long each time: what is back is told to the offer, too. */
+/* The same while the sender's offer of a new incarnation waits to be said again, twice as long each
+ * time: what is back is told to the offer, too. */
 static void port_back_under_an_offer(uint64_t key)
 {
 	const uint64_t back = 305 * MS + key * 137 * MS;
@@ -309,14 +321,15 @@ static void port_back_under_an_offer(uint64_t key)
 	sim_run_apart(&sc, SIM_SOUND, &r);
 	must_hold(&sc, "a port that is back under an offer");
 	if (r.ns > back + 100 * MS) {
-		fprintf(stderr, "a port that is back under an offer, key %llu: whole %.3f s later\n", (unsigned long long)key,
-			(double)(r.ns - back) / 1e9);
+		fprintf(stderr,
+			"a port that is back under an offer, key %llu: whole %.3f s later\n",
+			(unsigned long long)key, (double)(r.ns - back) / 1e9);
 		exit(1);
 	}
 }
 
-/* A process dies with control messages unread: its kernel resets the socket, and the rails are gone with it. The log says whose
- * fault it was. */
+/* A process dies with control messages unread: its kernel resets the socket, and the rails are gone
+ * with it. The log says whose fault it was. */
 static void dies_with_messages_unread(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -336,12 +349,14 @@ static void dies_with_messages_unread(uint64_t key)
 	log = open_memstream(&text, &size);
 	sim_world_print_log(log);
 	fclose(log);
-	CHECK(strstr(text, "socket is lost: Connection reset") && strstr(text, "process or machine is gone"));
+	CHECK(strstr(text, "socket is lost: Connection reset") &&
+	      strstr(text, "process or machine is gone"));
 	free(text);
 }
 
-/* The receiver has everything and closes; its BYE is lost with the sockets, and its NIC's last acknowledgement on the way
- * (seed 40024497). The sender cannot know that all arrived, and may say so; but only then. */
+/* The receiver has everything and closes; its BYE is lost with the sockets, and its NIC's last
+ * acknowledgement on the way (seed 40024497). The sender cannot know that all arrived, and may say
+ * so; but only then. */
 static void bye_lost(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -353,15 +368,18 @@ static void bye_lost(uint64_t key)
 	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
 	must_hold(&sc, "a BYE that is lost");
 	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 500 * US));  /* the sockets were still there */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS,
+				    500 * US)); /* the sockets were still there */
 	CHECK(sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 60 * MS, 61 * MS)); /* what was lost was repeated long ago */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 60 * MS,
+				    61 * MS)); /* what was lost was repeated long ago */
 	sc.fault[0].dev = 1;
 	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* another device's packets */
 }
 
-/* No packet is lost, but what the receiver still owes goes with its queue pair: its last word with HA_NCCL_ACK=memory (seed
- * 80062311), its NIC's last acknowledgement without (seeds 400009538 and 400011619). */
+/* No packet is lost, but what the receiver still owes goes with its queue pair: its last word with
+ * HA_NCCL_ACK=memory (seed 80062311), its NIC's last acknowledgement without (seeds 400009538 and
+ * 400011619). */
 static void last_count_lost(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -380,8 +398,9 @@ static void last_count_lost(uint64_t key)
 	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS)); /* the BYE arrives */
 }
 
-/* Without failover a buffer cannot be registered on a device that has just died: NCCL receives an error from that call, while the
- * other rail still brings data for what was posted before. That is the connection's until it is closed (seed 60088082). */
+/* Without failover a buffer cannot be registered on a device that has just died: NCCL receives an
+ * error from that call, while the other rail still brings data for what was posted before. That is
+ * the connection's until it is closed (seed 60088082). */
 static void registration_refused(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -401,8 +420,9 @@ static void registration_refused(uint64_t key)
 	must_hold(&sc, "a registration that is refused");
 }
 
-/* Three queue pairs on one device and a standby: the standby takes over, the others come back without a share, and the standby
- * goes: all three must carry again, not the first alone (seed 910000609). */
+/* Three queue pairs on one device and a standby: the standby takes over, the others come back
+ * without a share, and the standby goes: all three must carry again, not the first alone (seed
+ * 910000609). */
 static void standby_lost_again(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -421,8 +441,9 @@ static void standby_lost_again(uint64_t key)
 }
 
 /*
- * A path is back, but one host stands still, so that nobody may use it before the other end's time limit has passed: its standby had never
- * been up, or is lost meanwhile (seed 1251, all but the faults that matter left out).
+ * A path is back, but one host stands still, so that nobody may use it before the other end's time
+ * limit has passed: its standby had never been up, or is lost meanwhile (seed 1251, all but the
+ * faults that matter left out).
  */
 static void back_while_a_host_stalls(uint64_t key)
 {
@@ -474,17 +495,30 @@ static void stall_excuse_is_narrow(uint64_t key)
 int main(void)
 {
 	static void (*const found[])(uint64_t key) = {
-		flush_outlives_bye, probe_without_requests,   flap_without_failover,
-		buffer_on_a_dead_device, stopped_process,	   flushes_registered_on_a_dead_device,
-		flush_after_bye,	 memory_knows,
-		back_offs_agree,	 no_path_hurries,
-		up_at_one_end,		 nobody_else_wakes,
-		roles_differ,		 dies_with_completions,
-		excuse_is_narrow,	 short_shared_queue,
-		port_back_at_the_receiver, port_back_under_an_offer,
-		dies_with_messages_unread, bye_lost,
-		registration_refused,	 last_count_lost,
-		standby_lost_again,	 back_while_a_host_stalls,
+		flush_outlives_bye,
+		probe_without_requests,
+		flap_without_failover,
+		buffer_on_a_dead_device,
+		stopped_process,
+		flushes_registered_on_a_dead_device,
+		flush_after_bye,
+		memory_knows,
+		back_offs_agree,
+		no_path_hurries,
+		up_at_one_end,
+		nobody_else_wakes,
+		roles_differ,
+		dies_with_completions,
+		excuse_is_narrow,
+		short_shared_queue,
+		port_back_at_the_receiver,
+		port_back_under_an_offer,
+		dies_with_messages_unread,
+		bye_lost,
+		registration_refused,
+		last_count_lost,
+		standby_lost_again,
+		back_while_a_host_stalls,
 		stall_excuse_is_narrow,
 	};
 

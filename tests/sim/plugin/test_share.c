@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_share.c - when one of N equal rails is lost, the others carry their whole share, and get it back when it returns
+ * test_share.c - when one of N equal rails is lost, the others carry their whole share, and get it
+ * back when it returns
  *
- * Bytes against virtual time, so the rates are exact and the same on every machine: a connection streams 128 KiB messages
- * over N rails of 250 MB/s, one port goes down for a while at either end, and what arrives per millisecond is compared
- * with what N - 1 rails carried of it before. And what each device sends is what the weights say, however many rails it has.
+ * Bytes against virtual time, so the rates are exact and the same on every machine: a connection
+ * streams 128 KiB messages over N rails of 250 MB/s, one port goes down for a while at either end,
+ * and what arrives per millisecond is compared with what N - 1 rails carried of it before. And what
+ * each device sends is what the weights say, however many rails it has.
  */
+#include "base/check.h"
 #include "base/config.h"
 #include "sim/plugin/hunt.h"
-#include "base/check.h"
 #include "tests/sim/plugin/plain.h"
 
 #define LINK_BYTES_PER_US 250
@@ -64,9 +66,11 @@ static void lose_one(unsigned rails, unsigned host)
 	after = rate(&r, CUT_MS + 20, CUT_MS + CUT_LENGTH_MS);
 	back = rate(&r, 180, 190);
 	share = after / (before * (rails - 1) / rails);
-	printf("%u rails, one lost at the %s: %5.0f MB/s (%.3f of the wires), %5.0f after it (%.3f of the share), "
-	       "%5.0f when it is back\n", rails, host ? "receiver" : "sender", before,
-	       before / (rails * LINK_BYTES_PER_US), after, share, back);
+	printf("%u rails, one lost at the %s: %5.0f MB/s (%.3f of the wires), %5.0f after it (%.3f "
+	       "of the share), "
+	       "%5.0f when it is back\n",
+	       rails, host ? "receiver" : "sender", before, before / (rails * LINK_BYTES_PER_US),
+	       after, share, back);
 	CHECK(before > 0.9 * rails * LINK_BYTES_PER_US);
 	CHECK(share >= LEAST && share < 1.05);
 	CHECK(back >= LEAST * before);
@@ -95,10 +99,12 @@ static void weigh(const unsigned *on, unsigned devices, const uint16_t *weight)
 	for (unsigned d = 0; d < devices; d++)
 		all += r.sent[0][d];
 	for (unsigned d = 0; d < devices; d++) {
-		double part = (double)r.sent[0][d] / (double)all, should = (double)weight[d] / (double)weights;
+		double part = (double)r.sent[0][d] / (double)all,
+		       should = (double)weight[d] / (double)weights;
 
-		printf("%u rails on device %u of %u, weight %4u of %4u: %.4f of the bytes, should be %.4f\n", on[d], d, devices, weight[d],
-		       (unsigned)weights, part, should);
+		printf("%u rails on device %u of %u, weight %4u of %4u: %.4f of the bytes, should "
+		       "be %.4f\n",
+		       on[d], d, devices, weight[d], (unsigned)weights, part, should);
 		CHECK(part > should - 0.01 && part < should + 0.01);
 	}
 }
@@ -110,10 +116,10 @@ int main(void)
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		for (unsigned host = 0; host < 2; host++)
 			lose_one(counts[i], host);
-	weigh((unsigned[]){ 2, 4 }, 2, (uint16_t[]){ 256, 768 });
-	weigh((unsigned[]){ 1, 1 }, 2, (uint16_t[]){ 646, 378 });
-	weigh((unsigned[]){ 4, 2 }, 2, (uint16_t[]){ 0, 1024 });
-	weigh((unsigned[]){ 3, 3, 2 }, 3, (uint16_t[]){ 512, 256, 256 });
-	weigh((unsigned[]){ 8 }, 1, (uint16_t[]){ 1 });
+	weigh((unsigned[]) { 2, 4 }, 2, (uint16_t[]) { 256, 768 });
+	weigh((unsigned[]) { 1, 1 }, 2, (uint16_t[]) { 646, 378 });
+	weigh((unsigned[]) { 4, 2 }, 2, (uint16_t[]) { 0, 1024 });
+	weigh((unsigned[]) { 3, 3, 2 }, 3, (uint16_t[]) { 512, 256, 256 });
+	weigh((unsigned[]) { 8 }, 1, (uint16_t[]) { 1 });
 	return 0;
 }

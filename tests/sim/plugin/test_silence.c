@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_silence.c - a NIC that falls silent and never says why is given up after the soft time-out: not sooner, not a heartbeat later
+ * test_silence.c - a NIC that falls silent and never says why is given up after the soft time-out:
+ * not sooner, not a heartbeat later
  *
- * The devices take retry_cnt 7 for "without end", as Linux's rdma_rxe does, so that the soft time-out (HA_NCCL_RTO_MS) is all there is. A
- * black hole begins at moments that lie anyhow to the looks and heartbeats of heartbeat.c. Virtual time, so exact.
+ * The devices take retry_cnt 7 for "without end", as Linux's rdma_rxe does, so that the soft
+ * time-out (HA_NCCL_RTO_MS) is all there is. A black hole begins at moments that lie anyhow to the
+ * looks and heartbeats of heartbeat.c. Virtual time, so exact.
  */
-#include "sim/plugin/hunt.h"
 #include "base/check.h"
+#include "sim/plugin/hunt.h"
 #include "tests/sim/plugin/plain.h"
 
 #define RTO_MS 1000
 #define EARLY 0.01 /* the distance of two looks, */
-#define LATE 0.03 /* twice that, and the failover itself */
+#define LATE 0.03  /* twice that, and the failover itself */
 #define KEYS 24
 
 /* Two hosts of two devices each, and NICs that never give up. */
@@ -35,7 +37,8 @@ static void run(const struct sim_scenario *sc, unsigned failovers, struct sim_re
 	CHECK_INT(r->failovers, failovers);
 }
 
-/* What the time-out took, ms. `think_ms`: the longest pause between two messages. `data`: both rails carry data. */
+/* What the time-out took, ms. `think_ms`: the longest pause between two messages. `data`: both
+ * rails carry data. */
 static double silence(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bool data)
 {
 	uint64_t at = (think_ms > 100 ? 1500 : 300) * MS + key * 37 * MS;
@@ -54,7 +57,8 @@ static double silence(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bo
 	return (double)(r.moved_over_ns - at) / 1e6;
 }
 
-/* Never sooner than the time-out; later by `late_ms` at most, and what the looks and the failover take. */
+/* Never sooner than the time-out; later by `late_ms` at most, and what the looks and the failover
+ * take. */
 static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned late_ms)
 {
 	double least = 1e9, most = 0;
@@ -65,13 +69,15 @@ static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned
 		least = took < least ? took : least;
 		most = took > most ? took : most;
 	}
-	printf("heartbeat %4u ms, pauses up to %4u ms%s: given up and moved after %.1f to %.1f ms\n", heartbeat_ms, think_ms,
-	       data ? ", two data rails" : "", least, most);
+	printf("heartbeat %4u ms, pauses up to %4u ms%s: given up and moved after %.1f to %.1f "
+	       "ms\n",
+	       heartbeat_ms, think_ms, data ? ", two data rails" : "", least, most);
 	CHECK(least >= RTO_MS * (1 - EARLY));
 	CHECK(most <= RTO_MS * (1 + LATE) + late_ms);
 }
 
-/* Both data rails are idle, so that their heartbeats coincide: the one that dies is given up a time-out after the heartbeat that it swallowed. */
+/* Both data rails are idle, so that their heartbeats coincide: the one that dies is given up a
+ * time-out after the heartbeat that it swallowed. */
 static void idle_pair(void)
 {
 	for (uint64_t key = 1; key <= 2; key++) {
@@ -96,8 +102,8 @@ static void another(struct sim_scenario *sc, unsigned i, bool back, unsigned thi
 }
 
 /*
- * One is busy; the others, one each way, come to the dead path up to 0.3 s later, with a message or a heartbeat. The busy one's time-out
- * proves the silence for all of them.
+ * One is busy; the others, one each way, come to the dead path up to 0.3 s later, with a message or
+ * a heartbeat. The busy one's time-out proves the silence for all of them.
  */
 static void siblings(unsigned heartbeat_ms)
 {
@@ -120,12 +126,15 @@ static void siblings(unsigned heartbeat_ms)
 		least = took < least ? took : least;
 		most = took > most ? took : most;
 	}
-	printf("heartbeat %4u ms, three connections: all given up and moved after %.1f to %.1f ms\n", heartbeat_ms, least, most);
+	printf("heartbeat %4u ms, three connections: all given up and moved after %.1f to %.1f "
+	       "ms\n",
+	       heartbeat_ms, least, most);
 	CHECK(least >= RTO_MS * (1 - EARLY));
 	CHECK(most <= RTO_MS * (1 + LATE));
 }
 
-/* What one end sends is lost, and nothing of the others', busy or not: the path is sound, and they stay. */
+/* What one end sends is lost, and nothing of the others', busy or not: the path is sound, and they
+ * stay. */
 static void one_alone(void)
 {
 	for (uint64_t key = 1; key <= KEYS; key++) {
@@ -138,7 +147,9 @@ static void one_alone(void)
 		another(&sc, 1, key & 4, 3);
 		another(&sc, 2, false, 300);
 		another(&sc, 3, true, 300);
-		sc.mute = (struct sim_mute){ .on = true, .conn = key >> 1 & 1, .end = key & 1, .at = at };
+		sc.mute = (struct sim_mute) {
+			.on = true, .conn = key >> 1 & 1, .end = key & 1, .at = at
+		};
 		run(&sc, 2, &r);
 	}
 	puts("one end falls silent on a sound path: it alone is given up");
@@ -155,7 +166,8 @@ static void soon_over(void)
 		another(&sc, 0, false, 3);
 		another(&sc, 1, true, 3);
 		another(&sc, 2, true, 300);
-		sim_plain_fault(&sc, "black-hole", 0, 1500 * MS + key * 37 * MS, RTO_MS * (1 - 2 * EARLY) * MS);
+		sim_plain_fault(&sc, "black-hole", 0, 1500 * MS + key * 37 * MS,
+				RTO_MS * (1 - 2 * EARLY) * MS);
 		sc.fault[0].rx = key >> 1 & 1;
 		run(&sc, 0, &r);
 	}
@@ -194,7 +206,8 @@ int main(void)
 	spread(200, 3, false, 0);
 	spread(50, 3, false, 0);
 	spread(1000, 3, false, 0);
-	/* After a pause the next heartbeat sees first that there is work; a heartbeat is a quarter of the time-out at most. */
+	/* After a pause the next heartbeat sees first that there is work; a heartbeat is a quarter
+	 * of the time-out at most. */
 	spread(200, 300, false, 200);
 	spread(1000, 300, false, 250);
 	idle_pair();

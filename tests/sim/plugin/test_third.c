@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Three or four devices at each end, and all but one are lost, whichever, in whatever order and at whichever ends: the messages go
- * over the one that is left. Also where a device reaches only its like at the other end, and the pair that works must be found.
+ * Three or four devices at each end, and all but one are lost, whichever, in whatever order and at
+ * whichever ends: the messages go over the one that is left. Also where a device reaches only its
+ * like at the other end, and the pair that works must be found.
  */
+#include "base/check.h"
+#include "base/rng.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/hunt.h"
 #include "sim/plugin/promise.h"
-#include "base/rng.h"
-#include "base/check.h"
 #include "tests/sim/plugin/plain.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@
 static void make(struct sim_scenario *sc, uint64_t key, bool apart)
 {
 	struct sr_rng rng = { key * UINT64_C(0x9e3779b97f4a7c15) };
-	unsigned n = 3 + (unsigned)sr_rng_below(&rng, 2), left = (unsigned)sr_rng_below(&rng, n), lost = 0;
+	unsigned n = 3 + (unsigned)sr_rng_below(&rng, 2), left = (unsigned)sr_rng_below(&rng, n),
+		 lost = 0;
 	uint64_t at = 2 * MS, devices[4];
 
 	sim_plain(sc, key);
@@ -50,9 +52,13 @@ static void make(struct sim_scenario *sc, uint64_t key, bool apart)
 
 		if (devices[i] == left)
 			continue;
-		sim_plain_fault(sc, dies ? "kill" : "cut", (unsigned)sr_rng_below(&rng, 2), at, dies ? 0 : back ? 20000 * MS : UINT64_C(1000000000000));
+		sim_plain_fault(sc, dies ? "kill" : "cut", (unsigned)sr_rng_below(&rng, 2), at,
+				dies   ? 0
+				: back ? 20000 * MS
+				       : UINT64_C(1000000000000));
 		sc->fault[lost++].dev = (unsigned)devices[i];
-		at += sr_rng_below(&rng, 3) ? sr_rng_below(&rng, 30 * MS) : sr_rng_below(&rng, 5000 * MS);
+		at += sr_rng_below(&rng, 3) ? sr_rng_below(&rng, 30 * MS)
+					    : sr_rng_below(&rng, 5000 * MS);
 	}
 }
 
@@ -68,8 +74,9 @@ static void must_hold(uint64_t key, bool apart)
 	sim_run_apart(&sc, SIM_SOUND, &r);
 	if (r.finding == SIM_NOTHING && !r.errors)
 		return;
-	fprintf(stderr, "key %llu%s: %s: %s, %llu errors\n", (unsigned long long)key, apart ? ", apart" : "", sim_finding_name(r.finding),
-		r.text, (unsigned long long)r.errors);
+	fprintf(stderr, "key %llu%s: %s: %s, %llu errors\n", (unsigned long long)key,
+		apart ? ", apart" : "", sim_finding_name(r.finding), r.text,
+		(unsigned long long)r.errors);
 	sim_scenario_print(&sc, stderr);
 	exit(1);
 }

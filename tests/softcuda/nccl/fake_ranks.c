@@ -2,7 +2,8 @@
 #include "tests/softcuda/nccl/fake_ranks.h"
 #include "base/check.h"
 
-/* Bytes of a connection's eight steps in each protocol: small, so that every operation takes many chunks. */
+/* Bytes of a connection's eight steps in each protocol: small, so that every operation takes many
+ * chunks. */
 static const int32_t buffer_bytes[PROTOCOL_COUNT] = {
 	[PROTOCOL_LL] = 8 * 2048,
 	[PROTOCOL_LL128] = 8 * 4096,
@@ -36,10 +37,13 @@ uint64_t fake_random(struct fake_ranks *ranks)
 	return ranks->random;
 }
 
-static void connect_fake_ranks(struct fake_ranks *ranks, int channel, int from, int to, int connection, uint64_t step)
+static void connect_fake_ranks(struct fake_ranks *ranks, int channel, int from, int to,
+			       int connection, uint64_t step)
 {
-	struct connection_info *sender = &ranks->comms[from]->channels[channel].peers[to]->send[connection];
-	struct connection_info *receiver = &ranks->comms[to]->channels[channel].peers[from]->recv[connection];
+	struct connection_info *sender =
+		&ranks->comms[from]->channels[channel].peers[to]->send[connection];
+	struct connection_info *receiver =
+		&ranks->comms[to]->channels[channel].peers[from]->recv[connection];
 	uint64_t *counters = calloc(2, sizeof(*counters));
 
 	CHECK(counters != NULL);
@@ -56,7 +60,8 @@ static void connect_fake_ranks(struct fake_ranks *ranks, int channel, int from, 
 	*receiver = *sender;
 }
 
-/* One direction: the two ends share nothing but the record, which the network reads and writes, too. */
+/* One direction: the two ends share nothing but the record, which the network reads and writes,
+ * too. */
 static void make_network_end(struct connection_info *info)
 {
 	uint64_t *counters = calloc(2, sizeof(*counters));
@@ -106,7 +111,8 @@ static void make_fake_channel(struct fake_ranks *ranks, int rank, int id)
 		channel->tree.down[i] = 2 * rank + 1 + i;
 }
 
-void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t first_step, uint64_t seed)
+void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t first_step,
+		     uint64_t seed)
 {
 	memset(ranks, 0, sizeof(*ranks));
 	ranks->count = count;
@@ -119,7 +125,8 @@ void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t
 		memset(ranks->comms[r], 0, sizeof(**ranks->comms));
 		ranks->comms[r]->comm.rank = r;
 		ranks->comms[r]->comm.rank_count = count;
-		ranks->comms[r]->comm.p2p_chunk_bytes = buffer_bytes[PROTOCOL_SIMPLE] / (int)FIFO_STEPS;
+		ranks->comms[r]->comm.p2p_chunk_bytes =
+			buffer_bytes[PROTOCOL_SIMPLE] / (int)FIFO_STEPS;
 		ranks->comms[r]->comm.abort_flag = &ranks->abort_flag;
 		memcpy(ranks->comms[r]->comm.buffer_bytes, buffer_bytes, sizeof(buffer_bytes));
 		for (int c = 0; c < channels; c++)
@@ -128,7 +135,8 @@ void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t
 	for (int c = 0; c < channels; c++) {
 		for (int pair = 0; pair < count * count; pair++) {
 			for (int connection = 0; connection < CONNECTIONS_PER_PEER; connection++)
-				connect_fake_ranks(ranks, c, pair / count, pair % count, connection, first_step);
+				connect_fake_ranks(ranks, c, pair / count, pair % count, connection,
+						   first_step);
 		}
 	}
 }
@@ -169,8 +177,8 @@ void free_fake_ranks(struct fake_ranks *ranks)
 	}
 }
 
-void set_fake_works(struct fake_ranks *ranks, int rank, enum work_type type, const void *works, unsigned count,
-		    size_t bytes)
+void set_fake_works(struct fake_ranks *ranks, int rank, enum work_type type, const void *works,
+		    unsigned count, size_t bytes)
 {
 	struct fake_launch *launch = &ranks->launches[rank];
 
@@ -196,7 +204,8 @@ static bool advance_one_round(struct fake_ranks *ranks, bool *moved)
 	*moved = false;
 	for (int i = 0; i < all; i++) {
 		int which = (first + i * 7) % all;
-		struct block *block = &ranks->blocks[which / ranks->channels][which % ranks->channels];
+		struct block *block =
+			&ranks->blocks[which / ranks->channels][which % ranks->channels];
 
 		if (all % 7 == 0)
 			block = &ranks->blocks[i / ranks->channels][i % ranks->channels];
@@ -219,8 +228,10 @@ static void check_connections(struct fake_ranks *ranks)
 		int to = i / CONNECTIONS_PER_PEER % n;
 		int from = i / CONNECTIONS_PER_PEER / n % n;
 		int channel = i / CONNECTIONS_PER_PEER / n / n;
-		struct connection_info *sender = &ranks->comms[from]->channels[channel].peers[to]->send[connection];
-		struct connection_info *receiver = &ranks->comms[to]->channels[channel].peers[from]->recv[connection];
+		struct connection_info *sender =
+			&ranks->comms[from]->channels[channel].peers[to]->send[connection];
+		struct connection_info *receiver =
+			&ranks->comms[to]->channels[channel].peers[from]->recv[connection];
 
 		CHECK_INT(sender->step, receiver->step);
 		CHECK_INT(*receiver->head, receiver->step);
@@ -235,12 +246,14 @@ void run_fake_ranks(struct fake_ranks *ranks)
 	use_fake_function(&ranks->function);
 	for (int i = 0; i < ranks->count * ranks->channels; i++)
 		start_block(&ranks->blocks[i / ranks->channels][i % ranks->channels],
-			    &ranks->launches[i / ranks->channels].arguments, (unsigned)(i % ranks->channels));
+			    &ranks->launches[i / ranks->channels].arguments,
+			    (unsigned)(i % ranks->channels));
 	while (advance_one_round(ranks, &moved)) {
 		if (ranks->network)
 			moved |= ranks->network(ranks, ranks->network_context);
 		quiet_rounds = moved ? 0 : quiet_rounds + 1;
-		CHECK(quiet_rounds < 200); /* each block was tried hundreds of times, and none moved */
+		CHECK(quiet_rounds <
+		      200); /* each block was tried hundreds of times, and none moved */
 	}
 	check_connections(ranks);
 }

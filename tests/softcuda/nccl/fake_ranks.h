@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fake_ranks.h - ranks without NCCL: the structures that its host side fills in, with every two ranks connected
+ * fake_ranks.h - ranks without NCCL: the structures that its host side fills in, with every two
+ * ranks connected
  *
- * All channels of all ranks are advanced by one thread, in an order that a seed decides, so that a failure can be
- * repeated. Where nothing moves in a whole round, and not everything is done, it is a deadlock.
+ * All channels of all ranks are advanced by one thread, in an order that a seed decides, so that a
+ * failure can be repeated. Where nothing moves in a whole round, and not everything is done, it is
+ * a deadlock.
  */
 #ifndef SOFTCUDA_TESTS_FAKE_RANKS_H
 #define SOFTCUDA_TESTS_FAKE_RANKS_H
@@ -23,7 +25,8 @@ struct fake_launch {
 
 struct fake_ranks {
 	int count;
-	/* Called in each round, for what stands for a network; true: something moved. NULL: there is none. */
+	/* Called in each round, for what stands for a network; true: something moved. NULL: there
+	 * is none. */
 	bool (*network)(struct fake_ranks *ranks, void *context);
 	void *network_context;
 	int channels;
@@ -36,14 +39,16 @@ struct fake_ranks {
 };
 
 /* first_step: the position at which all connections start. */
-void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t first_step, uint64_t seed);
-/* Give a rank a connection to the network, to peer number `count`, in both directions. Freed with the ranks. */
+void make_fake_ranks(struct fake_ranks *ranks, int count, int channels, uint64_t first_step,
+		     uint64_t seed);
+/* Give a rank a connection to the network, to peer number `count`, in both directions. Freed with
+ * the ranks. */
 void connect_fake_network(struct fake_ranks *ranks, int channel, int rank);
 void free_fake_ranks(struct fake_ranks *ranks);
 
 /* `works` of `bytes` each, the same for all channels of the rank. */
-void set_fake_works(struct fake_ranks *ranks, int rank, enum work_type type, const void *works, unsigned count,
-		    size_t bytes);
+void set_fake_works(struct fake_ranks *ranks, int rank, enum work_type type, const void *works,
+		    unsigned count, size_t bytes);
 
 /* The function that all batches ask for from now on. */
 void use_fake_function(const struct device_function *function);

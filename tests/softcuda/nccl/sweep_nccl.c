@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sweep_nccl LIBNCCL [OPTION...]: NCCL itself, all collectives with all types and operators, every element compared
+ * sweep_nccl LIBNCCL [OPTION...]: NCCL itself, all collectives with all types and operators, every
+ * element compared
  *
  *   --ranks N         ranks, each a process (2)
  *   --gpus N          GPUs of a process; ranks must be a multiple (1)
  *   --hosts N         NCCL is told that the ranks are on so many hosts (as many as processes)
- *   --operations LIST comma-separated, of: all_reduce all_gather reduce_scatter reduce broadcast alltoall gatherv (all)
+ *   --operations LIST comma-separated, of: all_reduce all_gather reduce_scatter reduce broadcast
+ * alltoall gatherv (all)
  *   --types LIST      numbers of ncclDataType_t (all)
- *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value and by pointer (all)
+ *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value
+ * and by pointer (all)
  *   --sizes LIST      elements of a rank (1,3,1000,100003)
  *   --repeat N        rounds over everything (1)
  *   --group N         operations in one group (1), each with a part of the buffers
  *   --register        buffers from ncclMemAlloc, registered with the communicator
  *
- * NCCL's environment is the caller's. Prints what it did; the exit status is 1 when anything is wrong.
+ * NCCL's environment is the caller's. Prints what it did; the exit status is 1 when anything is
+ * wrong.
  */
 #include "tests/softcuda/nccl/nccl_api.h"
 
@@ -33,15 +37,26 @@
 #define RANKS_MAX 16
 #define GPUS_MAX 8
 #define LIST_MAX 16
-#define OPERATORS 7 /* sum product max min average, and a premultiplied sum by value and by pointer */
+#define OPERATORS \
+	7 /* sum product max min average, and a premultiplied sum by value and by pointer */
 #define OPERATOR_AVERAGE 4
 #define OPERATOR_BY_VALUE 5
 #define OPERATOR_BY_POINTER 6
 
-enum operation { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, REDUCE_ROOT, BROADCAST, ALLTOALL, GATHERV, OPERATION_COUNT };
+enum operation {
+	ALL_REDUCE,
+	ALL_GATHER,
+	REDUCE_SCATTER,
+	REDUCE_ROOT,
+	BROADCAST,
+	ALLTOALL,
+	GATHERV,
+	OPERATION_COUNT
+};
 
-static const char *const operation_names[] = { "all_reduce", "all_gather", "reduce_scatter", "reduce",
-					       "broadcast",  "alltoall",   "gatherv" };
+static const char *const operation_names[] = { "all_reduce", "all_gather", "reduce_scatter",
+					       "reduce",     "broadcast",  "alltoall",
+					       "gatherv" };
 
 struct options {
 	const char *library;
@@ -104,10 +119,11 @@ struct round {
 
 static int input_value(const struct round *round, int rank, size_t index)
 {
-	int value = (int)((index * 2654435761u >> 9) + (size_t)rank * 7 + index / 89 + round->salt) % 3;
+	int value =
+		(int)((index * 2654435761u >> 9) + (size_t)rank * 7 + index / 89 + round->salt) % 3;
 
 	value = value < 0 ? value + 3 : value;
-	return round->operator == 1 ? value / 2 + 1 : value; /* products of ones and twos */
+	return round->operator== 1 ? value / 2 + 1 : value; /* products of ones and twos */
 }
 
 static double reduced_value(const struct round *round, int ranks, size_t index)
@@ -117,18 +133,18 @@ static double reduced_value(const struct round *round, int ranks, size_t index)
 	for (int r = 1; r < ranks; r++) {
 		double value = input_value(round, r, index);
 
-		if (round->operator == 1)
+		if (round->operator== 1)
 			result *= value;
-		else if (round->operator == 2)
+		else if (round->operator== 2)
 			result = value > result ? value : result;
-		else if (round->operator == 3)
+		else if (round->operator== 3)
 			result = value < result ? value : result;
 		else
 			result += value;
 	}
-	if (round->operator == OPERATOR_BY_VALUE || round->operator == OPERATOR_BY_POINTER)
+	if (round->operator== OPERATOR_BY_VALUE || round->operator== OPERATOR_BY_POINTER)
 		result *= 2;
-	if (round->operator == OPERATOR_AVERAGE) {
+	if (round->operator== OPERATOR_AVERAGE) {
 		result /= ranks;
 		if (round->type <= ELEMENT_UINT64)
 			result = trunc(result);
@@ -156,13 +172,15 @@ static size_t input_count(const struct round *round, int ranks)
 
 static size_t output_count(const struct round *round, int ranks)
 {
-	if (round->operation == ALL_GATHER || round->operation == ALLTOALL || round->operation == GATHERV)
+	if (round->operation == ALL_GATHER || round->operation == ALLTOALL ||
+	    round->operation == GATHERV)
 		return round->count * (size_t)ranks;
 	return round->count;
 }
 
 /* False: this element is not written. */
-static bool expected_value(const struct round *round, int rank, int ranks, size_t index, double *value)
+static bool expected_value(const struct round *round, int rank, int ranks, size_t index,
+			   double *value)
 {
 	int part = (int)(index / round->count);
 	size_t within = index % round->count;
@@ -245,7 +263,8 @@ static double load_value(const char *from, enum element_type type)
 /* Sums of small integers are exact; an average of floats is a sum of rounded products. */
 static double tolerance_of(const struct round *round)
 {
-	if (round->operator != OPERATOR_AVERAGE || round->type <= ELEMENT_UINT64 || !is_reduction(round->operation))
+	if (round->operator!= OPERATOR_AVERAGE ||
+	    round->type <= ELEMENT_UINT64 || !is_reduction(round->operation))
 		return 0;
 	switch (round->type) {
 	case ELEMENT_FLOAT:
@@ -261,7 +280,8 @@ static double tolerance_of(const struct round *round)
 	}
 }
 
-static char *output_of_round(const struct sweep *sweep, const struct round *round, const struct gpu *gpu)
+static char *output_of_round(const struct sweep *sweep, const struct round *round,
+			     const struct gpu *gpu)
 {
 	size_t offset = (size_t)gpu->rank * round->count * element_bytes(round->type);
 	size_t part = (size_t)round->part * sweep->part_bytes;
@@ -275,7 +295,8 @@ static char *output_of_round(const struct sweep *sweep, const struct round *roun
 	return gpu->input + part;
 }
 
-static char *input_of_round(const struct sweep *sweep, const struct round *round, const struct gpu *gpu)
+static char *input_of_round(const struct sweep *sweep, const struct round *round,
+			    const struct gpu *gpu)
 {
 	size_t offset = (size_t)gpu->rank * round->count * element_bytes(round->type);
 	size_t part = (size_t)round->part * sweep->part_bytes;
@@ -292,10 +313,14 @@ static void fill_buffers(struct sweep *sweep, const struct round *round, struct 
 
 	memset(sweep->host, 0x77, output_count(round, sweep->options->ranks) * bytes);
 	check_cuda(sweep->api.copy(output_of_round(sweep, round, gpu), sweep->host,
-				   output_count(round, sweep->options->ranks) * bytes, CUDA_COPY_ANY), "cudaMemcpy");
+				   output_count(round, sweep->options->ranks) * bytes,
+				   CUDA_COPY_ANY),
+		   "cudaMemcpy");
 	for (size_t i = 0; i < count; i++)
 		store_value(sweep->host + i * bytes, round->type, input_value(round, gpu->rank, i));
-	check_cuda(sweep->api.copy(input_of_round(sweep, round, gpu), sweep->host, count * bytes, CUDA_COPY_ANY), "cudaMemcpy");
+	check_cuda(sweep->api.copy(input_of_round(sweep, round, gpu), sweep->host, count * bytes,
+				   CUDA_COPY_ANY),
+		   "cudaMemcpy");
 }
 
 static void check_buffers(struct sweep *sweep, const struct round *round, struct gpu *gpu)
@@ -306,7 +331,8 @@ static void check_buffers(struct sweep *sweep, const struct round *round, struct
 	unsigned long wrong = 0;
 	double expected;
 
-	check_cuda(sweep->api.copy(sweep->host, output_of_round(sweep, round, gpu), count * bytes, CUDA_COPY_ANY),
+	check_cuda(sweep->api.copy(sweep->host, output_of_round(sweep, round, gpu), count * bytes,
+				   CUDA_COPY_ANY),
 		   "cudaMemcpy");
 	for (size_t i = 0; i < count; i++) {
 		double got = load_value(sweep->host + i * bytes, round->type);
@@ -317,21 +343,24 @@ static void check_buffers(struct sweep *sweep, const struct round *round, struct
 			continue;
 		if (!wrong++)
 			fprintf(stderr,
-				"%s type %d operator %d count %zu root %d in place %d: rank %d, element %zu is %g, expected %g\n",
-				operation_names[round->operation], round->type, round->operator, round->count, round->root,
-				round->in_place, gpu->rank, i, got, expected);
+				"%s type %d operator %d count %zu root %d in place %d: rank %d, "
+				"element %zu is %g, expected %g\n",
+				operation_names[round->operation], round->type, round->operator,
+				round->count, round->root, round->in_place, gpu->rank, i, got,
+				expected);
 	}
 	if (wrong) {
-		fprintf(stderr, "rank %d: %lu of %zu elements are wrong\n", gpu->rank, wrong, count);
+		fprintf(stderr, "rank %d: %lu of %zu elements are wrong\n", gpu->rank, wrong,
+			count);
 		exit(1);
 	}
 }
 
 static int operator_of(const struct round *round, const struct gpu *gpu)
 {
-	if (round->operator == OPERATOR_BY_VALUE)
+	if (round->operator== OPERATOR_BY_VALUE)
 		return gpu->operator_by_value;
-	if (round->operator == OPERATOR_BY_POINTER)
+	if (round->operator== OPERATOR_BY_POINTER)
 		return gpu->operator_by_pointer;
 	return round->operator;
 }
@@ -344,15 +373,17 @@ static int enqueue_alltoall(struct sweep *sweep, const struct round *round, stru
 	int result = 0;
 
 	for (int r = 0; r < sweep->options->ranks && !result; r++) {
-		result = sweep->api.send(input + (size_t)r * bytes, round->count, round->type, r, gpu->comm, gpu->stream);
+		result = sweep->api.send(input + (size_t)r * bytes, round->count, round->type, r,
+					 gpu->comm, gpu->stream);
 		if (!result)
-			result = sweep->api.recv(output + (size_t)r * bytes, round->count, round->type, r, gpu->comm,
-						 gpu->stream);
+			result = sweep->api.recv(output + (size_t)r * bytes, round->count,
+						 round->type, r, gpu->comm, gpu->stream);
 	}
 	return result;
 }
 
-/* Broadcasts of different sizes in one group: NCCL makes an AllGatherV of them where it has that. */
+/* Broadcasts of different sizes in one group: NCCL makes an AllGatherV of them where it has that.
+ */
 static int enqueue_gatherv(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	size_t bytes = round->count * element_bytes(round->type);
@@ -361,7 +392,8 @@ static int enqueue_gatherv(struct sweep *sweep, const struct round *round, struc
 	int result = 0;
 
 	for (int r = 0; r < sweep->options->ranks && !result; r++)
-		result = sweep->api.broadcast(input, output + (size_t)r * bytes, part_count(round, r), round->type, r, gpu->comm,
+		result = sweep->api.broadcast(input, output + (size_t)r * bytes,
+					      part_count(round, r), round->type, r, gpu->comm,
 					      gpu->stream);
 	return result;
 }
@@ -371,19 +403,24 @@ static int enqueue(struct sweep *sweep, const struct round *round, struct gpu *g
 	const struct nccl_api *api = &sweep->api;
 	char *input = input_of_round(sweep, round, gpu);
 	char *output = output_of_round(sweep, round, gpu);
-	int operator = operator_of(round, gpu);
+	int operator= operator_of(round, gpu);
 
 	switch (round->operation) {
 	case ALL_REDUCE:
-		return api->all_reduce(input, output, round->count, round->type, operator, gpu->comm, gpu->stream);
+		return api->all_reduce(input, output, round->count, round->type, operator,
+				       gpu->comm, gpu->stream);
 	case ALL_GATHER:
-		return api->all_gather(input, output, round->count, round->type, gpu->comm, gpu->stream);
+		return api->all_gather(input, output, round->count, round->type, gpu->comm,
+				       gpu->stream);
 	case REDUCE_SCATTER:
-		return api->reduce_scatter(input, output, round->count, round->type, operator, gpu->comm, gpu->stream);
+		return api->reduce_scatter(input, output, round->count, round->type, operator,
+					   gpu->comm, gpu->stream);
 	case REDUCE_ROOT:
-		return api->reduce(input, output, round->count, round->type, operator, round->root, gpu->comm, gpu->stream);
+		return api->reduce(input, output, round->count, round->type, operator, round->root,
+				   gpu->comm, gpu->stream);
 	case BROADCAST:
-		return api->broadcast(input, output, round->count, round->type, round->root, gpu->comm, gpu->stream);
+		return api->broadcast(input, output, round->count, round->type, round->root,
+				      gpu->comm, gpu->stream);
 	case ALLTOALL:
 		return enqueue_alltoall(sweep, round, gpu);
 	default:
@@ -415,7 +452,8 @@ static int enqueue_group(struct sweep *sweep, const struct round *round)
 }
 
 static void for_all_parts(struct sweep *sweep, const struct round *round,
-			  void (*act)(struct sweep *sweep, const struct round *round, struct gpu *gpu))
+			  void (*act)(struct sweep *sweep, const struct round *round,
+				      struct gpu *gpu))
 {
 	for (int p = 0; p < sweep->options->group; p++) {
 		struct round part = part_of_round(round, p);
@@ -435,14 +473,16 @@ static void run_round(struct sweep *sweep, const struct round *round)
 	check_nccl(&sweep->api, sweep->api.group_start(), "ncclGroupStart");
 	result = enqueue_group(sweep, round);
 	end = sweep->api.group_end();
-	if (result == 4 || result == 5) { /* invalid argument or usage: e.g. sums of 8-bit floats on this GPU */
+	if (result == 4 ||
+	    result == 5) { /* invalid argument or usage: e.g. sums of 8-bit floats on this GPU */
 		sweep->shared->refused[first_rank]++;
 		return;
 	}
 	check_nccl(&sweep->api, result, operation_names[round->operation]);
 	check_nccl(&sweep->api, end, "ncclGroupEnd");
 	for (int g = 0; g < sweep->options->gpus; g++)
-		check_cuda(sweep->api.stream_synchronize(sweep->gpus[g].stream), "cudaStreamSynchronize");
+		check_cuda(sweep->api.stream_synchronize(sweep->gpus[g].stream),
+			   "cudaStreamSynchronize");
 	for_all_parts(sweep, round, check_buffers);
 	sweep->shared->operations[first_rank] += (unsigned long)sweep->options->group;
 }
@@ -455,11 +495,16 @@ static void create_operators(struct sweep *sweep, enum element_type type)
 	for (int g = 0; g < sweep->options->gpus; g++) {
 		struct gpu *gpu = &sweep->gpus[g];
 
-		check_cuda(sweep->api.copy(gpu->scalar, factor, sizeof(factor), CUDA_COPY_ANY), "cudaMemcpy");
-		check_nccl(&sweep->api, sweep->api.create_premultiply(&gpu->operator_by_value, factor, type,
-								      NCCL_SCALAR_ON_HOST, gpu->comm), "create");
-		check_nccl(&sweep->api, sweep->api.create_premultiply(&gpu->operator_by_pointer, gpu->scalar, type,
-								      NCCL_SCALAR_ON_DEVICE, gpu->comm), "create");
+		check_cuda(sweep->api.copy(gpu->scalar, factor, sizeof(factor), CUDA_COPY_ANY),
+			   "cudaMemcpy");
+		check_nccl(&sweep->api,
+			   sweep->api.create_premultiply(&gpu->operator_by_value, factor, type,
+							 NCCL_SCALAR_ON_HOST, gpu->comm),
+			   "create");
+		check_nccl(&sweep->api,
+			   sweep->api.create_premultiply(&gpu->operator_by_pointer, gpu->scalar,
+							 type, NCCL_SCALAR_ON_DEVICE, gpu->comm),
+			   "create");
 	}
 }
 
@@ -468,12 +513,17 @@ static void destroy_operators(struct sweep *sweep)
 	for (int g = 0; g < sweep->options->gpus; g++) {
 		struct gpu *gpu = &sweep->gpus[g];
 
-		check_nccl(&sweep->api, sweep->api.destroy_operator(gpu->operator_by_value, gpu->comm), "destroy");
-		check_nccl(&sweep->api, sweep->api.destroy_operator(gpu->operator_by_pointer, gpu->comm), "destroy");
+		check_nccl(&sweep->api,
+			   sweep->api.destroy_operator(gpu->operator_by_value, gpu->comm),
+			   "destroy");
+		check_nccl(&sweep->api,
+			   sweep->api.destroy_operator(gpu->operator_by_pointer, gpu->comm),
+			   "destroy");
 	}
 }
 
-static void sweep_operation(struct sweep *sweep, enum operation operation, enum element_type type, unsigned salt)
+static void sweep_operation(struct sweep *sweep, enum operation operation, enum element_type type,
+			    unsigned salt)
 {
 	int operators = is_reduction(operation) ? OPERATORS : 1;
 
@@ -484,9 +534,10 @@ static void sweep_operation(struct sweep *sweep, enum operation operation, enum 
 			struct round round = {
 				.operation = operation,
 				.type = type,
-				.operator = o,
+				.operator= o,
 				.count = sweep->options->sizes[s],
-				.root = (int)((salt + (unsigned)s) % (unsigned)sweep->options->ranks),
+				.root = (int)((salt + (unsigned)s) %
+					      (unsigned)sweep->options->ranks),
 				.in_place = (salt + (unsigned)o + (unsigned)s) & 1,
 				.salt = salt + (unsigned)o,
 			};
@@ -517,7 +568,8 @@ static void sweep_everything(struct sweep *sweep)
 			create_operators(sweep, (enum element_type)t);
 			for (int o = 0; o < OPERATION_COUNT; o++) {
 				if (sweep->options->operations[o])
-					sweep_operation(sweep, (enum operation)o, (enum element_type)t, salt++);
+					sweep_operation(sweep, (enum operation)o,
+							(enum element_type)t, salt++);
 			}
 			destroy_operators(sweep);
 		}
@@ -531,8 +583,11 @@ static void get_buffer(struct sweep *sweep, struct gpu *gpu, char **buffer, void
 	if (!sweep->options->registered) {
 		check_cuda(sweep->api.allocate(&address, sweep->buffer_bytes), "cudaMalloc");
 	} else {
-		check_nccl(&sweep->api, sweep->api.mem_alloc(&address, sweep->buffer_bytes), "ncclMemAlloc");
-		check_nccl(&sweep->api, sweep->api.comm_register(gpu->comm, address, sweep->buffer_bytes, handle),
+		check_nccl(&sweep->api, sweep->api.mem_alloc(&address, sweep->buffer_bytes),
+			   "ncclMemAlloc");
+		check_nccl(&sweep->api,
+			   sweep->api.comm_register(gpu->comm, address, sweep->buffer_bytes,
+						    handle),
 			   "ncclCommRegister");
 	}
 	*buffer = address;
@@ -544,7 +599,8 @@ static void put_buffer(struct sweep *sweep, struct gpu *gpu, char *buffer, void 
 		check_cuda(sweep->api.release(buffer), "cudaFree");
 		return;
 	}
-	check_nccl(&sweep->api, sweep->api.comm_deregister(gpu->comm, handle), "ncclCommDeregister");
+	check_nccl(&sweep->api, sweep->api.comm_deregister(gpu->comm, handle),
+		   "ncclCommDeregister");
 	check_nccl(&sweep->api, sweep->api.mem_free(buffer), "ncclMemFree");
 }
 
@@ -558,10 +614,13 @@ static void open_gpus(struct sweep *sweep, int process)
 		int processes_of_host = options->ranks / options->gpus / options->hosts;
 
 		gpu->rank = process * options->gpus + g;
-		check_cuda(sweep->api.set_device(process % processes_of_host * options->gpus + g), "cudaSetDevice");
+		check_cuda(sweep->api.set_device(process % processes_of_host * options->gpus + g),
+			   "cudaSetDevice");
 		check_cuda(sweep->api.stream_create(&gpu->stream), "cudaStreamCreate");
 		check_cuda(sweep->api.allocate(&gpu->scalar, 8), "cudaMalloc");
-		check_nccl(&sweep->api, sweep->api.comm_init(&gpu->comm, options->ranks, sweep->shared->id, gpu->rank),
+		check_nccl(&sweep->api,
+			   sweep->api.comm_init(&gpu->comm, options->ranks, sweep->shared->id,
+						gpu->rank),
 			   "ncclCommInitRank");
 	}
 	check_nccl(&sweep->api, sweep->api.group_end(), "ncclGroupEnd");
@@ -583,10 +642,12 @@ static void close_gpus(struct sweep *sweep)
 	}
 	check_nccl(&sweep->api, sweep->api.group_start(), "ncclGroupStart");
 	for (int g = 0; g < sweep->options->gpus; g++)
-		check_nccl(&sweep->api, sweep->api.comm_finalize(sweep->gpus[g].comm), "ncclCommFinalize");
+		check_nccl(&sweep->api, sweep->api.comm_finalize(sweep->gpus[g].comm),
+			   "ncclCommFinalize");
 	check_nccl(&sweep->api, sweep->api.group_end(), "ncclGroupEnd");
 	for (int g = 0; g < sweep->options->gpus; g++)
-		check_nccl(&sweep->api, sweep->api.comm_destroy(sweep->gpus[g].comm), "ncclCommDestroy");
+		check_nccl(&sweep->api, sweep->api.comm_destroy(sweep->gpus[g].comm),
+			   "ncclCommDestroy");
 }
 
 static void run_process(const struct options *options, struct shared *shared, int process)
@@ -596,7 +657,8 @@ static void run_process(const struct options *options, struct shared *shared, in
 	size_t largest = 0;
 	char host[32];
 
-	snprintf(host, sizeof(host), "sweep-%d-%d", getppid(), process * options->hosts / processes);
+	snprintf(host, sizeof(host), "sweep-%d-%d", getppid(),
+		 process * options->hosts / processes);
 	setenv("NCCL_HOSTID", host, 0);
 	sweep.options = options;
 	sweep.shared = shared;
@@ -621,7 +683,8 @@ static void run_process(const struct options *options, struct shared *shared, in
 static void parse_sizes(struct options *options, char *text)
 {
 	options->size_count = 0;
-	for (char *word = strtok(text, ","); word && options->size_count < LIST_MAX; word = strtok(NULL, ","))
+	for (char *word = strtok(text, ","); word && options->size_count < LIST_MAX;
+	     word = strtok(NULL, ","))
 		options->sizes[options->size_count++] = strtoul(word, NULL, 10);
 }
 
@@ -702,7 +765,8 @@ static void parse_options(struct options *options, int argc, char **argv)
 		options->hosts = options->ranks / options->gpus;
 	if (!options->library || options->ranks > RANKS_MAX || options->gpus > GPUS_MAX ||
 	    options->ranks % options->gpus || options->ranks / options->gpus % options->hosts) {
-		fprintf(stderr, "usage: sweep_nccl LIBNCCL [--ranks N] [--gpus N] [--hosts N] ...; see the source\n");
+		fprintf(stderr, "usage: sweep_nccl LIBNCCL [--ranks N] [--gpus N] [--hosts N] ...; "
+				"see the source\n");
 		exit(2);
 	}
 }
@@ -718,7 +782,8 @@ static bool wait_for_processes(const pid_t *pids, int count)
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			continue;
 		if (WIFSIGNALED(status) && good)
-			fprintf(stderr, "sweep_nccl: process %d ended by signal %d\n", (int)pid, WTERMSIG(status));
+			fprintf(stderr, "sweep_nccl: process %d ended by signal %d\n", (int)pid,
+				WTERMSIG(status));
 		for (int i = 0; good && i < count; i++)
 			kill(pids[i], SIGKILL);
 		good = false;
@@ -735,7 +800,8 @@ int main(int argc, char **argv)
 
 	parse_options(&options, argc, argv);
 	processes = options.ranks / options.gpus;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		return 1;
 	for (int p = 0; p < processes; p++) {
@@ -747,7 +813,7 @@ int main(int argc, char **argv)
 	}
 	if (!wait_for_processes(pids, processes))
 		return 1;
-	printf("%d ranks, %d processes, %d hosts: %lu operations right, %lu refused by NCCL\n", options.ranks, processes,
-	       options.hosts, shared->operations[0], shared->refused[0]);
+	printf("%d ranks, %d processes, %d hosts: %lu operations right, %lu refused by NCCL\n",
+	       options.ranks, processes, options.hosts, shared->operations[0], shared->refused[0]);
 	return shared->operations[0] ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_batch.c - works out of a launch's arguments or a buffer that wraps, extensions, counters and the abort flag */
+/* test_batch.c - works out of a launch's arguments or a buffer that wraps, extensions, counters and
+ * the abort flag */
 #include "base/check.h"
 #include "softcuda/nccl/launch.h"
 #include "tests/softcuda/nccl/fake_ranks.h"
@@ -32,14 +33,15 @@ static void test_works_in_arguments(void)
 	static struct batch batch;
 
 	launch.arguments.storage = STORAGE_ARGUMENTS;
-	launch.batches[1] = (struct work_batch){ .work_type = WORK_P2P,
-						 .function = 77,
-						 .offset_base = offsetof(struct fake_launch, works),
-						 .offset_bits = 0x15 };
+	launch.batches[1] =
+		(struct work_batch) { .work_type = WORK_P2P,
+				      .function = 77,
+				      .offset_base = offsetof(struct fake_launch, works),
+				      .offset_bits = 0x15 };
 	for (int i = 0; i < 8; i++)
 		mark_work(launch.works + i * (int)sizeof(struct work_p2p), i);
 	CHECK(!load_batch(&batch, &launch.arguments, 1, 0));
-	check_works(&batch, (int[]){ 0, 2, 4 }, 3);
+	check_works(&batch, (int[]) { 0, 2, 4 }, 3);
 	CHECK_INT(batch.function, 77);
 	CHECK_INT(batch.last, 1);
 	CHECK_INT(batch.jump, 0);
@@ -65,11 +67,14 @@ static void test_buffer_that_wraps(void)
 	for (int i = 0; i < 3; i++) {
 		mark_work(work, 10 + i);
 		for (uint32_t b = 0; b < sizeof(work); b++)
-			buffer[(first + (uint32_t)i * sizeof(work) + b) & (BUFFER_BYTES - 1)] = work[b];
+			buffer[(first + (uint32_t)i * sizeof(work) + b) & (BUFFER_BYTES - 1)] =
+				work[b];
 	}
-	launch.batches[0] = (struct work_batch){ .work_type = WORK_P2P, .offset_base = first, .offset_bits = 7 };
+	launch.batches[0] = (struct work_batch) { .work_type = WORK_P2P,
+						  .offset_base = first,
+						  .offset_bits = 7 };
 	CHECK(!load_batch(&batch, &launch.arguments, 0, 1));
-	check_works(&batch, (int[]){ 10, 11, 12 }, 3);
+	check_works(&batch, (int[]) { 10, 11, 12 }, 3);
 #if LAYOUT_HAS_WORK_CONSUMED
 	CHECK_INT(consumed[0], 0);
 	CHECK_INT(consumed[1], first + 3 * sizeof(work));
@@ -85,14 +90,18 @@ static void test_extensions(void)
 	launch.arguments.storage = STORAGE_ARGUMENTS;
 	for (int i = 0; i < 8; i++)
 		mark_work(launch.works + i * (int)sizeof(struct work_p2p), i);
-	launch.batches[0] = (struct work_batch){
-		.work_type = WORK_P2P, .next_extends = 1, .next_jump = 2, .offset_base = works, .offset_bits = 1 };
-	launch.batches[2] = (struct work_batch){ .work_type = WORK_P2P,
-						 .next_jump = 1,
-						 .offset_base = works + 5 * (uint32_t)sizeof(struct work_p2p),
-						 .offset_bits = 3 };
+	launch.batches[0] = (struct work_batch) { .work_type = WORK_P2P,
+						  .next_extends = 1,
+						  .next_jump = 2,
+						  .offset_base = works,
+						  .offset_bits = 1 };
+	launch.batches[2] =
+		(struct work_batch) { .work_type = WORK_P2P,
+				      .next_jump = 1,
+				      .offset_base = works + 5 * (uint32_t)sizeof(struct work_p2p),
+				      .offset_bits = 3 };
 	CHECK(!load_batch(&batch, &launch.arguments, 0, 0));
-	check_works(&batch, (int[]){ 0, 5, 6 }, 3);
+	check_works(&batch, (int[]) { 0, 5, 6 }, 3);
 	CHECK_INT(batch.last, 2);
 	CHECK_INT(batch.jump, 1);
 }
@@ -107,10 +116,10 @@ static void test_too_many_works(void)
 	launch.arguments.work_buffer = buffer;
 	launch.arguments.work_mask = ~0u;
 	for (int i = 0; i < 4; i++)
-		launch.batches[i] = (struct work_batch){ .work_type = WORK_COLLECTIVE_REGISTERED,
-							 .next_extends = i < 3,
-							 .next_jump = 1,
-							 .offset_bits = ~0ull };
+		launch.batches[i] = (struct work_batch) { .work_type = WORK_COLLECTIVE_REGISTERED,
+							  .next_extends = i < 3,
+							  .next_jump = 1,
+							  .offset_bits = ~0ull };
 	CHECK_TEXT(load_batch(&batch, &launch.arguments, 0, 0), "too many works in one batch");
 }
 
@@ -129,16 +138,18 @@ static void test_abort(void)
 	work.division.count_low = sizeof(buffer);
 	work.division.grains_low = 8;
 	set_fake_works(&ranks, 0, WORK_COLLECTIVE, &work, 1, sizeof(work));
-	use_fake_function(&(struct device_function){ COLLECTIVE_ALL_REDUCE, ALGORITHM_RING, PROTOCOL_SIMPLE, REDUCE_SUM,
-						      ELEMENT_INT8 });
+	use_fake_function(&(struct device_function) { COLLECTIVE_ALL_REDUCE, ALGORITHM_RING,
+						      PROTOCOL_SIMPLE, REDUCE_SUM, ELEMENT_INT8 });
 	ranks.abort_flag = 1;
 	run_batches(&launch);
-	CHECK_INT(*ranks.comms[0]->channels[0].peers[1]->send[0].tail, 4); /* it had begun: one chunk was sent */
+	CHECK_INT(*ranks.comms[0]->channels[0].peers[1]->send[0].tail,
+		  4); /* it had begun: one chunk was sent */
 	free_fake_ranks(&ranks);
 }
 
 #if LAYOUT_HAS_WORK_COUNTER
-/* A channel's counter grows by one for each work; those that are profiled leave their number and the time. */
+/* A channel's counter grows by one for each work; those that are profiled leave their number and
+ * the time. */
 static void test_profiler(void)
 {
 	static struct profiler_channel started[2], completed[2];
@@ -163,7 +174,7 @@ static void test_profiler(void)
 		works[i].profiled = i != 1;
 	}
 	set_fake_works(&ranks, 0, WORK_P2P, works, 3, sizeof(works[0]));
-	use_fake_function(&(struct device_function){ .collective = COLLECTIVE_SEND_RECV });
+	use_fake_function(&(struct device_function) { .collective = COLLECTIVE_SEND_RECV });
 	run_batches(&launch);
 	CHECK_INT(ranks.comms[0]->channels[0].work_counter, 65);
 	CHECK_INT(ranks.comms[0]->channels[1].work_counter, 3);

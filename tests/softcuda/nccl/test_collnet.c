@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_collnet.c - CollNet's chain and direct algorithms between ranks of one process, with a network that sums
+ * test_collnet.c - CollNet's chain and direct algorithms between ranks of one process, with a
+ * network that sums
  *
- * The network stands for NCCL's proxy threads and a CollNet plugin: it takes a step of every host's head when all have
- * written it, sums or gathers, and gives the result back.
+ * The network stands for NCCL's proxy threads and a CollNet plugin: it takes a step of every host's
+ * head when all have written it, sums or gathers, and gives the result back.
  */
 #include "base/check.h"
 #include "tests/softcuda/nccl/fake_ranks.h"
@@ -13,17 +14,18 @@
 struct network {
 	enum collective collective;
 	int nodes;
-	int heads;      /* of a node: its first ranks */
-	int local;      /* ranks of a node */
+	int heads; /* of a node: its first ranks */
+	int local; /* ranks of a node */
 	int channels;
-	size_t count;   /* of the work */
+	size_t count; /* of the work */
 	size_t chunk;
 	bool registered;
 	const float *inputs[FAKE_RANKS_MAX]; /* user buffers, for a network that works on them */
 	float *outputs[FAKE_RANKS_MAX];
 };
 
-static struct connection_info *network_end(struct fake_ranks *ranks, int channel, int rank, bool sends)
+static struct connection_info *network_end(struct fake_ranks *ranks, int channel, int rank,
+					   bool sends)
 {
 	struct channel_peer *peer = ranks->comms[rank]->channels[channel].peers[ranks->count];
 
@@ -31,15 +33,18 @@ static struct connection_info *network_end(struct fake_ranks *ranks, int channel
 }
 
 /* May the network take and give one more step of this head's rail? */
-static bool rail_is_ready(struct fake_ranks *ranks, const struct network *network, int channel, int head)
+static bool rail_is_ready(struct fake_ranks *ranks, const struct network *network, int channel,
+			  int head)
 {
 	for (int node = 0; node < network->nodes; node++) {
 		int rank = node * network->local + head;
 		struct connection_info *sends = network_end(ranks, channel, rank, true);
 		struct connection_info *receives = network_end(ranks, channel, rank, false);
 
-		/* On registered buffers the receiver's credit says that the result may be written. */
-		if (*sends->tail <= *sends->head || *receives->tail >= *receives->head + (network->registered ? 0 : 8))
+		/* On registered buffers the receiver's credit says that the result may be written.
+		 */
+		if (*sends->tail <= *sends->head ||
+		    *receives->tail >= *receives->head + (network->registered ? 0 : 8))
 			return false;
 	}
 	return true;
@@ -56,11 +61,13 @@ static float *slot_of(const struct connection_info *info, uint64_t step)
 }
 
 /* This channel's part of what all nodes have together, in a step. */
-static void find_range(const struct network *network, int channel, uint64_t step, size_t *start, size_t *end)
+static void find_range(const struct network *network, int channel, uint64_t step, size_t *start,
+		       size_t *end)
 {
 	size_t total = network->count * (size_t)network->nodes;
 
-	*start = smaller((step * (size_t)network->channels + (size_t)channel) * network->chunk, total);
+	*start = smaller((step * (size_t)network->channels + (size_t)channel) * network->chunk,
+			 total);
 	*end = smaller(*start + network->chunk, total);
 }
 
@@ -75,7 +82,8 @@ static void cut_to_node(const struct network *network, int node, size_t *start, 
 		*end = *start;
 }
 
-static void sum_step(struct fake_ranks *ranks, const struct network *network, int channel, int head, uint64_t step)
+static void sum_step(struct fake_ranks *ranks, const struct network *network, int channel, int head,
+		     uint64_t step)
 {
 	int64_t bytes = network_end(ranks, channel, head, true)->fifo[step % 8].size;
 	float sum[4096];
@@ -83,23 +91,28 @@ static void sum_step(struct fake_ranks *ranks, const struct network *network, in
 	CHECK(bytes >= 0 && bytes <= (int64_t)(network->chunk * FLOATS));
 	memset(sum, 0, sizeof(sum));
 	for (int node = 0; node < network->nodes; node++) {
-		struct connection_info *info = network_end(ranks, channel, node * network->local + head, true);
+		struct connection_info *info =
+			network_end(ranks, channel, node * network->local + head, true);
 
 		CHECK_INT(info->fifo[step % 8].size, bytes);
 		for (int64_t i = 0; i < bytes / FLOATS; i++)
 			sum[i] += slot_of(info, step)[i];
 	}
 	for (int node = 0; node < network->nodes; node++)
-		memcpy(slot_of(network_end(ranks, channel, node * network->local + head, false), step), sum, (size_t)bytes);
+		memcpy(slot_of(network_end(ranks, channel, node * network->local + head, false),
+			       step),
+		       sum, (size_t)bytes);
 }
 
-static void gather_step(struct fake_ranks *ranks, const struct network *network, int channel, int head, uint64_t step)
+static void gather_step(struct fake_ranks *ranks, const struct network *network, int channel,
+			int head, uint64_t step)
 {
 	char gathered[4096 * FLOATS];
 	size_t start, end;
 
 	for (int node = 0; node < network->nodes; node++) {
-		struct connection_info *info = network_end(ranks, channel, node * network->local + head, true);
+		struct connection_info *info =
+			network_end(ranks, channel, node * network->local + head, true);
 		size_t first, last;
 
 		find_range(network, channel, step, &start, &end);
@@ -110,22 +123,27 @@ static void gather_step(struct fake_ranks *ranks, const struct network *network,
 		memcpy(gathered + (first - start), slot_of(info, step), last - first);
 	}
 	for (int node = 0; node < network->nodes; node++)
-		memcpy(slot_of(network_end(ranks, channel, node * network->local + head, false), step), gathered, end - start);
+		memcpy(slot_of(network_end(ranks, channel, node * network->local + head, false),
+			       step),
+		       gathered, end - start);
 }
 
-static void scatter_step(struct fake_ranks *ranks, const struct network *network, int channel, int head, uint64_t step)
+static void scatter_step(struct fake_ranks *ranks, const struct network *network, int channel,
+			 int head, uint64_t step)
 {
 	size_t start, end;
 
 	find_range(network, channel, step, &start, &end);
 	for (int node = 0; node < network->nodes; node++) {
-		float *result = slot_of(network_end(ranks, channel, node * network->local + head, false), step);
+		float *result = slot_of(
+			network_end(ranks, channel, node * network->local + head, false), step);
 		size_t first = start, last = end;
 
 		cut_to_node(network, node, &first, &last);
 		memset(result, 0, (last - first) * FLOATS);
 		for (int from = 0; from < network->nodes; from++) {
-			struct connection_info *info = network_end(ranks, channel, from * network->local + head, true);
+			struct connection_info *info =
+				network_end(ranks, channel, from * network->local + head, true);
 
 			CHECK_INT(info->fifo[step % 8].size, (end - start) * FLOATS);
 			for (size_t i = first; i < last; i++)
@@ -162,8 +180,10 @@ static bool move_rail(struct fake_ranks *ranks, struct network *network, int cha
 	else
 		sum_step(ranks, network, channel, head, step);
 	for (int node = 0; node < network->nodes; node++) {
-		struct connection_info *sends = network_end(ranks, channel, node * network->local + head, true);
-		struct connection_info *receives = network_end(ranks, channel, node * network->local + head, false);
+		struct connection_info *sends =
+			network_end(ranks, channel, node * network->local + head, true);
+		struct connection_info *receives =
+			network_end(ranks, channel, node * network->local + head, false);
 
 		sends->fifo[step % 8].size = -1;
 		++*sends->head;
@@ -219,7 +239,8 @@ static void arrange_direct(struct direct *direct, const struct network *network,
 	}
 }
 
-static void arrange_ranks(struct fake_ranks *ranks, const struct network *network, int32_t *dense_to_rank)
+static void arrange_ranks(struct fake_ranks *ranks, const struct network *network,
+			  int32_t *dense_to_rank)
 {
 	for (int i = 0; i < network->nodes * network->heads; i++)
 		dense_to_rank[i] = i / network->heads * network->local + i % network->heads;
@@ -250,7 +271,8 @@ static float expected_value(const struct network *network, int ranks, int rank, 
 	float sum = 0;
 
 	if (network->collective == COLLECTIVE_ALL_GATHER)
-		return input_value((int)(index / (network->count / FLOATS)), index % (network->count / FLOATS));
+		return input_value((int)(index / (network->count / FLOATS)),
+				   index % (network->count / FLOATS));
 	if (network->collective == COLLECTIVE_REDUCE_SCATTER)
 		index += (size_t)rank * network->count;
 	for (int r = 0; r < ranks; r++)
@@ -260,9 +282,11 @@ static float expected_value(const struct network *network, int ranks, int rank, 
 
 static void run_case(struct network network, enum algorithm algorithm, bool in_place)
 {
-	static float inputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * 20000], outputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * 20000];
+	static float inputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * 20000],
+		outputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * 20000];
 	int count = network.nodes * network.local;
-	size_t own = network.collective == COLLECTIVE_ALL_GATHER ? network.count / FLOATS : network.count;
+	size_t own = network.collective == COLLECTIVE_ALL_GATHER ? network.count / FLOATS
+								 : network.count;
 	size_t in = network.collective == COLLECTIVE_REDUCE_SCATTER ? own * (size_t)count : own;
 	size_t out = network.collective == COLLECTIVE_ALL_GATHER ? own * (size_t)count : own;
 	int32_t dense_to_rank[FAKE_RANKS_MAX];
@@ -270,7 +294,8 @@ static void run_case(struct network network, enum algorithm algorithm, bool in_p
 	struct work_collective work;
 
 	make_fake_ranks(&ranks, count, network.channels, 0, 11);
-	ranks.function = (struct device_function){ network.collective, algorithm, PROTOCOL_SIMPLE, REDUCE_SUM, ELEMENT_FLOAT };
+	ranks.function = (struct device_function) { network.collective, algorithm, PROTOCOL_SIMPLE,
+						    REDUCE_SUM, ELEMENT_FLOAT };
 	if (network.collective == COLLECTIVE_ALL_GATHER)
 		ranks.function.type = ELEMENT_INT8;
 	ranks.network = move_network;
@@ -304,10 +329,13 @@ static void run_case(struct network network, enum algorithm algorithm, bool in_p
 		for (size_t i = 0; i < out; i++) {
 			if (outputs[r][i] == expected_value(&network, count, r, i))
 				continue;
-			fprintf(stderr, "collective %d algorithm %d, %d nodes of %d ranks with %d heads, %zu elements: rank %d, "
-					"element %zu is %g, expected %g\n",
-				network.collective, algorithm, network.nodes, network.local, network.heads, network.count, r, i,
-				outputs[r][i], expected_value(&network, count, r, i));
+			fprintf(stderr,
+				"collective %d algorithm %d, %d nodes of %d ranks with %d heads, "
+				"%zu elements: rank %d, "
+				"element %zu is %g, expected %g\n",
+				network.collective, algorithm, network.nodes, network.local,
+				network.heads, network.count, r, i, outputs[r][i],
+				expected_value(&network, count, r, i));
 			exit(1);
 		}
 	}
@@ -320,19 +348,23 @@ static void test_chain(void)
 {
 	for (int local = 1; local <= 3; local++) {
 		for (int i = 0; i < 6; i++)
-			run_case((struct network){ COLLECTIVE_ALL_REDUCE, 2, 1, local, 1 + i % 3, sizes[i], 1024, false },
+			run_case((struct network) { COLLECTIVE_ALL_REDUCE, 2, 1, local, 1 + i % 3,
+						    sizes[i], 1024, false },
 				 ALGORITHM_COLLNET_CHAIN, false);
 	}
 }
 
 static void test_direct_all_reduce(void)
 {
-	static const int shapes[][3] = { { 2, 1, 1 }, { 3, 2, 2 }, { 2, 2, 3 }, { 2, 3, 4 }, { 2, 1, 3 } };
+	static const int shapes[][3] = {
+		{ 2, 1, 1 }, { 3, 2, 2 }, { 2, 2, 3 }, { 2, 3, 4 }, { 2, 1, 3 }
+	};
 
 	for (int s = 0; s < 5; s++) {
 		for (int i = 0; i < 6; i++)
-			run_case((struct network){ COLLECTIVE_ALL_REDUCE, shapes[s][0], shapes[s][1], shapes[s][2], 1 + i % 2,
-						   sizes[i], 512, false },
+			run_case((struct network) { COLLECTIVE_ALL_REDUCE, shapes[s][0],
+						    shapes[s][1], shapes[s][2], 1 + i % 2, sizes[i],
+						    512, false },
 				 ALGORITHM_COLLNET_DIRECT, false);
 	}
 }
@@ -345,21 +377,25 @@ static void test_rails(void)
 		for (int i = 0; i < 6; i++) {
 			int heads = shapes[s][1];
 
-			run_case((struct network){ COLLECTIVE_ALL_GATHER, shapes[s][0], heads, heads, 1 + i % 2,
-						   sizes[i] * FLOATS, 4096, false },
+			run_case((struct network) { COLLECTIVE_ALL_GATHER, shapes[s][0], heads,
+						    heads, 1 + i % 2, sizes[i] * FLOATS, 4096,
+						    false },
 				 ALGORITHM_COLLNET_DIRECT, i & 1);
-			run_case((struct network){ COLLECTIVE_REDUCE_SCATTER, shapes[s][0], heads, heads, 1 + i % 2, sizes[i],
-						   1024, false },
+			run_case((struct network) { COLLECTIVE_REDUCE_SCATTER, shapes[s][0], heads,
+						    heads, 1 + i % 2, sizes[i], 1024, false },
 				 ALGORITHM_COLLNET_DIRECT, false);
 		}
 	}
 }
 
-/* One rank of each host, and a network that works on user buffers: counters are all that is left to the kernel. */
+/* One rank of each host, and a network that works on user buffers: counters are all that is left to
+ * the kernel. */
 static void test_registered(void)
 {
-	run_case((struct network){ COLLECTIVE_ALL_REDUCE, 3, 1, 1, 1, 5000, 1024, true }, ALGORITHM_COLLNET_CHAIN, false);
-	run_case((struct network){ COLLECTIVE_ALL_REDUCE, 3, 1, 1, 1, 5000, 1024, true }, ALGORITHM_COLLNET_DIRECT, false);
+	run_case((struct network) { COLLECTIVE_ALL_REDUCE, 3, 1, 1, 1, 5000, 1024, true },
+		 ALGORITHM_COLLNET_CHAIN, false);
+	run_case((struct network) { COLLECTIVE_ALL_REDUCE, 3, 1, 1, 1, 5000, 1024, true },
+		 ALGORITHM_COLLNET_DIRECT, false);
 }
 
 int main(void)

@@ -33,7 +33,8 @@ int main(void)
 		.context_base = 2,
 	};
 	struct softcuda_launch launch = { .parameters = &comm, .parameters_size = sizeof(comm) };
-	const struct softcuda_kernel *kernel = find_gin_kernel("ncclDevKernelGinResetSignalsAndCounters11ncclDevComm");
+	const struct softcuda_kernel *kernel =
+		find_gin_kernel("ncclDevKernelGinResetSignalsAndCounters11ncclDevComm");
 
 	CHECK(kernel != NULL);
 	CHECK(find_gin_kernel("ncclDevKernel_Generic") == NULL);

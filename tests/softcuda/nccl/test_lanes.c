@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_lanes.c - every collective on rings and trees, in every protocol, between ranks of one process
+ * test_lanes.c - every collective on rings and trees, in every protocol, between ranks of one
+ * process
  *
  * All elements are compared with a computation of their own.
  */
@@ -61,16 +62,16 @@ static int reduced_value(const struct test_case *test, size_t index)
 	for (int r = 1; r < test->ranks; r++) {
 		int value = input_value(r, index);
 
-		if (test->operator == REDUCE_PRODUCT)
+		if (test->operator== REDUCE_PRODUCT)
 			result *= value;
-		else if (test->operator != REDUCE_MIN_MAX)
+		else if (test->operator!= REDUCE_MIN_MAX)
 			result += value;
 		else if (test->argument ? value > result : value < result)
 			result = value;
 	}
-	if (test->operator == REDUCE_SUM_DIVIDE)
+	if (test->operator== REDUCE_SUM_DIVIDE)
 		result /= 3;
-	if (test->operator == REDUCE_PREMULTIPLY_SUM)
+	if (test->operator== REDUCE_PREMULTIPLY_SUM)
 		result *= 2;
 	return result;
 }
@@ -87,14 +88,16 @@ static size_t input_count(const struct test_case *test)
 {
 	size_t ranks = (size_t)test->ranks;
 
-	return test->collective == COLLECTIVE_REDUCE_SCATTER ? total_count(test) * ranks : total_count(test);
+	return test->collective == COLLECTIVE_REDUCE_SCATTER ? total_count(test) * ranks
+							     : total_count(test);
 }
 
 static size_t output_count(const struct test_case *test)
 {
 	size_t ranks = (size_t)test->ranks;
 
-	return test->collective == COLLECTIVE_ALL_GATHER ? total_count(test) * ranks : total_count(test);
+	return test->collective == COLLECTIVE_ALL_GATHER ? total_count(test) * ranks
+							 : total_count(test);
 }
 
 #define ROOT 1
@@ -115,11 +118,13 @@ static int expected_value(const struct test_case *test, int rank, size_t index)
 	}
 }
 
-static void fill_work(const struct test_case *test, struct work_collective *work, char *input, char *output)
+static void fill_work(const struct test_case *test, struct work_collective *work, char *input,
+		      char *output)
 {
 	/* As the host chooses chunks: as many steps as an operation takes. */
 	static const unsigned chunk_grains[PROTOCOL_COUNT] = { 2048 / 2 / 16, 2, 4096 / 512 };
-	bool single_steps = test->algorithm != ALGORITHM_RING || test->collective == COLLECTIVE_BROADCAST ||
+	bool single_steps = test->algorithm != ALGORITHM_RING ||
+			    test->collective == COLLECTIVE_BROADCAST ||
 			    test->collective == COLLECTIVE_REDUCE;
 	unsigned grains = chunk_grains[test->protocol];
 
@@ -177,10 +182,12 @@ static void check_output(const struct test_case *test, const struct buffers *buf
 		if (memcmp(expected, buffers->output + i * bytes, bytes) == 0)
 			continue;
 		fprintf(stderr,
-			"collective %d algorithm %d protocol %d type %d operator %d, %d ranks, %d channels, counts %zu %zu "
+			"collective %d algorithm %d protocol %d type %d operator %d, %d ranks, %d "
+			"channels, counts %zu %zu "
 			"%zu, in place %d: rank %d, element %zu of %zu is wrong, expected %d\n",
-			test->collective, test->algorithm, test->protocol, test->type, test->operator, test->ranks,
-			test->channels, test->counts[0], test->counts[1], test->counts[2], test->in_place, rank, i,
+			test->collective, test->algorithm, test->protocol, test->type,
+			test->operator, test->ranks, test->channels, test->counts[0],
+			test->counts[1], test->counts[2], test->in_place, rank, i,
 			output_count(test), expected_value(test, rank, i));
 		exit(1);
 	}
@@ -193,8 +200,8 @@ static void run_case(const struct test_case *test)
 	struct work_collective work;
 
 	make_fake_ranks(&ranks, test->ranks, test->channels, test->first_step, 17);
-	ranks.function = (struct device_function){ test->collective, test->algorithm, test->protocol, test->operator,
-						   test->type };
+	ranks.function = (struct device_function) { test->collective, test->algorithm,
+						    test->protocol, test->operator, test->type };
 	for (int r = 0; r < test->ranks; r++) {
 		make_buffers(test, &buffers[r], r);
 		fill_work(test, &work, buffers[r].input, buffers[r].output);
@@ -208,7 +215,8 @@ static void run_case(const struct test_case *test)
 	free_fake_ranks(&ranks);
 }
 
-/* Sizes around everything that rounds: none, single elements, lines, groups of lines, slices, many rounds. */
+/* Sizes around everything that rounds: none, single elements, lines, groups of lines, slices, many
+ * rounds. */
 static const size_t sizes[] = { 0, 1, 2, 13, 120, 121, 480, 1023, 4096, 30011 };
 
 static void run_sizes(struct test_case test)
@@ -225,18 +233,20 @@ static void run_sizes(struct test_case test)
 
 static void test_rings(void)
 {
-	static const enum collective collectives[] = { COLLECTIVE_ALL_REDUCE, COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
-						       COLLECTIVE_REDUCE, COLLECTIVE_BROADCAST };
+	static const enum collective collectives[] = { COLLECTIVE_ALL_REDUCE, COLLECTIVE_ALL_GATHER,
+						       COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_REDUCE,
+						       COLLECTIVE_BROADCAST };
 
 	for (int c = 0; c < 5; c++) {
 		for (int p = 0; p < PROTOCOL_COUNT; p++) {
 			for (int n = 2; n <= 5; n++)
-				run_sizes((struct test_case){ .collective = collectives[c],
-							      .algorithm = ALGORITHM_RING,
-							      .protocol = (enum protocol)p,
-							      .type = c == 1 || c == 4 ? ELEMENT_INT8 : ELEMENT_FLOAT,
-							      .ranks = n,
-							      .first_step = 6 });
+				run_sizes((struct test_case) {
+					.collective = collectives[c],
+					.algorithm = ALGORITHM_RING,
+					.protocol = (enum protocol)p,
+					.type = c == 1 || c == 4 ? ELEMENT_INT8 : ELEMENT_FLOAT,
+					.ranks = n,
+					.first_step = 6 });
 		}
 	}
 }
@@ -245,11 +255,11 @@ static void test_trees(void)
 {
 	for (int p = 0; p < PROTOCOL_COUNT; p++) {
 		for (int n = 2; n <= 7; n++)
-			run_sizes((struct test_case){ .collective = COLLECTIVE_ALL_REDUCE,
-						      .algorithm = ALGORITHM_TREE,
-						      .protocol = (enum protocol)p,
-						      .type = ELEMENT_FLOAT,
-						      .ranks = n });
+			run_sizes((struct test_case) { .collective = COLLECTIVE_ALL_REDUCE,
+						       .algorithm = ALGORITHM_TREE,
+						       .protocol = (enum protocol)p,
+						       .type = ELEMENT_FLOAT,
+						       .ranks = n });
 	}
 }
 
@@ -284,30 +294,33 @@ static uint64_t argument_of(enum reduction_operator operator, enum element_type 
 	uint64_t argument = 0;
 	bool is_signed = type == ELEMENT_INT8 || type == ELEMENT_INT32 || type == ELEMENT_INT64;
 
-	if (operator == REDUCE_PREMULTIPLY_SUM) {
+	if (operator== REDUCE_PREMULTIPLY_SUM) {
 		store_element(factor, type, 0, 2);
 		memcpy(&argument, factor, sizeof(factor));
 	}
-	if (operator == REDUCE_SUM_DIVIDE)
+	if (operator== REDUCE_SUM_DIVIDE)
 		argument = AVERAGE_IS_PLAIN_DIVISOR ? 3 : 3 << 1 | is_signed;
-	if (operator == REDUCE_MIN_MAX && maximum)
+	if (operator== REDUCE_MIN_MAX && maximum)
 		argument = ~0ull;
 	return argument;
 }
 
-/* All types and operations, in each protocol: what they compute is test_reduce's, that they are applied once is ours. */
+/* All types and operations, in each protocol: what they compute is test_reduce's, that they are
+ * applied once is ours. */
 static void test_types_and_operators(void)
 {
 	for (int t = 0; t < LAYOUT_TYPE_COUNT; t++) {
 		for (int o = 0; o < REDUCE_OPERATOR_COUNT + 1; o++) {
 			bool maximum = o == REDUCE_OPERATOR_COUNT;
-			enum reduction_operator operator = maximum ? REDUCE_MIN_MAX : (enum reduction_operator)o;
+			enum reduction_operator operator= maximum ? REDUCE_MIN_MAX
+								  : (enum reduction_operator)o;
 			struct test_case test = {
-				.collective = o % 2 ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER,
+				.collective =
+					o % 2 ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER,
 				.algorithm = ALGORITHM_RING,
 				.type = (enum element_type)t,
-				.operator = operator,
-				.argument = argument_of(operator, (enum element_type)t, maximum),
+				.operator= operator,
+				.argument = argument_of(operator,(enum element_type) t, maximum),
 				.ranks = 3,
 				.channels = 1,
 				.counts = { 2501 },
@@ -319,7 +332,9 @@ static void test_types_and_operators(void)
 			for (int p = 0; p < PROTOCOL_COUNT; p++) {
 				test.protocol = (enum protocol)p;
 				run_case(&test);
-				test.algorithm = test.collective == COLLECTIVE_ALL_REDUCE ? ALGORITHM_TREE : ALGORITHM_RING;
+				test.algorithm = test.collective == COLLECTIVE_ALL_REDUCE
+							 ? ALGORITHM_TREE
+							 : ALGORITHM_RING;
 			}
 		}
 	}
@@ -362,7 +377,8 @@ static void age_lines(struct connection_info *info, uint64_t next_round)
 	}
 }
 
-/* Lines of old data whose flags fit again are not taken for new ones, because whole slots were cleaned in between. */
+/* Lines of old data whose flags fit again are not taken for new ones, because whole slots were
+ * cleaned in between. */
 static void run_with_old_lines(uint64_t seed)
 {
 	struct test_case small = {
@@ -382,7 +398,8 @@ static void run_with_old_lines(uint64_t seed)
 
 	large.counts[0] = 5000;
 	make_fake_ranks(&ranks, 2, 1, small.first_step, seed);
-	ranks.function = (struct device_function){ small.collective, small.algorithm, small.protocol, 0, small.type };
+	ranks.function = (struct device_function) { small.collective, small.algorithm,
+						    small.protocol, 0, small.type };
 	for (int r = 0; r < 2; r++) {
 		age_lines(&ranks.comms[r]->channels[0].peers[!r]->send[0], 0x80000000);
 		make_buffers(&small, &of_small[r], r);
@@ -429,7 +446,8 @@ static void check_announcement(enum protocol protocol, int64_t bytes, uint64_t t
 	struct buffers buffers[2];
 
 	make_fake_ranks(&ranks, 2, 1, 0, 3);
-	ranks.function = (struct device_function){ test.collective, test.algorithm, protocol, 0, test.type };
+	ranks.function = (struct device_function) { test.collective, test.algorithm, protocol, 0,
+						    test.type };
 	sender = &ranks.comms[ROOT]->channels[0].peers[!ROOT]->send[0];
 	memset(fifo, 0, sizeof(fifo));
 	sender->fifo = fifo;
@@ -474,8 +492,8 @@ static size_t p2p_bytes(int from, int to)
 	return bytes[(from * 3 + to * 5) % 7];
 }
 
-static void fill_p2p_work(struct work_p2p *work, int rank, int ranks, int round, int channels, bool is_ll, char *input,
-			  char *output)
+static void fill_p2p_work(struct work_p2p *work, int rank, int ranks, int round, int channels,
+			  bool is_ll, char *input, char *output)
 {
 	int to = (rank + round) % ranks;
 	int from = (rank + ranks - round) % ranks;
@@ -501,16 +519,19 @@ static void fill_p2p_work(struct work_p2p *work, int rank, int ranks, int round,
 
 static void run_p2p(int count, int channels, bool is_ll)
 {
-	static char inputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * P2P_MAX], outputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * P2P_MAX];
+	static char inputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * P2P_MAX],
+		outputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * P2P_MAX];
 	static struct fake_ranks ranks;
 	struct work_p2p works[FAKE_RANKS_MAX];
 
 	make_fake_ranks(&ranks, count, channels, 3, 5);
-	ranks.function = (struct device_function){ .collective = COLLECTIVE_SEND_RECV, .protocol = PROTOCOL_SIMPLE };
+	ranks.function = (struct device_function) { .collective = COLLECTIVE_SEND_RECV,
+						    .protocol = PROTOCOL_SIMPLE };
 	memset(outputs, 0x55, sizeof(outputs));
 	for (int r = 0; r < count; r++) {
 		for (int round = 0; round < count; round++)
-			fill_p2p_work(&works[round], r, count, round, channels, is_ll, inputs[r], outputs[r]);
+			fill_p2p_work(&works[round], r, count, round, channels, is_ll, inputs[r],
+				      outputs[r]);
 		set_fake_works(&ranks, r, WORK_P2P, works, (unsigned)count, sizeof(works[0]));
 	}
 	run_fake_ranks(&ranks);
@@ -545,21 +566,24 @@ static void run_broadcasts(enum protocol protocol, int count)
 	struct work_broadcast works[FAKE_RANKS_MAX];
 
 	make_fake_ranks(&ranks, count, 1, 5, 9);
-	ranks.function = (struct device_function){ .collective = COLLECTIVE_BROADCASTS, .protocol = protocol };
+	ranks.function = (struct device_function) { .collective = COLLECTIVE_BROADCASTS,
+						    .protocol = protocol };
 	memset(outputs, 0x55, sizeof(outputs));
 	for (int r = 0; r < count; r++) {
 		for (int root = 0; root < count; root++) {
 			char *own = outputs[r] + (size_t)root * P2P_MAX;
 
-			works[root] = (struct work_broadcast){ .ring_depth = (r + count - root) % count,
-							       .chunk_bytes = chunks[protocol],
-							       .send_buffer = own,
-							       .recv_buffer = own,
-							       .bytes = p2p_bytes(root, 1) };
+			works[root] =
+				(struct work_broadcast) { .ring_depth = (r + count - root) % count,
+							  .chunk_bytes = chunks[protocol],
+							  .send_buffer = own,
+							  .recv_buffer = own,
+							  .bytes = p2p_bytes(root, 1) };
 			for (size_t i = 0; r == root && i < p2p_bytes(root, 1); i++)
 				own[i] = p2p_byte(root, 0, i);
 		}
-		set_fake_works(&ranks, r, WORK_BROADCASTS, works, (unsigned)count, sizeof(works[0]));
+		set_fake_works(&ranks, r, WORK_BROADCASTS, works, (unsigned)count,
+			       sizeof(works[0]));
 	}
 	run_fake_ranks(&ranks);
 	for (int i = 0; i < count * count; i++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_reduce.c - every type and operation of softcuda/nccl/reduce.c against a slow computation of another kind
+ * test_reduce.c - every type and operation of softcuda/nccl/reduce.c against a slow computation of
+ * another kind
  *
- * Small floats are decoded by their definition and rounded by a search among all values that the format has.
+ * Small floats are decoded by their definition and rounded by a search among all values that the
+ * format has.
  */
 #include "base/check.h"
 #include "softcuda/nccl/reduce.h"
@@ -41,21 +43,25 @@ static double decode(const struct format *format, unsigned bits)
 
 	if (format->has_infinity && exponent == top)
 		return mantissa ? NAN : sign * INFINITY;
-	if (!format->has_infinity && exponent == top && mantissa == (1u << format->mantissa_bits) - 1)
+	if (!format->has_infinity && exponent == top &&
+	    mantissa == (1u << format->mantissa_bits) - 1)
 		return NAN;
 	if (exponent == 0)
 		return sign * ldexp(mantissa, 1 - bias - format->mantissa_bits);
-	return sign * ldexp(mantissa + (1u << format->mantissa_bits), exponent - bias - format->mantissa_bits);
+	return sign * ldexp(mantissa + (1u << format->mantissa_bits),
+			    exponent - bias - format->mantissa_bits);
 }
 
-/* The code nearest to `value`, of two equally near ones the even one. Magnitudes grow with their codes. */
+/* The code nearest to `value`, of two equally near ones the even one. Magnitudes grow with their
+ * codes. */
 static unsigned encode(const struct format *format, double value)
 {
 	unsigned sign = signbit(value) ? 1u << (width(format) - 1) : 0;
 	unsigned count = 1u << (width(format) - 1);
 	double magnitude = fabs(value);
 	unsigned below = 0;
-	unsigned largest = format->has_infinity ? count - (1u << format->mantissa_bits) - 1 : count - 2;
+	unsigned largest =
+		format->has_infinity ? count - (1u << format->mantissa_bits) - 1 : count - 2;
 	double gap;
 
 	for (unsigned half = count / 2; half; half /= 2) {
@@ -67,7 +73,8 @@ static unsigned encode(const struct format *format, double value)
 			return sign | largest;
 		/* Half a step above the largest number and more is infinite. */
 		gap = decode(format, largest) - decode(format, largest - 1);
-		return sign | (magnitude >= decode(format, largest) + gap / 2 ? largest + 1 : largest);
+		return sign |
+		       (magnitude >= decode(format, largest) + gap / 2 ? largest + 1 : largest);
 	}
 	gap = decode(format, below + 1) - decode(format, below);
 	if (magnitude - decode(format, below) > gap / 2)
@@ -120,8 +127,8 @@ static unsigned element(const struct format *format, const void *array, size_t i
 	return ((const uint16_t *)array)[index];
 }
 
-static void check_small_float(const struct format *format, unsigned got, double expected, const char *what, double x,
-			      double y)
+static void check_small_float(const struct format *format, unsigned got, double expected,
+			      const char *what, double x, double y)
 {
 	double value = decode(format, got);
 
@@ -129,14 +136,15 @@ static void check_small_float(const struct format *format, unsigned got, double 
 		return;
 	if (value == 0 && expected == 0)
 		return; /* either sign */
-	fprintf(stderr, "type %d: %s of %a and %a is %a (code %x), expected %a (code %x)\n", format->type, what, x, y,
-		value, got, expected, round_result(format, expected));
+	fprintf(stderr, "type %d: %s of %a and %a is %a (code %x), expected %a (code %x)\n",
+		format->type, what, x, y, value, got, expected, round_result(format, expected));
 	exit(1);
 }
 
 #define COUNT 4097 /* blocks of any width, and a rest */
 
-static void test_combine_of_format(const struct format *format, enum reduction_operator operator, bool maximum)
+static void test_combine_of_format(const struct format *format, enum reduction_operator operator,
+				   bool maximum)
 {
 	static uint16_t a[COUNT], b[COUNT], result[COUNT];
 	uint64_t state = 0x9e3779b97f4a7c15u;
@@ -153,7 +161,8 @@ static void test_combine_of_format(const struct format *format, enum reduction_o
 		double y = decode(format, element(format, b, i));
 		double expected = exact(operator, maximum, x, y);
 
-		check_small_float(format, element(format, result, i), expected, "combination", x, y);
+		check_small_float(format, element(format, result, i), expected, "combination", x,
+				  y);
 	}
 }
 
@@ -165,14 +174,16 @@ static void test_premultiply_of_format(const struct format *format)
 
 	for (size_t i = 0; i < COUNT; i++)
 		from[i] = (uint16_t)(i * 16 + i / 16);
-	CHECK(find_reduction(&reduction, format->type, REDUCE_PREMULTIPLY_SUM, 0xabcd000000000000u | factor));
+	CHECK(find_reduction(&reduction, format->type, REDUCE_PREMULTIPLY_SUM,
+			     0xabcd000000000000u | factor));
 	CHECK(reduction.functions->prepare != NULL);
 	reduction.functions->prepare(result, from, COUNT, reduction.argument);
 	for (size_t i = 0; i < COUNT; i++) {
 		double x = decode(format, element(format, from, i));
 		double expected = x * decode(format, factor);
 
-		check_small_float(format, element(format, result, i), expected, "product", x, 0.3125);
+		check_small_float(format, element(format, result, i), expected, "product", x,
+				  0.3125);
 	}
 }
 
@@ -204,8 +215,9 @@ static void check_integer(const void *result, size_t bytes, size_t index, __int1
 
 	if ((uint64_t)integer_at(result, bytes, false, index) == ((uint64_t)expected & mask))
 		return;
-	fprintf(stderr, "integer of %zu bytes, element %zu: got %llx, expected %llx\n", bytes, index,
-		(unsigned long long)integer_at(result, bytes, false, index), (unsigned long long)expected & mask);
+	fprintf(stderr, "integer of %zu bytes, element %zu: got %llx, expected %llx\n", bytes,
+		index, (unsigned long long)integer_at(result, bytes, false, index),
+		(unsigned long long)expected & mask);
 	exit(1);
 }
 
@@ -231,7 +243,8 @@ static void test_integer(enum element_type type, bool is_signed)
 		check_integer(result, bytes, i, x + y);
 		find_reduction(&reduction, type, REDUCE_PRODUCT, 0);
 		reduction.functions->combine(result, a, b, COUNT, reduction.argument);
-		check_integer(result, bytes, i, (__int128)((unsigned __int128)x * (unsigned __int128)y));
+		check_integer(result, bytes, i,
+			      (__int128)((unsigned __int128)x * (unsigned __int128)y));
 		find_reduction(&reduction, type, REDUCE_MIN_MAX, sign);
 		reduction.functions->combine(result, a, b, COUNT, reduction.argument);
 		check_integer(result, bytes, i, x < y ? x : y);
@@ -241,7 +254,8 @@ static void test_integer(enum element_type type, bool is_signed)
 		find_reduction(&reduction, type, REDUCE_PREMULTIPLY_SUM, 7);
 		reduction.functions->prepare(result, a, COUNT, reduction.argument);
 		check_integer(result, bytes, i, x * 7);
-		find_reduction(&reduction, type, REDUCE_SUM_DIVIDE, (uint64_t)1000 << 1 | is_signed);
+		find_reduction(&reduction, type, REDUCE_SUM_DIVIDE,
+			       (uint64_t)1000 << 1 | is_signed);
 		reduction.functions->finish(result, a, COUNT, reduction.argument);
 		check_integer(result, bytes, i, x / 1000);
 		if (i == 16)

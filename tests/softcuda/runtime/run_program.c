@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program as a user has it, linked against libcudart.so.12 without a path to it; test_run.sh and test_topology.py start it. */
+/* A program as a user has it, linked against libcudart.so.12 without a path to it; test_run.sh and
+ * test_topology.py start it. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -10,7 +11,8 @@ int main(int argc, char **argv)
 	int count = 0;
 	cudaError_t error = cudaGetDeviceCount(&count);
 	void *nccl = dlopen("libnccl.so.2", RTLD_NOW);
-	int (*get_version)(int *) = nccl == NULL ? NULL : (int (*)(int *))dlsym(nccl, "ncclGetVersion");
+	int (*get_version)(int *) =
+		nccl == NULL ? NULL : (int (*)(int *))dlsym(nccl, "ncclGetVersion");
 	int version = 0;
 
 	if (get_version != NULL)

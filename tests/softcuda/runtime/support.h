@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* support.h - what the tests of the runtime share: calls that must succeed, and a gate that holds a stream up */
+/* support.h - what the tests of the runtime share: calls that must succeed, and a gate that holds a
+ * stream up */
 #ifndef HA_TESTS_SOFTCUDA_SUPPORT_H
 #define HA_TESTS_SOFTCUDA_SUPPORT_H
 
@@ -14,10 +15,10 @@
 
 #define OK(call) CHECK_INT(call, cudaSuccess)
 /* A call that must fail so, and that the thread remembers as its last error. */
-#define FAILS(call, error)                             \
-	do {                                           \
-		CHECK_INT(call, error);                \
-		CHECK_INT(cudaGetLastError(), error);  \
+#define FAILS(call, error)                            \
+	do {                                          \
+		CHECK_INT(call, error);               \
+		CHECK_INT(cudaGetLastError(), error); \
 	} while (0)
 
 /* A stream that comes to a gate waits until it is opened. */

@@ -148,7 +148,8 @@ static void two_dimensions(void)
 		CHECK(all_are(back[row], (char)(row + 20), 100));
 		CHECK(all_are((char *)pointer + row * pitch + 100, 9, pitch - 100));
 	}
-	FAILS(cudaMemcpy2D(pointer, 50, host, 100, 100, 7, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+	FAILS(cudaMemcpy2D(pointer, 50, host, 100, 100, 7, cudaMemcpyHostToDevice),
+	      cudaErrorInvalidPitchValue);
 	OK(cudaFree(pointer));
 }
 
@@ -157,7 +158,8 @@ static void wrong_arguments(void)
 	char host[16];
 	char *device = device_bytes(16);
 
-	FAILS(cudaMemcpy(device, host, 16, (enum cudaMemcpyKind)9), cudaErrorInvalidMemcpyDirection);
+	FAILS(cudaMemcpy(device, host, 16, (enum cudaMemcpyKind)9),
+	      cudaErrorInvalidMemcpyDirection);
 	FAILS(cudaMemcpy(NULL, host, 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
 	FAILS(cudaMemset(host, 0, 16), cudaErrorInvalidValue);
 	OK(cudaMemcpy(NULL, NULL, 0, cudaMemcpyHostToDevice));

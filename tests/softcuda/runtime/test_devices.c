@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices: as many as the environment says, each with an address of its own, the same for the runtime and for NVML. */
+/* Devices: as many as the environment says, each with an address of its own, the same for the
+ * runtime and for NVML. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <string.h>
@@ -133,7 +134,9 @@ static void nvml_knows_the_devices(void)
 		CHECK_TEXT(pci.busIdLegacy, id);
 		CHECK_INT(nvmlDeviceGetUUID(device, uuid, sizeof(uuid)), NVML_SUCCESS);
 		CHECK_INT(strlen(uuid), 40);
-		CHECK_INT(nvmlDeviceGetP2PStatus(device, by_address, NVML_P2P_CAPS_INDEX_READ, &status), NVML_SUCCESS);
+		CHECK_INT(nvmlDeviceGetP2PStatus(device, by_address, NVML_P2P_CAPS_INDEX_READ,
+						 &status),
+			  NVML_SUCCESS);
 		CHECK_INT(status, NVML_P2P_STATUS_OK);
 	}
 	CHECK_INT(nvmlDeviceGetName(device, text, sizeof(text)), NVML_ERROR_INSUFFICIENT_SIZE);
@@ -148,12 +151,14 @@ static void links(void)
 	nvmlDevice_t device;
 	nvmlEnableState_t state = NVML_FEATURE_DISABLED;
 	nvmlPciInfo_v1_t remote[2];
-	nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT};
+	nvmlFieldValue_t field = { .fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT };
 	unsigned can = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK_INT(nvmlDeviceGetHandleByIndex_v2(i, &device), NVML_SUCCESS);
-		CHECK_INT(nvmlDeviceGetNvLinkCapability(device, 1, NVML_NVLINK_CAP_P2P_SUPPORTED, &can), NVML_SUCCESS);
+		CHECK_INT(nvmlDeviceGetNvLinkCapability(device, 1, NVML_NVLINK_CAP_P2P_SUPPORTED,
+							&can),
+			  NVML_SUCCESS);
 		CHECK_INT(can, 1);
 		CHECK_INT(nvmlDeviceGetNvLinkState(device, 1, &state), NVML_SUCCESS);
 		CHECK_INT(state, NVML_FEATURE_ENABLED);
@@ -172,7 +177,8 @@ static void entry_points(void)
 	void *function = (void *)1;
 	int status = -1;
 	const char *text = NULL;
-	CUresult (*describe)(CUresult, const char **) = (CUresult(*)(CUresult, const char **))find_driver("cuGetErrorString");
+	CUresult (*describe)(CUresult, const char **) =
+		(CUresult(*)(CUresult, const char **))find_driver("cuGetErrorString");
 
 	OK(describe(cudaErrorNotSupported, &text));
 	CHECK_TEXT(text, cudaGetErrorString(cudaErrorNotSupported));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory as a NIC gets it: exported as a descriptor, registered by softroce, written and read by a peer. */
+/* Device memory as a NIC gets it: exported as a descriptor, registered by softroce, written and
+ * read by a peer. */
 #include "tests/softcuda/runtime/support.h"
 #include "tests/softroce/front_side.h"
 
@@ -20,7 +21,8 @@ static CUresult get_handle(void *handle, const void *address, size_t size)
 {
 	CUresult (*get)(void *, CUdeviceptr, size_t, int, unsigned long long);
 	*(void **)&get = find_driver("cuMemGetHandleForAddressRange");
-	return get(handle, (CUdeviceptr)(uintptr_t)address, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+	return get(handle, (CUdeviceptr)(uintptr_t)address, size,
+		   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
 
 /* The address that peers use is the one of the buffer, as NCCL and NIC drivers have it. */
@@ -28,7 +30,8 @@ static struct ibv_mr *register_device(struct side *side, char *address, size_t s
 {
 	int descriptor = -1;
 	OK(get_handle(&descriptor, address, size));
-	struct ibv_mr *mr = ibv_reg_dmabuf_mr(side->pd, 0, size, (uintptr_t)address, descriptor, ACCESS);
+	struct ibv_mr *mr =
+		ibv_reg_dmabuf_mr(side->pd, 0, size, (uintptr_t)address, descriptor, ACCESS);
 	CHECK(mr != NULL);
 	close(descriptor);
 	return mr;
@@ -38,12 +41,15 @@ static struct ibv_mr *register_device(struct side *side, char *address, size_t s
 static char *map_memory(void)
 {
 	size_t unit = (size_t)2 << 20;
-	const CUmemAllocationProp properties = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+	const CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+					 CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+			   unsigned long long);
 	CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
-	CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+	CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+			unsigned long long);
 	CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr address;
@@ -70,7 +76,8 @@ static void refuse(void)
 	CHECK_INT(get_handle(&descriptor, pageable, 100), cudaErrorInvalidValue);
 	CHECK_INT(get_handle(&descriptor, host, 100), cudaErrorInvalidValue);
 	CHECK_INT(get_handle(&descriptor, device, 0), cudaErrorInvalidValue);
-	CHECK_INT(get_handle(&descriptor, device, 5 * 4096 + 1), cudaErrorNotSupported); /* beyond its last page */
+	CHECK_INT(get_handle(&descriptor, device, 5 * 4096 + 1),
+		  cudaErrorNotSupported); /* beyond its last page */
 	OK(cudaFree(device));
 	OK(cudaFreeHost(host));
 }
@@ -88,11 +95,11 @@ static void serve(int fd)
 	CHECK(!ibv_reg_dmabuf_mr(side.pd, 0, 0, 0, -1, 0) && errno == EBADF);
 	OK(cudaMalloc((void **)&device, SIZE));
 	mapped = map_memory();
-	char *places[3] = {device, device + 4096 + 100, mapped};
-	size_t sizes[3] = {4096, 1000, SIZE};
+	char *places[3] = { device, device + 4096 + 100, mapped };
+	size_t sizes[3] = { 4096, 1000, SIZE };
 	for (int i = 0; i < 3; i++) {
 		struct ibv_mr *mr = register_device(&side, places[i], sizes[i]);
-		struct target target = {(uintptr_t)places[i], mr->rkey};
+		struct target target = { (uintptr_t)places[i], mr->rkey };
 		memset(before, 1, SIZE);
 		memset(device, 2, SIZE);
 		memset(mapped, 3, SIZE);

@@ -111,7 +111,8 @@ static void meet_other(void *data)
 	wait_semaphore(&meeting->here);
 }
 
-/* Branches of a graph run at the same time: here each waits for the other, as kernels of two ranks do. */
+/* Branches of a graph run at the same time: here each waits for the other, as kernels of two ranks
+ * do. */
 static void branches_meet(void)
 {
 	cudaStream_t origin, branch;
@@ -137,7 +138,9 @@ static void branches_meet(void)
 	CHECK_INT(count_nodes(graph), 3);
 	cudaGraphExec_t exec = instantiate(graph);
 	for (int i = 0; i < 3; i++)
-		OK(cudaGraphLaunch(exec, i == 1 ? branch : origin)); /* launches of one instance follow each other */
+		OK(cudaGraphLaunch(
+			exec,
+			i == 1 ? branch : origin)); /* launches of one instance follow each other */
 	OK(cudaDeviceSynchronize());
 	CHECK_INT(calls, 3);
 	OK(cudaGraphExecDestroy(exec));
@@ -151,7 +154,8 @@ static void branches_meet(void)
 	OK(cudaStreamDestroy(branch));
 }
 
-/* A launch comes after what its stream was asked for, and what is asked for later comes after the launch. */
+/* A launch comes after what its stream was asked for, and what is asked for later comes after the
+ * launch. */
 static void launch_is_in_order(void)
 {
 	cudaStream_t stream;
@@ -178,7 +182,8 @@ static void launch_is_in_order(void)
 
 /* ---- what NCCL does ---- */
 
-/* Objects of the program live as long as the graph and its instances, and launches that still run. */
+/* Objects of the program live as long as the graph and its instances, and launches that still run.
+ */
 static void user_objects(void)
 {
 	cudaStream_t stream;
@@ -190,7 +195,8 @@ static void user_objects(void)
 	make_gate(&gate);
 	destroyed = 0;
 	OK(cudaStreamCreate(&stream));
-	OK(cudaUserObjectCreate(&object, (void *)&destroyed, destroy_object, 1, cudaUserObjectNoDestructorSync));
+	OK(cudaUserObjectCreate(&object, (void *)&destroyed, destroy_object, 1,
+				cudaUserObjectNoDestructorSync));
 	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	OK(cudaLaunchHostFunc(stream, count_call, NULL));
 	OK(cudaStreamEndCapture(stream, &graph));
@@ -205,13 +211,15 @@ static void user_objects(void)
 	open_gate(&gate);
 	OK(cudaStreamSynchronize(stream));
 	OK(cudaDeviceSynchronize());
-	for (int i = 0; i < 6000 && destroyed == 0; i++) { /* the last task is freed after it is reported done */
-		struct timespec nap = {.tv_nsec = 10000000};
+	for (int i = 0; i < 6000 && destroyed == 0;
+	     i++) { /* the last task is freed after it is reported done */
+		struct timespec nap = { .tv_nsec = 10000000 };
 		nanosleep(&nap, NULL);
 	}
 	CHECK_INT(destroyed, 1);
 	/* References that the program keeps count by themselves. */
-	OK(cudaUserObjectCreate(&object, (void *)&destroyed, destroy_object, 2, cudaUserObjectNoDestructorSync));
+	OK(cudaUserObjectCreate(&object, (void *)&destroyed, destroy_object, 2,
+				cudaUserObjectNoDestructorSync));
 	OK(cudaGraphCreate(&graph, 0));
 	OK(cudaGraphRetainUserObject(graph, object, 3, 0));
 	OK(cudaUserObjectRelease(object, 2));
@@ -224,7 +232,8 @@ static void user_objects(void)
 	OK(cudaStreamDestroy(stream));
 }
 
-/* A stream is brought into the capture without dependencies, used, joined, and given a node of the program's own. */
+/* A stream is brought into the capture without dependencies, used, joined, and given a node of the
+ * program's own. */
 static void side_stream(void)
 {
 	cudaStream_t origin, side;
@@ -242,7 +251,8 @@ static void side_stream(void)
 	OK(cudaEventCreateWithFlags(&scratch, cudaEventDisableTiming));
 	OK(cudaEventCreateWithFlags(&serial, cudaEventDisableTiming));
 	OK(cudaStreamGetCaptureInfo_v2(origin, &status, &id, &current, &nodes, &count));
-	CHECK(status == cudaStreamCaptureStatusNone && id == 0 && count == 77); /* nothing but the status is written */
+	CHECK(status == cudaStreamCaptureStatusNone && id == 0 &&
+	      count == 77); /* nothing but the status is written */
 	calls = 0;
 	OK(cudaStreamBeginCapture(origin, cudaStreamCaptureModeGlobal));
 	OK(cudaLaunchHostFunc(origin, count_call, NULL));
@@ -283,7 +293,8 @@ static void side_stream(void)
 	OK(cudaStreamDestroy(side));
 }
 
-/* A temporary stream learns an event's nodes, gives them to another stream, and is destroyed while captured. */
+/* A temporary stream learns an event's nodes, gives them to another stream, and is destroyed while
+ * captured. */
 static void temporary_stream(void)
 {
 	cudaStream_t origin, tail, temporary;
@@ -305,7 +316,8 @@ static void temporary_stream(void)
 	OK(cudaStreamWaitEvent(temporary, event, 0));
 	OK(cudaStreamGetCaptureInfo_v2(temporary, &status, NULL, NULL, &nodes, &count));
 	CHECK_INT(count, 1);
-	OK(cudaStreamUpdateCaptureDependencies(tail, (cudaGraphNode_t *)nodes, count, cudaStreamSetCaptureDependencies));
+	OK(cudaStreamUpdateCaptureDependencies(tail, (cudaGraphNode_t *)nodes, count,
+					       cudaStreamSetCaptureDependencies));
 	OK(cudaStreamDestroy(temporary));
 	OK(cudaStreamEndCapture(origin, &graph));
 	OK(cudaGraphDestroy(graph));
@@ -329,15 +341,17 @@ static void built_by_hand(void)
 	OK(cudaMalloc(&target, 64));
 	OK(cudaStreamCreate(&stream));
 	struct cudaMemsetParams fill_parameters = {
-		.dst = device, .value = 0x01020304, .elementSize = 4, .width = 16, .height = 1};
-	struct cudaHostNodeParams call_parameters = {.fn = count_call};
+		.dst = device, .value = 0x01020304, .elementSize = 4, .width = 16, .height = 1
+	};
+	struct cudaHostNodeParams call_parameters = { .fn = count_call };
 	calls = 0;
 	OK(cudaGraphCreate(&graph, 0));
-	OK(cudaGraphAddMemcpyNode1D(&copy, graph, NULL, 0, target, device, 64, cudaMemcpyDeviceToDevice));
+	OK(cudaGraphAddMemcpyNode1D(&copy, graph, NULL, 0, target, device, 64,
+				    cudaMemcpyDeviceToDevice));
 	OK(cudaGraphAddMemsetNode(&fill, graph, NULL, 0, &fill_parameters));
 	OK(cudaGraphAddDependencies(graph, &fill, &copy, 1)); /* against the order of creation */
 	OK(cudaGraphAddHostNode(&call, graph, &copy, 1, &call_parameters));
-	OK(cudaGraphAddEmptyNode(&empty, graph, (cudaGraphNode_t[]){copy, call}, 2));
+	OK(cudaGraphAddEmptyNode(&empty, graph, (cudaGraphNode_t[]) { copy, call }, 2));
 	OK(cudaGraphGetRootNodes(graph, found, &count));
 	CHECK(count == 1 && found[0] == fill && found[1] == NULL);
 	count = 1;
@@ -377,10 +391,12 @@ static void lost_captures(void)
 	OK(cudaEventCreate(&event));
 	OK(cudaEventCreate(&outside));
 	OK(cudaEventRecord(outside, other));
-	FAILS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+	FAILS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal),
+	      cudaErrorStreamCaptureUnsupported);
 	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorIllegalState);
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* waits for it are not possible */
+	OK(cudaStreamBeginCapture(stream,
+				  cudaStreamCaptureModeGlobal)); /* waits for it are not possible */
 	FAILS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaErrorIllegalState);
 	FAILS(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
 	OK(cudaStreamIsCapturing(stream, &status));
@@ -389,7 +405,8 @@ static void lost_captures(void)
 	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 	CHECK(graph == NULL);
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* nor allocation, unless it is allowed */
+	OK(cudaStreamBeginCapture(
+		stream, cudaStreamCaptureModeGlobal)); /* nor allocation, unless it is allowed */
 	OK(cudaThreadExchangeStreamCaptureMode(&mode));
 	CHECK_INT(mode, cudaStreamCaptureModeGlobal);
 	OK(cudaMalloc(&pointer, 10));
@@ -402,7 +419,8 @@ static void lost_captures(void)
 	FAILS(cudaLaunchHostFunc(NULL, count_call, NULL), cudaErrorStreamCaptureImplicit);
 	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* nor work outside of the capture */
+	OK(cudaStreamBeginCapture(
+		stream, cudaStreamCaptureModeGlobal)); /* nor work outside of the capture */
 	FAILS(cudaStreamWaitEvent(stream, outside, 0), cudaErrorStreamCaptureIsolation);
 	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 
@@ -414,14 +432,16 @@ static void lost_captures(void)
 	OK(cudaStreamEndCapture(other, &graph));
 	OK(cudaGraphDestroy(graph));
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* and everything must be joined */
+	OK(cudaStreamBeginCapture(stream,
+				  cudaStreamCaptureModeGlobal)); /* and everything must be joined */
 	OK(cudaEventRecord(event, stream));
 	OK(cudaStreamWaitEvent(other, event, 0));
 	OK(cudaLaunchHostFunc(other, count_call, NULL));
 	FAILS(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
 	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* a capture whose stream goes is gone */
+	OK(cudaStreamBeginCapture(
+		stream, cudaStreamCaptureModeGlobal)); /* a capture whose stream goes is gone */
 	OK(cudaEventRecord(event, stream));
 	OK(cudaStreamWaitEvent(other, event, 0));
 	OK(cudaStreamDestroy(stream));
@@ -451,7 +471,8 @@ static void *allocate_in_thread(void *data)
 static void run_thread(void *(*function)(void *), void *data)
 {
 	pthread_t thread;
-	CHECK(pthread_create(&thread, NULL, function, data) == 0 && pthread_join(thread, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, function, data) == 0 &&
+	      pthread_join(thread, NULL) == 0);
 }
 
 /* What a capture forbids to other threads. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA IPC: two processes that share device memory. The exporter is a process of its own, told what to do by a pipe. */
+/* CUDA IPC: two processes that share device memory. The exporter is a process of its own, told what
+ * to do by a pipe. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <string.h>
@@ -20,7 +21,8 @@ static void receive_bytes(int fd, void *bytes, size_t size)
 	CHECK(read(fd, bytes, size) == (ssize_t)size);
 }
 
-/* Two allocations of device 1, filled with 1 and 2; the second is exported by an address inside of it. */
+/* Two allocations of device 1, filled with 1 and 2; the second is exported by an address inside of
+ * it. */
 static void run_exporter(void)
 {
 	cudaIpcMemHandle_t handles[2];
@@ -79,11 +81,13 @@ static void refuse_wrong_handles(void)
 	void *pointer, *opened, *host;
 
 	memset(&handle, 0x5a, sizeof(handle));
-	FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
+	FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+	      cudaErrorInvalidValue);
 	OK(cudaMalloc(&pointer, 100));
 	OK(cudaIpcGetMemHandle(&handle, pointer));
 	FAILS(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
-	FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorDeviceUninitialized);
+	FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+	      cudaErrorDeviceUninitialized);
 	FAILS(cudaIpcCloseMemHandle(pointer), cudaErrorInvalidValue);
 	OK(cudaFree(pointer));
 	FAILS(cudaIpcGetMemHandle(&handle, pointer), cudaErrorInvalidValue);
@@ -112,6 +116,7 @@ int main(void)
 	send_bytes(to_exporter[1], "c", 1);
 	CHECK(waitpid(exporter, &status, 0) == exporter && status == 0);
 	/* Its process is gone: one line, and an error. */
-	FAILS(cudaIpcOpenMemHandle(&opened, handles[0], cudaIpcMemLazyEnablePeerAccess), cudaErrorMapBufferObjectFailed);
+	FAILS(cudaIpcOpenMemHandle(&opened, handles[0], cudaIpcMemLazyEnablePeerAccess),
+	      cudaErrorMapBufferObjectFailed);
 	return 0;
 }

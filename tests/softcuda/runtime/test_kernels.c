@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels: registered as nvcc's constructors do it, given a body by a resolver, launched in the ways that there are. */
+/* Kernels: registered as nvcc's constructors do it, given a body by a resolver, launched in the
+ * ways that there are. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <string.h>
@@ -10,15 +11,20 @@
 void **__cudaRegisterFatBinary(void *image);
 void __cudaRegisterFatBinaryEnd(void **binary);
 void __cudaUnregisterFatBinary(void **binary);
-void __cudaRegisterFunction(void **binary, const char *stub, char *device_function, const char *name, int thread_limit,
-			    void *thread, void *block, void *block_dimension, void *grid_dimension, int *warp_size);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory, struct stream *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_memory, void *stream);
+void __cudaRegisterFunction(void **binary, const char *stub, char *device_function,
+			    const char *name, int thread_limit, void *thread, void *block,
+			    void *block_dimension, void *grid_dimension, int *warp_size);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory,
+				     struct stream *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_memory,
+				       void *stream);
 
-typedef CUresult launch_fn(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-			   unsigned block_y, unsigned block_z, unsigned shared_memory, CUstream stream,
-			   void **parameters, void **extra);
-typedef CUresult launch_ex_fn(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra);
+typedef CUresult launch_fn(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+			   unsigned block_x, unsigned block_y, unsigned block_z,
+			   unsigned shared_memory, CUstream stream, void **parameters,
+			   void **extra);
+typedef CUresult launch_ex_fn(const CUlaunchConfig *config, CUfunction function, void **parameters,
+			      void **extra);
 
 struct parameters {
 	char flag;
@@ -27,7 +33,7 @@ struct parameters {
 	float *target;
 };
 
-static const uint16_t sizes[] = {1, 8, 2, 8};
+static const uint16_t sizes[] = { 1, 8, 2, 8 };
 static struct softcuda_launch seen;
 static struct parameters received;
 
@@ -39,7 +45,8 @@ static void run_add(const struct softcuda_launch *launch)
 }
 
 static const struct softcuda_kernel add = {
-	.run = run_add, .parameter_size = sizes, .parameter_count = 4, .static_shared_memory = 3000};
+	.run = run_add, .parameter_size = sizes, .parameter_count = 4, .static_shared_memory = 3000
+};
 
 static const struct softcuda_kernel *resolve(const char *name)
 {
@@ -58,8 +65,10 @@ static void **register_kernels(void)
 {
 	void **binary = __cudaRegisterFatBinary(image);
 	CHECK(binary != NULL);
-	__cudaRegisterFunction(binary, &add_stub, NULL, "_Z3addcytPf", -1, NULL, NULL, NULL, NULL, NULL);
-	__cudaRegisterFunction(binary, &unknown_stub, NULL, "_Z7unknownv", -1, NULL, NULL, NULL, NULL, NULL);
+	__cudaRegisterFunction(binary, &add_stub, NULL, "_Z3addcytPf", -1, NULL, NULL, NULL, NULL,
+			       NULL);
+	__cudaRegisterFunction(binary, &unknown_stub, NULL, "_Z7unknownv", -1, NULL, NULL, NULL,
+			       NULL, NULL);
 	__cudaRegisterFatBinaryEnd(binary);
 	return binary;
 }
@@ -76,10 +85,11 @@ static void check_received(float *target)
 
 static void by_pointers(float *target)
 {
-	struct parameters in = {'f', 0x1122334455667788, 777, target};
-	void *pointers[] = {&in.flag, &in.wide, &in.half, &in.target};
+	struct parameters in = { 'f', 0x1122334455667788, 777, target };
+	void *pointers[] = { &in.flag, &in.wide, &in.half, &in.target };
 
-	OK(cudaLaunchKernel(&add_stub, (dim3){2, 3, 4}, (dim3){5, 6, 7}, pointers, 1234, NULL));
+	OK(cudaLaunchKernel(&add_stub, (dim3) { 2, 3, 4 }, (dim3) { 5, 6, 7 }, pointers, 1234,
+			    NULL));
 	memset(&in, 0, sizeof(in)); /* they have been read */
 	OK(cudaDeviceSynchronize());
 	check_received(target);
@@ -89,9 +99,10 @@ static void by_pointers(float *target)
 static void by_buffer(float *target)
 {
 	launch_fn *launch = (launch_fn *)find_driver("cuLaunchKernel");
-	struct parameters in = {'f', 0x1122334455667788, 777, target};
+	struct parameters in = { 'f', 0x1122334455667788, 777, target };
 	size_t size = sizeof(in);
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &in, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &in, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			  CU_LAUNCH_PARAM_END };
 	cudaFunction_t function;
 
 	OK(cudaGetFuncBySymbol(&function, &add_stub));
@@ -101,18 +112,21 @@ static void by_buffer(float *target)
 	check_received(target);
 	extra[2] = (void *)5; /* no such item */
 	CHECK_INT(launch(function, 2, 3, 4, 5, 6, 7, 0, NULL, NULL, extra), cudaErrorInvalidValue);
-	CHECK_INT(launch((CUfunction)&add_stub, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), cudaErrorInvalidResourceHandle);
+	CHECK_INT(launch((CUfunction)&add_stub, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra),
+		  cudaErrorInvalidResourceHandle);
 }
 
 /* NCCL asks for an event with a launch, and makes other streams wait for it. */
 static void with_completion_event(float *target)
 {
 	launch_ex_fn *launch = (launch_ex_fn *)find_driver("cuLaunchKernelEx");
-	struct parameters in = {'f', 0x1122334455667788, 777, target};
+	struct parameters in = { 'f', 0x1122334455667788, 777, target };
 	size_t size = sizeof(in);
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &in, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-	CUlaunchAttribute attributes[2] = {{.id = 10}, {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}};
-	CUlaunchConfig config = {2, 3, 4, 5, 6, 7, 1234, NULL, attributes, 2};
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &in, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			  CU_LAUNCH_PARAM_END };
+	CUlaunchAttribute attributes[2] = { { .id = 10 },
+					    { .id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT } };
+	CUlaunchConfig config = { 2, 3, 4, 5, 6, 7, 1234, NULL, attributes, 2 };
 	cudaFunction_t function;
 	cudaEvent_t event;
 	cudaStream_t stream;
@@ -139,8 +153,11 @@ static void unknown_kernels(void)
 	struct cudaFuncAttributes attributes;
 	cudaFunction_t function;
 
-	FAILS(cudaLaunchKernel(&unknown_stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), cudaErrorNotSupported);
-	FAILS(cudaLaunchKernel(image, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), cudaErrorInvalidDeviceFunction);
+	FAILS(cudaLaunchKernel(&unknown_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0,
+			       NULL),
+	      cudaErrorNotSupported);
+	FAILS(cudaLaunchKernel(image, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
+	      cudaErrorInvalidDeviceFunction);
 	FAILS(cudaGetFuncBySymbol(&function, image), cudaErrorInvalidDeviceFunction);
 	OK(cudaFuncGetAttributes(&attributes, &unknown_stub));
 	CHECK_INT(attributes.sharedSizeBytes, 0);
@@ -157,9 +174,9 @@ static void questions(void)
 	OK(cudaFuncSetAttribute(&add_stub, cudaFuncAttributeMaxDynamicSharedMemorySize, 1000));
 	OK(cudaFuncGetName(&name, &add_stub));
 	CHECK_TEXT(name, "_Z3addcytPf");
-	FAILS(cudaLaunchKernel(&add_stub, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL),
+	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 0, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
 	      cudaErrorInvalidConfiguration);
-	FAILS(cudaLaunchKernel(&add_stub, (dim3){1, 1, 1}, (dim3){32, 33, 1}, NULL, 0, NULL),
+	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 32, 33, 1 }, NULL, 0, NULL),
 	      cudaErrorInvalidConfiguration);
 }
 
@@ -170,13 +187,19 @@ static void configurations(void)
 	size_t shared = 0;
 	cudaStream_t stream = NULL;
 
-	CHECK_INT(__cudaPushCallConfiguration((dim3){1, 2, 3}, (dim3){4, 5, 6}, 7, cudaStreamLegacy), 0);
-	CHECK_INT(__cudaPushCallConfiguration((dim3){9, 9, 9}, (dim3){9, 9, 9}, 9, cudaStreamPerThread), 0);
+	CHECK_INT(__cudaPushCallConfiguration((dim3) { 1, 2, 3 }, (dim3) { 4, 5, 6 }, 7,
+					      cudaStreamLegacy),
+		  0);
+	CHECK_INT(__cudaPushCallConfiguration((dim3) { 9, 9, 9 }, (dim3) { 9, 9, 9 }, 9,
+					      cudaStreamPerThread),
+		  0);
 	OK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream));
 	CHECK(grid.x == 9 && stream == cudaStreamPerThread);
 	OK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream));
-	CHECK(grid.x == 1 && grid.z == 3 && block.y == 5 && shared == 7 && stream == cudaStreamLegacy);
-	FAILS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), cudaErrorMissingConfiguration);
+	CHECK(grid.x == 1 && grid.z == 3 && block.y == 5 && shared == 7 &&
+	      stream == cudaStreamLegacy);
+	FAILS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream),
+	      cudaErrorMissingConfiguration);
 }
 
 int main(void)
@@ -187,7 +210,8 @@ int main(void)
 
 	OK(cudaMalloc(&target, sizeof(float)));
 	OK(cudaMemset(target, 0, sizeof(float)));
-	FAILS(cudaLaunchKernel(&add_stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), cudaErrorNotSupported);
+	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
+	      cudaErrorNotSupported);
 	CHECK_INT(softcuda_add_resolver(resolve_nothing), 0);
 	CHECK_INT(softcuda_add_resolver(resolve), 0);
 	by_pointers(target);
@@ -199,9 +223,10 @@ int main(void)
 	questions();
 	configurations();
 	softcuda_remove_resolver(resolve);
-	FAILS(cudaLaunchKernel(&add_stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), cudaErrorNotSupported);
+	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
+	      cudaErrorNotSupported);
 	__cudaUnregisterFatBinary(binary);
-	FAILS(cudaLaunchKernel(&add_stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL),
+	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
 	      cudaErrorInvalidDeviceFunction);
 	binary = register_kernels(); /* a library that is loaded again */
 	CHECK_INT(softcuda_add_resolver(resolve), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Allocation: device memory, host memory, pools; what pointers are; and that freeing waits for whoever may use it. */
+/* Allocation: device memory, host memory, pools; what pointers are; and that freeing waits for
+ * whoever may use it. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <sched.h>
@@ -67,10 +68,12 @@ static void attributes_of_pointers(void)
 	OK(cudaPointerGetAttributes(&found, (char *)pointer + 100));
 	CHECK(found.type == cudaMemoryTypeUnregistered);
 	OK(cudaPointerGetAttributes(&found, pageable));
-	CHECK(found.type == cudaMemoryTypeUnregistered && found.device == -2 && found.devicePointer == NULL);
+	CHECK(found.type == cudaMemoryTypeUnregistered && found.device == -2 &&
+	      found.devicePointer == NULL);
 	OK(cudaHostAlloc(&locked, 100, cudaHostAllocMapped));
 	OK(cudaPointerGetAttributes(&found, locked));
-	CHECK(found.type == cudaMemoryTypeHost && found.hostPointer == locked && found.devicePointer == locked);
+	CHECK(found.type == cudaMemoryTypeHost && found.hostPointer == locked &&
+	      found.devicePointer == locked);
 	OK(cudaHostRegister(pageable + 100, 5000, cudaHostRegisterMapped));
 	OK(cudaPointerGetAttributes(&found, pageable + 100));
 	CHECK(found.type == cudaMemoryTypeHost);
@@ -102,7 +105,7 @@ static void *free_it(void *data)
 
 static void free_waits_for_all_streams(void)
 {
-	struct freeing freeing = {0};
+	struct freeing freeing = { 0 };
 	struct gate gate;
 	cudaStream_t stream;
 	pthread_t thread;
@@ -147,7 +150,8 @@ static void freed_in_order(cudaMemPool_t pool)
 	OK(cudaMemsetAsync(pointer, 1, 100000, stream));
 	OK(cudaFreeAsync(pointer, stream));
 	FAILS(cudaFreeAsync(pointer, stream), cudaErrorInvalidValue);
-	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent), 100000); /* the stream has not come to it */
+	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent),
+		  100000); /* the stream has not come to it */
 	open_gate(&gate);
 	OK(cudaStreamSynchronize(stream));
 	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent), 0);
@@ -159,7 +163,7 @@ static void pools(void)
 {
 	struct cudaMemPoolProps properties = {
 		.allocType = cudaMemAllocationTypePinned,
-		.location = {.type = cudaMemLocationTypeDevice, .id = 0},
+		.location = { .type = cudaMemLocationTypeDevice, .id = 0 },
 		.maxSize = 1 << 20,
 	};
 	cudaMemPool_t pool, standard, current;
@@ -171,7 +175,8 @@ static void pools(void)
 	OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 	CHECK(pool_size(pool, cudaMemPoolAttrReleaseThreshold) == threshold);
 	freed_in_order(pool);
-	FAILS(cudaMallocFromPoolAsync(&pointer, (1 << 20) + 1, pool, NULL), cudaErrorMemoryAllocation);
+	FAILS(cudaMallocFromPoolAsync(&pointer, (1 << 20) + 1, pool, NULL),
+	      cudaErrorMemoryAllocation);
 	OK(cudaMallocFromPoolAsync(&pointer, 1 << 20, pool, NULL));
 	FAILS(cudaIpcGetMemHandle(&handle, pointer), cudaErrorInvalidValue);
 	OK(cudaMemPoolDestroy(pool)); /* it stays with its allocation */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The environment, read well or refused in one line that names the variable; and processes that were forked. */
+/* The environment, read well or refused in one line that names the variable; and processes that
+ * were forked. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 /* Run `child` in a new process with NAME=VALUE; collect what it says. Returns its exit status. */
-static int run_child(const char *name, const char *value, int (*child)(void), char *said, size_t size)
+static int run_child(const char *name, const char *value, int (*child)(void), char *said,
+		     size_t size)
 {
 	int pipes[2], status;
 	size_t length = 0;
@@ -79,8 +81,11 @@ static void accept(const char *name, const char *value, int devices)
 
 static void values(void)
 {
-	static const char *const no_count[] = {"0", "33", "-1", "4x", "1e1", "four", "99999999999999999999"};
-	static const char *const no_size[] = {"0", "63M", "2000G", "16GB", "M", "-1G", "1.5G", "18446744073709551616"};
+	static const char *const no_count[] = {
+		"0", "33", "-1", "4x", "1e1", "four", "99999999999999999999"
+	};
+	static const char *const no_size[] = { "0", "63M", "2000G", "16GB",
+					       "M", "-1G", "1.5G",  "18446744073709551616" };
 
 	for (size_t i = 0; i < sizeof(no_count) / sizeof(no_count[0]); i++)
 		refuse("SOFTCUDA_DEVICES", no_count[i]);
@@ -92,7 +97,8 @@ static void values(void)
 	accept("SOFTCUDA_DEVICES", "32", 32);
 	accept("SOFTCUDA_MEMORY", "64M", 8);
 	accept("SOFTCUDA_NVLINK", "12", 8);
-	/* CUDA's own rules: the list ends at the first entry that names no device; one named twice hides all. */
+	/* CUDA's own rules: the list ends at the first entry that names no device; one named twice
+	 * hides all. */
 	accept("CUDA_VISIBLE_DEVICES", "5,1", 2);
 	accept("CUDA_VISIBLE_DEVICES", "5,8,1", 1);
 	accept("CUDA_VISIBLE_DEVICES", "1,1", 100);

@@ -28,7 +28,7 @@ static void set_flag(void *data)
 static void in_order(void)
 {
 	cudaStream_t stream;
-	_Atomic int places[100] = {0};
+	_Atomic int places[100] = { 0 };
 
 	next_place = 0;
 	OK(cudaStreamCreate(&stream));
@@ -110,7 +110,7 @@ static void waits_for_event(void)
 	cudaStream_t first, second;
 	cudaEvent_t event;
 	struct gate gate;
-	_Atomic int places[2] = {0};
+	_Atomic int places[2] = { 0 };
 
 	next_place = 0;
 	make_gate(&gate);
@@ -145,7 +145,8 @@ static void wait_means_last_record(void)
 	OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	OK(cudaStreamCreateWithFlags(&waiter, cudaStreamNonBlocking));
 	OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-	/* Recorded first where nothing is ready, then where everything is: the wait is for the second. */
+	/* Recorded first where nothing is ready, then where everything is: the wait is for the
+	 * second. */
 	close_gate(&gate, held);
 	OK(cudaEventRecord(event, held));
 	OK(cudaEventRecord(event, other));
@@ -177,7 +178,7 @@ static void legacy_waits_for_blocking(cudaStream_t legacy)
 {
 	cudaStream_t blocking, nonblocking;
 	struct gate gate, other;
-	_Atomic int places[3] = {0};
+	_Atomic int places[3] = { 0 };
 
 	next_place = 0;
 	make_gate(&gate);
@@ -283,7 +284,8 @@ static void refuse_waits(void *data)
 	next_place = 43;
 }
 
-/* A thread that waits may execute the stream's tasks itself, and is afterwards what it was before. */
+/* A thread that waits may execute the stream's tasks itself, and is afterwards what it was before.
+ */
 static void waiting_thread_is_unchanged(void)
 {
 	cudaStream_t stream;
@@ -349,7 +351,8 @@ static void elapsed_time(void)
 	OK(cudaEventRecord(untimed, stream));
 	OK(cudaEventSynchronize(untimed));
 	FAILS(cudaEventElapsedTime(&milliseconds, start, untimed), cudaErrorInvalidResourceHandle);
-	FAILS(cudaEventCreateWithFlags(&end, cudaEventInterprocess | cudaEventDisableTiming), cudaErrorNotSupported);
+	FAILS(cudaEventCreateWithFlags(&end, cudaEventInterprocess | cudaEventDisableTiming),
+	      cudaErrorNotSupported);
 	OK(cudaEventDestroy(start));
 	OK(cudaEventDestroy(end));
 	OK(cudaEventDestroy(untimed));
@@ -375,8 +378,10 @@ static void *use_streams(void *data)
 	for (int i = 0; i < 200; i++) {
 		cudaStream_t own;
 		cudaEvent_t event;
-		OK(cudaStreamCreateWithFlags(&own, i % 2 == 0 ? cudaStreamNonBlocking : cudaStreamDefault));
-		OK(cudaEventCreateWithFlags(&event, i % 3 == 0 ? cudaEventDisableTiming : cudaEventDefault));
+		OK(cudaStreamCreateWithFlags(&own, i % 2 == 0 ? cudaStreamNonBlocking
+							      : cudaStreamDefault));
+		OK(cudaEventCreateWithFlags(&event, i % 3 == 0 ? cudaEventDisableTiming
+							       : cudaEventDefault));
 		OK(cudaLaunchHostFunc(own, count, crowd));
 		OK(cudaEventRecord(event, own));
 		OK(cudaStreamWaitEvent(crowd->shared, event, 0));
@@ -387,7 +392,8 @@ static void *use_streams(void *data)
 		if (i % 4 == 0)
 			OK(cudaStreamSynchronize(own));
 		if (i % 16 == 1)
-			OK(cudaStreamSynchronize(crowd->shared)); /* all threads may execute its tasks */
+			OK(cudaStreamSynchronize(
+				crowd->shared)); /* all threads may execute its tasks */
 		OK(cudaStreamDestroy(own));
 	}
 	return NULL;
@@ -395,7 +401,7 @@ static void *use_streams(void *data)
 
 static void many_threads(void)
 {
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	pthread_t threads[4];
 
 	OK(cudaStreamCreate(&crowd.shared));

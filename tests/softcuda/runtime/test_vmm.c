@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Virtual memory management: memory, addresses and mappings apart; memory that another process imports. */
+/* Virtual memory management: memory, addresses and mappings apart; memory that another process
+ * imports. */
 #include "tests/softcuda/runtime/support.h"
 
 #include <string.h>
@@ -23,11 +24,12 @@ static CUresult (*get_attribute)(void *, int, CUdeviceptr);
 static CUresult (*get_granularity)(size_t *, const CUmemAllocationProp *, int);
 
 static size_t unit; /* the granularity */
-static const CUmemAccessDesc access_0 = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+static const CUmemAccessDesc access_0 = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+					  CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 static CUmemAllocationProp properties = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 	.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-	.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+	.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
 };
 
 static void find_functions(void)
@@ -124,10 +126,12 @@ static void wrong_arguments(void)
 
 static void send_descriptor(int socket, int descriptor)
 {
-	char byte = 'd', control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec part = {&byte, 1};
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	char byte = 'd', control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
@@ -139,9 +143,11 @@ static void send_descriptor(int socket, int descriptor)
 static int receive_descriptor(int socket)
 {
 	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec part = {&byte, 1};
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
 	int descriptor = -1;
 	CHECK(recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message) != NULL);
 	memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
@@ -156,7 +162,8 @@ static void run_importer(int socket)
 
 	find_functions();
 	int descriptor = receive_descriptor(socket);
-	OK(import_handle(&memory, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	OK(import_handle(&memory, (void *)(intptr_t)descriptor,
+			 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(descriptor);
 	OK(reserve(&address, unit, 0, 0, 0));
 	OK(map(address, unit, 0, memory, 0));
@@ -165,7 +172,8 @@ static void run_importer(int socket)
 	CHECK(as_bytes(address)[unit - 1] == 77);
 	as_bytes(address)[0] = 78;
 	CHECK(write(socket, "w", 1) == 1);
-	CHECK(read(socket, &byte, 1) == 1); /* the exporter has given everything up: the memory is still here */
+	CHECK(read(socket, &byte, 1) ==
+	      1); /* the exporter has given everything up: the memory is still here */
 	CHECK(as_bytes(address)[unit - 1] == 77);
 	OK(unmap(address, unit));
 	OK(free_addresses(address, unit));
@@ -195,7 +203,8 @@ static void run_exporter(int socket)
 	CHECK(write(socket, "g", 1) == 1);
 	CHECK_INT(export_handle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  cudaErrorInvalidValue);
-	CHECK_INT(import_handle(&memory, (void *)(intptr_t)socket, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+	CHECK_INT(import_handle(&memory, (void *)(intptr_t)socket,
+				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
 		  cudaErrorInvalidValue); /* not memory */
 }
 
@@ -206,7 +215,8 @@ int main(void)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
 	pid_t importer = fork();
 	CHECK(importer >= 0);
-	close(sockets[importer == 0 ? 0 : 1]); /* who waits for a peer that has failed reads the end */
+	close(sockets[importer == 0 ? 0
+				    : 1]); /* who waits for a peer that has failed reads the end */
 	if (importer == 0)
 		run_importer(sockets[1]);
 	find_functions();

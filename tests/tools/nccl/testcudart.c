@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for libcudart.so.12 in the tests of `ha nccl`: device memory is host memory, work is done when it is asked. */
+/* Stands in for libcudart.so.12 in the tests of `ha nccl`: device memory is host memory, work is
+ * done when it is asked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,8 @@ EXPORT int cudaEventElapsedTime(float *ms, void *first, void *second)
 {
 	const struct event *a = first, *b = second;
 
-	*ms = (float)((double)(b->at.tv_sec - a->at.tv_sec) * 1e3 + (double)(b->at.tv_nsec - a->at.tv_nsec) / 1e6);
+	*ms = (float)((double)(b->at.tv_sec - a->at.tv_sec) * 1e3 +
+		      (double)(b->at.tv_nsec - a->at.tv_nsec) / 1e6);
 	return 0;
 }
 

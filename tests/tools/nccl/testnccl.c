@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stands in for libnccl.so.2 in the tests of `ha nccl`; see README.md. A communicator is a file in TESTNCCL_FOLDER that all ranks
- * map, with a part for each. An operation is: everybody writes what it sends into its part, a barrier, everybody computes its
- * result from all parts, a barrier. Sends and receives must be in one group per rank, in all ranks at a time.
+ * Stands in for libnccl.so.2 in the tests of `ha nccl`; see README.md. A communicator is a file in
+ * TESTNCCL_FOLDER that all ranks map, with a part for each. An operation is: everybody writes what
+ * it sends into its part, a barrier, everybody computes its result from all parts, a barrier. Sends
+ * and receives must be in one group per rank, in all ranks at a time.
  */
-#include <stdatomic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,9 @@
 
 #include "tools/job/datatype.h"
 
-#define EXPORT	   __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default")))
 #define RANKS_MOST 16
-#define PART	   (2u << 20) /* bytes that a rank sends at most, to all together */
+#define PART (2u << 20) /* bytes that a rank sends at most, to all together */
 #define CALLS_MOST 4096
 
 struct shared {
@@ -76,21 +77,27 @@ extern void *testcudart_capture;
 extern void (*testcudart_replay)(void);
 extern void (*testcudart_forget)(void);
 
-/* --- faults -------------------------------------------------------------------------------------------------------- */
+/* --- faults
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-/* TESTNCCL_FAULT is "name:rank" or "name:rank:number", and this is the rank and the operation's number. */
+/* TESTNCCL_FAULT is "name:rank" or "name:rank:number", and this is the rank and the operation's
+ * number. */
 static bool fault(const char *name, int rank, int number)
 {
 	const char *text = getenv("TESTNCCL_FAULT");
 	size_t n = strlen(name);
 	int r, k = -1;
 
-	if (!text || strncmp(text, name, n) || text[n] != ':' || sscanf(text + n + 1, "%d:%d", &r, &k) < 1)
+	if (!text || strncmp(text, name, n) || text[n] != ':' ||
+	    sscanf(text + n + 1, "%d:%d", &r, &k) < 1)
 		return false;
 	return r == rank && (k < 0 || k == number);
 }
 
-/* --- the meeting --------------------------------------------------------------------------------------------------- */
+/* --- the meeting
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /* False: the communicator was aborted meanwhile. */
 static bool meet(struct comm *c)
@@ -117,11 +124,12 @@ static bool meet(struct comm *c)
 	return !c->aborted;
 }
 
-static void reduce_all(const struct comm *c, const struct ha_datatype *type, enum ha_redop op, size_t at, size_t count,
-		       char *result)
+static void reduce_all(const struct comm *c, const struct ha_datatype *type, enum ha_redop op,
+		       size_t at, size_t count, char *result)
 {
 	size_t bytes = count * type->size;
-	/* Parts lie one behind the other, whatever their types: they are copied to where elements are aligned. */
+	/* Parts lie one behind the other, whatever their types: they are copied to where elements
+	 * are aligned. */
 	char *part = malloc(bytes + 1), *scaled = malloc(bytes + 1);
 
 	for (int r = 0; r < c->ranks; r++) {
@@ -162,7 +170,8 @@ static void collect(const struct call *call)
 		reduce_all(c, type, (enum ha_redop)call->op, 0, call->count, call->recv);
 		break;
 	case REDUCE_SCATTER:
-		reduce_all(c, type, (enum ha_redop)call->op, (size_t)c->rank * call->count, call->count, call->recv);
+		reduce_all(c, type, (enum ha_redop)call->op, (size_t)c->rank * call->count,
+			   call->count, call->recv);
 		break;
 	case ALL_GATHER:
 		for (int r = 0; r < c->ranks; r++)
@@ -172,7 +181,8 @@ static void collect(const struct call *call)
 		memcpy(call->recv, c->shared->part[call->peer], bytes);
 		break;
 	case RECV:
-		memcpy(call->recv, c->shared->part[call->peer] + c->shared->box[call->peer][c->rank].at, bytes);
+		memcpy(call->recv,
+		       c->shared->part[call->peer] + c->shared->box[call->peer][c->rank].at, bytes);
 		break;
 	default:
 		break;
@@ -212,7 +222,9 @@ static void work(struct call *calls, int n)
 	(void)meet(c);
 }
 
-/* --- calls --------------------------------------------------------------------------------------------------------- */
+/* --- calls
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* What belongs to one communicator, on a thread of its own: several ranks may be in one process. */
 struct crew {
@@ -229,7 +241,8 @@ static void *crew_work(void *argument)
 	while (at < crew->n) {
 		int together = 1;
 
-		while (crew->calls[at].kind >= SEND && at + together < crew->n && crew->calls[at + together].kind >= SEND)
+		while (crew->calls[at].kind >= SEND && at + together < crew->n &&
+		       crew->calls[at + together].kind >= SEND)
 			together++;
 		work(crew->calls + at, together);
 		at += together;
@@ -307,40 +320,45 @@ static int call_add(struct call call)
 
 EXPORT int ncclAllReduce(const void *s, void *r, size_t n, int type, int op, void *c, void *stream)
 {
-	return call_add((struct call){ ALL_REDUCE, c, s, r, n, type, op, 0 });
+	return call_add((struct call) { ALL_REDUCE, c, s, r, n, type, op, 0 });
 }
 
 EXPORT int ncclAllGather(const void *s, void *r, size_t n, int type, void *c, void *stream)
 {
-	return call_add((struct call){ ALL_GATHER, c, s, r, n, type, 0, 0 });
+	return call_add((struct call) { ALL_GATHER, c, s, r, n, type, 0, 0 });
 }
 
-EXPORT int ncclReduceScatter(const void *s, void *r, size_t n, int type, int op, void *c, void *stream)
+EXPORT int ncclReduceScatter(const void *s, void *r, size_t n, int type, int op, void *c,
+			     void *stream)
 {
-	return call_add((struct call){ REDUCE_SCATTER, c, s, r, n, type, op, 0 });
+	return call_add((struct call) { REDUCE_SCATTER, c, s, r, n, type, op, 0 });
 }
 
-EXPORT int ncclBroadcast(const void *s, void *r, size_t n, int type, int root, void *c, void *stream)
+EXPORT int ncclBroadcast(const void *s, void *r, size_t n, int type, int root, void *c,
+			 void *stream)
 {
-	return call_add((struct call){ BROADCAST, c, s, r, n, type, 0, root });
+	return call_add((struct call) { BROADCAST, c, s, r, n, type, 0, root });
 }
 
-EXPORT int ncclReduce(const void *s, void *r, size_t n, int type, int op, int root, void *c, void *stream)
+EXPORT int ncclReduce(const void *s, void *r, size_t n, int type, int op, int root, void *c,
+		      void *stream)
 {
-	return call_add((struct call){ REDUCE, c, s, r, n, type, op, root });
+	return call_add((struct call) { REDUCE, c, s, r, n, type, op, root });
 }
 
 EXPORT int ncclSend(const void *s, size_t n, int type, int peer, void *c, void *stream)
 {
-	return call_add((struct call){ SEND, c, s, NULL, n, type, 0, peer });
+	return call_add((struct call) { SEND, c, s, NULL, n, type, 0, peer });
 }
 
 EXPORT int ncclRecv(void *r, size_t n, int type, int peer, void *c, void *stream)
 {
-	return call_add((struct call){ RECV, c, NULL, r, n, type, 0, peer });
+	return call_add((struct call) { RECV, c, NULL, r, n, type, 0, peer });
 }
 
-/* --- communicators ------------------------------------------------------------------------------------------------- */
+/* --- communicators
+ * -------------------------------------------------------------------------------------------------
+ */
 
 EXPORT int ncclGetVersion(int *version)
 {
@@ -356,7 +374,8 @@ EXPORT int ncclGetUniqueId(struct unique_id *id)
 	static int number;
 	int fd;
 
-	snprintf(id->internal, sizeof(id->internal), "%s/testnccl-%d-%d", getenv("TESTNCCL_FOLDER"), (int)getpid(), number++);
+	snprintf(id->internal, sizeof(id->internal), "%s/testnccl-%d-%d", getenv("TESTNCCL_FOLDER"),
+		 (int)getpid(), number++);
 	fd = open(id->internal, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*s)))
 		return 2;
@@ -381,8 +400,8 @@ static void log_line(const char *network)
 
 	if (!pattern || !getenv("NCCL_DEBUG") || !strstr(pattern, "%p"))
 		return;
-	snprintf(path, sizeof(path), "%.*s%d%s", (int)(strstr(pattern, "%p") - pattern), pattern, (int)getpid(),
-		 strstr(pattern, "%p") + 2);
+	snprintf(path, sizeof(path), "%.*s%d%s", (int)(strstr(pattern, "%p") - pattern), pattern,
+		 (int)getpid(), strstr(pattern, "%p") + 2);
 	file = fopen(path, "ae");
 	if (!file)
 		return;
@@ -390,13 +409,15 @@ static void log_line(const char *network)
 	fclose(file);
 }
 
-EXPORT int ncclCommInitRankConfig(void **comm, int ranks, struct unique_id id, int rank, struct config *config)
+EXPORT int ncclCommInitRankConfig(void **comm, int ranks, struct unique_id id, int rank,
+				  struct config *config)
 {
 	struct comm *c = calloc(1, sizeof(*c));
 	int fd = open(id.internal, O_RDWR | O_CLOEXEC);
 
 	*comm = c;
-	if (fault("init", rank, -1) || fd < 0 || ranks > RANKS_MOST || config->magic != 0xcafebeef) {
+	if (fault("init", rank, -1) || fd < 0 || ranks > RANKS_MOST ||
+	    config->magic != 0xcafebeef) {
 		snprintf(last_error, sizeof(last_error), "no network for the test");
 		return 2;
 	}
@@ -434,8 +455,12 @@ EXPORT int ncclCommGetAsyncError(void *comm, int *error)
 
 EXPORT const char *ncclGetErrorString(int result)
 {
-	static const char *const names[] = { "no error",	"unhandled cuda error", "unhandled system error",
-					     "internal error",	"invalid argument",	"invalid usage",
+	static const char *const names[] = { "no error",
+					     "unhandled cuda error",
+					     "unhandled system error",
+					     "internal error",
+					     "invalid argument",
+					     "invalid usage",
 					     "remote process exited or there was a network error" };
 
 	return result < 7 ? names[result] : "unknown result code";
@@ -446,7 +471,8 @@ EXPORT const char *ncclGetLastError(void *comm)
 	return last_error;
 }
 
-/* --- operations and memory ----------------------------------------------------------------------------------------- */
+/* --- operations and memory
+ * ----------------------------------------------------------------------------------------- */
 
 EXPORT int ncclRedOpCreatePreMulSum(int *op, void *scalar, int type, int residence, void *comm)
 {

@@ -11,13 +11,18 @@
 #include "tests/under_nccl/communicators/nics.h"
 
 #define WARM_TIMES 20
-#define LEFT_KB	   1 /* NCCL keeps some memory of every communicator; no object of the plugin's connections is as small */
+#define LEFT_KB                                                                                  \
+	1 /* NCCL keeps some memory of every communicator; no object of the plugin's connections \
+	     is as small */
 
-/* --- 200 times ----------------------------------------------------------------------------------------------------- */
+/* --- 200 times
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static int times_wanted;
 
-static void check_growth(const struct rank *me, const struct footprint *early, const struct footprint *late)
+static void check_growth(const struct rank *me, const struct footprint *early,
+			 const struct footprint *late)
 {
 	long times = times_wanted - WARM_TIMES;
 
@@ -25,7 +30,8 @@ static void check_growth(const struct rank *me, const struct footprint *early, c
 	footprint_print(me->rank, "late", late);
 	CHECK(late->descriptors <= early->descriptors);
 	CHECK(late->threads <= early->threads);
-	/* stacks and arenas of threads that have ended are kept by the C library: less than one mapping each time is no leak */
+	/* stacks and arenas of threads that have ended are kept by the C library: less than one
+	 * mapping each time is no leak */
 	CHECK(late->mappings <= early->mappings + 64 + times / 2);
 	CHECK(late->heap_kb <= early->heap_kb + 64 + times * LEFT_KB);
 }
@@ -48,14 +54,17 @@ static void live_many_times(struct rank *me)
 	check_growth(me, &early, &late);
 }
 
-/* Every communicator is new, with the plugin that NCCL loads and unloads each time; nothing is left of them. */
+/* Every communicator is new, with the plugin that NCCL loads and unloads each time; nothing is left
+ * of them. */
 void test_many_times(int times)
 {
 	times_wanted = times;
 	ranks_run(2, live_many_times, NULL);
 }
 
-/* --- the plugin ---------------------------------------------------------------------------------------------------- */
+/* --- the plugin
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void live_three_times(struct rank *me)
 {
@@ -83,13 +92,16 @@ static void cut_now_and_then(struct ranks *ranks)
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
-/* NCCL closes the plugin with its last communicator; the next one has it again, or NCCL would find no network HA. */
+/* NCCL closes the plugin with its last communicator; the next one has it again, or NCCL would find
+ * no network HA. */
 void test_plugin_comes_back(void)
 {
 	ranks_run(2, live_three_times, cut_now_and_then);
 }
 
-/* --- libnccl ------------------------------------------------------------------------------------------------------- */
+/* --- libnccl
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void live_with_and_without_libnccl(struct rank *me)
 {
@@ -109,7 +121,8 @@ static void live_with_and_without_libnccl(struct rank *me)
 	}
 }
 
-/* A program that closes libnccl and opens it again, as an interpreter with extension modules may do. */
+/* A program that closes libnccl and opens it again, as an interpreter with extension modules may
+ * do. */
 void test_libnccl_comes_back(void)
 {
 	ranks_run(2, live_with_and_without_libnccl, NULL);

@@ -8,10 +8,11 @@
 #include "tests/under_nccl/communicators/nics.h"
 
 #define SHRINK_DEFAULT 0
-#define SHRINK_ABORT   1
-#define NO_COLOR       (-1)
+#define SHRINK_ABORT 1
+#define NO_COLOR (-1)
 
-/* Traffic of several communicators, interleaved: all rounds are under way before the first is waited for. */
+/* Traffic of several communicators, interleaved: all rounds are under way before the first is
+ * waited for. */
 static void run_interleaved(struct member *members, int count, unsigned rounds)
 {
 	for (unsigned i = 0; i < rounds; i++) {
@@ -35,19 +36,22 @@ static void cut_twice(struct ranks *ranks)
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
-/* --- split --------------------------------------------------------------------------------------------------------- */
+/* --- split
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int share_wanted;
 
-static void split_once(struct rank *me, struct member *parent, int color, int key, uint32_t processes,
-		       struct member *child)
+static void split_once(struct rank *me, struct member *parent, int color, int key,
+		       uint32_t processes, struct member *child)
 {
 	struct nccl_config config = member_config();
 	nccl_comm comm = NULL;
 
 	config.split_share = share_wanted;
 	rank_note(me, "ncclCommSplit, color %d", color);
-	member_check(me, me->calls.split(parent->comm, color, key, &comm, &config), "ncclCommSplit");
+	member_check(me, me->calls.split(parent->comm, color, key, &comm, &config),
+		     "ncclCommSplit");
 	if (color == NO_COLOR) {
 		CHECK(!comm);
 		return;
@@ -81,15 +85,19 @@ static void live_split(struct rank *me)
 	}
 }
 
-/* ncclCommSplit with and without shared resources, traffic in parent and children at once, a cable cut and healed. */
+/* ncclCommSplit with and without shared resources, traffic in parent and children at once, a cable
+ * cut and healed. */
 void test_split(void)
 {
 	ranks_run(4, live_split, cut_twice);
 }
 
-/* --- shrink -------------------------------------------------------------------------------------------------------- */
+/* --- shrink
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-static void shrink_once(struct rank *me, struct member *parent, uint32_t excluded, int flags, struct member *child)
+static void shrink_once(struct rank *me, struct member *parent, uint32_t excluded, int flags,
+			struct member *child)
 {
 	int list[RANKS_MAX], count = 0;
 	nccl_comm comm = NULL;
@@ -98,7 +106,8 @@ static void shrink_once(struct rank *me, struct member *parent, uint32_t exclude
 		if (excluded >> r & 1)
 			list[count++] = r;
 	rank_note(me, "ncclCommShrink");
-	member_check(me, me->calls.shrink(parent->comm, list, count, &comm, NULL, flags), "ncclCommShrink");
+	member_check(me, me->calls.shrink(parent->comm, list, count, &comm, NULL, flags),
+		     "ncclCommShrink");
 	member_adopt(child, me, comm, parent->processes & ~excluded, 200 + parent->number, 30000);
 }
 
@@ -122,7 +131,8 @@ static void live_shrink(struct rank *me)
 	member_close(&m[0]);
 }
 
-/* ncclCommShrink of a healthy communicator: the ranks that stay have one more, a cable is cut and healed. */
+/* ncclCommShrink of a healthy communicator: the ranks that stay have one more, a cable is cut and
+ * healed. */
 void test_shrink(void)
 {
 	ranks_run(4, live_shrink, cut_twice);
@@ -165,8 +175,9 @@ static void kill_between_collectives(struct ranks *ranks)
 }
 
 /*
- * A rank is killed and the others know of it before NCCL does: ncclCommShrink with NCCL_SHRINK_ABORT, and they go on. (A
- * communicator that has an asynchronous error already is refused by ncclCommShrink: test_killed_rank makes a new one.)
+ * A rank is killed and the others know of it before NCCL does: ncclCommShrink with
+ * NCCL_SHRINK_ABORT, and they go on. (A communicator that has an asynchronous error already is
+ * refused by ncclCommShrink: test_killed_rank makes a new one.)
  */
 void test_shrink_without_the_dead(void)
 {
@@ -193,13 +204,16 @@ static void live_shrink_without_the_idle(struct rank *me)
 	atomic_store(&me->shared->stage, 1);
 }
 
-/* A rank does not come to a collective in which the others are: they end it by ncclCommShrink and go on without it. */
+/* A rank does not come to a collective in which the others are: they end it by ncclCommShrink and
+ * go on without it. */
 void test_shrink_without_the_idle(void)
 {
 	ranks_run(4, live_shrink_without_the_idle, NULL);
 }
 
-/* --- several ------------------------------------------------------------------------------------------------------- */
+/* --- several
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void live_several(struct rank *me)
 {
@@ -223,7 +237,9 @@ void test_several_at_once(void)
 	ranks_run(3, live_several, cut_twice);
 }
 
-/* --- finalize ------------------------------------------------------------------------------------------------------ */
+/* --- finalize
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void live_finalize(struct rank *me)
 {
@@ -248,7 +264,8 @@ static void live_finalize(struct rank *me)
 	}
 }
 
-/* ncclCommFinalize with collectives under way, of a communicator that does not block and of one that does. */
+/* ncclCommFinalize with collectives under way, of a communicator that does not block and of one
+ * that does. */
 void test_finalize(void)
 {
 	ranks_run(2, live_finalize, NULL);

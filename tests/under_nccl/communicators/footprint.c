@@ -50,7 +50,8 @@ static long read_memory_kb(void)
 	return anonymous + shared;
 }
 
-/* Threads but for those of the plugin that connect queue pairs: it keeps them for ten seconds after their last one. */
+/* Threads but for those of the plugin that connect queue pairs: it keeps them for ten seconds after
+ * their last one. */
 static long count_threads_that_stay(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -86,10 +87,11 @@ static long count_threads(void)
 }
 
 /*
- * NCCL allocates tens of megabytes while it makes a communicator, on a thread of its own, and frees them. The C library raises its
- * threshold for mmap() with the first such block that is freed, takes the next ones from the arenas of the threads, and gives
- * the top of no arena but the first back: resident memory then grows by a peak for each arena, up to eight for each processor,
- * and nothing has leaked. Fixed thresholds have no such history.
+ * NCCL allocates tens of megabytes while it makes a communicator, on a thread of its own, and frees
+ * them. The C library raises its threshold for mmap() with the first such block that is freed,
+ * takes the next ones from the arenas of the threads, and gives the top of no arena but the first
+ * back: resident memory then grows by a peak for each arena, up to eight for each processor, and
+ * nothing has leaked. Fixed thresholds have no such history.
  */
 void footprint_prepare(void)
 {
@@ -103,7 +105,7 @@ struct footprint footprint_take(void)
 	struct mallinfo2 heap = mallinfo2();
 
 	malloc_trim(0); /* what malloc keeps of freed memory is no leak */
-	return (struct footprint){
+	return (struct footprint) {
 		.memory_kb = read_memory_kb(),
 		.heap_kb = (long)((heap.uordblks + heap.hblkhd) / 1024),
 		.descriptors = count_entries("/proc/self/fd"),
@@ -115,7 +117,8 @@ struct footprint footprint_take(void)
 struct footprint footprint_await(const struct footprint *early)
 {
 	for (int i = 0; i < 30000; i++) {
-		if (count_threads_that_stay() <= early->threads && count_entries("/proc/self/fd") <= early->descriptors)
+		if (count_threads_that_stay() <= early->threads &&
+		    count_entries("/proc/self/fd") <= early->descriptors)
 			break;
 		ranks_nap();
 	}
@@ -124,7 +127,8 @@ struct footprint footprint_await(const struct footprint *early)
 
 void footprint_print(int rank, const char *when, const struct footprint *f)
 {
-	printf("rank %d, %s: %ld kB, %ld kB of malloc, %ld descriptors, %ld threads, %ld mappings\n", rank, when,
-	       f->memory_kb, f->heap_kb, f->descriptors, f->threads, f->mappings);
+	printf("rank %d, %s: %ld kB, %ld kB of malloc, %ld descriptors, %ld threads, %ld "
+	       "mappings\n",
+	       rank, when, f->memory_kb, f->heap_kb, f->descriptors, f->threads, f->mappings);
 	fflush(stdout);
 }

@@ -5,14 +5,16 @@
 /* footprint - what this process holds of the system */
 struct footprint {
 	long memory_kb; /* private and shared anonymous memory that is resident */
-	long heap_kb; /* what malloc has given out */
-	long descriptors, threads, mappings; /* threads without the plugin's that connect queue pairs, which it keeps for ten seconds */
+	long heap_kb;   /* what malloc has given out */
+	long descriptors, threads, mappings; /* threads without the plugin's that connect queue
+						pairs, which it keeps for ten seconds */
 };
 
 /* Before anything is allocated that counts: afterwards resident memory says what is held. */
 void footprint_prepare(void);
 struct footprint footprint_take(void);
-/* The same when what is about to end has done so: there are no more threads and descriptors than there were, or a minute is over. */
+/* The same when what is about to end has done so: there are no more threads and descriptors than
+ * there were, or a minute is over. */
 struct footprint footprint_await(const struct footprint *early);
 void footprint_print(int rank, const char *when, const struct footprint *footprint);
 

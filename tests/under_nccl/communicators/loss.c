@@ -12,7 +12,9 @@
 #define REMOTE_ERROR 6
 #define SYSTEM_ERROR 2
 
-/* --- abort --------------------------------------------------------------------------------------------------------- */
+/* --- abort
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* One rank's collective waits for ever for the others, who do not call it. */
 static void abort_a_lonely_collective(struct rank *me)
@@ -34,7 +36,8 @@ static void abort_under_way(struct rank *me, int of_rank)
 
 	member_open(&m, me, 400000);
 	member_rounds(&m, 3);
-	rank_barrier(me); /* or a slow rank is still in those rounds when another aborts, and is told of it */
+	rank_barrier(me); /* or a slow rank is still in those rounds when another aborts, and is
+			     told of it */
 	for (int i = 0; i < MEMBER_SLOTS; i++)
 		member_start(&m);
 	/* one rank aborts, the others wait until they are told, and abort as well */
@@ -67,19 +70,23 @@ static void live_abort(struct rank *me)
 	late = footprint_await(&early);
 	footprint_print(me->rank, "early", &early);
 	footprint_print(me->rank, "late", &late);
-	/* The early look may miss what is still starting; a leak adds one for each of four repetitions, and a buffer's memory. */
+	/* The early look may miss what is still starting; a leak adds one for each of four
+	 * repetitions, and a buffer's memory. */
 	CHECK(late.threads <= early.threads + 2);
 	CHECK(late.descriptors <= early.descriptors + 2);
 	CHECK(late.memory_kb <= early.memory_kb + 4096);
 }
 
-/* ncclCommAbort in the middle of a collective, again and again; the next communicator works, nothing is left behind. */
+/* ncclCommAbort in the middle of a collective, again and again; the next communicator works,
+ * nothing is left behind. */
 void test_abort(void)
 {
 	ranks_run(3, live_abort, NULL);
 }
 
-/* --- a killed rank ------------------------------------------------------------------------------------------------- */
+/* --- a killed rank
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static double read_clock_s(void)
 {
@@ -134,13 +141,16 @@ static void kill_the_last(struct ranks *ranks)
 	ranks_kill(ranks, 3);
 }
 
-/* After a rank's kill -9 all others are told by ncclCommGetAsyncError, abort, and go on without it. */
+/* After a rank's kill -9 all others are told by ncclCommGetAsyncError, abort, and go on without it.
+ */
 void test_killed_rank(void)
 {
 	ranks_run(4, live_beside_a_killed_rank, kill_the_last);
 }
 
-/* --- no path ------------------------------------------------------------------------------------------------------- */
+/* --- no path
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void live_without_a_path(struct rank *me)
 {
@@ -176,8 +186,8 @@ static void cut_both_cables(struct ranks *ranks)
 	atomic_store(&ranks->shared->stage, 2);
 }
 
-/* Both cables of a rank cut for longer than HA_NCCL_MAX_RETRIES allows: an error at every rank, no hang; healed, a new
- * communicator of the same processes works. */
+/* Both cables of a rank cut for longer than HA_NCCL_MAX_RETRIES allows: an error at every rank, no
+ * hang; healed, a new communicator of the same processes works. */
 void test_no_path(void)
 {
 	ranks_run(3, live_without_a_path, cut_both_cables);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* communicators LIBNCCL PLUGIN TEST: one test of the incarnations of communicators under NCCL itself. */
+/* communicators LIBNCCL PLUGIN TEST: one test of the incarnations of communicators under NCCL
+ * itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,9 @@ int main(int argc, char **argv)
 		if (strcmp(tests[i].name, argv[3]))
 			continue;
 		if (access(argv[1], R_OK)) {
-			printf("skipped: %s is not there; `scripts/install-deps nccl-all` fetches it\n", argv[1]);
+			printf("skipped: %s is not there; `scripts/install-deps nccl-all` fetches "
+			       "it\n",
+			       argv[1]);
 			return 77;
 		}
 		ranks_prepare(argv[1], argv[2]);

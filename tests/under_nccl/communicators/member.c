@@ -12,8 +12,8 @@ void member_check(const struct rank *me, int result, const char *call)
 
 	if (!result)
 		return;
-	fprintf(stderr, "rank %d: %s: %s (%d); %s\n", me->rank, call, nccl->error_string(result), result,
-		nccl->last_error(NULL));
+	fprintf(stderr, "rank %d: %s: %s (%d); %s\n", me->rank, call, nccl->error_string(result),
+		result, nccl->last_error(NULL));
 	exit(1);
 }
 
@@ -22,12 +22,15 @@ void member_await(struct rank *me, nccl_comm comm, int result, const char *call)
 	while (result == NCCL_IN_PROGRESS) {
 		rank_note(me, "%s goes on", call);
 		ranks_nap();
-		member_check(me, me->library.nccl.comm_async_error(comm, &result), "ncclCommGetAsyncError");
+		member_check(me, me->library.nccl.comm_async_error(comm, &result),
+			     "ncclCommGetAsyncError");
 	}
 	member_check(me, result, call);
 }
 
-/* --- elements ------------------------------------------------------------------------------------------------------ */
+/* --- elements
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t mix(uint32_t x)
 {
@@ -45,7 +48,7 @@ static struct contribution draw_contribution(const struct member *m, int process
 {
 	uint32_t seed = mix(m->number * 0x9e3779b9u + round * 8u + (uint32_t)process);
 
-	return (struct contribution){ .start = seed, .stride = mix(seed + 1) | 1 };
+	return (struct contribution) { .start = seed, .stride = mix(seed + 1) | 1 };
 }
 
 static void fill_elements(struct member *m, unsigned round)
@@ -56,7 +59,8 @@ static void fill_elements(struct member *m, unsigned round)
 		m->host[i] = mine.start + (uint32_t)i * mine.stride;
 }
 
-/* Sums of unsigned integers are exact, so the contributions can be added before the elements are. */
+/* Sums of unsigned integers are exact, so the contributions can be added before the elements are.
+ */
 static void compare_elements(struct member *m, unsigned round)
 {
 	struct contribution sum = { 0 }, one;
@@ -73,17 +77,20 @@ static void compare_elements(struct member *m, unsigned round)
 
 		if (m->host[i] == wanted)
 			continue;
-		fprintf(stderr, "rank %d, communicator %u, round %u: element %zu is %u, expected %u\n", m->me->rank,
-			m->number, round, i, m->host[i], wanted);
+		fprintf(stderr,
+			"rank %d, communicator %u, round %u: element %zu is %u, expected %u\n",
+			m->me->rank, m->number, round, i, m->host[i], wanted);
 		exit(1);
 	}
 }
 
-/* --- making -------------------------------------------------------------------------------------------------------- */
+/* --- making
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 struct nccl_config member_config(void)
 {
-	return (struct nccl_config){
+	return (struct nccl_config) {
 		.size = sizeof(struct nccl_config),
 		.magic = NCCL_CONFIG_MAGIC,
 		.version = NCCL_CONFIG_VERSION,
@@ -91,7 +98,8 @@ struct nccl_config member_config(void)
 		.cga_cluster_size = NCCL_UNDEFINED,
 		.min_ctas = NCCL_UNDEFINED,
 		.max_ctas = NCCL_UNDEFINED,
-		.net_name = getenv("TEST_NET") ? getenv("TEST_NET") : "HA", /* Socket: the control */
+		.net_name =
+			getenv("TEST_NET") ? getenv("TEST_NET") : "HA", /* Socket: the control */
 		.split_share = NCCL_UNDEFINED,
 	};
 }
@@ -120,7 +128,7 @@ int member_try_open(struct member *m, struct rank *me, size_t elements, struct n
 	struct nccl_unique_id id = rank_next_id(me);
 	uint32_t number = me->ids;
 
-	*m = (struct member){
+	*m = (struct member) {
 		.me = me,
 		.rank = count_bits(me->alive & ((1u << me->rank) - 1)),
 		.count = count_bits(me->alive),
@@ -140,16 +148,23 @@ void member_open(struct member *m, struct rank *me, size_t elements)
 	member_check(me, member_try_open(m, me, elements, &config), "ncclCommInitRankConfig");
 }
 
-void member_adopt(struct member *m, struct rank *me, nccl_comm comm, uint32_t processes, uint32_t number, size_t elements)
+void member_adopt(struct member *m, struct rank *me, nccl_comm comm, uint32_t processes,
+		  uint32_t number, size_t elements)
 {
-	*m = (struct member){ .me = me, .comm = comm, .processes = processes, .number = number, .elements = elements };
+	*m = (struct member) { .me = me,
+			       .comm = comm,
+			       .processes = processes,
+			       .number = number,
+			       .elements = elements };
 	member_check(me, me->calls.count(comm, &m->count), "ncclCommCount");
 	member_check(me, me->calls.user_rank(comm, &m->rank), "ncclCommUserRank");
 	CHECK_INT(m->count, count_bits(processes));
 	allocate_buffers(m);
 }
 
-/* --- rounds -------------------------------------------------------------------------------------------------------- */
+/* --- rounds
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 void member_start(struct member *m)
 {
@@ -162,7 +177,8 @@ void member_start(struct member *m)
 	fill_elements(m, m->started);
 	CHECK_INT(l->cuda.memcpy(m->in[slot], m->host, bytes, CUDA_TO_DEVICE), 0);
 	rank_note(m->me, "ncclAllReduce, round %u of communicator %u", m->started, m->number);
-	result = l->nccl.all_reduce(m->in[slot], m->out[slot], m->elements, UINT32, NCCL_OP_SUM, m->comm, m->stream);
+	result = l->nccl.all_reduce(m->in[slot], m->out[slot], m->elements, UINT32, NCCL_OP_SUM,
+				    m->comm, m->stream);
 	member_await(m->me, m->comm, result, "ncclAllReduce");
 	CHECK_INT(l->cuda.event_record(m->done[slot], m->stream), 0);
 	m->started++;
@@ -177,7 +193,8 @@ int member_wait(struct member *m)
 	CHECK(m->finished < m->started);
 	rank_note(m->me, "waits for round %u of communicator %u", m->finished, m->number);
 	while (l->cuda.event_query(m->done[slot])) {
-		member_check(m->me, l->nccl.comm_async_error(m->comm, &error), "ncclCommGetAsyncError");
+		member_check(m->me, l->nccl.comm_async_error(m->comm, &error),
+			     "ncclCommGetAsyncError");
 		if (error && error != NCCL_IN_PROGRESS)
 			return error;
 		ranks_nap();
@@ -190,7 +207,9 @@ void member_finish(struct member *m)
 	unsigned slot = m->finished % MEMBER_SLOTS;
 
 	member_check(m->me, member_wait(m), "ncclCommGetAsyncError's answer");
-	CHECK_INT(m->me->library.cuda.memcpy(m->host, m->out[slot], m->elements * sizeof(*m->host), CUDA_TO_HOST), 0);
+	CHECK_INT(m->me->library.cuda.memcpy(m->host, m->out[slot], m->elements * sizeof(*m->host),
+					     CUDA_TO_HOST),
+		  0);
 	compare_elements(m, m->finished);
 	m->finished++;
 	atomic_fetch_add(&m->me->shared->rounds[m->me->rank], 1);
@@ -207,7 +226,9 @@ void member_rounds(struct member *m, unsigned rounds)
 	}
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------- */
+/* --- the end
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 void member_release(struct member *m)
 {
@@ -221,7 +242,7 @@ void member_release(struct member *m)
 	}
 	CHECK_INT(cuda->stream_destroy(m->stream), 0);
 	free(m->host);
-	*m = (struct member){ 0 };
+	*m = (struct member) { 0 };
 }
 
 void member_close(struct member *m)

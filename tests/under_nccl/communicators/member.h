@@ -9,10 +9,12 @@
 #include "tests/under_nccl/communicators/ranks.h"
 
 /*
- * member - one rank's part in one communicator: its stream, its buffers, and all-reduces whose every element is compared
+ * member - one rank's part in one communicator: its stream, its buffers, and all-reduces whose
+ * every element is compared
  *
- * Contributions are drawn from (process, communicator, round, element), so that an element of another round, rank or
- * communicator is a wrong one. Several rounds may be started before the first is waited for.
+ * Contributions are drawn from (process, communicator, round, element), so that an element of
+ * another round, rank or communicator is a wrong one. Several rounds may be started before the
+ * first is waited for.
  */
 #define MEMBER_SLOTS 4 /* rounds under way at once */
 
@@ -20,11 +22,11 @@ struct member {
 	struct rank *me;
 	nccl_comm comm;
 	cuda_stream stream;
-	int rank, count; /* in the communicator */
+	int rank, count;    /* in the communicator */
 	uint32_t processes; /* bit per process that takes part */
-	uint32_t number; /* of the communicator, the same in all its ranks */
+	uint32_t number;    /* of the communicator, the same in all its ranks */
 	size_t elements;
-	unsigned started, finished; /* rounds */
+	unsigned started, finished;                     /* rounds */
 	uint32_t *in[MEMBER_SLOTS], *out[MEMBER_SLOTS]; /* GPU memory */
 	cuda_event done[MEMBER_SLOTS];
 	uint32_t *host;
@@ -38,7 +40,8 @@ void member_open(struct member *m, struct rank *me, size_t elements);
 /* The same with a configuration; 0 or NCCL's error, with a communicator that is to be aborted. */
 int member_try_open(struct member *m, struct rank *me, size_t elements, struct nccl_config *config);
 /* A communicator that NCCL has made of another one. */
-void member_adopt(struct member *m, struct rank *me, nccl_comm comm, uint32_t processes, uint32_t number, size_t elements);
+void member_adopt(struct member *m, struct rank *me, nccl_comm comm, uint32_t processes,
+		  uint32_t number, size_t elements);
 
 /* Fills the contribution and starts an all-reduce. */
 void member_start(struct member *m);
@@ -56,7 +59,8 @@ void member_abort(struct member *m);
 /* What is left when the communicator has ended otherwise. */
 void member_release(struct member *m);
 
-/* Until a communicator that does not block has done what it was asked for; the test ends where NCCL has an error. */
+/* Until a communicator that does not block has done what it was asked for; the test ends where NCCL
+ * has an error. */
 void member_await(struct rank *me, nccl_comm comm, int result, const char *call);
 /* The test ends where NCCL has an error, with its words. */
 void member_check(const struct rank *me, int result, const char *call);

@@ -4,7 +4,8 @@
 
 #include <sys/types.h>
 
-/* nics - cables of the software NIC soft<nic> of one process, from the process that looks on. Return when it is done. */
+/* nics - cables of the software NIC soft<nic> of one process, from the process that looks on.
+ * Return when it is done. */
 void nic_cut(pid_t pid, int nic);
 void nic_heal(pid_t pid, int nic);
 

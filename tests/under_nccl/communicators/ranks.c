@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,7 +64,8 @@ void ranks_prepare(const char *libnccl, const char *plugin)
 	setenv("SOFTCUDA_DEVICES", "1", 1);
 }
 
-/* --- the end of a test --------------------------------------------------------------------------------------------- */
+/* --- the end of a test
+ * --------------------------------------------------------------------------------------------- */
 
 /* Removes a folder of files and folders of files. */
 static void remove_folder(const char *path)
@@ -126,7 +127,9 @@ static void end_test(struct ranks *ranks)
 	exit(1);
 }
 
-/* --- looking on ---------------------------------------------------------------------------------------------------- */
+/* --- looking on
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static int64_t read_clock_s(void)
 {
@@ -138,7 +141,7 @@ static int64_t read_clock_s(void)
 
 void ranks_nap(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+	nanosleep(&(struct timespec) { .tv_nsec = 2000000 }, NULL);
 }
 
 static void take_end(struct ranks *ranks, int rank, int status)
@@ -149,7 +152,8 @@ static void take_end(struct ranks *ranks, int rank, int status)
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return;
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "rank %d was ended by signal %d (%s)\n", rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
+		fprintf(stderr, "rank %d was ended by signal %d (%s)\n", rank, WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
 	else
 		fprintf(stderr, "rank %d ended with status %d\n", rank, WEXITSTATUS(status));
 	end_test(ranks);
@@ -161,7 +165,8 @@ static void look_at_ranks(struct ranks *ranks, int64_t until)
 	int status;
 
 	for (int r = 0; r < ranks->count; r++)
-		if (!(ranks->ended >> r & 1) && waitpid(ranks->pid[r], &status, WNOHANG) == ranks->pid[r])
+		if (!(ranks->ended >> r & 1) &&
+		    waitpid(ranks->pid[r], &status, WNOHANG) == ranks->pid[r])
 			take_end(ranks, r, status);
 	if (read_clock_s() > until) {
 		fprintf(stderr, "hangs: nothing for %d s\n", RANKS_HANG_S);
@@ -177,7 +182,10 @@ void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more)
 
 	while (atomic_load(&ranks->shared->rounds[rank]) < wanted) {
 		if (ranks->ended >> rank & 1) {
-			fprintf(stderr, "rank %d has ended before its collectives were enough for the test\n", rank);
+			fprintf(stderr,
+				"rank %d has ended before its collectives were enough for the "
+				"test\n",
+				rank);
 			end_test(ranks);
 		}
 		look_at_ranks(ranks, until);
@@ -221,7 +229,9 @@ int ranks_events(const char *text)
 	return n;
 }
 
-/* --- a rank -------------------------------------------------------------------------------------------------------- */
+/* --- a rank
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *me))
 {
@@ -232,7 +242,7 @@ static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *
 	footprint_prepare();
 	snprintf(host, sizeof(host), "%s-%d", folder, rank);
 	setenv("NCCL_HOSTID", host, 1);
-	me = (struct rank){
+	me = (struct rank) {
 		.rank = rank,
 		.count = ranks->count,
 		.alive = (1u << ranks->count) - 1,
@@ -248,7 +258,8 @@ void ranks_run(int count, void (*body)(struct rank *me), void (*look)(struct ran
 	struct ranks ranks = { .count = count };
 	int64_t until;
 
-	ranks.shared = mmap(NULL, sizeof(*ranks.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ranks.shared = mmap(NULL, sizeof(*ranks.shared), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(ranks.shared != MAP_FAILED);
 	fflush(NULL);
 	for (int r = 0; r < count; r++) {
@@ -297,7 +308,9 @@ struct nccl_unique_id rank_next_id(struct rank *me)
 	return me->shared->ids[at];
 }
 
-/* --- NCCL ---------------------------------------------------------------------------------------------------------- */
+/* --- NCCL
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void find_call(void *handle, void *call, const char *name)
 {

@@ -10,29 +10,33 @@
 #include "tools/nccl/library.h"
 
 /*
- * ranks - the processes of a test: each is a host and a rank of its own, and opens NCCL after the fork
+ * ranks - the processes of a test: each is a host and a rank of its own, and opens NCCL after the
+ * fork
  *
- * The process that forks them looks on: it never opens NCCL, it cuts NICs and kills ranks, and it ends the test when a
- * rank fails or when nothing ends (RANKS_HANG_S). Each rank notes where it is, so that a hang says who waits for what.
+ * The process that forks them looks on: it never opens NCCL, it cuts NICs and kills ranks, and it
+ * ends the test when a rank fails or when nothing ends (RANKS_HANG_S). Each rank notes where it is,
+ * so that a hang says who waits for what.
  */
-#define RANKS_MAX    4
-#define RANKS_IDS    512
+#define RANKS_MAX 4
+#define RANKS_IDS 512
 #define RANKS_HANG_S 240
 
 struct ranks_shared {
 	struct nccl_unique_id ids[RANKS_IDS];
 	atomic_uint ids_made;
 	atomic_uint arrived[RANKS_MAX]; /* barriers that the rank has come to */
-	atomic_uint rounds[RANKS_MAX]; /* collectives of the rank whose elements were compared */
-	atomic_uint stage; /* for the test's own use */
+	atomic_uint rounds[RANKS_MAX];  /* collectives of the rank whose elements were compared */
+	atomic_uint stage;              /* for the test's own use */
 	char where[RANKS_MAX][96];
 };
 
 /* NCCL's calls beyond those of `ha nccl`. NULL where NCCL is older. */
 struct more_calls {
 	int (*finalize)(nccl_comm comm);
-	int (*split)(nccl_comm comm, int color, int key, nccl_comm *child, struct nccl_config *config);
-	int (*shrink)(nccl_comm comm, int *excluded, int count, nccl_comm *child, struct nccl_config *config, int flags);
+	int (*split)(nccl_comm comm, int color, int key, nccl_comm *child,
+		     struct nccl_config *config);
+	int (*shrink)(nccl_comm comm, int *excluded, int count, nccl_comm *child,
+		      struct nccl_config *config, int flags);
 	int (*count)(nccl_comm comm, int *count);
 	int (*user_rank)(nccl_comm comm, int *rank);
 };
@@ -40,7 +44,7 @@ struct more_calls {
 /* What a rank's process has. */
 struct rank {
 	int rank, count;
-	uint32_t alive; /* bit per rank that barriers wait for */
+	uint32_t alive;         /* bit per rank that barriers wait for */
 	unsigned barriers, ids; /* passed and taken so far */
 	struct ranks_shared *shared;
 	struct ha_library library;
@@ -50,19 +54,20 @@ struct rank {
 struct ranks {
 	int count;
 	pid_t pid[RANKS_MAX];
-	uint32_t ended; /* bit per rank that was waited for */
+	uint32_t ended;   /* bit per rank that was waited for */
 	uint32_t may_die; /* bit per rank that the test kills */
 	struct ranks_shared *shared;
 };
 
-/* The test's folder, NCCL's path; set once. Events of the plugins lie in FOLDER/events, NCCL's log in FOLDER/log.PID. */
+/* The test's folder, NCCL's path; set once. Events of the plugins lie in FOLDER/events, NCCL's log
+ * in FOLDER/log.PID. */
 void ranks_prepare(const char *libnccl, const char *plugin);
 const char *ranks_folder(void);
 const char *ranks_libnccl(void);
 
 /*
- * Runs body in `count` ranks and look, which may be NULL, in this process meanwhile. Ends the program with status 1
- * where a rank does not return.
+ * Runs body in `count` ranks and look, which may be NULL, in this process meanwhile. Ends the
+ * program with status 1 where a rank does not return.
  */
 void ranks_run(int count, void (*body)(struct rank *me), void (*look)(struct ranks *ranks));
 
@@ -77,7 +82,8 @@ struct nccl_unique_id rank_next_id(struct rank *me);
 
 /* Some milliseconds of sleep between two looks. */
 void ranks_nap(void);
-/* Where the test looks on: until a rank has compared so many more collectives; ends the test when a rank fails. */
+/* Where the test looks on: until a rank has compared so many more collectives; ends the test when a
+ * rank fails. */
 void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more);
 /* Until the stage is at least that. */
 void ranks_await_stage(struct ranks *ranks, unsigned stage);

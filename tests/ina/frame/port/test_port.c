@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_port.c - DPDK's ports: two ends of a net_memif in one process; each test is a process, for DPDK starts once in one */
+/* test_port.c - DPDK's ports: two ends of a net_memif in one process; each test is a process, for
+ * DPDK starts once in one */
 #include "base/clock.h"
 #include "ina/frame/port/eal.h"
 #include "ina/frame/port/idle.h"
@@ -26,12 +27,20 @@ static struct ina_port a, b;
 /* Both ends, before they meet. */
 static void start(unsigned queues)
 {
-	struct ina_eal_options o = { .program = "test", .port = { server, client }, .nports = 2, .threads = 1, .memory_mb = 64 };
+	struct ina_eal_options o = { .program = "test",
+				     .port = { server, client },
+				     .nports = 2,
+				     .threads = 1,
+				     .memory_mb = 64 };
 	struct ina_port_config c = { .rx_queues = queues, .tx_queues = queues };
 	const char *dir = getenv("TMPDIR");
 
-	snprintf(server, sizeof(server), "net_memif0,role=server,socket=%s/ha-port-%d,socket-abstract=yes", dir ? dir : "/tmp", getpid());
-	snprintf(client, sizeof(client), "net_memif1,role=client,socket=%s/ha-port-%d,socket-abstract=yes", dir ? dir : "/tmp", getpid());
+	snprintf(server, sizeof(server),
+		 "net_memif0,role=server,socket=%s/ha-port-%d,socket-abstract=yes",
+		 dir ? dir : "/tmp", getpid());
+	snprintf(client, sizeof(client),
+		 "net_memif1,role=client,socket=%s/ha-port-%d,socket-abstract=yes",
+		 dir ? dir : "/tmp", getpid());
 	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
 	c.pool = pool = ina_pool_create("packets", 8192, why, sizeof(why));
 	CHECK(pool);
@@ -81,9 +90,20 @@ static unsigned receive(const struct ina_port *p, uint16_t queue, struct rte_mbu
 
 static struct ina_frame frame(uint32_t psn, const uint8_t *words)
 {
-	return (struct ina_frame){ .dst_mac = { 2, 0, 0, 0, 0, 1 }, .src_mac = { 2, 0, 0, 0, 0, 2 }, .dst = 0x0a0000fe, .src = 0x0a000001,
-				   .worker = psn % 64, .ecn = INA_ECT1, .extended = psn & 1, .coll = INA_ALL_REDUCE, .group = 7, .rank = 3,
-				   .agg_addr = (uint16_t)psn, .psn = psn, .epoch = psn & 1 ? 9 : 0, .words = words };
+	return (struct ina_frame) { .dst_mac = { 2, 0, 0, 0, 0, 1 },
+				    .src_mac = { 2, 0, 0, 0, 0, 2 },
+				    .dst = 0x0a0000fe,
+				    .src = 0x0a000001,
+				    .worker = psn % 64,
+				    .ecn = INA_ECT1,
+				    .extended = psn & 1,
+				    .coll = INA_ALL_REDUCE,
+				    .group = 7,
+				    .rank = 3,
+				    .agg_addr = (uint16_t)psn,
+				    .psn = psn,
+				    .epoch = psn & 1 ? 9 : 0,
+				    .words = words };
 }
 
 /* ---- tests ---- */
@@ -194,7 +214,8 @@ static void again(void)
 
 	start(1);
 	wait_up();
-	CHECK_INT(ina_port_receive(&b, 0, m, 1), 0); /* a client of memif gives its peer buffers when it polls, not before */
+	CHECK_INT(ina_port_receive(&b, 0, m, 1),
+		  0); /* a client of memif gives its peer buffers when it polls, not before */
 	CHECK_INT(ina_tx_open(&tx, &a, 0, 1, 128), 0);
 	for (unsigned i = 0; i < 4000; i++)
 		ina_tx_send(&tx, ina_packet_make(&a, pool, &f));
@@ -223,7 +244,8 @@ static void other(void *arg, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* Nobody steers: each worker's packets reach its ring in order; the rest, other workers' too, go elsewhere; a full ring drops. */
+/* Nobody steers: each worker's packets reach its ring in order; the rest, other workers' too, go
+ * elsewhere; a full ring drops. */
 static void spread(void)
 {
 	static struct ina_spreader w;
@@ -246,7 +268,8 @@ static void spread(void)
 		ina_tx_send(&tx, m[0]);
 		if (psn % 32 == 31) {
 			ina_tx_flush(&tx);
-			for (uint64_t end = time_limit(); n <= psn && ha_clock_now(&ha_clock_live) < end;)
+			for (uint64_t end = time_limit();
+			     n <= psn && ha_clock_now(&ha_clock_live) < end;)
 				n += ina_spread_burst(&w, &a, 0, other, NULL);
 		}
 	}
@@ -274,7 +297,9 @@ static void spread(void)
 /* One line that says what to do. */
 static void refused(void)
 {
-	struct ina_eal_options o = { .program = "test", .port = { "eth0" }, .nports = 1, .threads = 1, .memory_mb = 64 };
+	struct ina_eal_options o = {
+		.program = "test", .port = { "eth0" }, .nports = 1, .threads = 1, .memory_mb = 64
+	};
 	struct ina_port_config c = { 0 };
 
 	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), -EINVAL);
@@ -300,7 +325,8 @@ static void refused(void)
 	ina_eal_stop();
 }
 
-/* Closed before, while and after they meet: DPDK's memif does not like that, and the port sees to it. */
+/* Closed before, while and after they meet: DPDK's memif does not like that, and the port sees to
+ * it. */
 static void half_way(void)
 {
 	start(1);
@@ -308,8 +334,9 @@ static void half_way(void)
 }
 
 /*
- * The driver's recvmsg() is ours: so often, the thread that sets a client up sleeps between the last word of its server
- * and what it does then, for longer than the client waits before it dials again.
+ * The driver's recvmsg() is ours: so often, the thread that sets a client up sleeps between the
+ * last word of its server and what it does then, for longer than the client waits before it dials
+ * again.
  */
 #define MEMIF_CONNECTED 7 /* type of that message, its first two bytes */
 static _Atomic int sleeps;
@@ -328,7 +355,8 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m,
 	return n;
 }
 
-/* A client that is set up slowly was dialled again meanwhile, and the thread that set it up found its memory gone. */
+/* A client that is set up slowly was dialled again meanwhile, and the thread that set it up found
+ * its memory gone. */
 static void dialled_meanwhile(void)
 {
 	struct rte_mbuf *m[4];
@@ -379,14 +407,16 @@ static int where(void *arg)
 	return sched_getcpu();
 }
 
-/* More threads than processors share them; DPDK has left no files behind that another process meets. */
+/* More threads than processors share them; DPDK has left no files behind that another process
+ * meets. */
 static void processors(void)
 {
 	struct ina_eal_options o = { .program = "test", .threads = 6, .memory_mb = 32 };
 	unsigned lcore, n = 0;
 
 	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
-	RTE_LCORE_FOREACH_WORKER(lcore) {
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
 		CHECK_INT(lcore, ++n);
 		CHECK_INT(rte_eal_remote_launch(where, NULL, lcore), 0);
 	}
@@ -399,7 +429,8 @@ static void processors(void)
 	ina_eal_stop();
 }
 
-/* On a shared processor: yields until it has had nothing for so long, then sleeps, as long as that says; and begins anew with work. */
+/* On a shared processor: yields until it has had nothing for so long, then sleeps, as long as that
+ * says; and begins anew with work. */
 static void idle(void)
 {
 	struct ina_idle i = { .us = 5000, .shared = true };
@@ -413,7 +444,8 @@ static void idle(void)
 		ina_idle_round(&i, false);
 	} while (before - from < 20 * HA_NS_PER_MS);
 	CHECK_INT(i.since, from);
-	CHECK(ha_clock_now(&ha_clock_live) - before >= HA_NAP_MAX_NS); /* an eighth of 20 ms would be more */
+	CHECK(ha_clock_now(&ha_clock_live) - before >=
+	      HA_NAP_MAX_NS); /* an eighth of 20 ms would be more */
 	ina_idle_round(&i, true);
 	before = ha_clock_now(&ha_clock_live);
 	ina_idle_round(&i, false);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backend_ranks SCENARIO RANKS SOCKET...: ranks of one group over living backends, rank i at socket i % sockets
+ * backend_ranks SCENARIO RANKS SOCKET...: ranks of one group over living backends, rank i at socket
+ * i % sockets
  *
  *   sums     every collective and type, twice; 0 when all was right
- *   endless  all-reduces that are each checked, a line "running" after the first, until the group ends or a backend goes; then a line for each rank:
- *            its errno and what it was told, or "gone"
+ *   endless  all-reduces that are each checked, a line "running" after the first, until the group
+ * ends or a backend goes; then a line for each rank: its errno and what it was told, or "gone"
  */
 #include "tests/ina/host/backend/crew.h"
 
@@ -18,16 +19,19 @@
 
 static int sums(struct crew *c)
 {
-	static const uint8_t coll[] = { HA_INA_ALL_REDUCE, HA_INA_REDUCE, HA_INA_BROADCAST, HA_INA_REDUCE_SCATTER, HA_INA_ALL_GATHER };
+	static const uint8_t coll[] = { HA_INA_ALL_REDUCE, HA_INA_REDUCE, HA_INA_BROADCAST,
+					HA_INA_REDUCE_SCATTER, HA_INA_ALL_GATHER };
 
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < sizeof(coll); i++)
 			for (uint8_t type = HA_INA_BYTES; type <= HA_INA_FLOAT32; type++) {
-				bool adds = coll[i] != HA_INA_BROADCAST && coll[i] != HA_INA_ALL_GATHER;
+				bool adds =
+					coll[i] != HA_INA_BROADCAST && coll[i] != HA_INA_ALL_GATHER;
 
 				if (adds && type == HA_INA_BYTES)
 					continue;
-				crew_do(c, coll[i], type, i ? round % c->ranks : 0, round ? 100 * KB : 12, i + round);
+				crew_do(c, coll[i], type, i ? round % c->ranks : 0,
+					round ? 100 * KB : 12, i + round);
 			}
 	crew_close(c);
 	printf("right\n");
@@ -55,7 +59,8 @@ static int result_of(struct rig_client *c)
 static void tell(struct crew *c, unsigned rank, int result)
 {
 	CHECK(result < 0);
-	if (result == -ENOTCONN || (!c->client[rank].states && !rig_await_state(&c->client[rank]))) {
+	if (result == -ENOTCONN ||
+	    (!c->client[rank].states && !rig_await_state(&c->client[rank]))) {
 		printf("rank %u: gone\n", rank);
 		return;
 	}
@@ -84,7 +89,10 @@ static int endless(struct crew *c)
 		}
 		for (unsigned r = 0; r < c->ranks; r++) {
 			if (!result[r]) { /* this one was whole for it: it receives with its next */
-				rig_post(&c->client[r], &(struct rig_request){ c->handle[r], 32 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+				rig_post(&c->client[r],
+					 &(struct rig_request) { c->handle[r], 32 * KB, 0,
+								 HA_INA_ALL_REDUCE, HA_INA_INT32,
+								 0 });
 				result[r] = result_of(&c->client[r]);
 			}
 			tell(c, r, result[r]);

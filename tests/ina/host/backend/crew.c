@@ -53,7 +53,8 @@ static uint32_t word(unsigned rank, uint8_t type, size_t i, unsigned salt)
 	return type == HA_INA_FLOAT32 ? bits : (uint32_t)crew_integer(rank, i, salt);
 }
 
-void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint32_t bytes, unsigned salt)
+void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint32_t bytes,
+	       unsigned salt)
 {
 	for (unsigned r = 0; r < c->ranks; r++) {
 		uint8_t *at = c->client[r].shm.memory.buffer + offset;
@@ -69,10 +70,12 @@ void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint
 	}
 }
 
-void crew_post(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset, uint32_t bytes)
+void crew_post(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset,
+	       uint32_t bytes)
 {
 	for (unsigned r = 0; r < c->ranks; r++)
-		rig_post(&c->client[r], &(struct rig_request){ c->handle[r], bytes, offset, coll, type, (uint8_t)root });
+		rig_post(&c->client[r], &(struct rig_request) { c->handle[r], bytes, offset, coll,
+								type, (uint8_t)root });
 }
 
 void crew_await(struct crew *c)
@@ -84,10 +87,13 @@ void crew_await(struct crew *c)
 	}
 }
 
-static void check_sum(struct crew *c, unsigned rank, uint8_t type, uint64_t offset, size_t i, unsigned salt)
+static void check_sum(struct crew *c, unsigned rank, uint8_t type, uint64_t offset, size_t i,
+		      unsigned salt)
 {
 	const uint8_t *at = c->client[rank].shm.memory.buffer + offset + 4 * i;
-	double sum = 0, largest = ldexp(INT32_MAX >> 5, -(int)(i / 64 % 20) - 10); /* no rank's |x| in the block is above it */
+	double sum = 0, largest = ldexp(INT32_MAX >> 5,
+					-(int)(i / 64 % 20) -
+						10); /* no rank's |x| in the block is above it */
 	int64_t integer = 0;
 	uint32_t bits;
 	float x;
@@ -100,11 +106,14 @@ static void check_sum(struct crew *c, unsigned rank, uint8_t type, uint64_t offs
 	}
 	if (type == HA_INA_INT32)
 		CHECK_INT((int32_t)bits, integer);
-	else /* docs/ina.md: for each rank half a unit of its own and half of the sum's, and float32's own rounding */
-		CHECK(fabs((double)x - sum) <= largest * c->ranks * ldexp(1, -24) + fabs(sum) * ldexp(1, -23));
+	else /* docs/ina.md: for each rank half a unit of its own and half of the sum's, and
+		float32's own rounding */
+		CHECK(fabs((double)x - sum) <=
+		      largest * c->ranks * ldexp(1, -24) + fabs(sum) * ldexp(1, -23));
 }
 
-void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset, uint32_t bytes, unsigned salt)
+void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset,
+		uint32_t bytes, unsigned salt)
 {
 	for (unsigned r = 0; r < c->ranks; r++) {
 		const uint8_t *at = c->client[r].shm.memory.buffer + offset;
@@ -124,7 +133,8 @@ void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint6
 	}
 }
 
-void crew_do(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint32_t bytes, unsigned salt)
+void crew_do(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint32_t bytes,
+	     unsigned salt)
 {
 	crew_fill(c, coll, type, 0, bytes, salt);
 	crew_post(c, coll, type, root, 0, bytes);

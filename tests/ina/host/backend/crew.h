@@ -22,13 +22,17 @@ int32_t crew_integer(unsigned rank, size_t i, unsigned salt);
 float crew_float(unsigned rank, size_t i, unsigned salt);
 
 /* Fills the piece at `offset` of each rank's buffer, as coll and type want it. */
-void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint32_t bytes, unsigned salt);
-void crew_post(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset, uint32_t bytes);
+void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint32_t bytes,
+	       unsigned salt);
+void crew_post(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset,
+	       uint32_t bytes);
 /* Every rank has result 0 for its next response. */
 void crew_await(struct crew *c);
 /* What everybody has there is right. */
-void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset, uint32_t bytes, unsigned salt);
+void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint64_t offset,
+		uint32_t bytes, unsigned salt);
 /* All of it, at offset 0. */
-void crew_do(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint32_t bytes, unsigned salt);
+void crew_do(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint32_t bytes,
+	     unsigned salt);
 
 #endif

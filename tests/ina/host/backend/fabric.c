@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/host/backend/fabric.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/switch/switch.h"
-#include "base/check.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -61,7 +61,7 @@ struct fabric {
 	struct incarnation incarnation[INA_GROUPS];
 	uint32_t epoch[INA_GROUPS];
 	uint8_t last;
-	unsigned until_down; /* blocks; 0: it does not go down by itself */
+	unsigned until_down;                     /* blocks; 0: it does not go down by itself */
 	unsigned hidden_us, searches[256], most; /* by the last byte of the backend's address */
 };
 
@@ -154,7 +154,8 @@ static void step(struct fabric *f, struct packet *p)
 		ina_switch_step(&f->sw, ha_clock_now(&ha_clock_live), &frame, &v);
 		if (v.action == INA_ANSWER_ONE)
 			answer(f, &v, v.answer.rank);
-		for (unsigned r = 0; v.action == INA_ANSWER_ALL && r < ina_switch_ranks(&f->sw, &v); r++)
+		for (unsigned r = 0; v.action == INA_ANSWER_ALL && r < ina_switch_ranks(&f->sw, &v);
+		     r++)
 			answer(f, &v, (uint8_t)r);
 		if (v.action == INA_ANSWER_ALL && f->until_down && !--f->until_down)
 			f->down = true;
@@ -174,7 +175,8 @@ static bool lost_abort(struct fabric *f, const struct packet *p)
 {
 	struct ina_frame frame;
 
-	if (!f->aborts_lost || ina_frame_decode(p->bytes, p->len, &frame) || !(frame.flags & INA_F_ABORT))
+	if (!f->aborts_lost || ina_frame_decode(p->bytes, p->len, &frame) ||
+	    !(frame.flags & INA_F_ABORT))
 		return false;
 	f->aborts_lost--;
 	return true;
@@ -232,7 +234,8 @@ static void release(struct queue *q)
 	}
 }
 
-static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet, unsigned n)
+static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
+			unsigned n)
 {
 	struct port *port = (struct port *)net;
 	struct queue *q = &port->queue[worker];
@@ -243,7 +246,7 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 	release(q);
 	pthread_mutex_lock(&port->fabric->lock);
 	while (i < n && (p = take(q))) {
-		packet[i++] = (struct ha_net_packet){ p->bytes, (uint32_t)p->len };
+		packet[i++] = (struct ha_net_packet) { p->bytes, (uint32_t)p->len };
 		p->next = q->given;
 		q->given = p;
 	}
@@ -319,7 +322,14 @@ static void close_net(struct ha_net *net)
 }
 
 static const struct ha_net_ops net_ops = {
-	.name = "fabric", .receive = receive, .send = send, .flush = flush, .fd = fd, .neighbour = neighbour, .lost = lost, .close = close_net,
+	.name = "fabric",
+	.receive = receive,
+	.send = send,
+	.flush = flush,
+	.fd = fd,
+	.neighbour = neighbour,
+	.lost = lost,
+	.close = close_net,
 };
 
 struct ha_net *fabric_net(struct fabric *f, uint32_t addr, unsigned workers)
@@ -328,7 +338,11 @@ struct ha_net *fabric_net(struct fabric *f, uint32_t addr, unsigned workers)
 	unsigned i = 0;
 
 	CHECK(port);
-	port->net = (struct ha_net){ .ops = &net_ops, .workers = workers, .addr = addr, .mac = { 2, 0, 0, 0, 0, (uint8_t)addr }, .node = -1 };
+	port->net = (struct ha_net) { .ops = &net_ops,
+				      .workers = workers,
+				      .addr = addr,
+				      .mac = { 2, 0, 0, 0, 0, (uint8_t)addr },
+				      .node = -1 };
 	port->fabric = f;
 	port->open = true;
 	for (unsigned w = 0; w < workers; w++) {
@@ -353,8 +367,14 @@ static struct fabric *of(struct ha_authority *a)
 
 static void install(struct fabric *f, const struct ha_group_facts *g)
 {
-	struct ina_group_config c = { .id = g->id, .ranks = g->ranks, .workers = g->workers, .extended = g->extended, .base = g->base,
-				      .len = g->len, .epoch = g->epoch, .lease_until = UINT64_MAX };
+	struct ina_group_config c = { .id = g->id,
+				      .ranks = g->ranks,
+				      .workers = g->workers,
+				      .extended = g->extended,
+				      .base = g->base,
+				      .len = g->len,
+				      .epoch = g->epoch,
+				      .lease_until = UINT64_MAX };
 	const char *why = "";
 
 	for (unsigned i = 0; i < g->ranks; i++)
@@ -370,7 +390,8 @@ static int away(char *why, size_t size)
 	return -ECONNREFUSED;
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, char *why, size_t size)
+static int create(struct ha_authority *a, const struct ina_shm_create *spec,
+		  struct ha_group_facts *g, char *why, size_t size)
 {
 	struct fabric *f = of(a);
 	unsigned tries = 0;
@@ -401,13 +422,14 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec, str
 	g->key = 0x1234567890abcdefull ^ g->id ^ (uint64_t)g->epoch << 32;
 	strcpy(g->switch_name, "fabric");
 	memcpy(g->member, spec->member, spec->ranks * sizeof(g->member[0]));
-	f->incarnation[g->id] = (struct incarnation){ .facts = *g, .incarnations = true };
+	f->incarnation[g->id] = (struct incarnation) { .facts = *g, .incarnations = true };
 	install(f, g);
 	pthread_mutex_unlock(&f->lock);
 	return 0;
 }
 
-static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank,
+		       uint64_t incarnation, char *why, size_t size)
 {
 	struct incarnation *l = &f->incarnation[g->id];
 
@@ -426,7 +448,8 @@ static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank
 	return 0;
 }
 
-static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
+		uint64_t incarnation, char *why, size_t size)
 {
 	struct fabric *f = of(a);
 	int err;
@@ -437,7 +460,8 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 	return err;
 }
 
-static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation, char *why, size_t size)
 {
 	struct fabric *f = of(a);
 	int err = 0;
@@ -454,7 +478,8 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 	return err;
 }
 
-static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank, uint64_t incarnation)
+static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		 uint64_t incarnation)
 {
 	struct fabric *f = of(a);
 	struct incarnation *l = &f->incarnation[g->id];
@@ -479,7 +504,8 @@ static void close_authority(struct ha_authority *a)
 	free(a);
 }
 
-static const struct ha_authority_ops authority_ops = { create, join, renew, leave, close_authority };
+static const struct ha_authority_ops authority_ops = { create, join, renew, leave,
+						       close_authority };
 
 struct ha_authority *fabric_authority(struct fabric *f)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabric.h - a network in this process for several backends: a thread with the slot core between cables that lose, repeat and reorder, and
- * whoever gives groups on it. Each backend gets a net and an authority of it, and they outlive it: a backend that starts again meets the same switch.
+ * fabric.h - a network in this process for several backends: a thread with the slot core between
+ * cables that lose, repeat and reorder, and whoever gives groups on it. Each backend gets a net and
+ * an authority of it, and they outlive it: a backend that starts again meets the same switch.
  */
 #ifndef HA_TESTS_BACKEND_FABRIC_H
 #define HA_TESTS_BACKEND_FABRIC_H
@@ -22,7 +23,8 @@ void fabric_faults(struct fabric *f, struct fabric_faults faults);
 void fabric_lose_aborts(struct fabric *f, unsigned aborts);
 /* The switch drops everything from now on, or no longer. */
 void fabric_switch_down(struct fabric *f, bool down);
-/* It does so from when that many more blocks are complete at all ranks: in the middle of what is posted next, whoever gets a processor when. */
+/* It does so from when that many more blocks are complete at all ranks: in the middle of what is
+ * posted next, whoever gets a processor when. */
 void fabric_switch_down_after(struct fabric *f, unsigned blocks);
 /* It has lost its memory: all groups are gone from it, and the controller knows. */
 void fabric_switch_reset(struct fabric *f);
@@ -30,7 +32,8 @@ void fabric_switch_reset(struct fabric *f);
 void fabric_controller_down(struct fabric *f, bool down);
 /* Nobody finds the way to the switch any more, and each notices only after `us`; 0: all find it. */
 void fabric_switch_hidden(struct fabric *f, unsigned us);
-/* The most searches for the way that a backend has made in a row, without renewing a lease in between. */
+/* The most searches for the way that a backend has made in a row, without renewing a lease in
+ * between. */
 unsigned fabric_searches(struct fabric *f);
 /* What has been dropped, repeated or delayed. */
 uint64_t fabric_hurt(struct fabric *f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tickets of unauthenticated peers: what is taken is a group that can be, and is written as the same bytes. */
-#include "ina/host/backend/ticket.h"
+/* Tickets of unauthenticated peers: what is taken is a group that can be, and is written as the
+ * same bytes. */
 #include "ina/frame/bytes.h"
+#include "ina/host/backend/ticket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memset(ticket, 0, sizeof(ticket));
 		memcpy(ticket, data + 1, size - 1 < sizeof(ticket) ? size - 1 : sizeof(ticket));
 	} else if (size) { /* whole, but for what it says */
-		memcpy(ticket + 4, data + 1, size - 1 < sizeof(ticket) - 8 ? size - 1 : sizeof(ticket) - 8);
+		memcpy(ticket + 4, data + 1,
+		       size - 1 < sizeof(ticket) - 8 ? size - 1 : sizeof(ticket) - 8);
 		ina_put32(ticket + HA_INA_TICKET - 4, crc(ticket, HA_INA_TICKET - 4));
 	}
 	if (ha_ticket_read(ticket, &g, &why)) {
@@ -35,8 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
-	if (!g.id || g.ranks < 2 || g.ranks > INA_RANKS_MAX || !g.workers || g.workers > INA_WORKERS_MAX || g.len < 2u * g.workers ||
-	    g.base + g.len > 65536 || strnlen(g.switch_name, sizeof(g.switch_name)) == sizeof(g.switch_name))
+	if (!g.id || g.ranks < 2 || g.ranks > INA_RANKS_MAX || !g.workers ||
+	    g.workers > INA_WORKERS_MAX || g.len < 2u * g.workers || g.base + g.len > 65536 ||
+	    strnlen(g.switch_name, sizeof(g.switch_name)) == sizeof(g.switch_name))
 		abort();
 	ha_ticket_write(&g, again);
 	if (memcmp(ticket, again, sizeof(ticket)))

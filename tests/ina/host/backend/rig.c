@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/host/backend/rig.h"
 
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,21 +34,27 @@ static void *serve(void *arg)
 
 static struct ha_group_defaults defaults_of(const struct rig *r, bool old_frames)
 {
-	return (struct ha_group_defaults){ .workers = r->workers, .extended = !old_frames, .slots = 1024, .lease_ms = 300 };
+	return (struct ha_group_defaults) {
+		.workers = r->workers, .extended = !old_frames, .slots = 1024, .lease_ms = 300
+	};
 }
 
 void rig_host_start(struct rig *r, unsigned host)
 {
 	struct rig_host *h = &r->host[host];
-	struct ha_backend_options o = { .limits = { .peer_ns = 10 * HA_NS_PER_S, .switch_ns = r->switch_ms * HA_NS_PER_MS, .idle_ns = 50 * HA_NS_PER_US,
+	struct ha_backend_options o = { .limits = { .peer_ns = 10 * HA_NS_PER_S,
+						    .switch_ns = r->switch_ms * HA_NS_PER_MS,
+						    .idle_ns = 50 * HA_NS_PER_US,
 						    .loop = r->loop_worker },
-					.loop = r->loop_balancer, .server = { .path = h->path } };
+					.loop = r->loop_balancer,
+					.server = { .path = h->path } };
 	struct ha_group_defaults defaults = defaults_of(r, false);
 	struct ha_net *net;
 	struct ha_authority *a;
 	char why[256] = "";
 
-	net = r->fabric ? fabric_net(r->fabric, RIG_ADDR(host), r->workers) : ha_net_loopback_open(r->workers, RIG_ADDR(host), why, sizeof(why));
+	net = r->fabric ? fabric_net(r->fabric, RIG_ADDR(host), r->workers)
+			: ha_net_loopback_open(r->workers, RIG_ADDR(host), why, sizeof(why));
 	CHECK(net);
 	a = r->fabric ? fabric_authority(r->fabric) : ha_authority_local_open(&defaults, net);
 	CHECK(a);
@@ -90,7 +96,7 @@ void rig_open(struct rig *r, const struct rig_options *o)
 		r->fabric = fabric_open(&defaults);
 	for (unsigned i = 0; i < r->hosts; i++) {
 		strcpy(r->host[i].path, r->dir);
-		strcat(r->host[i].path, (const char[]){ '/', (char)('0' + i), 0 });
+		strcat(r->host[i].path, (const char[]) { '/', (char)('0' + i), 0 });
 		rig_host_start(r, i);
 	}
 }
@@ -196,9 +202,11 @@ static int refusal(struct rig_client *c, const struct ina_shm_message *m, uint32
 	return m->state.result;
 }
 
-int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks, uint8_t ticket[HA_INA_TICKET])
+int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks,
+	       uint8_t ticket[HA_INA_TICKET])
 {
-	struct ina_shm_message m = { .type = INA_SHM_CREATE, .create = { .ranks = ranks, .name = "test" } };
+	struct ina_shm_message m = { .type = INA_SHM_CREATE,
+				     .create = { .ranks = ranks, .name = "test" } };
 	int err;
 
 	memcpy(m.create.member, member, ranks * sizeof(*member));
@@ -209,7 +217,8 @@ int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks, uin
 	return err;
 }
 
-int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned rank, uint32_t *handle)
+int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
+	     uint32_t *handle)
 {
 	struct ina_shm_message m = { .type = INA_SHM_JOIN, .join = { .rank = rank } };
 	int err;
@@ -234,8 +243,13 @@ int rig_leave(struct rig_client *c, uint32_t handle)
 
 uint64_t rig_post(struct rig_client *c, const struct rig_request *q)
 {
-	struct ina_shm_request r = { .sequence = ++c->sequence, .offset = q->offset, .bytes = q->bytes, .group = q->handle,
-				     .coll = q->coll, .type = q->type, .root = q->root };
+	struct ina_shm_request r = { .sequence = ++c->sequence,
+				     .offset = q->offset,
+				     .bytes = q->bytes,
+				     .group = q->handle,
+				     .coll = q->coll,
+				     .type = q->type,
+				     .root = q->root };
 
 	CHECK(!ina_shm_ring_push(&c->shm.memory.requests, &r));
 	ina_shm_client_bell(&c->shm);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rig.h - backends in threads of this process, and clients that speak to them over their real sockets and shared memory */
+/* rig.h - backends in threads of this process, and clients that speak to them over their real
+ * sockets and shared memory */
 #ifndef HA_TESTS_BACKEND_RIG_H
 #define HA_TESTS_BACKEND_RIG_H
 
@@ -26,7 +27,8 @@ struct rig {
 	struct rig_host host[RIG_HOSTS];
 };
 
-/* Where the switch falls silent, it is given up after so long; it is a thread, which a busy machine lets wait. */
+/* Where the switch falls silent, it is given up after so long; it is a thread, which a busy machine
+ * lets wait. */
 #define RIG_SILENT_MS 4000
 
 /* Zero: extended frames, 1024 slots, a lease of 300 ms, a minute for a silent switch. */
@@ -54,11 +56,14 @@ void rig_attach(struct rig *r, unsigned host, struct rig_client *c);
 void rig_detach(struct rig_client *c);
 /* The answer of a question; its serial is set here. False: the socket has ended. */
 bool rig_ask(struct rig_client *c, struct ina_shm_message *m);
-/* The next answer, whatever it is about. False: the socket has ended, or ten seconds were not enough. */
+/* The next answer, whatever it is about. False: the socket has ended, or ten seconds were not
+ * enough. */
 bool rig_receive(struct rig_client *c, struct ina_shm_message *m);
 /* 0 or the errno of the refusal, whose text is in c->state. */
-int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks, uint8_t ticket[HA_INA_TICKET]);
-int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned rank, uint32_t *handle);
+int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks,
+	       uint8_t ticket[HA_INA_TICKET]);
+int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
+	     uint32_t *handle);
 int rig_leave(struct rig_client *c, uint32_t handle);
 
 struct rig_request {
@@ -69,14 +74,16 @@ struct rig_request {
 /* Its sequence. */
 uint64_t rig_post(struct rig_client *c, const struct rig_request *q);
 /*
- * Time limit with what shared memory brings is counted in turns that this process had, half a minute of them on an idle machine, and not in time: where it gets few turns,
- * so do those that it waits for.
+ * Time limit with what shared memory brings is counted in turns that this process had, half a
+ * minute of them on an idle machine, and not in time: where it gets few turns, so do those that it
+ * waits for.
  */
 #define RIG_TURNS 400000u
 #define RIG_TURN_US 50u
 /* The next response; CHECKs that it comes within RIG_TURNS. */
 struct ina_shm_response rig_response(struct rig_client *c);
-/* Until the backend has told that a group ended, or its socket has; false: ten seconds were not enough. */
+/* Until the backend has told that a group ended, or its socket has; false: ten seconds were not
+ * enough. */
 bool rig_await_state(struct rig_client *c);
 /* Until the socket has ended. */
 bool rig_await_end(struct rig_client *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs call (include/hawser/ina.h, libhawser-ina.so), over real backends, with the slot core between them. One thread posts for all ranks. */
+/* What programs call (include/hawser/ina.h, libhawser-ina.so), over real backends, with the slot
+ * core between them. One thread posts for all ranks. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "include/hawser/ina.h"
@@ -23,7 +24,7 @@ struct world {
 	size_t bytes;
 };
 
-static bool old; /* frames */
+static bool old;           /* frames */
 static unsigned switch_ms; /* how long a silent switch is waited for; 0: as the rig has it */
 
 static void groups_make(struct world *w)
@@ -37,7 +38,8 @@ static void groups_make(struct world *w)
 		fprintf(stderr, "%s\n", ha_ina_error(w->ina[0]));
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_group_join(w->ina[r], ticket, r, &w->group[r]), 0);
-		CHECK(ha_ina_group_rank(w->group[r]) == r && ha_ina_group_ranks(w->group[r]) == RANKS);
+		CHECK(ha_ina_group_rank(w->group[r]) == r &&
+		      ha_ina_group_ranks(w->group[r]) == RANKS);
 	}
 }
 
@@ -47,9 +49,12 @@ static void world_open(struct world *w, size_t bytes)
 
 	memset(w, 0, sizeof(*w));
 	w->bytes = bytes;
-	rig_open(&w->rig, &(struct rig_options){ .hosts = 2, .workers = 2, .old_frames = old, .switch_ms = switch_ms });
+	rig_open(&w->rig,
+		 &(struct rig_options) {
+			 .hosts = 2, .workers = 2, .old_frames = old, .switch_ms = switch_ms });
 	for (unsigned r = 0; r < RANKS; r++) {
-		struct ha_ina_options o = { .backend = w->rig.host[r % 2].path, .buffer = 4 * HA_INA_SEGMENT };
+		struct ha_ina_options o = { .backend = w->rig.host[r % 2].path,
+					    .buffer = 4 * HA_INA_SEGMENT };
 
 		if (ha_ina_open(&w->ina[r], &o, why, sizeof(why)))
 			fprintf(stderr, "%s\n", why);
@@ -74,7 +79,8 @@ static void world_close(struct world *w)
 
 static float value(unsigned rank, size_t i)
 {
-	return (float)((int)((i * 2654435761u ^ rank * 40503u) % 20001) - 10000) / 64; /* sums of four are exact */
+	return (float)((int)((i * 2654435761u ^ rank * 40503u) % 20001) - 10000) /
+	       64; /* sums of four are exact */
 }
 
 static void fill(struct world *w)
@@ -129,34 +135,47 @@ static void collectives(void)
 	n = w.bytes / 4;
 	part = n / RANKS;
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < n; i++)
 			CHECK(out_of(&w, r)[i] == sum(i));
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_REDUCE_SCATTER, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_REDUCE_SCATTER, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < part; i++)
 			CHECK(out_of(&w, r)[i] == sum(r * part + i));
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_GATHER, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_GATHER, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < n; i++)
 			CHECK(out_of(&w, r)[i] == value((unsigned)(i / part), i % part));
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_BROADCAST, .type = HA_INA_BYTES, .root = 2, .bytes = 1000003 }, true);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_BROADCAST, .type = HA_INA_BYTES, .root = 2, .bytes = 1000003 },
+	     true);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		CHECK(!memcmp(w.in[r], w.in[2], 1000003));
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_BARRIER }, false);
+	post(&w, (struct ha_ina_request) { .coll = HA_INA_BARRIER }, false);
 	await(&w);
 	world_close(&w);
 }
 
-/* The switch falls silent in the middle: every rank has a result, or its own contribution, of each segment; and knows which. */
+/* The switch falls silent in the middle: every rank has a result, or its own contribution, of each
+ * segment; and knows which. */
 static void segments_are_whole(void)
 {
 	static struct world w;
@@ -166,8 +185,14 @@ static void segments_are_whole(void)
 	world_open(&w, 12u << 20);
 	n = w.bytes / 4;
 	fill(&w);
-	fabric_switch_down_after(w.rig.fabric, 5 * (HA_INA_SEGMENT / 256)); /* of six segments; four at most are under way at a time */
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes }, true);
+	fabric_switch_down_after(
+		w.rig.fabric,
+		5 * (HA_INA_SEGMENT /
+		     256)); /* of six segments; four at most are under way at a time */
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     true);
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -ETIMEDOUT);
 		CHECK_INT(ha_ina_op_segments(w.op[r]), w.bytes / HA_INA_SEGMENT);
@@ -187,7 +212,10 @@ static void segments_are_whole(void)
 	fabric_switch_down(w.rig.fabric, false);
 	groups_make(&w);
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 100000 }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 100000 },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		CHECK(out_of(&w, r)[24999] == sum(24999));
@@ -202,10 +230,16 @@ static void backend_restarts(void)
 
 	world_open(&w, 1u << 20);
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < 3; r++) /* rank 3 brings nothing: they wait */
-		CHECK_INT(ha_ina_post(w.group[r], &(struct ha_ina_request){ .coll = HA_INA_BARRIER }, &w.op[r]), 0);
+		CHECK_INT(ha_ina_post(w.group[r],
+				      &(struct ha_ina_request) { .coll = HA_INA_BARRIER },
+				      &w.op[r]),
+			  0);
 	rig_host_stop(&w.rig, 1);
 	for (unsigned r = 0; r < 3; r++) {
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), r % 2 ? -ENOTCONN : -ECANCELED);
@@ -215,7 +249,8 @@ static void backend_restarts(void)
 		ha_ina_group_leave(w.group[r]);
 	rig_host_start(&w.rig, 1);
 	for (unsigned r = 1; r < RANKS; r += 2) {
-		struct ha_ina_options o = { .backend = w.rig.host[1].path, .buffer = 4 * HA_INA_SEGMENT };
+		struct ha_ina_options o = { .backend = w.rig.host[1].path,
+					    .buffer = 4 * HA_INA_SEGMENT };
 		char why[256];
 
 		ha_ina_close(w.ina[r]);
@@ -223,7 +258,10 @@ static void backend_restarts(void)
 	}
 	groups_make(&w);
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	await(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		CHECK(out_of(&w, r)[1000] == sum(1000));
@@ -246,8 +284,9 @@ static void *give_up(void *op)
 }
 
 /*
- * A rank gives up an operation of which its backend has nothing in its hands: not asked yet, or between two segments. The others get it at once all the
- * same, and do not wait for as long as they would for one that is slow.
+ * A rank gives up an operation of which its backend has nothing in its hands: not asked yet, or
+ * between two segments. The others get it at once all the same, and do not wait for as long as they
+ * would for one that is slow.
  */
 static void given_up_unasked(void)
 {
@@ -282,11 +321,13 @@ static void given_up_unasked(void)
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -ECANCELED);
 		ha_ina_op_free(w.op[r]);
 	}
-	CHECK(ha_clock_now(&ha_clock_live) - begun < 5 * SECOND); /* a peer is waited for for 10 s */
+	CHECK(ha_clock_now(&ha_clock_live) - begun <
+	      5 * SECOND); /* a peer is waited for for 10 s */
 	world_close(&w);
 }
 
-/* Old frames have no room for an exponent: who asks for float32 learns that, and what to do; whole numbers are summed. */
+/* Old frames have no room for an exponent: who asks for float32 learns that, and what to do; whole
+ * numbers are summed. */
 static void old_frames_say_so(void)
 {
 	static struct world w;
@@ -294,9 +335,15 @@ static void old_frames_say_so(void)
 	old = true;
 	world_open(&w, 4096);
 	fill(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = w.bytes },
+	     false);
 	await(&w);
-	post(&w, (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes }, false);
+	post(&w,
+	     (struct ha_ina_request) {
+		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+	     false);
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -EOPNOTSUPP);
 		if (!strstr(ha_ina_error(w.ina[r]), "without --old-frames"))

@@ -8,11 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A controller that takes the connection and never says a word, as one that was stopped does: nobody knows whether the group incarnations, so it goes on. */
+/* A controller that takes the connection and never says a word, as one that was stopped does:
+ * nobody knows whether the group incarnations, so it goes on. */
 static void hangs(void)
 {
-	struct ha_group_facts g = { .id = 1, .ranks = 2, .workers = 1, .key = 7, .switch_name = "leaf" };
-	const struct ha_group_defaults defaults = { .workers = 1, .extended = true, .lease_ms = 1000 };
+	struct ha_group_facts g = {
+		.id = 1, .ranks = 2, .workers = 1, .key = 7, .switch_name = "leaf"
+	};
+	const struct ha_group_defaults defaults = { .workers = 1,
+						    .extended = true,
+						    .lease_ms = 1000 };
 	char path[64], address[80], why[320] = "";
 	struct ha_authority *a;
 	struct sockaddr_un at;
@@ -23,11 +28,16 @@ static void hangs(void)
 	CHECK_INT(ina_shm_address(path, &at), 0);
 	CHECK_INT(bind(s, (struct sockaddr *)&at, sizeof(at)), 0);
 	CHECK_INT(listen(s, 8), 0);
-	a = ha_authority_controller_open(&defaults, &(struct ha_ina_client_options){ .address = address, .deadline_ms = 300, .patient = true }, why, sizeof(why));
+	a = ha_authority_controller_open(&defaults,
+					 &(struct ha_ina_client_options) { .address = address,
+									   .deadline_ms = 300,
+									   .patient = true },
+					 why, sizeof(why));
 	CHECK(a);
 	err = a->ops->renew(a, &g, 0, 1, why, sizeof(why));
 	CHECK(strstr(why, "no answer within 300 ms"));
-	CHECK(err < 0 && err != -ETIMEDOUT && err != -ECANCELED); /* these two are the group's end (authority.h) */
+	CHECK(err < 0 && err != -ETIMEDOUT &&
+	      err != -ECANCELED); /* these two are the group's end (authority.h) */
 	a->ops->close(a);
 	close(s);
 	unlink(path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backends with the slot core between them in one process: the sums, many groups at once, and what happens when somebody dies or lies. */
+/* Backends with the slot core between them in one process: the sums, many groups at once, and what
+ * happens when somebody dies or lies. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "tests/ina/host/backend/crew.h"
@@ -25,16 +26,21 @@ static void collectives(void)
 		unsigned root;
 		uint32_t bytes;
 	} run[] = {
-		{ HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, 64 * KB }, { HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 64 * KB },
-		{ HA_INA_REDUCE, HA_INA_FLOAT32, 1, 10 * KB },	   { HA_INA_REDUCE, HA_INA_INT32, 2, 4 },
-		{ HA_INA_BROADCAST, HA_INA_BYTES, 1, 5001 },	   { HA_INA_BROADCAST, HA_INA_FLOAT32, 0, 1028 },
-		{ HA_INA_REDUCE_SCATTER, HA_INA_INT32, 2, 2052 },  { HA_INA_REDUCE_SCATTER, HA_INA_FLOAT32, 0, 772 },
-		{ HA_INA_ALL_GATHER, HA_INA_BYTES, 2, 1 },	   { HA_INA_ALL_GATHER, HA_INA_INT32, 1, 40 * KB },
+		{ HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, 64 * KB },
+		{ HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 64 * KB },
+		{ HA_INA_REDUCE, HA_INA_FLOAT32, 1, 10 * KB },
+		{ HA_INA_REDUCE, HA_INA_INT32, 2, 4 },
+		{ HA_INA_BROADCAST, HA_INA_BYTES, 1, 5001 },
+		{ HA_INA_BROADCAST, HA_INA_FLOAT32, 0, 1028 },
+		{ HA_INA_REDUCE_SCATTER, HA_INA_INT32, 2, 2052 },
+		{ HA_INA_REDUCE_SCATTER, HA_INA_FLOAT32, 0, 772 },
+		{ HA_INA_ALL_GATHER, HA_INA_BYTES, 2, 1 },
+		{ HA_INA_ALL_GATHER, HA_INA_INT32, 1, 40 * KB },
 	};
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 3, .workers = 4 });
+	rig_open(&r, &(struct rig_options) { .hosts = 3, .workers = 4 });
 	crew_open(&c, &r, 3);
 	for (unsigned i = 0; i < sizeof(run) / sizeof(run[0]); i++)
 		crew_do(&c, run[i].coll, run[i].type, run[i].root, run[i].bytes, i);
@@ -47,16 +53,19 @@ static void whole_segments(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	for (unsigned i = 0; i < 2; i++)
-		crew_fill(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, i * (uint64_t)HA_INA_SEGMENT, HA_INA_SEGMENT - i * 12, i);
+		crew_fill(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, i * (uint64_t)HA_INA_SEGMENT,
+			  HA_INA_SEGMENT - i * 12, i);
 	for (unsigned i = 0; i < 2; i++)
-		crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, i * (uint64_t)HA_INA_SEGMENT, HA_INA_SEGMENT - i * 12);
+		crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, i * (uint64_t)HA_INA_SEGMENT,
+			  HA_INA_SEGMENT - i * 12);
 	for (unsigned i = 0; i < 2; i++)
 		crew_await(&c);
 	for (unsigned i = 0; i < 2; i++)
-		crew_check(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, i * (uint64_t)HA_INA_SEGMENT, HA_INA_SEGMENT - i * 12, i);
+		crew_check(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, i * (uint64_t)HA_INA_SEGMENT,
+			   HA_INA_SEGMENT - i * 12, i);
 	crew_close(&c);
 	rig_close(&r);
 }
@@ -66,7 +75,7 @@ static void old_frames(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2, .old_frames = true });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2, .old_frames = true });
 	crew_open(&c, &r, 2);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 20 * KB, 1);
 	crew_do(&c, HA_INA_ALL_GATHER, HA_INA_FLOAT32, 1, 20 * KB, 2);
@@ -87,7 +96,7 @@ static void what_sums_met(void)
 	int32_t *n;
 	float *x;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		n = (int32_t *)(void *)c.client[i].shm.memory.buffer;
@@ -100,9 +109,11 @@ static void what_sums_met(void)
 	crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 0, 256 * 5);
 	crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, HA_INA_SEGMENT, 256 * 5);
 	for (unsigned i = 0; i < 2; i++) {
-		struct ina_shm_response a = rig_response(&c.client[i]), b = rig_response(&c.client[i]);
+		struct ina_shm_response a = rig_response(&c.client[i]),
+					b = rig_response(&c.client[i]);
 
-		CHECK(!a.result && a.met == HA_INA_SATURATED && !b.result && b.met == HA_INA_NONFINITE);
+		CHECK(!a.result && a.met == HA_INA_SATURATED && !b.result &&
+		      b.met == HA_INA_NONFINITE);
 		n = (int32_t *)(void *)c.client[i].shm.memory.buffer;
 		x = (float *)(void *)(c.client[i].shm.memory.buffer + HA_INA_SEGMENT);
 		CHECK_INT(n[256], INT32_MAX);
@@ -118,11 +129,12 @@ static void order(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 4 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 4 });
 	crew_open(&c, &r, 2);
 	for (unsigned round = 0; round < 100; round++)
 		for (unsigned k = 0; k < 2; k++)
-			crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, k * (uint64_t)HA_INA_SEGMENT, k ? 4 : 8 * KB);
+			crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0,
+				  k * (uint64_t)HA_INA_SEGMENT, k ? 4 : 8 * KB);
 	for (unsigned i = 0; i < 2; i++)
 		for (uint64_t k = 1; k <= 200; k++) {
 			struct ina_shm_response got = rig_response(&c.client[i]);
@@ -139,18 +151,20 @@ static void many_at_once(void)
 	struct rig r;
 	struct crew c[3];
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	for (unsigned g = 0; g < 3; g++)
 		crew_open(&c[g], &r, 4 + g);
 	for (unsigned round = 0; round < 4; round++) {
 		for (unsigned g = 0; g < 3; g++) {
-			crew_fill(&c[g], HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 32 * KB, round * 8 + g);
+			crew_fill(&c[g], HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 32 * KB,
+				  round * 8 + g);
 			crew_post(&c[g], HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 0, 32 * KB);
 		}
 		for (unsigned g = 0; g < 3; g++)
 			crew_await(&c[g]);
 		for (unsigned g = 0; g < 3; g++)
-			crew_check(&c[g], HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 0, 32 * KB, round * 8 + g);
+			crew_check(&c[g], HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 0, 32 * KB,
+				   round * 8 + g);
 	}
 	for (unsigned g = 0; g < 3; g++)
 		crew_close(&c[g]);
@@ -166,7 +180,7 @@ static void eight_hosts(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 8, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 8, .workers = 2 });
 	crew_open(&c, &r, 8);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0, 64 * KB, 3);
 	crew_close(&c);
@@ -178,14 +192,15 @@ static void loss_and_reordering(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 4, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 4, .workers = 2 });
 	crew_open(&c, &r, 4);
-	fabric_faults(r.fabric, (struct fabric_faults){ .lose = 20, .twice = 20, .late = 20 });
+	fabric_faults(r.fabric, (struct fabric_faults) { .lose = 20, .twice = 20, .late = 20 });
 	for (unsigned i = 0; i < 3; i++)
-		crew_do(&c, HA_INA_ALL_REDUCE, i % 2 ? HA_INA_INT32 : HA_INA_FLOAT32, 0, 32 * KB, i);
+		crew_do(&c, HA_INA_ALL_REDUCE, i % 2 ? HA_INA_INT32 : HA_INA_FLOAT32, 0, 32 * KB,
+			i);
 	crew_do(&c, HA_INA_ALL_GATHER, HA_INA_BYTES, 2, 8 * KB + 3, 9);
 	CHECK(fabric_hurt(r.fabric) > 50);
-	fabric_faults(r.fabric, (struct fabric_faults){ 0 });
+	fabric_faults(r.fabric, (struct fabric_faults) { 0 });
 	crew_close(&c);
 	rig_close(&r);
 }
@@ -208,7 +223,8 @@ static void looped(const struct rig_options *o, bool exact)
 	x = (float *)(void *)c.shm.memory.buffer;
 	for (unsigned i = 0; i < 10000; i++)
 		x[i] = (float)i;
-	rig_post(&c, &(struct rig_request){ handle, 40000, 0, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0 });
+	rig_post(&c,
+		 &(struct rig_request) { handle, 40000, 0, HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 0 });
 	CHECK_INT(rig_response(&c).result, 0);
 	for (unsigned i = 0; i < 10000; i++)
 		CHECK(x[i] == 3 * (float)i);
@@ -219,17 +235,18 @@ static void looped(const struct rig_options *o, bool exact)
 
 static void packet_loopback(void)
 {
-	looped(&(struct rig_options){ .workers = 4, .loopback = true }, true);
+	looped(&(struct rig_options) { .workers = 4, .loopback = true }, true);
 }
 
 static void worker_loopback(void)
 {
-	looped(&(struct rig_options){ .workers = 2, .loopback = true, .loop_worker = true }, true);
+	looped(&(struct rig_options) { .workers = 2, .loopback = true, .loop_worker = true }, true);
 }
 
 static void balancer_loopback(void)
 {
-	looped(&(struct rig_options){ .workers = 2, .loopback = true, .loop_balancer = true }, true);
+	looped(&(struct rig_options) { .workers = 2, .loopback = true, .loop_balancer = true },
+	       true);
 }
 
 /* ---- who may join ---- */
@@ -241,7 +258,7 @@ static void tickets(void)
 	uint8_t bad[HA_INA_TICKET];
 	uint32_t handle;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 3);
 	for (unsigned i = 0; i < HA_INA_TICKET; i++) {
 		memcpy(bad, c.ticket, sizeof(bad));
@@ -267,7 +284,7 @@ static void restarted_rank_does_not_join_again(void)
 	struct rig_client again;
 	uint32_t handle;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
 	rig_attach(&r, 1, &again);
@@ -294,7 +311,8 @@ static void restarted_rank_does_not_join_again(void)
 
 /* ---- the end of a group ---- */
 
-/* Requests in flight end with it, others are refused with it, and the handle stays until its client leaves. */
+/* Requests in flight end with it, others are refused with it, and the handle stays until its client
+ * leaves. */
 static void ends_with(struct crew *c, unsigned rank, int err, unsigned in_flight)
 {
 	struct ina_shm_response got;
@@ -304,7 +322,8 @@ static void ends_with(struct crew *c, unsigned rank, int err, unsigned in_flight
 	CHECK_INT(c->client[rank].state.handle, c->handle[rank]);
 	for (unsigned i = 0; i < in_flight; i++)
 		CHECK_INT(rig_response(&c->client[rank]).result, err);
-	rig_post(&c->client[rank], &(struct rig_request){ c->handle[rank], 4, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+	rig_post(&c->client[rank], &(struct rig_request) { c->handle[rank], 4, 0, HA_INA_ALL_REDUCE,
+							   HA_INA_INT32, 0 });
 	got = rig_response(&c->client[rank]);
 	CHECK_INT(got.result, err);
 	CHECK_INT(rig_leave(&c->client[rank], c->handle[rank]), 0);
@@ -317,7 +336,8 @@ static void switch_is_silent(void)
 	struct crew c;
 	int32_t *n;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2, .switch_ms = RIG_SILENT_MS });
+	rig_open(&r,
+		 &(struct rig_options) { .hosts = 2, .workers = 2, .switch_ms = RIG_SILENT_MS });
 	crew_open(&c, &r, 2);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
 	fabric_switch_down(r.fabric, true);
@@ -343,7 +363,7 @@ static void switch_has_lost_its_memory(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
 	fabric_switch_reset(r.fabric);
@@ -361,7 +381,7 @@ static void controller_is_away(void)
 	struct crew c;
 	uint8_t ticket[HA_INA_TICKET];
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	fabric_controller_down(r.fabric, true);
 	for (unsigned i = 0; i < 5; i++) {
@@ -376,7 +396,8 @@ static void controller_is_away(void)
 	rig_close(&r);
 }
 
-/* Many ranks cannot reach their switch, and each takes its time to notice: those of other groups keep their leases meanwhile. */
+/* Many ranks cannot reach their switch, and each takes its time to notice: those of other groups
+ * keep their leases meanwhile. */
 static void leases_do_not_wait_for_questions(void)
 {
 	enum { LATE = 20 };
@@ -387,7 +408,7 @@ static void leases_do_not_wait_for_questions(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	rig_attach(&r, 0, &late);
 	for (unsigned i = 0; i < LATE; i++)
@@ -395,7 +416,9 @@ static void leases_do_not_wait_for_questions(void)
 	CHECK_INT(rig_create(&late, member, LATE, ticket), 0);
 	fabric_switch_hidden(r.fabric, 60 * 1000);
 	for (unsigned i = 0; i < LATE; i++) {
-		m = (struct ina_shm_message){ .type = INA_SHM_JOIN, .serial = 100 + i, .join = { .rank = i } };
+		m = (struct ina_shm_message) { .type = INA_SHM_JOIN,
+					       .serial = 100 + i,
+					       .join = { .rank = i } };
 		memcpy(m.join.ticket, ticket, HA_INA_TICKET);
 		CHECK(!ina_shm_message_send(late.shm.fd, &m, -1));
 	}
@@ -404,7 +427,8 @@ static void leases_do_not_wait_for_questions(void)
 		CHECK(m.type == INA_SHM_REFUSED);
 		CHECK_INT(m.state.result, -EHOSTUNREACH);
 	}
-	CHECK(fabric_searches(r.fabric) && fabric_searches(r.fabric) <= 4); /* a lease is due each 100 ms */
+	CHECK(fabric_searches(r.fabric) &&
+	      fabric_searches(r.fabric) <= 4); /* a lease is due each 100 ms */
 	fabric_switch_hidden(r.fabric, 0);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
 	rig_detach(&late);
@@ -417,12 +441,14 @@ static void rank_leaves_in_the_middle(void)
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 3, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 3, .workers = 2 });
 	crew_open(&c, &r, 3);
 	crew_post(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 0, 4);
 	crew_await(&c);
 	for (unsigned i = 0; i < 2; i++) /* rank 2 posts nothing */
-		rig_post(&c.client[i], &(struct rig_request){ c.handle[i], 4 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		rig_post(&c.client[i],
+			 &(struct rig_request) { c.handle[i], 4 * KB, 0, HA_INA_ALL_REDUCE,
+						 HA_INA_INT32, 0 });
 	CHECK_INT(rig_leave(&c.client[1], c.handle[1]), 0);
 	CHECK_INT(rig_response(&c.client[1]).result, -ECANCELED);
 	ends_with(&c, 0, -ECANCELED, 1);
@@ -432,17 +458,20 @@ static void rank_leaves_in_the_middle(void)
 	rig_close(&r);
 }
 
-/* What says that a group is over gets lost, several times: the others get it all the same, and not their own time limit. */
+/* What says that a group is over gets lost, several times: the others get it all the same, and not
+ * their own time limit. */
 static void aborts_get_lost(void)
 {
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	for (unsigned round = 0; round < 3; round++) {
 		crew_open(&c, &r, 2);
 		crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, round);
-		rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 4 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		rig_post(&c.client[0],
+			 &(struct rig_request) { c.handle[0], 4 * KB, 0, HA_INA_ALL_REDUCE,
+						 HA_INA_INT32, 0 });
 		fabric_lose_aborts(r.fabric, 3 * round);
 		rig_detach(&c.client[1]); /* its process has gone */
 		ends_with(&c, 0, -ECANCELED, 1);
@@ -456,7 +485,12 @@ static void aborts_get_lost(void)
 static pid_t client_start(const struct rig *r, unsigned host, const struct crew *c, unsigned rank)
 {
 	char hex[2 * HA_INA_TICKET + 1], number[16];
-	char *const argv[] = { (char *)(uintptr_t)self, "client", (char *)(uintptr_t)r->host[host].path, hex, number, NULL };
+	char *const argv[] = { (char *)(uintptr_t)self,
+			       "client",
+			       (char *)(uintptr_t)r->host[host].path,
+			       hex,
+			       number,
+			       NULL };
 	pid_t pid;
 
 	for (unsigned i = 0; i < HA_INA_TICKET; i++)
@@ -483,7 +517,8 @@ static int client_run(char **argv)
 	CHECK(!ina_shm_client_open(&c.shm, argv[2], 4, NULL, why, sizeof(why)));
 	CHECK_INT(rig_join(&c, ticket, (unsigned)atoi(argv[4]), &handle), 0);
 	for (;;) {
-		rig_post(&c, &(struct rig_request){ handle, 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		rig_post(&c, &(struct rig_request) { handle, 64 * KB, 0, HA_INA_ALL_REDUCE,
+						     HA_INA_INT32, 0 });
 		rig_response(&c);
 	}
 }
@@ -493,7 +528,7 @@ static void client_killed(void)
 	struct rig r;
 	struct crew c, other;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&other, &r, 2);
 	for (unsigned round = 0; round < 5; round++) {
 		unsigned answered = 0;
@@ -509,17 +544,23 @@ static void client_killed(void)
 		CHECK_INT(rig_join(&c.client[0], c.ticket, 0, &c.handle[0]), 0);
 		pid = client_start(&r, 1, &c, 1);
 		while (answered < 3 + round) {
-			rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+			rig_post(&c.client[0],
+				 &(struct rig_request) { c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE,
+							 HA_INA_INT32, 0 });
 			CHECK_INT(rig_response(&c.client[0]).result, 0);
 			answered++;
 		}
-		rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		rig_post(&c.client[0],
+			 &(struct rig_request) { c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE,
+						 HA_INA_INT32, 0 });
 		rig_pause(round * 300);
 		kill(pid, SIGKILL);
 		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
 		/* it may still have brought its part of the last one; then the next one ends */
 		if (!rig_response(&c.client[0]).result)
-			rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+			rig_post(&c.client[0],
+				 &(struct rig_request) { c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE,
+							 HA_INA_INT32, 0 });
 		CHECK(c.client[0].states || rig_await_state(&c.client[0]));
 		CHECK_INT(c.client[0].state.result, -ECANCELED);
 		crew_do(&other, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 64 * KB, round);
@@ -530,16 +571,18 @@ static void client_killed(void)
 	rig_close(&r);
 }
 
-/* A backend that stops: its clients' sockets end, the other hosts' ranks receive abort; a new one serves the same clients anew. */
+/* A backend that stops: its clients' sockets end, the other hosts' ranks receive abort; a new one
+ * serves the same clients anew. */
 static void backend_stops(void)
 {
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 64 * KB, 1);
-	rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+	rig_post(&c.client[0], &(struct rig_request) { c.handle[0], 64 * KB, 0, HA_INA_ALL_REDUCE,
+						       HA_INA_INT32, 0 });
 	rig_host_stop(&r, 1);
 	CHECK(rig_await_end(&c.client[1]));
 	ends_with(&c, 0, -ECANCELED, 1);
@@ -576,28 +619,40 @@ static void push(struct rig_client *c, struct ina_shm_request r)
 
 static void lie_offset(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request){ .group = handle, .offset = c->shm.memory.buffer_bytes - 256, .bytes = 512, .coll = HA_INA_ALL_REDUCE,
-					  .type = HA_INA_INT32 });
+	push(c, (struct ina_shm_request) { .group = handle,
+					   .offset = c->shm.memory.buffer_bytes - 256,
+					   .bytes = 512,
+					   .coll = HA_INA_ALL_REDUCE,
+					   .type = HA_INA_INT32 });
 }
 
 static void lie_offset_wraps(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request){ .group = handle, .offset = UINT64_MAX - 255, .bytes = 512, .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32 });
+	push(c, (struct ina_shm_request) { .group = handle,
+					   .offset = UINT64_MAX - 255,
+					   .bytes = 512,
+					   .coll = HA_INA_ALL_REDUCE,
+					   .type = HA_INA_INT32 });
 }
 
 static void lie_length(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request){ .group = handle, .bytes = UINT32_MAX - 3, .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32 });
+	push(c, (struct ina_shm_request) { .group = handle,
+					   .bytes = UINT32_MAX - 3,
+					   .coll = HA_INA_ALL_REDUCE,
+					   .type = HA_INA_INT32 });
 }
 
 static void lie_collective(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request){ .group = handle, .bytes = 4, .coll = 77, .type = HA_INA_INT32 });
+	push(c, (struct ina_shm_request) {
+			.group = handle, .bytes = 4, .coll = 77, .type = HA_INA_INT32 });
 }
 
 static void lie_tail(struct rig_client *c, uint32_t handle)
 {
-	struct ina_shm_control *control = (struct ina_shm_control *)(void *)(c->shm.memory.map + INA_SHM_CONTROL);
+	struct ina_shm_control *control =
+		(struct ina_shm_control *)(void *)(c->shm.memory.map + INA_SHM_CONTROL);
 
 	atomic_fetch_add(&control->requests.tail.value, INA_SHM_ENTRIES + 1);
 }
@@ -605,25 +660,31 @@ static void lie_tail(struct rig_client *c, uint32_t handle)
 /* Everything that there is, scribbled over while a good request is in flight. */
 static void lie_scribble(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request){ .group = handle, .bytes = 64 * KB, .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32 });
+	push(c, (struct ina_shm_request) { .group = handle,
+					   .bytes = 64 * KB,
+					   .coll = HA_INA_ALL_REDUCE,
+					   .type = HA_INA_FLOAT32 });
 	ina_shm_client_bell(&c->shm);
 	for (unsigned i = 0; i < 64; i++) {
-		_Atomic uint64_t *at = (_Atomic uint64_t *)(void *)(c->shm.memory.map + INA_SHM_REQUESTS);
+		_Atomic uint64_t *at =
+			(_Atomic uint64_t *)(void *)(c->shm.memory.map + INA_SHM_REQUESTS);
 
 		for (unsigned k = 0; k < INA_SHM_ENTRIES * 8; k++)
-			atomic_store_explicit(&at[k], (i + 1) * 0x9e3779b97f4a7c15ull * (k + 1), memory_order_relaxed);
+			atomic_store_explicit(&at[k], (i + 1) * 0x9e3779b97f4a7c15ull * (k + 1),
+					      memory_order_relaxed);
 	}
 	lie_tail(c, handle);
 }
 
 static void hostile_requests(void)
 {
-	static void (*const lies[])(struct rig_client *c, uint32_t handle) = { lie_offset, lie_offset_wraps, lie_length, lie_collective,
-									       lie_tail, lie_scribble };
+	static void (*const lies[])(struct rig_client * c, uint32_t handle) = {
+		lie_offset, lie_offset_wraps, lie_length, lie_collective, lie_tail, lie_scribble
+	};
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		lie(&r, lies[i]);
@@ -633,22 +694,25 @@ static void hostile_requests(void)
 	rig_close(&r);
 }
 
-/* Another client's group, a root that the group has not: an error for who asks, the owner notices nothing. */
+/* Another client's group, a root that the group has not: an error for who asks, the owner notices
+ * nothing. */
 static void strange_handles(void)
 {
 	struct rig r;
 	struct crew c;
 	struct rig_client other;
 
-	rig_open(&r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	rig_attach(&r, 0, &other);
 	for (uint32_t handle = 0; handle < 600; handle++) {
-		rig_post(&other, &(struct rig_request){ handle, 4, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+		rig_post(&other, &(struct rig_request) { handle, 4, 0, HA_INA_ALL_REDUCE,
+							 HA_INA_INT32, 0 });
 		CHECK_INT(rig_response(&other).result, -EINVAL);
 	}
 	CHECK_INT(rig_leave(&other, c.handle[0]), -EINVAL);
-	rig_post(&c.client[0], &(struct rig_request){ c.handle[0], 4, 0, HA_INA_BROADCAST, HA_INA_INT32, 2 });
+	rig_post(&c.client[0],
+		 &(struct rig_request) { c.handle[0], 4, 0, HA_INA_BROADCAST, HA_INA_INT32, 2 });
 	CHECK_INT(rig_response(&c.client[0]).result, -EINVAL);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 8 * KB, 1);
 	rig_detach(&other);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_lost.c - a client whose shared memory is gone, as if the machine had lost it: it alone is ended, and nobody gets zeros for what it was to bring */
+/* test_lost.c - a client whose shared memory is gone, as if the machine had lost it: it alone is
+ * ended, and nobody gets zeros for what it was to bring */
 #include "base/log.h"
 #include "tests/ina/host/backend/crew.h"
-#include "tests/ina/switch/named.h"
 #include "tests/ina/host/shm/no_seals.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +14,8 @@
 struct stage {
 	struct rig r;
 	struct crew others;
-	struct rig_client client[2]; /* ranks 0 and 1 of a group; the second's memory will be lost */
+	struct rig_client
+		client[2]; /* ranks 0 and 1 of a group; the second's memory will be lost */
 	uint32_t handle[2];
 };
 
@@ -22,7 +24,7 @@ static void stage_open(struct stage *s)
 	uint32_t member[2] = { RIG_ADDR(0), RIG_ADDR(1) };
 	uint8_t ticket[HA_INA_TICKET];
 
-	rig_open(&s->r, &(struct rig_options){ .hosts = 2, .workers = 2 });
+	rig_open(&s->r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&s->others, &s->r, 2);
 	rig_attach(&s->r, 0, &s->client[0]);
 	atomic_store(&no_seals, true);
@@ -35,10 +37,12 @@ static void stage_open(struct stage *s)
 
 static void post(struct stage *s, unsigned rank)
 {
-	rig_post(&s->client[rank], &(struct rig_request){ s->handle[rank], 64 * KB, 0, HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
+	rig_post(&s->client[rank], &(struct rig_request) { s->handle[rank], 64 * KB, 0,
+							   HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
 }
 
-/* Rank 1's client is ended, rank 0 learns so and has got nothing in its place, and other groups of the same backends go on. */
+/* Rank 1's client is ended, rank 0 learns so and has got nothing in its place, and other groups of
+ * the same backends go on. */
 static void stage_close(struct stage *s)
 {
 	const uint32_t *word = (const uint32_t *)(const void *)s->client[0].shm.memory.buffer;

@@ -73,20 +73,29 @@ static void ring(void)
 static void arp(void)
 {
 	/* RFC 826's packet, by hand */
-	static const uint8_t request[HA_ARP_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1,
-						       2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 254 };
-	struct ha_arp a = { .request = true, .sender_mac = { 2, 0, 0, 0, 0, 1 }, .sender = 0x0a000001, .target = 0x0a0000fe }, heard;
+	static const uint8_t request[HA_ARP_BYTES] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0,  0, 0, 0, 1, 8, 6, 0, 1, 8, 0,  6, 4, 0,
+		1,    2,    0,    0,    0,    0,    1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 254
+	};
+	struct ha_arp a = { .request = true,
+			    .sender_mac = { 2, 0, 0, 0, 0, 1 },
+			    .sender = 0x0a000001,
+			    .target = 0x0a0000fe },
+		      heard;
 	uint8_t bytes[HA_ARP_BYTES];
 
 	ha_arp_encode(&a, bytes);
 	CHECK(!memcmp(bytes, request, sizeof(bytes)));
-	CHECK(ha_arp_decode(bytes, sizeof(bytes), &heard) && heard.request && heard.sender == a.sender && heard.target == a.target);
+	CHECK(ha_arp_decode(bytes, sizeof(bytes), &heard) && heard.request &&
+	      heard.sender == a.sender && heard.target == a.target);
 	CHECK(!memcmp(heard.sender_mac, a.sender_mac, 6));
 	CHECK(!ha_arp_decode(bytes, sizeof(bytes) - 1, &heard));
 	a.request = false;
 	a.target_mac[0] = 4;
 	ha_arp_encode(&a, bytes);
-	CHECK(bytes[0] == 4 && bytes[21] == 2 && ha_arp_decode(bytes, 60 < sizeof(bytes) ? 60 : sizeof(bytes), &heard) && !heard.request);
+	CHECK(bytes[0] == 4 && bytes[21] == 2 &&
+	      ha_arp_decode(bytes, 60 < sizeof(bytes) ? 60 : sizeof(bytes), &heard) &&
+	      !heard.request);
 	for (unsigned i = 12; i < 21; i++) {
 		bytes[i] ^= 0x40;
 		CHECK(!ha_arp_decode(bytes, sizeof(bytes), &heard));
@@ -94,7 +103,8 @@ static void arp(void)
 	}
 }
 
-/* A cable on which another host never stops speaking: fd is its end; it answers the question number `answers`, or none, and receives all before it ends. */
+/* A cable on which another host never stops speaking: fd is its end; it answers the question number
+ * `answers`, or none, and receives all before it ends. */
 struct chatter {
 	int fd;
 	unsigned answers, questions;
@@ -104,7 +114,10 @@ struct chatter {
 static void *speak(void *arg)
 {
 	struct chatter *c = arg;
-	struct ha_arp other = { .sender_mac = { 2, 9 }, .sender = 0x0a000009, .target = 0x0a000001 }, heard;
+	struct ha_arp other = { .sender_mac = { 2, 9 },
+				.sender = 0x0a000009,
+				.target = 0x0a000001 },
+		      heard;
 	uint8_t bytes[HA_ARP_BYTES];
 
 	for (;;) {
@@ -114,17 +127,23 @@ static void *speak(void *arg)
 
 		if (n < 0 && stop)
 			return NULL;
-		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &heard) && heard.request && ++c->questions == c->answers)
-			say = (struct ha_arp){ .sender_mac = { 2, 7 }, .sender = heard.target, .target = heard.sender };
+		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &heard) && heard.request &&
+		    ++c->questions == c->answers)
+			say = (struct ha_arp) { .sender_mac = { 2, 7 },
+						.sender = heard.target,
+						.target = heard.sender };
 		ha_arp_encode(&say, bytes);
-		while (send(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 && !atomic_load(&c->stop))
+		while (send(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 &&
+		       !atomic_load(&c->stop))
 			sched_yield();
 	}
 }
 
 static int ask_amid(unsigned answers, unsigned tries, unsigned *questions)
 {
-	const struct ha_arp question = { .request = true, .sender_mac = { 2, 1 }, .sender = 0x0a000001, .target = 0x0a000007 };
+	const struct ha_arp question = {
+		.request = true, .sender_mac = { 2, 1 }, .sender = 0x0a000001, .target = 0x0a000007
+	};
 	struct chatter c = { .answers = answers };
 	uint8_t mac[6] = { 0 };
 	pthread_t thread;
@@ -186,8 +205,17 @@ static void cores(void)
 
 static void tickets(void)
 {
-	struct ha_group_facts g = { .id = 255, .ranks = 32, .workers = 64, .extended = true, .base = 32768, .len = 32768, .epoch = 0xfffffff0,
-				    .switch_addr = 0x0afffffe, .key = 0x0123456789abcdef, .switch_name = "a-name-of-thirty-one-characters" }, read;
+	struct ha_group_facts g = { .id = 255,
+				    .ranks = 32,
+				    .workers = 64,
+				    .extended = true,
+				    .base = 32768,
+				    .len = 32768,
+				    .epoch = 0xfffffff0,
+				    .switch_addr = 0x0afffffe,
+				    .key = 0x0123456789abcdef,
+				    .switch_name = "a-name-of-thirty-one-characters" },
+			      read;
 	uint8_t ticket[HA_INA_TICKET];
 	const char *why;
 
@@ -207,8 +235,10 @@ static void tickets(void)
 
 #define LEASE_MS 500 /* between being asked for and joined; beside other work */
 
-/* One that was joined within its lease: on a busy machine the first may be over before it could be. */
-static void create_joined(struct ha_authority *a, const struct ina_shm_create *spec, struct ha_group_facts *g, uint64_t incarnation)
+/* One that was joined within its lease: on a busy machine the first may be over before it could be.
+ */
+static void create_joined(struct ha_authority *a, const struct ina_shm_create *spec,
+			  struct ha_group_facts *g, uint64_t incarnation)
 {
 	char why[200];
 
@@ -220,10 +250,13 @@ static void create_joined(struct ha_authority *a, const struct ina_shm_create *s
 	CHECK(!"a group could be joined");
 }
 
-/* Groups that are asked for and never joined do not use up what there is: a lease later they are no more. */
+/* Groups that are asked for and never joined do not use up what there is: a lease later they are no
+ * more. */
 static void never_joined(void)
 {
-	const struct ha_group_defaults defaults = { .workers = 1, .extended = true, .lease_ms = LEASE_MS };
+	const struct ha_group_defaults defaults = { .workers = 1,
+						    .extended = true,
+						    .lease_ms = LEASE_MS };
 	const struct ina_shm_create spec = { .ranks = 2, .member = { 1, 2 } };
 	struct ha_net net = { .addr = 1 };
 	struct ha_authority *a = ha_authority_local_open(&defaults, &net);
@@ -253,12 +286,14 @@ static void never_joined(void)
 static atomic_uint asked_to_leave;
 static struct ha_registrar *ending; /* the first that leaves waits until it does */
 
-static int join_at_once(struct ha_authority *a, struct ha_group_facts *group, unsigned rank, uint64_t incarnation, char *why, size_t size)
+static int join_at_once(struct ha_authority *a, struct ha_group_facts *group, unsigned rank,
+			uint64_t incarnation, char *why, size_t size)
 {
 	return 0;
 }
 
-static int leave_in_vain(struct ha_authority *a, const struct ha_group_facts *group, unsigned rank, uint64_t incarnation)
+static int leave_in_vain(struct ha_authority *a, const struct ha_group_facts *group, unsigned rank,
+			 uint64_t incarnation)
 {
 	atomic_fetch_add(&asked_to_leave, 1);
 	while (!atomic_load(&ending->stop))
@@ -266,12 +301,13 @@ static int leave_in_vain(struct ha_authority *a, const struct ha_group_facts *gr
 	return -ETIMEDOUT;
 }
 
-/* A backend that ends gives its ranks back, and its controller is away: that is found out once, and not once for each rank. */
+/* A backend that ends gives its ranks back, and its controller is away: that is found out once, and
+ * not once for each rank. */
 static void registrar_ends_soon(void)
 {
 	const struct ha_authority_ops ops = { .join = join_at_once, .leave = leave_in_vain };
 	struct ha_authority authority = { &ops };
-	struct ha_registrar r = { .authority = &authority, .switch_mac = (const uint8_t[6]){ 2 } };
+	struct ha_registrar r = { .authority = &authority, .switch_mac = (const uint8_t[6]) { 2 } };
 	struct ha_sleeper sleeper;
 	struct ha_mailbox control;
 	struct ha_question *leaves[RANKS];
@@ -306,8 +342,14 @@ static void registrar_ends_soon(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "shares", shares }, { "ring", ring }, { "arp", arp }, { "arp_amid_chatter", arp_amid_chatter }, { "cores", cores }, { "tickets", tickets },
-		{ "never_joined", never_joined }, { "registrar_ends_soon", registrar_ends_soon },
+		{ "shares", shares },
+		{ "ring", ring },
+		{ "arp", arp },
+		{ "arp_amid_chatter", arp_amid_chatter },
+		{ "cores", cores },
+		{ "tickets", tickets },
+		{ "never_joined", never_joined },
+		{ "registrar_ends_soon", registrar_ends_soon },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

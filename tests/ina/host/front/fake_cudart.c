@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fake_cudart.c - a libcudart.so whose GPU is host memory: it records calls, and copies late, on a thread for each stream
+ * fake_cudart.c - a libcudart.so whose GPU is host memory: it records calls, and copies late, on a
+ * thread for each stream
  *
- * Signatures and numbers are those of the CUDA Runtime API's manual. Streams work in the order of what was put into them, and
- * not at all in each other's; so whoever forgets an event gets yesterday's bytes. Two devices; the stream's device must be current when it is used.
+ * Signatures and numbers are those of the CUDA Runtime API's manual. Streams work in the order of
+ * what was put into them, and not at all in each other's; so whoever forgets an event gets
+ * yesterday's bytes. Two devices; the stream's device must be current when it is used.
  */
 #include "tests/ina/host/front/fake_cudart.h"
 
@@ -164,7 +166,7 @@ API int cudaStreamDestroy(void *stream)
 	struct stream *s = stream;
 
 	pthread_mutex_lock(&lock);
-	put(s, (struct action){ .kind = STOP });
+	put(s, (struct action) { .kind = STOP });
 	pthread_mutex_unlock(&lock);
 	pthread_join(s->thread, NULL);
 	free(s);
@@ -187,7 +189,8 @@ API int cudaEventRecord(void *event, void *stream)
 	struct event *e = event;
 	struct stream *s = stream;
 
-	unsigned n = atomic_fetch_add(&count.records, 1) + 1, from = atomic_load(&count.fail_record_at);
+	unsigned n = atomic_fetch_add(&count.records, 1) + 1,
+		 from = atomic_load(&count.fail_record_at);
 
 	if (s->device != current)
 		return wrong();
@@ -195,7 +198,7 @@ API int cudaEventRecord(void *event, void *stream)
 		return 700;
 	pthread_mutex_lock(&lock);
 	e->refs++;
-	put(s, (struct action){ .kind = RECORD, .event = e, .turn = ++e->recorded });
+	put(s, (struct action) { .kind = RECORD, .event = e, .turn = ++e->recorded });
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -206,7 +209,7 @@ API int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 
 	pthread_mutex_lock(&lock);
 	e->refs++;
-	put(stream, (struct action){ .kind = WAIT, .event = e, .turn = e->recorded });
+	put(stream, (struct action) { .kind = WAIT, .event = e, .turn = e->recorded });
 	pthread_mutex_unlock(&lock);
 	return flags ? wrong() : 0;
 }
@@ -244,7 +247,8 @@ API int cudaEventDestroy(void *event)
 
 static bool is_pinned(const void *p, size_t bytes)
 {
-	return pinned && (const char *)p >= pinned && (const char *)p + bytes <= pinned + pinned_bytes;
+	return pinned && (const char *)p >= pinned &&
+	       (const char *)p + bytes <= pinned + pinned_bytes;
 }
 
 API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
@@ -252,14 +256,15 @@ API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void
 	struct stream *s = stream;
 	unsigned n = atomic_fetch_add(&count.copies_asked, 1) + 1;
 
-	if (s->device != current || (kind != 1 && kind != 2) || !is_pinned(kind == 1 ? from : to, bytes) || is_pinned(kind == 1 ? to : from, 1))
+	if (s->device != current || (kind != 1 && kind != 2) ||
+	    !is_pinned(kind == 1 ? from : to, bytes) || is_pinned(kind == 1 ? to : from, 1))
 		return wrong();
 	if (n == atomic_load(&count.fail_at)) {
 		atomic_fetch_sub(&count.copies_asked, 1);
 		return 700;
 	}
 	pthread_mutex_lock(&lock);
-	put(s, (struct action){ .kind = COPY, .to = to, .from = from, .bytes = bytes });
+	put(s, (struct action) { .kind = COPY, .to = to, .from = from, .bytes = bytes });
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -272,7 +277,7 @@ API const char *cudaGetErrorString(int error)
 API void fake_launch(void *stream, void (*call)(void *arg), void *arg)
 {
 	pthread_mutex_lock(&lock);
-	put(stream, (struct action){ .kind = CALL, .to = arg, .call = call });
+	put(stream, (struct action) { .kind = CALL, .to = arg, .call = call });
 	pthread_mutex_unlock(&lock);
 }
 

@@ -16,7 +16,7 @@ static pid_t owner; /* of the socket: the test's first process */
 static struct shared {
 	pthread_barrier_t barrier;
 	uint8_t ticket[HA_INA_TICKET];
-} *shared;
+} * shared;
 
 /* A backend that was killed leaves them, for the next one at this path. */
 static void remove_socket(void)
@@ -88,7 +88,7 @@ struct ha_ina *open_or_die(void)
 {
 	struct ha_ina *ina;
 	char why[300] = "";
-	int err = ha_ina_open(&ina, &(struct ha_ina_options){ 0 }, why, sizeof(why));
+	int err = ha_ina_open(&ina, &(struct ha_ina_options) { 0 }, why, sizeof(why));
 
 	if (err)
 		fprintf(stderr, "open: %s\n", why);
@@ -107,7 +107,8 @@ struct ha_ina_group *group_or_die(struct ha_ina *ina, unsigned ranks, unsigned r
 	return group;
 }
 
-struct ha_ina_op *post_or_die(struct ha_ina *ina, struct ha_ina_group *group, const struct ha_ina_request *request)
+struct ha_ina_op *post_or_die(struct ha_ina *ina, struct ha_ina_group *group,
+			      const struct ha_ina_request *request)
 {
 	struct ha_ina_op *op;
 	int err = ha_ina_post(group, request, &op);
@@ -159,7 +160,8 @@ void ranks_start(unsigned ranks, void (*fn)(struct rank *r), void *arg, pid_t *p
 {
 	pthread_barrierattr_t attr;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	CHECK(shared != MAP_FAILED);
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
@@ -168,7 +170,7 @@ void ranks_start(unsigned ranks, void (*fn)(struct rank *r), void *arg, pid_t *p
 		pid[i] = fork();
 		CHECK(pid[i] >= 0);
 		if (!pid[i])
-			be_rank((struct rank){ .rank = i, .ranks = ranks, .arg = arg }, fn);
+			be_rank((struct rank) { .rank = i, .ranks = ranks, .arg = arg }, fn);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_calls.c - what a caller may do and what not: refusals, order, notices, threads, contexts, fork, ends in the middle */
+/* test_calls.c - what a caller may do and what not: refusals, order, notices, threads, contexts,
+ * fork, ends in the middle */
 #include "tests/ina/host/front/rig.h"
 #include "tests/ina/switch/named.h"
 
@@ -44,7 +45,9 @@ static void refused(struct ha_ina_request q, const char *text)
 static void refusals(void)
 {
 	static int32_t a[64], b[64];
-	const struct ha_ina_request good = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 64, .in = a, .out = b };
+	const struct ha_ina_request good = {
+		.coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 64, .in = a, .out = b
+	};
 	struct ha_ina_request q;
 	uint8_t ticket[HA_INA_TICKET];
 	uint32_t member[40] = { 0 };
@@ -83,7 +86,9 @@ static void refusals(void)
 	q.coll = HA_INA_REDUCE_SCATTER;
 	q.out = a + 4;
 	CHECK_INT(run(ina, group, &q), 0);
-	q = (struct ha_ina_request){ .coll = HA_INA_REDUCE, .type = HA_INA_INT32, .bytes = 64, .in = a, .root = 0 };
+	q = (struct ha_ina_request) {
+		.coll = HA_INA_REDUCE, .type = HA_INA_INT32, .bytes = 64, .in = a, .root = 0
+	};
 	CHECK_INT(run(ina, group, &q), 0);
 	close_loopback();
 }
@@ -92,7 +97,10 @@ static void open_refused(const char *backend, size_t buffer, int err, const char
 {
 	char why[200] = "";
 
-	CHECK_INT(ha_ina_open(&ina, &(struct ha_ina_options){ .backend = backend, .buffer = buffer }, why, sizeof(why)), err);
+	CHECK_INT(ha_ina_open(&ina,
+			      &(struct ha_ina_options) { .backend = backend, .buffer = buffer },
+			      why, sizeof(why)),
+		  err);
 	if (!strstr(why, text))
 		fprintf(stderr, "said: %s\n", why);
 	CHECK(!ina && strstr(why, text));
@@ -112,13 +120,15 @@ static void no_backend(void)
 	unsetenv("NETCCL_COPY_BUFFER");
 }
 
-/* A backend that hangs, with so many waiting that no more can: an error after a while, as from one that does not answer. */
+/* A backend that hangs, with so many waiting that no more can: an error after a while, as from one
+ * that does not answer. */
 static void hung_backend(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), waits[8], n = 0;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/ina-hung-%d.sock", (int)getpid());
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/ina-hung-%d.sock",
+		 (int)getpid());
 	unlink(address.sun_path); /* of a process that was killed and had this number */
 	CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, 0));
 	do
@@ -156,7 +166,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Another thread wants this one back, which waits for a backend that hangs: to attach, when no more can even connect, and for a group. */
+/* Another thread wants this one back, which waits for a backend that hangs: to attach, when no more
+ * can even connect, and for a group. */
 static void given_up(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -166,11 +177,13 @@ static void given_up(void)
 	char why[300];
 	int fd;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/ina-hung-%d.sock", (int)getpid());
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/ina-hung-%d.sock",
+		 (int)getpid());
 	unlink(address.sun_path); /* of a process that was killed and had this number */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, 0));
-	for (int full = 0; full < 2; full++) { /* the first one waits for an answer to its first word, the second one to get in at all */
+	for (int full = 0; full < 2; full++) { /* the first one waits for an answer to its first
+						  word, the second one to get in at all */
 		struct giver g = { .after.tv_nsec = 200000000 };
 		struct ha_ina_options o = { .backend = address.sun_path, .give_up = &g.flag };
 		int first = full ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
@@ -190,7 +203,7 @@ static void given_up(void)
 	close(fd);
 	unlink(address.sun_path);
 
-	backend_start((const char *const[]){ "--mute", NULL });
+	backend_start((const char *const[]) { "--mute", NULL });
 	for (int join = 0; join < 2; join++) {
 		struct giver g = { .after.tv_nsec = 200000000 };
 		struct ha_ina_options o = { .give_up = &g.flag };
@@ -199,7 +212,9 @@ static void given_up(void)
 		CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), 0);
 		CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
 		begin = seconds();
-		CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group) : ha_ina_group_create(ina, member, 2, "g", ticket), -ECANCELED);
+		CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group)
+			       : ha_ina_group_create(ina, member, 2, "g", ticket),
+			  -ECANCELED);
 		CHECK(strstr(ha_ina_error(ina), "given up"));
 		CHECK(seconds() - begin < GIVEN_UP);
 		pthread_join(thread, NULL);
@@ -229,7 +244,8 @@ static void wait_notices(unsigned n)
 	CHECK_INT(atomic_load(&notices), n);
 }
 
-/* More operations than rings and buffer hold, of all sizes and of none: they end in order, and each says so once. */
+/* More operations than rings and buffer hold, of all sizes and of none: they end in order, and each
+ * says so once. */
 static void order(void)
 {
 	static struct ha_ina_op *op[MANY];
@@ -238,7 +254,11 @@ static void order(void)
 
 	open_loopback(3, 0);
 	for (unsigned i = 0; i < MANY; i++) {
-		struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = i % 10 ? 4 : 0, .in = &a[i], .out = &a[i] };
+		struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+					    .type = HA_INA_INT32,
+					    .bytes = i % 10 ? 4 : 0,
+					    .in = &a[i],
+					    .out = &a[i] };
 
 		a[i] = (int32_t)i;
 		op[i] = post_or_die(ina, group, &q);
@@ -253,7 +273,7 @@ static void order(void)
 		ha_ina_op_free(op[i]);
 	}
 	/* Late: at once. */
-	op[0] = post_or_die(ina, group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
+	op[0] = post_or_die(ina, group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
 	CHECK_INT(ha_ina_wait(op[0], TIME_LIMIT), 0);
 	atomic_store(&notices, 0);
 	CHECK_INT(ha_ina_notify(op[0], note, (void *)5), 0);
@@ -285,7 +305,13 @@ static void *in_thread(void *arg)
 
 		for (size_t i = 0; i < n; i++)
 			x[i] = (int32_t)(i + rank + round + which);
-		CHECK_INT(run(ctx, g, &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 4 * n, .in = x, .out = x }), 0);
+		CHECK_INT(run(ctx, g,
+			      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+							 .type = HA_INA_INT32,
+							 .bytes = 4 * n,
+							 .in = x,
+							 .out = x }),
+			  0);
 		for (size_t i = 0; i < n; i++)
 			CHECK_INT(x[i], 2 * (i + round + which) + 1);
 	}
@@ -333,17 +359,31 @@ static void stuck_group(void)
 	for (unsigned r = 0; r < 2; r++)
 		CHECK_INT(ha_ina_group_join(contexts[r], tickets[1], r, &g[r]), 0);
 	for (unsigned i = 0; i < 30; i++) /* the other rank never joins */
-		wait[i] = post_or_die(contexts[0], stuck, &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32,
-										   .bytes = sizeof(big[0]), .in = big[0], .out = big[0] });
+		wait[i] = post_or_die(contexts[0], stuck,
+				      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+								 .type = HA_INA_INT32,
+								 .bytes = sizeof(big[0]),
+								 .in = big[0],
+								 .out = big[0] });
 	for (unsigned i = 0; i < 4; i++) {
-		op = post_or_die(contexts[0], g[0], &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32,
-									     .bytes = sizeof(big[1]), .in = big[1], .out = big[1] });
-		CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32,
-									    .bytes = sizeof(big[1]), .in = big[2], .out = big[3] }), 0);
+		op = post_or_die(contexts[0], g[0],
+				 &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+							    .type = HA_INA_INT32,
+							    .bytes = sizeof(big[1]),
+							    .in = big[1],
+							    .out = big[1] });
+		CHECK_INT(run(contexts[1], g[1],
+			      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+							 .type = HA_INA_INT32,
+							 .bytes = sizeof(big[1]),
+							 .in = big[2],
+							 .out = big[3] }),
+			  0);
 		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 		ha_ina_op_free(op);
 	}
-	/* An operation that is freed before its end ends its group; its memory is the caller's again; the other group goes on. */
+	/* An operation that is freed before its end ends its group; its memory is the caller's
+	 * again; the other group goes on. */
 	ha_ina_op_free(wait[3]);
 	CHECK_INT(ha_ina_group_state(stuck), -ECANCELED);
 	CHECK_INT(ha_ina_wait(wait[0], 0), -ECANCELED);
@@ -352,10 +392,11 @@ static void stuck_group(void)
 	for (unsigned i = 0; i < 30; i++)
 		if (i != 3)
 			ha_ina_op_free(wait[i]);
-	CHECK_INT(ha_ina_post(stuck, &(struct ha_ina_request){ .coll = HA_INA_BARRIER }, &op), -ECANCELED);
+	CHECK_INT(ha_ina_post(stuck, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }, &op),
+		  -ECANCELED);
 	ha_ina_group_leave(stuck);
-	op = post_or_die(contexts[0], g[0], &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
-	CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request){ .coll = HA_INA_BARRIER }), 0);
+	op = post_or_die(contexts[0], g[0], &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
+	CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	ha_ina_op_free(op);
 	ha_ina_group_leave(g[0]);
@@ -402,8 +443,12 @@ static void close_in_flight(void)
 	CHECK_INT(ha_ina_group_create(ina, member, 2, "c", tickets[0]), 0);
 	CHECK_INT(ha_ina_group_join(ina, tickets[0], 0, &group), 0);
 	for (unsigned i = 0; i < 20; i++)
-		op[i] = post_or_die(ina, group, &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32,
-									   .bytes = sizeof(big), .in = big, .out = big });
+		op[i] = post_or_die(ina, group,
+				    &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+							       .type = HA_INA_INT32,
+							       .bytes = sizeof(big),
+							       .in = big,
+							       .out = big });
 	ha_ina_close(ina);
 	for (unsigned i = 0; i < 20; i++) {
 		CHECK(ha_ina_test(op[i], &result));
@@ -414,11 +459,16 @@ static void close_in_flight(void)
 	backend_stop();
 }
 
-/* A forked child's copy is dead, harmlessly; the parent's incarnations, and its end is seen although the child goes on. */
+/* A forked child's copy is dead, harmlessly; the parent's incarnations, and its end is seen
+ * although the child goes on. */
 static void forked(void)
 {
 	static int32_t a[64], b[64];
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(a), .in = a, .out = a };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(a),
+				    .in = a,
+				    .out = a };
 	uint32_t member[2] = { 1, 2 };
 	struct ha_ina_group *other;
 	struct ha_ina_op *op;
@@ -442,7 +492,7 @@ static void forked(void)
 		CHECK_INT(ha_ina_group_create(ina, member, 2, "f", tickets[1]), -ENOTCONN);
 		ha_ina_group_leave(group);
 		ha_ina_close(ina);
-#ifndef __SANITIZE_THREAD__ /* which knows no threads in a forked child */
+#ifndef __SANITIZE_THREAD__          /* which knows no threads in a forked child */
 		ina = open_or_die(); /* its own */
 		ha_ina_close(ina);
 #endif
@@ -462,7 +512,9 @@ static void forked(void)
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1 /* in a forked child they know no threads, or not the stacks of those that are not there */
+#define SANITIZED                                                                                  \
+	1 /* in a forked child they know no threads, or not the stacks of those that are not there \
+	   */
 #else
 #define SANITIZED 0
 #endif
@@ -482,12 +534,14 @@ static void fork_too(void *arg, int result)
 	from_notice = fork();
 	if (!from_notice) {
 		alarm(200);
-		return; /* as a program's function may: the thread that called it must end in the child */
+		return; /* as a program's function may: the thread that called it must end in the
+			   child */
 	}
 	atomic_store(&notice_runs, 2);
 }
 
-/* While a notify function runs: the child does not wait for the parent's call; and one that forks itself is called once, in the parent. */
+/* While a notify function runs: the child does not wait for the parent's call; and one that forks
+ * itself is called once, in the parent. */
 static void forked_in_notice(void)
 {
 	struct ha_ina_op *op;
@@ -495,7 +549,7 @@ static void forked_in_notice(void)
 	pid_t child;
 
 	open_loopback(2, 0);
-	op = post_or_die(ina, group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
+	op = post_or_die(ina, group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
 	CHECK_INT(ha_ina_notify(op, hold, NULL), 0);
 	while (!atomic_load(&notice_runs))
 		usleep(1000);
@@ -515,7 +569,7 @@ static void forked_in_notice(void)
 		close_loopback();
 		return;
 	}
-	op = post_or_die(ina, group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER });
+	op = post_or_die(ina, group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
 	CHECK_INT(ha_ina_notify(op, fork_too, NULL), 0);
 	while (atomic_load(&notice_runs) != 2)
 		usleep(1000);
@@ -526,8 +580,17 @@ static void forked_in_notice(void)
 }
 
 static const struct named_test tests[] = {
-	{ "refusals", refusals }, { "no_backend", no_backend }, { "hung_backend", hung_backend }, { "order", order }, { "threads", threads }, { "stuck_group", stuck_group },
-	{ "groups_full", groups_full }, { "close_in_flight", close_in_flight }, { "forked", forked }, { "forked_in_notice", forked_in_notice }, { "given_up", given_up },
+	{ "refusals", refusals },
+	{ "no_backend", no_backend },
+	{ "hung_backend", hung_backend },
+	{ "order", order },
+	{ "threads", threads },
+	{ "stuck_group", stuck_group },
+	{ "groups_full", groups_full },
+	{ "close_in_flight", close_in_flight },
+	{ "forked", forked },
+	{ "forked_in_notice", forked_in_notice },
+	{ "given_up", given_up },
 };
 
 int main(int argc, char **argv)

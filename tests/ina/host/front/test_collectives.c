@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_collectives.c - every collective, by several processes through a backend that adds; and alone, in loopback */
+/* test_collectives.c - every collective, by several processes through a backend that adds; and
+ * alone, in loopback */
 #include "tests/ina/host/front/rig.h"
 #include "tests/ina/switch/named.h"
 
@@ -44,7 +45,9 @@ static double get(const void *at, enum ha_ina_type type, size_t i)
 
 static double value(enum ha_ina_type type, unsigned r, size_t i)
 {
-	return type == HA_INA_BYTES ? (uint8_t)number(r, i) : type == HA_INA_INT32 ? number(r, i) : real(r, i);
+	return type == HA_INA_BYTES   ? (uint8_t)number(r, i)
+	       : type == HA_INA_INT32 ? number(r, i)
+				      : real(r, i);
 }
 
 static double sum(enum ha_ina_type type, unsigned ranks, size_t i)
@@ -64,7 +67,8 @@ struct shape {
 	bool in_place;
 };
 
-/* The rank's `in`, filled, and `out`; in parts of one memory or apart. Elements before and behind must stay as they are. */
+/* The rank's `in`, filled, and `out`; in parts of one memory or apart. Elements before and behind
+ * must stay as they are. */
 static void check_result(struct rank *r, const struct shape *s, const void *out)
 {
 	size_t part = s->n / r->ranks;
@@ -79,10 +83,13 @@ static void check_result(struct rank *r, const struct shape *s, const void *out)
 		else if (s->coll == HA_INA_BROADCAST)
 			want = value(s->type, s->root, i);
 		else
-			want = sum(s->type, r->ranks, s->coll == HA_INA_REDUCE_SCATTER ? r->rank * part + i : i);
+			want = sum(s->type, r->ranks,
+				   s->coll == HA_INA_REDUCE_SCATTER ? r->rank * part + i : i);
 		if (get(out, s->type, i) != want) {
-			fprintf(stderr, "coll %d type %d n %zu rank %u root %u: [%zu] is %g, expected %g\n", s->coll, s->type, s->n, r->rank,
-				s->root, i, get(out, s->type, i), want);
+			fprintf(stderr,
+				"coll %d type %d n %zu rank %u root %u: [%zu] is %g, expected %g\n",
+				s->coll, s->type, s->n, r->rank, s->root, i, get(out, s->type, i),
+				want);
 			exit(1);
 		}
 	}
@@ -94,7 +101,9 @@ static void one_shape(struct rank *r, const struct shape *s)
 	uint8_t *a = malloc(bytes + 1), *b = malloc(bytes + 1);
 	uint8_t *in = a, *out = b;
 	size_t brought = s->coll == HA_INA_ALL_GATHER ? part : s->n;
-	struct ha_ina_request q = { .coll = s->coll, .type = s->type, .root = s->root, .bytes = bytes };
+	struct ha_ina_request q = {
+		.coll = s->coll, .type = s->type, .root = s->root, .bytes = bytes
+	};
 	struct ha_ina_op *op;
 
 	if (s->in_place && s->coll == HA_INA_ALL_GATHER)
@@ -123,17 +132,23 @@ static void one_shape(struct rank *r, const struct shape *s)
 }
 
 /* Sizes in elements for each rank: nothing, one, a block more or less, a segment more or less. */
-static const size_t sizes[] = { 0, 1, 63, 64, 65, 1000, (HA_INA_SEGMENT / 4) - 1, HA_INA_SEGMENT / 4, HA_INA_SEGMENT / 4 + 3 };
+static const size_t sizes[] = {
+	0, 1, 63, 64, 65, 1000, (HA_INA_SEGMENT / 4) - 1, HA_INA_SEGMENT / 4, HA_INA_SEGMENT / 4 + 3
+};
 
 static void all_of(struct rank *r, enum ha_ina_coll coll)
 {
 	for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++)
 		for (int type = HA_INA_BYTES; type <= HA_INA_FLOAT32; type++)
 			for (int in_place = 0; in_place < 2; in_place++) {
-				struct shape s = { coll, type, sizes[z] * (coll >= HA_INA_REDUCE_SCATTER ? r->ranks : 1),
-						   (unsigned)(z + (unsigned)type) % r->ranks, in_place };
+				struct shape s = {
+					coll, type,
+					sizes[z] * (coll >= HA_INA_REDUCE_SCATTER ? r->ranks : 1),
+					(unsigned)(z + (unsigned)type) % r->ranks, in_place
+				};
 
-				if (type != HA_INA_BYTES || coll == HA_INA_BROADCAST || coll == HA_INA_ALL_GATHER)
+				if (type != HA_INA_BYTES || coll == HA_INA_BROADCAST ||
+				    coll == HA_INA_ALL_GATHER)
 					one_shape(r, &s);
 			}
 }
@@ -195,7 +210,8 @@ static void all_gather(void)
 	with_backend(3, all_gathers, NULL);
 }
 
-/* A tensor larger than the copy buffer, with the segments' answers out of order; 2 segments of buffer. */
+/* A tensor larger than the copy buffer, with the segments' answers out of order; 2 segments of
+ * buffer. */
 static void larger(struct rank *r)
 {
 	struct shape s = { HA_INA_ALL_REDUCE, HA_INA_INT32, 5 * HA_INA_SEGMENT + 17, 0, false };
@@ -222,9 +238,9 @@ static void many_ranks(struct rank *r)
 	struct shape s = { HA_INA_ALL_REDUCE, HA_INA_FLOAT32, 5000, 0, true };
 
 	one_shape(r, &s);
-	s = (struct shape){ HA_INA_REDUCE_SCATTER, HA_INA_INT32, 32 * 100, 0, true };
+	s = (struct shape) { HA_INA_REDUCE_SCATTER, HA_INA_INT32, 32 * 100, 0, true };
 	one_shape(r, &s);
-	CHECK_INT(run(r->ina, r->group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER }), 0);
+	CHECK_INT(run(r->ina, r->group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
 }
 
 /* As many as there may be. */
@@ -266,7 +282,11 @@ static void meets(struct rank *r)
 {
 	int32_t n[128] = { INT32_MAX, 5 };
 	float x[128] = { 1, 2 };
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(n), .in = n, .out = n };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(n),
+				    .in = n,
+				    .out = n };
 	struct ha_ina_op *op = post_or_die(r->ina, r->group, &q);
 
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
@@ -274,11 +294,16 @@ static void meets(struct rank *r)
 	CHECK(n[0] == INT32_MAX && n[1] == 5 * (int)r->ranks);
 	ha_ina_op_free(op);
 	x[64] = r->rank == 1 ? (float)INFINITY : 0;
-	q = (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = sizeof(x), .in = x, .out = x };
+	q = (struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+				      .type = HA_INA_FLOAT32,
+				      .bytes = sizeof(x),
+				      .in = x,
+				      .out = x };
 	op = post_or_die(r->ina, r->group, &q);
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	CHECK_INT(ha_ina_op_met(op), HA_INA_NONFINITE);
-	CHECK(x[0] == (float)r->ranks && x[1] == 2 * (float)r->ranks && isnan(x[64]) && isnan(x[127]));
+	CHECK(x[0] == (float)r->ranks && x[1] == 2 * (float)r->ranks && isnan(x[64]) &&
+	      isnan(x[127]));
 	ha_ina_op_free(op);
 }
 
@@ -302,18 +327,43 @@ static void loopback(void)
 	g = group_or_die(ina, 4, 2);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)i;
-	CHECK_INT(run(ina, g, &(struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = bytes, .in = x, .out = y }), 0);
+	CHECK_INT(run(ina, g,
+		      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+						 .type = HA_INA_FLOAT32,
+						 .bytes = bytes,
+						 .in = x,
+						 .out = y }),
+		  0);
 	for (size_t i = 0; i < n; i++)
 		CHECK(y[i] == 4 * (float)i);
-	CHECK_INT(run(ina, g, &(struct ha_ina_request){ .coll = HA_INA_ALL_GATHER, .type = HA_INA_FLOAT32, .bytes = 4 * bytes, .in = x, .out = y }), 0);
+	CHECK_INT(run(ina, g,
+		      &(struct ha_ina_request) { .coll = HA_INA_ALL_GATHER,
+						 .type = HA_INA_FLOAT32,
+						 .bytes = 4 * bytes,
+						 .in = x,
+						 .out = y }),
+		  0);
 	for (size_t i = 0; i < 4 * n; i++)
 		CHECK(y[i] == (float)(i % n));
-	CHECK_INT(run(ina, g, &(struct ha_ina_request){ .coll = HA_INA_BROADCAST, .type = HA_INA_FLOAT32, .bytes = bytes, .root = 1, .in = x, .out = x }), 0);
+	CHECK_INT(run(ina, g,
+		      &(struct ha_ina_request) { .coll = HA_INA_BROADCAST,
+						 .type = HA_INA_FLOAT32,
+						 .bytes = bytes,
+						 .root = 1,
+						 .in = x,
+						 .out = x }),
+		  0);
 	for (size_t i = 0; i < n; i++)
 		CHECK(x[i] == (float)i);
-	CHECK_INT(run(ina, g, &(struct ha_ina_request){ .coll = HA_INA_REDUCE_SCATTER, .type = HA_INA_FLOAT32, .bytes = 16, .in = x, .out = y }), 0);
+	CHECK_INT(run(ina, g,
+		      &(struct ha_ina_request) { .coll = HA_INA_REDUCE_SCATTER,
+						 .type = HA_INA_FLOAT32,
+						 .bytes = 16,
+						 .in = x,
+						 .out = y }),
+		  0);
 	CHECK(y[0] == 8);
-	CHECK_INT(run(ina, g, &(struct ha_ina_request){ .coll = HA_INA_BARRIER }), 0);
+	CHECK_INT(run(ina, g, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
 	ha_ina_group_leave(g);
 	ha_ina_close(ina);
 	setenv("NETCCL_FRONTEND_LOOPBACK", "1", 1);
@@ -324,9 +374,16 @@ static void loopback(void)
 }
 
 static const struct named_test tests[] = {
-	{ "all_reduce", all_reduce },	      { "reduce", reduce },	  { "broadcast", broadcast }, { "reduce_scatter", reduce_scatter },
-	{ "all_gather", all_gather },	      { "barrier", barrier },	  { "met", met },	      { "buffer_small", buffer_small },
-	{ "ranks_32", ranks_32 }, { "loopback", loopback },
+	{ "all_reduce", all_reduce },
+	{ "reduce", reduce },
+	{ "broadcast", broadcast },
+	{ "reduce_scatter", reduce_scatter },
+	{ "all_gather", all_gather },
+	{ "barrier", barrier },
+	{ "met", met },
+	{ "buffer_small", buffer_small },
+	{ "ranks_32", ranks_32 },
+	{ "loopback", loopback },
 };
 
 int main(int argc, char **argv)

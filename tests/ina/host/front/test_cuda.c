@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_cuda.c - memory of a GPU, with a stand-in for the CUDA runtime (fake_cudart.c) whose copies come late */
+/* test_cuda.c - memory of a GPU, with a stand-in for the CUDA runtime (fake_cudart.c) whose copies
+ * come late */
 #include "tests/ina/host/front/fake_cudart.h"
 #include "tests/ina/host/front/rig.h"
 #include "tests/ina/switch/named.h"
@@ -86,11 +87,17 @@ static void slow_look(void *arg)
 
 static struct ha_ina_request request(void *in, void *out, void *stream)
 {
-	return (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = BYTES, .in = in, .out = out,
-					.memory = HA_INA_CUDA, .stream = stream };
+	return (struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+					 .type = HA_INA_INT32,
+					 .bytes = BYTES,
+					 .in = in,
+					 .out = out,
+					 .memory = HA_INA_CUDA,
+					 .stream = stream };
 }
 
-/* What the stream still writes is waited for; what it still reads of `out` is not overwritten; the end comes after the last byte. */
+/* What the stream still writes is waited for; what it still reads of `out` is not overwritten; the
+ * end comes after the last byte. */
 static void order(void)
 {
 	struct ha_ina *ina;
@@ -144,7 +151,12 @@ static void mixed(void)
 	}
 	for (unsigned i = 0; i < 60; i++) {
 		enum ha_ina_coll coll = HA_INA_ALL_REDUCE + i % 6;
-		struct ha_ina_request q = { .coll = coll, .type = HA_INA_INT32, .bytes = 8000, .root = 1, .in = a + i * 2000, .out = b + i * 2000 };
+		struct ha_ina_request q = { .coll = coll,
+					    .type = HA_INA_INT32,
+					    .bytes = 8000,
+					    .root = 1,
+					    .in = a + i * 2000,
+					    .out = b + i * 2000 };
 
 		if (i % 4 != 3) {
 			q.memory = HA_INA_CUDA;
@@ -161,8 +173,12 @@ static void mixed(void)
 
 		CHECK_INT(ha_ina_wait(op[i], TIME_LIMIT), 0);
 		ha_ina_op_free(op[i]);
-		for (unsigned k = 0; coll != HA_INA_BARRIER && k < (coll == HA_INA_REDUCE_SCATTER ? 1000 : 2000); k++) {
-			unsigned from = coll == HA_INA_REDUCE_SCATTER ? k + 1000 : coll == HA_INA_ALL_GATHER ? k % 1000 : k;
+		for (unsigned k = 0;
+		     coll != HA_INA_BARRIER && k < (coll == HA_INA_REDUCE_SCATTER ? 1000 : 2000);
+		     k++) {
+			unsigned from = coll == HA_INA_REDUCE_SCATTER ? k + 1000
+					: coll == HA_INA_ALL_GATHER   ? k % 1000
+								      : k;
 
 			CHECK_INT(b[i * 2000 + k], times * (i + from));
 		}
@@ -175,7 +191,8 @@ static void mixed(void)
 	balanced();
 }
 
-/* A copy that CUDA refuses ends the operation with its words, and the group; copies before it that are still under way end first. */
+/* A copy that CUDA refuses ends the operation with its words, and the group; copies before it that
+ * are still under way end first. */
 static void copy_fails(void)
 {
 	load();
@@ -203,7 +220,8 @@ static void copy_fails(void)
 	balanced();
 }
 
-/* A copy is queued, and then CUDA does not say where its end is, once or for good: the memory is the copy's until it has ended. */
+/* A copy is queued, and then CUDA does not say where its end is, once or for good: the memory is
+ * the copy's until it has ended. */
 static void record_fails(void)
 {
 	int err;
@@ -219,14 +237,19 @@ static void record_fails(void)
 		struct ha_ina_op *op;
 
 		atomic_store(&count->fail_records, at % 2 ? 1 : UINT32_MAX);
-		atomic_store(&count->fail_record_at, atomic_load(&count->records) + at / 2 + 2); /* the first is on the caller's stream */
+		atomic_store(&count->fail_record_at,
+			     atomic_load(&count->records) + at / 2 +
+				     2); /* the first is on the caller's stream */
 		op = post_or_die(ina, g, &q);
 		err = ha_ina_wait(op, TIME_LIMIT);
-		CHECK(err == -EIO || (!err && at / 2 >= 6)); /* when all six pieces have been asked, and copies out end all the same, so does the operation */
+		CHECK(err == -EIO ||
+		      (!err && at / 2 >= 6)); /* when all six pieces have been asked, and copies out
+						 end all the same, so does the operation */
 		CHECK_INT(ha_ina_group_state(g), -EIO);
 		for (size_t i = 0; !err && i < N; i++)
 			CHECK_INT(b[i], 2 * a[i]);
-		CHECK(strstr(ha_ina_error(ina), "event_record") && strstr(ha_ina_error(ina), "illegal memory access"));
+		CHECK(strstr(ha_ina_error(ina), "event_record") &&
+		      strstr(ha_ina_error(ina), "illegal memory access"));
 		CHECK_INT(atomic_load(&count->copies_asked), atomic_load(&count->copies_done));
 		ha_ina_op_free(op);
 		atomic_store(&count->fail_record_at, 0);
@@ -272,8 +295,12 @@ static int32_t small[64];
 
 static struct ha_ina_request on_gpu(void)
 {
-	return (struct ha_ina_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(small), .in = small, .out = small,
-					.memory = HA_INA_CUDA };
+	return (struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+					 .type = HA_INA_INT32,
+					 .bytes = sizeof(small),
+					 .in = small,
+					 .out = small,
+					 .memory = HA_INA_CUDA };
 }
 
 /* A runtime without the calls, or none at all: a sentence, and host memory goes on. */
@@ -318,7 +345,8 @@ static void real(void)
 		fprintf(stderr, "no GPU: %s\n", ha_ina_error(ina));
 		CHECK(strstr(ha_ina_error(ina), "cuda"));
 	} else {
-		int (*copy)(void *, const void *, size_t, int) = (int (*)(void *, const void *, size_t, int))call(library, "cudaMemcpy");
+		int (*copy)(void *, const void *, size_t, int) =
+			(int (*)(void *, const void *, size_t, int))call(library, "cudaMemcpy");
 
 		for (int i = 0; i < 64; i++)
 			small[i] = i;
@@ -335,7 +363,13 @@ static void real(void)
 }
 
 static const struct named_test tests[] = {
-	{ "order", order }, { "mixed", mixed }, { "copy_fails", copy_fails }, { "record_fails", record_fails }, { "freed", freed }, { "old", old }, { "real", real },
+	{ "order", order },
+	{ "mixed", mixed },
+	{ "copy_fails", copy_fails },
+	{ "record_fails", record_fails },
+	{ "freed", freed },
+	{ "old", old },
+	{ "real", real },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_faults.c - groups that end, ranks and backends that die, backends that lie: every operation ends, each segment is whole or untouched */
+/* test_faults.c - groups that end, ranks and backends that die, backends that lie: every operation
+ * ends, each segment is whole or untouched */
+#include "base/rng.h"
 #include "ina/host/shm/client.h"
 #include "ina/host/shm/server.h"
-#include "base/rng.h"
 #include "tests/ina/host/front/rig.h"
 #include "tests/ina/switch/named.h"
 
@@ -18,13 +19,14 @@
 #define WORDS (HA_INA_SEGMENT / 4)
 
 struct want {
-	int result;	    /* of the operation */
+	int result;          /* of the operation */
 	unsigned done_least; /* segments that all ranks must have */
 	const char *text;
 };
 
 /* Every segment that says so has the sum, whole; every other one the rank's own. */
-static unsigned whole_or_untouched(struct ha_ina_op *op, const int32_t *x, unsigned rank, unsigned ranks)
+static unsigned whole_or_untouched(struct ha_ina_op *op, const int32_t *x, unsigned rank,
+				   unsigned ranks)
 {
 	unsigned done = 0;
 
@@ -43,13 +45,18 @@ static void in_place(struct rank *r)
 {
 	const struct want *want = r->arg;
 	int32_t *x = malloc(SEGMENTS * (size_t)HA_INA_SEGMENT);
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = SEGMENTS * (size_t)HA_INA_SEGMENT, .in = x, .out = x };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = SEGMENTS * (size_t)HA_INA_SEGMENT,
+				    .in = x,
+				    .out = x };
 	struct ha_ina_op *op, *later;
 
 	for (size_t i = 0; i < SEGMENTS * (size_t)WORDS; i++)
 		x[i] = (int32_t)r->rank + 1;
 	op = post_or_die(r->ina, r->group, &q);
-	if (ha_ina_post(r->group, &(struct ha_ina_request){ .coll = HA_INA_BARRIER }, &later)) /* it may be over already */
+	if (ha_ina_post(r->group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER },
+			&later)) /* it may be over already */
 		later = NULL;
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), want->result);
 	if (!strstr(ha_ina_error(r->ina), want->text))
@@ -80,7 +87,8 @@ static void canceled(void)
 	ended("--cancel-at", -ECANCELED, "as the test wants it");
 }
 
-/* Requests are answered over memory that is shared, why a group has ended is said over a socket: which comes first is nobody's to say. */
+/* Requests are answered over memory that is shared, why a group has ended is said over a socket:
+ * which comes first is nobody's to say. */
 static void canceled_said(const char *ms, const char *text)
 {
 	const char *const options[] = { "--cancel-at", "5", "--said-ms", ms, NULL };
@@ -121,7 +129,8 @@ static void nothing_free(void)
 	backend_stop();
 }
 
-/* It dies in the middle of a segment: some ranks have its result, some have not. Another one takes over, with a new context. */
+/* It dies in the middle of a segment: some ranks have its result, some have not. Another one takes
+ * over, with a new context. */
 static void backend_dies(void)
 {
 	static const char *const options[] = { "--die-at", "5", NULL };
@@ -142,7 +151,11 @@ static void backend_dies(void)
 static void until_over(struct rank *r)
 {
 	static int32_t x[1 << 16];
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(x), .in = x, .out = x };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(x),
+				    .in = x,
+				    .out = x };
 	int result = 0;
 
 	for (unsigned n = 0; !result; n++) {
@@ -180,7 +193,16 @@ static void rank_dies(void)
 
 /* ---- backends that lie: ours, in a thread, with one client ---- */
 
-enum lie { RESPONSE_TWICE, RESPONSE_TO_NOBODY, RESULT_POSITIVE, RING_TORN, REQUESTS_TORN, MESSAGE_UNKNOWN, SAYS_WRONG, NO_ANSWERS };
+enum lie {
+	RESPONSE_TWICE,
+	RESPONSE_TO_NOBODY,
+	RESULT_POSITIVE,
+	RING_TORN,
+	REQUESTS_TORN,
+	MESSAGE_UNKNOWN,
+	SAYS_WRONG,
+	NO_ANSWERS
+};
 
 static enum lie lie;
 static struct ina_shm_server *server;
@@ -192,21 +214,24 @@ static unsigned honest; /* requests that it answers first */
 #define AT_ONCE 127u
 #define HONEST (8 * AT_ONCE)
 #define MORE 16 /* operations after the lie */
-static_assert(HONEST < INA_SHM_ENTRIES && HONEST + 1 + MORE > INA_SHM_ENTRIES, "once round the ring");
+static_assert(HONEST < INA_SHM_ENTRIES && HONEST + 1 + MORE > INA_SHM_ENTRIES,
+	      "once round the ring");
 
 static void came(void *arg, struct ina_shm_peer *p)
 {
 	peer = p;
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		   const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
 	ina_shm_answer_ticket(p, serial, ticket);
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	ina_shm_answer_joined(p, serial, 3, rank, 2);
 }
@@ -273,14 +298,16 @@ static void *serve(void *arg)
 		struct ina_shm_request q;
 
 		ina_shm_server_poll(server, 1);
-		while (peer && !atomic_load(&lied) && ina_shm_peer_next(peer, &q) > 0) /* its count is wrong after a lie */
+		while (peer && !atomic_load(&lied) &&
+		       ina_shm_peer_next(peer, &q) > 0) /* its count is wrong after a lie */
 			tell_lie(q);
 	}
 	ina_shm_server_close(server);
 	return NULL;
 }
 
-/* The client looks at where the backend is in its requests when these have been once round the ring: all but the last few are answered. */
+/* The client looks at where the backend is in its requests when these have been once round the
+ * ring: all but the last few are answered. */
 static void go_round(struct ha_ina *ina, struct ha_ina_group *g, const struct ha_ina_request *q)
 {
 	struct ha_ina_op *op[AT_ONCE];
@@ -295,7 +322,8 @@ static void go_round(struct ha_ina *ina, struct ha_ina_group *g, const struct ha
 	}
 }
 
-static void post_more(struct ha_ina_group *g, const struct ha_ina_request *q, struct ha_ina_op *more[MORE])
+static void post_more(struct ha_ina_group *g, const struct ha_ina_request *q,
+		      struct ha_ina_op *more[MORE])
 {
 	while (!atomic_load(&lied))
 		usleep(1000);
@@ -307,7 +335,11 @@ static void with_liar(enum lie which, int result, const char *text)
 {
 	static int32_t x[4 * WORDS];
 	struct ha_ina_op *more[MORE] = { NULL };
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(x), .in = x, .out = x };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(x),
+				    .in = x,
+				    .out = x };
 	char path[64], why[200];
 	struct ina_shm_server_config config = { .path = path };
 	struct ha_ina_group *g, *again;
@@ -324,7 +356,8 @@ static void with_liar(enum lie which, int result, const char *text)
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
 	CHECK(server);
 	CHECK_INT(pthread_create(&thread, NULL, serve, NULL), 0);
-	CHECK_INT(ha_ina_open(&ina, &(struct ha_ina_options){ .backend = path }, why, sizeof(why)), 0);
+	CHECK_INT(ha_ina_open(&ina, &(struct ha_ina_options) { .backend = path }, why, sizeof(why)),
+		  0);
 	g = group_or_die(ina, 2, 0);
 	if (which == REQUESTS_TORN) {
 		q.bytes = 1024; /* one request */
@@ -369,7 +402,9 @@ static void liars(void)
 /* Rings, header, buffer; requests that may be good; bells. */
 static void vandalise(struct ina_shm_client *c, struct sr_rng *rng)
 {
-	struct ina_shm_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = 256 };
+	struct ina_shm_request q = { .coll = HA_INA_ALL_REDUCE,
+				     .type = HA_INA_INT32,
+				     .bytes = 256 };
 	struct ina_shm_message m = { .type = INA_SHM_BELL };
 	uint8_t *map = c->memory.map;
 
@@ -378,7 +413,9 @@ static void vandalise(struct ina_shm_client *c, struct sr_rng *rng)
 
 		switch (sr_rng_below(rng, 6)) {
 		case 0:
-			memcpy(map + INA_SHM_CONTROL + 8 * sr_rng_below(rng, sizeof(struct ina_shm_control) / 8), &word, 8);
+			memcpy(map + INA_SHM_CONTROL +
+				       8 * sr_rng_below(rng, sizeof(struct ina_shm_control) / 8),
+			       &word, 8);
 			break;
 		case 1:
 			memcpy(map + 8 * sr_rng_below(rng, INA_SHM_BUFFER / 8), &word, 8);
@@ -392,7 +429,8 @@ static void vandalise(struct ina_shm_client *c, struct sr_rng *rng)
 			m.type = (uint32_t)sr_rng_below(rng, INA_SHM_TYPES + 1);
 			m.serial = (uint32_t)word;
 			if (ina_shm_message_bytes(m.type) && !sr_rng_below(rng, 20))
-				(void)ina_shm_message_send(c->fd, &m, sr_rng_below(rng, 2) ? 0 : -1);
+				(void)ina_shm_message_send(c->fd, &m,
+							   sr_rng_below(rng, 2) ? 0 : -1);
 			break;
 		default:
 			m.type = INA_SHM_BELL;
@@ -409,7 +447,9 @@ static void vandal(unsigned seed)
 	for (unsigned n = 0; n < 30; n++) {
 		struct ina_shm_client c;
 
-		CHECK_INT(ina_shm_client_open(&c, getenv("NETCCL_BACKEND"), 1, NULL, why, sizeof(why)), 0);
+		CHECK_INT(ina_shm_client_open(&c, getenv("NETCCL_BACKEND"), 1, NULL, why,
+					      sizeof(why)),
+			  0);
 		vandalise(&c, &rng);
 		ina_shm_client_close(&c);
 	}
@@ -419,7 +459,11 @@ static void vandal(unsigned seed)
 static void sums_beside_vandals(struct rank *r)
 {
 	static int32_t x[1 << 16];
-	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = sizeof(x), .in = x, .out = x };
+	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
+				    .type = HA_INA_INT32,
+				    .bytes = sizeof(x),
+				    .in = x,
+				    .out = x };
 
 	for (int32_t n = 0; n < 60; n++) {
 		for (size_t i = 0; i < sizeof(x) / 4; i++)
@@ -447,8 +491,11 @@ static void vandals(void)
 }
 
 static const struct named_test tests[] = {
-	{ "canceled", canceled }, { "said_later", said_later }, { "never_said", never_said }, { "timed_out", timed_out }, { "nothing_free", nothing_free }, { "backend_dies", backend_dies },
-	{ "rank_dies", rank_dies }, { "liars", liars }, { "vandals", vandals },
+	{ "canceled", canceled },         { "said_later", said_later },
+	{ "never_said", never_said },     { "timed_out", timed_out },
+	{ "nothing_free", nothing_free }, { "backend_dies", backend_dies },
+	{ "rank_dies", rank_dies },       { "liars", liars },
+	{ "vandals", vandals },
 };
 
 int main(int argc, char **argv)

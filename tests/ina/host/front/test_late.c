@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_late.c - a backend that answers late, says two things at once, or does not read for a while: no rank stays behind, no word is lost */
+/* test_late.c - a backend that answers late, says two things at once, or does not read for a while:
+ * no rank stays behind, no word is lost */
 #include "ina/host/front/front.h"
 #include "ina/host/shm/server.h"
 #include "tests/ina/switch/named.h"
@@ -24,7 +25,8 @@ static void came(void *arg, struct ina_shm_peer *p)
 {
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		   const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
@@ -35,10 +37,12 @@ static void joined(struct ina_shm_peer *p, uint32_t serial)
 {
 	ina_shm_answer_joined(p, serial, 1000 + atomic_load(&joins), 0, 2);
 	if (atomic_load(&end_at_once))
-		ina_shm_peer_state(p, 1000 + atomic_load(&joins), -ECANCELED, "it was over before it began");
+		ina_shm_peer_state(p, 1000 + atomic_load(&joins), -ECANCELED,
+				   "it was over before it began");
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	asker = p;
 	asker_serial = serial;
@@ -86,7 +90,11 @@ static struct ha_ina *start(void)
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
 	CHECK(server);
 	CHECK_INT(pthread_create(&thread, NULL, serve, NULL), 0);
-	CHECK_INT(ha_ina_open(&ina, &(struct ha_ina_options){ .backend = path, .buffer = MANY * (size_t)HA_INA_SEGMENT }, why, sizeof(why)), 0);
+	CHECK_INT(ha_ina_open(&ina,
+			      &(struct ha_ina_options) { .backend = path,
+							 .buffer = MANY * (size_t)HA_INA_SEGMENT },
+			      why, sizeof(why)),
+		  0);
 	return ina;
 }
 
@@ -110,7 +118,8 @@ static void wait_leaves(unsigned n)
 	CHECK_INT(atomic_load(&leaves), n);
 }
 
-/* The caller has given up when the backend takes its rank in: the rank is left at once, and there is room for another. */
+/* The caller has given up when the backend takes its rank in: the rank is left at once, and there
+ * is room for another. */
 static void join_too_late(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
@@ -135,7 +144,8 @@ static void join_too_late(void)
 	finish(ina);
 }
 
-/* The group's end comes right behind the answer: the caller learns of both, whatever it does in between. */
+/* The group's end comes right behind the answer: the caller learns of both, whatever it does in
+ * between. */
 static void ended_at_once(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
@@ -162,7 +172,8 @@ static int client_fd(void)
 		struct sockaddr_un address = { 0 };
 		socklen_t size = sizeof(address);
 
-		if (!getpeername(fd, (struct sockaddr *)&address, &size) && address.sun_family == AF_UNIX && !strcmp(address.sun_path, path))
+		if (!getpeername(fd, (struct sockaddr *)&address, &size) &&
+		    address.sun_family == AF_UNIX && !strcmp(address.sun_path, path))
 			return fd;
 	}
 	return -1;
@@ -220,7 +231,8 @@ static unsigned questions(struct ha_ina *ina)
 	return n;
 }
 
-/* Closed while other threads wait for the backend's answers: they come back, and the context exists until the last of them has. */
+/* Closed while other threads wait for the backend's answers: they come back, and the context exists
+ * until the last of them has. */
 static void closed_while_asking(void)
 {
 	struct ha_ina *ina = start();
@@ -229,7 +241,7 @@ static void closed_while_asking(void)
 
 	atomic_store(&answer_later, true);
 	for (unsigned i = 0; i < 4; i++) {
-		a[i] = (struct asking){ .ina = ina };
+		a[i] = (struct asking) { .ina = ina };
 		CHECK_INT(pthread_create(&asker_thread[i], NULL, ask, &a[i]), 0);
 	}
 	while (questions(ina) < 4)
@@ -247,7 +259,9 @@ static void closed_while_asking(void)
 }
 
 static const struct named_test tests[] = {
-	{ "join_too_late", join_too_late }, { "ended_at_once", ended_at_once }, { "leave_when_full", leave_when_full },
+	{ "join_too_late", join_too_late },
+	{ "ended_at_once", ended_at_once },
+	{ "leave_when_full", leave_when_full },
 	{ "closed_while_asking", closed_while_asking },
 };
 

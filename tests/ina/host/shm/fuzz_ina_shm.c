@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the other side may write into shared memory or send. The first byte chooses: a message, a header, a request, or a ring between whose calls
- * the other bytes go into the indices and entries. What is taken must be safe to use; what is not leaves nothing changed.
+ * What the other side may write into shared memory or send. The first byte chooses: a message, a
+ * header, a request, or a ring between whose calls the other bytes go into the indices and entries.
+ * What is taken must be safe to use; what is not leaves nothing changed.
  */
+#include "base/check.h"
 #include "ina/host/shm/message.h"
 #include "ina/host/shm/ring.h"
-#include "base/check.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -26,11 +27,13 @@ static void message(const uint8_t *data, size_t size)
 			continue;
 		CHECK_INT(size, ina_shm_message_bytes(m->type));
 		if (m->type == INA_SHM_CREATE)
-			CHECK(m->create.ranks <= HA_INA_RANKS && strnlen(m->create.name, INA_SHM_NAME) < INA_SHM_NAME);
+			CHECK(m->create.ranks <= HA_INA_RANKS &&
+			      strnlen(m->create.name, INA_SHM_NAME) < INA_SHM_NAME);
 		if (m->type == INA_SHM_JOINED)
 			CHECK(m->joined.rank < m->joined.ranks && m->joined.ranks <= HA_INA_RANKS);
 		if (m->type == INA_SHM_STATE || m->type == INA_SHM_REFUSED)
-			CHECK(m->state.result < 0 && !memchr(m->state.text, '\n', strlen(m->state.text)));
+			CHECK(m->state.result < 0 &&
+			      !memchr(m->state.text, '\n', strlen(m->state.text)));
 	}
 	free(m);
 }
@@ -64,8 +67,8 @@ static void request(const uint8_t *data, size_t size)
 	if (ina_shm_request_check(&q, buffer, &why))
 		CHECK(why);
 	else
-		CHECK(q.bytes && q.bytes <= HA_INA_SEGMENT && q.offset < buffer && q.offset + ina_shm_blocks(q.bytes) <= buffer &&
-		      q.root < HA_INA_RANKS);
+		CHECK(q.bytes && q.bytes <= HA_INA_SEGMENT && q.offset < buffer &&
+		      q.offset + ina_shm_blocks(q.bytes) <= buffer && q.root < HA_INA_RANKS);
 }
 
 /* Each byte is an act; some take the next four with them. */
@@ -78,7 +81,8 @@ static void ring(const uint8_t *data, size_t size)
 	ina_shm_ring_init(&in, ends, entries, 8, 16);
 	ina_shm_ring_init(&out, ends, entries, 8, 16);
 	for (size_t i = 0; i < size; i++) {
-		_Atomic uint32_t *word[] = { &ends->tail.value, &ends->head.value, &ends->sleeps.value };
+		_Atomic uint32_t *word[] = { &ends->tail.value, &ends->head.value,
+					     &ends->sleeps.value };
 		uint32_t n = 0;
 		int err = 0;
 
@@ -97,7 +101,9 @@ static void ring(const uint8_t *data, size_t size)
 			break;
 		default:
 			memcpy(&n, data + i, size - i < 4 ? size - i : 4);
-			atomic_store(word[data[i] / 6 % 3], data[i] & 0x80 ? n : atomic_load(word[data[i] / 6 % 3]) + n % 16);
+			atomic_store(word[data[i] / 6 % 3],
+				     data[i] & 0x80 ? n
+						    : atomic_load(word[data[i] / 6 % 3]) + n % 16);
 			i += 4;
 		}
 		CHECK(err == 0 || err == 1 || err == -EAGAIN || err == -EPROTO);
@@ -110,7 +116,8 @@ static void ring(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const part[])(const uint8_t *data, size_t size) = { message, header, request, ring };
+	static void (*const part[])(const uint8_t *data, size_t size) = { message, header, request,
+									  ring };
 
 	if (size)
 		part[data[0] % 4](data + 1, size - 1);

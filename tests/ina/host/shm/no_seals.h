@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* no_seals.h - files whose pages may get lost as if their memory were broken: seals are added without an effect, and said to be there */
+/* no_seals.h - files whose pages may get lost as if their memory were broken: seals are added
+ * without an effect, and said to be there */
 #ifndef HA_TESTS_SHM_NO_SEALS_H
 #define HA_TESTS_SHM_NO_SEALS_H
 

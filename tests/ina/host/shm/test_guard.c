@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_guard.c - memory that a client takes away again, or that is not there: the backend's process runs, and this client alone is lost */
+/* test_guard.c - memory that a client takes away again, or that is not there: the backend's process
+ * runs, and this client alone is lost */
 #include "ina/host/shm/memory.h"
-#include "tests/ina/switch/named.h"
 #include "tests/ina/host/shm/no_seals.h"
+#include "tests/ina/switch/named.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,13 +40,16 @@ static uint64_t pages(int file)
 	return (uint64_t)st.st_blocks * 512 / PAGE;
 }
 
-/* Once the backend has it, no hole can be made in it, and no further mapping: not by any of the ways to. */
+/* Once the backend has it, no hole can be made in it, and no further mapping: not by any of the
+ * ways to. */
 static void no_holes(void)
 {
 	struct ina_shm_memory client, backend;
 	int file = share(&client, &backend);
 
-	CHECK_INT(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, INA_SHM_BUFFER, HA_INA_SEGMENT), -1);
+	CHECK_INT(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, INA_SHM_BUFFER,
+			    HA_INA_SEGMENT),
+		  -1);
 	CHECK_INT(errno, EPERM);
 	CHECK_INT(madvise(client.buffer, HA_INA_SEGMENT, MADV_REMOVE), -1);
 	CHECK_INT(ftruncate(file, 4096), -1);
@@ -60,7 +64,8 @@ static void no_holes(void)
 	close(file);
 }
 
-/* As many pages as there must be, but some of them beyond the end, and as many holes before it: they are filled before anybody believes in them. */
+/* As many pages as there must be, but some of them beyond the end, and as many holes before it:
+ * they are filled before anybody believes in them. */
 static void hidden_holes(void)
 {
 	struct ina_shm_memory backend;
@@ -92,7 +97,8 @@ static void *reader(void *arg)
 	return (void *)(uintptr_t)(sum != 0); // NOLINT(performance-no-int-to-ptr)
 }
 
-/* Pages that were there are not any more: threads that touch them read zeros, and learn that they are lost; the memory of another client is what it was. */
+/* Pages that were there are not any more: threads that touch them read zeros, and learn that they
+ * are lost; the memory of another client is what it was. */
 static void lost(void)
 {
 	struct ina_shm_memory client, backend, other_client, other;
@@ -107,13 +113,16 @@ static void lost(void)
 	memset(other_client.buffer, 2, other_client.buffer_bytes);
 	CHECK_INT(ftruncate(file, 4096), 0);
 	for (unsigned i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&thread[i], NULL, reader, backend.buffer + i * (HA_INA_SEGMENT / 2)), 0);
+		CHECK_INT(pthread_create(&thread[i], NULL, reader,
+					 backend.buffer + i * (HA_INA_SEGMENT / 2)),
+			  0);
 	for (unsigned i = 0; i < 4; i++) {
 		CHECK_INT(pthread_join(thread[i], &found), 0);
 		CHECK(!found);
 	}
 	CHECK(ina_shm_guard_lost(&backend.guard->lost));
-	backend.buffer[backend.buffer_bytes - 1] = 5; /* all of it is there again, and nobody else's */
+	backend.buffer[backend.buffer_bytes - 1] =
+		5; /* all of it is there again, and nobody else's */
 	CHECK_INT(backend.buffer[backend.buffer_bytes - 1], 5);
 	CHECK(!ina_shm_guard_lost(&other.guard->lost));
 	CHECK_INT(other.buffer[HA_INA_SEGMENT], 2);
@@ -146,7 +155,7 @@ static void elsewhere(void)
 		volatile uint8_t *at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, empty, 0);
 
 		alarm(60);
-		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+		setrlimit(RLIMIT_CORE, &(struct rlimit) { 0 });
 		_exit(at[0]);
 	}
 	CHECK(waitpid(child, &status, 0) == child);
@@ -159,7 +168,10 @@ static void elsewhere(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "no_holes", no_holes }, { "hidden_holes", hidden_holes }, { "lost", lost }, { "elsewhere", elsewhere },
+		{ "no_holes", no_holes },
+		{ "hidden_holes", hidden_holes },
+		{ "lost", lost },
+		{ "elsewhere", elsewhere },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_layout.c - what is taken of headers, requests and messages, and what is not; the book of the copy buffer */
+/* test_layout.c - what is taken of headers, requests and messages, and what is not; the book of the
+ * copy buffer */
+#include "base/rng.h"
 #include "ina/host/shm/buffer.h"
 #include "ina/host/shm/message.h"
-#include "base/rng.h"
 #include "tests/ina/switch/named.h"
 
 #include <errno.h>
@@ -31,7 +32,9 @@ static void header(void)
 
 static struct ina_shm_request good(void)
 {
-	return (struct ina_shm_request){ .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 1024, .offset = 256 };
+	return (struct ina_shm_request) {
+		.coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 1024, .offset = 256
+	};
 }
 
 static int asked(struct ina_shm_request r)
@@ -46,9 +49,9 @@ static void request(void)
 	struct ina_shm_request r = good();
 
 	CHECK_INT(asked(r), 0);
-#define BAD(field, value)                \
-	r = good();                      \
-	r.field = value;                 \
+#define BAD(field, value) \
+	r = good();       \
+	r.field = value;  \
 	CHECK_INT(asked(r), -EPROTO)
 	BAD(coll, 0);
 	BAD(coll, HA_INA_BARRIER);
@@ -89,7 +92,8 @@ static int checked(const struct ina_shm_message *m, size_t bytes, bool from_clie
 
 static void messages(void)
 {
-	struct ina_shm_message m = { .type = INA_SHM_CREATE, .create = { .ranks = 2, .name = "job 7" } };
+	struct ina_shm_message m = { .type = INA_SHM_CREATE,
+				     .create = { .ranks = 2, .name = "job 7" } };
 
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type) - 1, true), -EPROTO);
@@ -105,13 +109,13 @@ static void messages(void)
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	memset(m.create.name, 'x', sizeof(m.create.name)); /* no end */
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
-	m = (struct ina_shm_message){ .type = INA_SHM_STATE, .state = { .result = -ECANCELED } };
+	m = (struct ina_shm_message) { .type = INA_SHM_STATE, .state = { .result = -ECANCELED } };
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), 0);
 	m.state.result = 0;
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
-	m = (struct ina_shm_message){ .type = INA_SHM_JOINED, .joined = { 0, 2, 2 } };
+	m = (struct ina_shm_message) { .type = INA_SHM_JOINED, .joined = { 0, 2, 2 } };
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
-	m = (struct ina_shm_message){ .type = INA_SHM_LEAVE, .leave = { 7, -ECANCELED } };
+	m = (struct ina_shm_message) { .type = INA_SHM_LEAVE, .leave = { 7, -ECANCELED } };
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
 	m.leave.result = 0;
 	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
@@ -135,7 +139,8 @@ struct part {
 	uint32_t bytes, owner;
 };
 
-/* Random owners take and give in random order: no two parts overlap, nobody has more than his share, at the end all is free. */
+/* Random owners take and give in random order: no two parts overlap, nobody has more than his
+ * share, at the end all is free. */
 static void buffer(void)
 {
 	struct sr_rng rng = { 7 };
@@ -147,13 +152,18 @@ static void buffer(void)
 	for (unsigned round = 0; round < 200000; round++) {
 		struct part p = { .owner = (uint32_t)sr_rng_below(&rng, 4) };
 
-		p.bytes = 1 + (uint32_t)(sr_rng_below(&rng, 2) ? sr_rng_below(&rng, HA_INA_SEGMENT) : sr_rng_below(&rng, 5000));
-		if (parts < PARTS && sr_rng_below(&rng, 2) && ina_shm_buffer_take(&b, p.owner, 2, p.bytes, &p.offset)) {
-			CHECK(p.offset % INA_SHM_BLOCK == 0 && p.offset + ina_shm_blocks(p.bytes) <= (uint64_t)SEGMENTS * HA_INA_SEGMENT);
+		p.bytes = 1 + (uint32_t)(sr_rng_below(&rng, 2) ? sr_rng_below(&rng, HA_INA_SEGMENT)
+							       : sr_rng_below(&rng, 5000));
+		if (parts < PARTS && sr_rng_below(&rng, 2) &&
+		    ina_shm_buffer_take(&b, p.owner, 2, p.bytes, &p.offset)) {
+			CHECK(p.offset % INA_SHM_BLOCK == 0 &&
+			      p.offset + ina_shm_blocks(p.bytes) <=
+				      (uint64_t)SEGMENTS * HA_INA_SEGMENT);
 			for (unsigned i = 0; i < parts; i++) {
 				CHECK(p.offset >= part[i].offset + ina_shm_blocks(part[i].bytes) ||
 				      part[i].offset >= p.offset + ina_shm_blocks(p.bytes));
-				CHECK(part[i].owner == p.owner || part[i].offset / HA_INA_SEGMENT != p.offset / HA_INA_SEGMENT);
+				CHECK(part[i].owner == p.owner ||
+				      part[i].offset / HA_INA_SEGMENT != p.offset / HA_INA_SEGMENT);
 			}
 			part[parts++] = p;
 			taken++;
@@ -171,7 +181,8 @@ static void buffer(void)
 		CHECK_INT(segment[i].out, 0);
 }
 
-/* One that never gives back holds its share, and the others go round it for ever; whole segments come in the buffer's order. */
+/* One that never gives back holds its share, and the others go round it for ever; whole segments
+ * come in the buffer's order. */
 static void buffer_held(void)
 {
 	struct ina_shm_buffer b;
@@ -194,7 +205,8 @@ static void buffer_held(void)
 }
 
 static const struct named_test tests[] = {
-	{ "header", header }, { "request", request }, { "messages", messages }, { "buffer", buffer }, { "buffer_held", buffer_held },
+	{ "header", header }, { "request", request },         { "messages", messages },
+	{ "buffer", buffer }, { "buffer_held", buffer_held },
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_listen.c - many backends that start at once where a killed one has left its socket: one gets the place, and keeps it */
+/* test_listen.c - many backends that start at once where a killed one has left its socket: one gets
+ * the place, and keeps it */
 #include "ina/host/shm/listen.h"
 #include "tests/ina/switch/named.h"
 
@@ -52,7 +53,8 @@ static void reached(const struct ina_shm_place *place)
 	close(client);
 }
 
-/* Until it has had the place once; with one of them there, the others are told that another backend is. */
+/* Until it has had the place once; with one of them there, the others are told that another backend
+ * is. */
 static void *starter(void *arg)
 {
 	struct ina_shm_place place;
@@ -111,7 +113,8 @@ static void left_lock(void)
 
 int main(int argc, char **argv)
 {
-	static const struct named_test tests[] = { { "start_at_once", start_at_once }, { "left_lock", left_lock } };
+	static const struct named_test tests[] = { { "start_at_once", start_at_once },
+						   { "left_lock", left_lock } };
 
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_memory.c - the shared file, made by a process that gets signals (a profiler's timer, say): on older kernels, Debian 12's too, each may end fallocate() */
+/* test_memory.c - the shared file, made by a process that gets signals (a profiler's timer, say):
+ * on older kernels, Debian 12's too, each may end fallocate() */
 #include "ina/host/shm/memory.h"
 #include "tests/ina/switch/named.h"
 
@@ -10,7 +11,8 @@
 
 static unsigned calls, interrupted;
 
-/* The C library's, with a signal in the middle of every other call, and in all those of a whole buffer: that takes longer than from one signal to the next. */
+/* The C library's, with a signal in the middle of every other call, and in all those of a whole
+ * buffer: that takes longer than from one signal to the next. */
 int fallocate(int fd, int mode, off_t offset, off_t len)
 {
 	if (calls++ % 2 == 0 || len > 16 << 20) {

@@ -9,7 +9,9 @@
 #include <stdatomic.h>
 
 #define SIZE 8u
-#define MANY 40000u /* entries of 8: on a busy machine each ring of them is a turn of the scheduler for both threads */
+#define MANY                                                                                       \
+	40000u /* entries of 8: on a busy machine each ring of them is a turn of the scheduler for \
+		  both threads */
 
 struct entry {
 	uint64_t a, b;
@@ -72,7 +74,8 @@ static void wrap(void)
 	}
 }
 
-/* Whatever the other side writes into the indices: -EPROTO, and nothing outside of the ring is touched. */
+/* Whatever the other side writes into the indices: -EPROTO, and nothing outside of the ring is
+ * touched. */
 static void torn(void)
 {
 	static const uint32_t lies[] = { SIZE + 1, 1u << 31, UINT32_MAX, UINT32_MAX - SIZE };
@@ -90,7 +93,8 @@ static void torn(void)
 		open_rings();
 		for (unsigned n = 0; n < SIZE; n++)
 			CHECK_INT(push(n), 0);
-		atomic_store(&ends.head.value, lies[i]); /* more than was pushed, or less than was there */
+		atomic_store(&ends.head.value,
+			     lies[i]); /* more than was pushed, or less than was there */
 		CHECK_INT(push(9), -EPROTO);
 		atomic_store(&ends.head.value, SIZE);
 		CHECK_INT(push(9), -EPROTO);
@@ -103,7 +107,7 @@ static void bell(void)
 
 	open_rings();
 	CHECK_INT(push(1), 0);
-	CHECK(!ina_shm_ring_bell(&in)); /* nobody sleeps */
+	CHECK(!ina_shm_ring_bell(&in));   /* nobody sleeps */
 	CHECK(!ina_shm_ring_sleep(&out)); /* there is something */
 	CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
 	CHECK(ina_shm_ring_sleep(&out));
@@ -161,7 +165,8 @@ static atomic_bool stop;
 static void *vandal(void *arg)
 {
 	for (uint32_t n = 1; !atomic_load(&stop); n = n * 1664525 + 1013904223) {
-		_Atomic uint32_t *word[] = { &ends.tail.value, &ends.head.value, &ends.sleeps.value };
+		_Atomic uint32_t *word[] = { &ends.tail.value, &ends.head.value,
+					     &ends.sleeps.value };
 
 		atomic_store_explicit(word[n >> 30 & 1 ? 2 : n >> 29 & 1], n, memory_order_relaxed);
 	}
@@ -194,7 +199,11 @@ static void vandalised(void)
 }
 
 static const struct named_test tests[] = {
-	{ "full_and_empty", full_and_empty }, { "wrap", wrap }, { "torn", torn }, { "bell", bell }, { "threads", threads },
+	{ "full_and_empty", full_and_empty },
+	{ "wrap", wrap },
+	{ "torn", torn },
+	{ "bell", bell },
+	{ "threads", threads },
 	{ "vandalised", vandalised },
 };
 

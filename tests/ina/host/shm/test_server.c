@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_server.c - a backend's end and clients: attaching, requests, answers, and clients that do wrong or die */
+/* test_server.c - a backend's end and clients: attaching, requests, answers, and clients that do
+ * wrong or die */
 #include "ina/host/shm/client.h"
 #include "ina/host/shm/listen.h"
 #include "ina/host/shm/server.h"
@@ -38,7 +39,8 @@ static void came(void *arg, struct ina_shm_peer *p)
 	CHECK(ina_shm_peer_sleep(p));
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const struct ina_shm_create *spec)
+static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		   const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { (uint8_t)spec->ranks, 42 };
 
@@ -49,7 +51,8 @@ static void create(void *arg, struct ina_shm_peer *p, uint32_t serial, const str
 		ina_shm_answer_refused(p, serial, -EAGAIN, "nothing\nfree");
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial, const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	CHECK_INT(ticket[1], 42);
 	ina_shm_answer_joined(p, serial, 77, rank, ticket[0]);
@@ -103,7 +106,9 @@ static void *serve(void *arg)
 
 static void start(unsigned peers)
 {
-	struct ina_shm_server_config config = { .path = path, .address = 0x0a000001, .peers = peers, .bytes = 64u << 20 };
+	struct ina_shm_server_config config = {
+		.path = path, .address = 0x0a000001, .peers = peers, .bytes = 64u << 20
+	};
 	char why[256] = "";
 
 	snprintf(path, sizeof(path), "/tmp/ina-shm-%d.sock", (int)getpid());
@@ -177,7 +182,9 @@ static void talk(void)
 	start(0);
 	open_client(&client);
 	CHECK_INT(client.address, 0x0a000001);
-	m = (struct ina_shm_message){ .type = INA_SHM_CREATE, .serial = 5, .create = { .ranks = 3 } };
+	m = (struct ina_shm_message) { .type = INA_SHM_CREATE,
+				       .serial = 5,
+				       .create = { .ranks = 3 } };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(hear(&client, &got), 1);
 	CHECK(got.type == INA_SHM_REFUSED && got.serial == 5 && got.state.result == -EAGAIN);
@@ -186,12 +193,15 @@ static void talk(void)
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(hear(&client, &got), 1);
 	CHECK(got.type == INA_SHM_TICKET && got.ticket[0] == 3);
-	m = (struct ina_shm_message){ .type = INA_SHM_JOIN, .serial = 6, .join.rank = 2 };
+	m = (struct ina_shm_message) { .type = INA_SHM_JOIN, .serial = 6, .join.rank = 2 };
 	memcpy(m.join.ticket, got.ticket, HA_INA_TICKET);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(hear(&client, &got), 1);
-	CHECK(got.type == INA_SHM_JOINED && got.joined.handle == 77 && got.joined.rank == 2 && got.joined.ranks == 3);
-	m = (struct ina_shm_message){ .type = INA_SHM_LEAVE, .serial = 7, .leave = { .handle = 77 } };
+	CHECK(got.type == INA_SHM_JOINED && got.joined.handle == 77 && got.joined.rank == 2 &&
+	      got.joined.ranks == 3);
+	m = (struct ina_shm_message) { .type = INA_SHM_LEAVE,
+				       .serial = 7,
+				       .leave = { .handle = 77 } };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(hear(&client, &got), 1);
 	CHECK(got.type == INA_SHM_STATE && got.state.result == -ECANCELED);
@@ -205,8 +215,11 @@ static void talk(void)
 
 static struct ina_shm_request request_of(uint64_t sequence)
 {
-	return (struct ina_shm_request){ .sequence = sequence, .offset = 256 * (sequence % 1000), .bytes = 256,
-					 .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32 };
+	return (struct ina_shm_request) { .sequence = sequence,
+					  .offset = 256 * (sequence % 1000),
+					  .bytes = 256,
+					  .coll = HA_INA_ALL_REDUCE,
+					  .type = HA_INA_INT32 };
 }
 
 /* Many requests both ways, with both sides asleep in between. */
@@ -251,7 +264,8 @@ static void requests(void)
 	finish();
 }
 
-/* A client is told that it has attached after the backend has: its first request finds somebody asleep, whom the bell wakes. */
+/* A client is told that it has attached after the backend has: its first request finds somebody
+ * asleep, whom the bell wakes. */
 static void came_first(void)
 {
 	dawdle_us = 30000;
@@ -306,7 +320,8 @@ static void hostile(void)
 	open_client(&client);
 	atomic_store(&client.memory.responses.ends->head.value, 5000);
 	r = request_of(1);
-	for (unsigned i = 0; i <= INA_SHM_ENTRIES; i++) { /* it says that it has read more responses than there were */
+	for (unsigned i = 0; i <= INA_SHM_ENTRIES;
+	     i++) { /* it says that it has read more responses than there were */
 		while (ina_shm_ring_push(&client.memory.requests, &r) == -EAGAIN)
 			usleep(100);
 		CHECK_INT(ina_shm_client_bell(&client), 0);
@@ -314,7 +329,7 @@ static void hostile(void)
 	ends_with(&client, 3, "response ring is torn");
 
 	open_client(&client);
-	m = (struct ina_shm_message){ .type = INA_SHM_WELCOME };
+	m = (struct ina_shm_message) { .type = INA_SHM_WELCOME };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	ends_with(&client, 4, "none that the other side may send");
 
@@ -323,12 +338,12 @@ static void hostile(void)
 	ends_with(&client, 5, "none that the other side may send");
 
 	open_client(&client);
-	m = (struct ina_shm_message){ .type = INA_SHM_BELL };
+	m = (struct ina_shm_message) { .type = INA_SHM_BELL };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, 0), 0);
 	ends_with(&client, 6, "a file came with a message");
 
 	open_client(&client);
-	m = (struct ina_shm_message){ .type = INA_SHM_ATTACH };
+	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	ends_with(&client, 7, "attached twice");
 
@@ -345,11 +360,13 @@ static void hostile(void)
 	finish();
 }
 
-/* A file of the client's choice: only a sealed memory file with all its pages, of the right shape, is mapped. */
+/* A file of the client's choice: only a sealed memory file with all its pages, of the right shape,
+ * is mapped. */
 static void refused_file(int file, const char *text)
 {
 	struct ina_shm_client client = { .fd = socket(AF_UNIX, SOCK_SEQPACKET, 0) };
-	struct ina_shm_message m = { .type = INA_SHM_HELLO, .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } };
+	struct ina_shm_message m = { .type = INA_SHM_HELLO,
+				     .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } };
 	struct sockaddr_un address;
 
 	CHECK(file >= 0);
@@ -357,7 +374,7 @@ static void refused_file(int file, const char *text)
 	CHECK_INT(connect(client.fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(hear(&client, &m), 1);
-	m = (struct ina_shm_message){ .type = INA_SHM_ATTACH };
+	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, file), 0);
 	CHECK_INT(hear(&client, &m), 1);
 	CHECK_INT(m.type, INA_SHM_REFUSED);
@@ -437,7 +454,8 @@ static void killed(void)
 	finish();
 }
 
-/* Nobody takes a living backend's socket; a dead one's is replaced; who is one too many is told so; who says nothing makes room. */
+/* Nobody takes a living backend's socket; a dead one's is replaced; who is one too many is told so;
+ * who says nothing makes room. */
 static void places(void)
 {
 	struct ina_shm_server_config config = { .path = path };
@@ -454,7 +472,9 @@ static void places(void)
 	CHECK_INT(connect(silent, (struct sockaddr *)&address, sizeof(address)), 0);
 	open_client(&one);
 	open_client(&two); /* in the silent one's place */
-	CHECK_INT(ina_shm_client_open(&(struct ina_shm_client){ 0 }, path, 2, NULL, why, sizeof(why)), -EAGAIN);
+	CHECK_INT(ina_shm_client_open(&(struct ina_shm_client) { 0 }, path, 2, NULL, why,
+				      sizeof(why)),
+		  -EAGAIN);
 	CHECK(strstr(why, "as many clients as it takes"));
 	ina_shm_client_close(&one);
 	wait_gone(1);
@@ -475,7 +495,8 @@ static void places(void)
 	finish();
 }
 
-/* No file descriptor is left for a client that waits: the backend does not run in circles over it, and takes it when one is there. */
+/* No file descriptor is left for a client that waits: the backend does not run in circles over it,
+ * and takes it when one is there. */
 static void no_files(void)
 {
 	struct sockaddr_un address;
@@ -492,17 +513,23 @@ static void no_files(void)
 	waits = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(connect(waits, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit){ (rlim_t)waits + 1, limit.rlim_max };
+	none = (struct rlimit) { (rlim_t)waits + 1, limit.rlim_max };
 	CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
 	for (unsigned n = 0; n < 10; n++)
 		ina_shm_server_poll(server, 40);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 < 100);
+	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 <
+	      100);
 	p.fd = ina_shm_server_fd(server);
 	CHECK_INT(poll(&p, 1, 10), 0); /* nor does who waits for it */
 	CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	CHECK_INT(ina_shm_message_send(waits, &(struct ina_shm_message){ .type = INA_SHM_HELLO, .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } }, -1), 0);
+	CHECK_INT(ina_shm_message_send(waits,
+				       &(struct ina_shm_message) {
+					       .type = INA_SHM_HELLO,
+					       .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } },
+				       -1),
+		  0);
 	p.fd = waits;
 	for (unsigned n = 0; n < 100 && !poll(&p, 1, 0); n++)
 		ina_shm_server_poll(server, 20);
@@ -511,10 +538,12 @@ static void no_files(void)
 	ina_shm_server_close(server);
 }
 
-/* The file that came could not be taken, for there are no more: that is what the client receives, and not that it sent none. */
+/* The file that came could not be taken, for there are no more: that is what the client receives,
+ * and not that it sent none. */
 static void no_file_for_memory(void)
 {
-	struct ina_shm_message m = { .type = INA_SHM_HELLO, .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } };
+	struct ina_shm_message m = { .type = INA_SHM_HELLO,
+				     .hello = { INA_SHM_MAGIC, INA_SHM_VERSION, 0 } };
 	struct ina_shm_server_config config = { .path = path };
 	struct ina_shm_client client = { .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
 	struct rlimit limit, none;
@@ -534,9 +563,9 @@ static void no_file_for_memory(void)
 	CHECK_INT(ina_shm_memory_make(&client.memory, 1, &file, why, sizeof(why)), 0);
 	last_file = dup(file);
 	CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit){ (rlim_t)last_file + 1, limit.rlim_max };
+	none = (struct rlimit) { (rlim_t)last_file + 1, limit.rlim_max };
 	CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
-	m = (struct ina_shm_message){ .type = INA_SHM_ATTACH, .bytes = client.memory.bytes };
+	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH, .bytes = client.memory.bytes };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, file), 0);
 	for (unsigned n = 0; n < 5; n++)
 		ina_shm_server_poll(server, 0);
@@ -555,7 +584,9 @@ static void no_file_for_memory(void)
 /* A client's socket is full when it is to ring: what fills it wakes the backend, too. */
 static void bell_when_full(void)
 {
-	struct ina_shm_message m = { .type = INA_SHM_CREATE, .serial = 1, .create = { .ranks = 2 } };
+	struct ina_shm_message m = { .type = INA_SHM_CREATE,
+				     .serial = 1,
+				     .create = { .ranks = 2 } };
 	struct ina_shm_request r = request_of(5);
 	struct ina_shm_response response;
 	struct ina_shm_client client;
@@ -591,7 +622,9 @@ static void deaf_after_the_end(void)
 	open_client(&client);
 	pthread_mutex_lock(&lock);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	m = (struct ina_shm_message){ .type = INA_SHM_CREATE, .serial = 1, .create = { .ranks = 2 } };
+	m = (struct ina_shm_message) { .type = INA_SHM_CREATE,
+				       .serial = 1,
+				       .create = { .ranks = 2 } };
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	pthread_mutex_unlock(&lock);
@@ -601,8 +634,17 @@ static void deaf_after_the_end(void)
 }
 
 static const struct named_test tests[] = {
-	{ "talk", talk }, { "requests", requests }, { "came_first", came_first }, { "hostile", hostile }, { "files", files }, { "killed", killed }, { "places", places },
-	{ "no_files", no_files }, { "no_file_for_memory", no_file_for_memory }, { "bell_when_full", bell_when_full }, { "deaf_after_the_end", deaf_after_the_end },
+	{ "talk", talk },
+	{ "requests", requests },
+	{ "came_first", came_first },
+	{ "hostile", hostile },
+	{ "files", files },
+	{ "killed", killed },
+	{ "places", places },
+	{ "no_files", no_files },
+	{ "no_file_for_memory", no_file_for_memory },
+	{ "bell_when_full", bell_when_full },
+	{ "deaf_after_the_end", deaf_after_the_end },
 };
 
 int main(int argc, char **argv)

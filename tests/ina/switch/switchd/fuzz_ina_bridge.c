@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is not the switch's, on three ports: the input is a list of packets, each with its port, the time that passes before it, and its bytes.
+ * What is not the switch's, on three ports: the input is a list of packets, each with its port, the
+ * time that passes before it, and its bytes.
  *
- * Whatever they are: a packet leaves as it came, or marked; never where it came from, but the answer to an ARP request; to one port, or to all others; a
- * sender that has just sent is found; every packet is counted once, and none is lost.
+ * Whatever they are: a packet leaves as it came, or marked; never where it came from, but the
+ * answer to an ARP request; to one port, or to all others; a sender that has just sent is found;
+ * every packet is counted once, and none is lost.
  */
+#include "base/check.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
 #include "ina/switch/switchd/core.h"
-#include "base/check.h"
 
 #define PORTS 3u
 #define PACKETS 512u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct ina_cores all = { .addr = 0x0a0000fe, .mac = { 2, 0, 10, 0, 0, 0xfe }, .nports = PORTS, .ncores = 1, .mark = { .min = 2, .max = 6, .probability = 0.5 } };
+static struct ina_cores all = { .addr = 0x0a0000fe,
+				.mac = { 2, 0, 10, 0, 0, 0xfe },
+				.nports = PORTS,
+				.ncores = 1,
+				.mark = { .min = 2, .max = 6, .probability = 0.5 } };
 static struct ina_core *core;
 
 static struct last {
@@ -45,8 +51,10 @@ static bool is_arp_answer(const uint8_t *in, size_t n, const struct rte_mbuf *m)
 {
 	const uint8_t *out = rte_pktmbuf_mtod(m, const uint8_t *);
 
-	return n >= 42 && ina_get16(in + 12) == 0x0806 && ina_get32(in + 38) == all.addr && !memcmp(out, in + 22, 6) && !memcmp(out + 6, all.mac, 6) &&
-	       !memcmp(out + 22, all.mac, 6) && ina_get32(out + 28) == all.addr && ina_get16(out + 20) == 2;
+	return n >= 42 && ina_get16(in + 12) == 0x0806 && ina_get32(in + 38) == all.addr &&
+	       !memcmp(out, in + 22, 6) && !memcmp(out + 6, all.mac, 6) &&
+	       !memcmp(out + 22, all.mac, 6) && ina_get32(out + 28) == all.addr &&
+	       ina_get16(out + 20) == 2;
 }
 
 /* As it came, or with CE and the checksum that goes with it. */
@@ -61,11 +69,13 @@ static bool is_same(const uint8_t *in, size_t n, const struct rte_mbuf *m)
 		return true;
 	if (n < 34 || ina_get16(in + 12) != 0x0800 || !(in[15] & 3) || out[15] != (in[15] | 3))
 		return false;
-	for (size_t i = 14; i < 34; i += 2) { /* the sum of the header stays what it was, right or wrong */
+	for (size_t i = 14; i < 34;
+	     i += 2) { /* the sum of the header stays what it was, right or wrong */
 		before += ina_get16(in + i);
 		after += ina_get16(out + i);
 	}
-	return !memcmp(in, out, 15) && !memcmp(in + 16, out + 16, 8) && !memcmp(in + 26, out + 26, n - 26) && before % 0xffff == after % 0xffff;
+	return !memcmp(in, out, 15) && !memcmp(in + 16, out + 16, 8) &&
+	       !memcmp(in + 26, out + 26, n - 26) && before % 0xffff == after % 0xffff;
 }
 
 static uint64_t counted(void)
@@ -92,7 +102,8 @@ static void packet(uint16_t port, const uint8_t *bytes, size_t n)
 	uint64_t before = counted(), floods = core->count.flooded;
 	uint32_t head[PORTS];
 	unsigned outs = 0, dropped = (unsigned)core->count.wred_dropped;
-	bool found = n >= 14 && !(bytes[0] & 1) && !memcmp(bytes, last.mac, 6) && memcmp(bytes + 6, last.mac, 6);
+	bool found = n >= 14 && !(bytes[0] & 1) && !memcmp(bytes, last.mac, 6) &&
+		     memcmp(bytes + 6, last.mac, 6);
 
 	CHECK(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)n), bytes, n);
@@ -133,7 +144,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		core->now += data[1] * 1000000000ull;
 		if (data[1])
 			memset(&last, 0xff, sizeof(last));
-		if (data[0] & 4 || ina_tx_depth(&core->tx[0]) + ina_tx_depth(&core->tx[1]) + ina_tx_depth(&core->tx[2]) > INA_BURST / 2)
+		if (data[0] & 4 || ina_tx_depth(&core->tx[0]) + ina_tx_depth(&core->tx[1]) +
+						   ina_tx_depth(&core->tx[2]) >
+					   INA_BURST / 2)
 			free_waiting();
 		packet(data[0] % 4 % PORTS, data + 3, data[2]);
 		size -= 3 + data[2];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/switch/switchd/oracle.h"
 
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <inttypes.h>
 #include <unistd.h>
 
-void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program, const char *const *options)
+void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program,
+		 const char *const *options)
 {
 	o->rig = rig;
 	for (unsigned i = 0; i < INA_RANKS_MAX; i++)
@@ -31,14 +32,17 @@ static uint64_t seen_by_switch(struct switch_rig *r)
 	char name[96];
 
 	for (unsigned i = 0; i < INA_REASONS; i++) {
-		snprintf(name, sizeof(name), "hawser_switch_frames_total{reason=\"%s\"}", ina_reason_name(i, NULL));
+		snprintf(name, sizeof(name), "hawser_switch_frames_total{reason=\"%s\"}",
+			 ina_reason_name(i, NULL));
 		n += switch_rig_number(page, name);
 	}
 	for (unsigned i = INA_FAULT_NONE + 1; i < INA_FAULTS; i++) {
-		snprintf(name, sizeof(name), "hawser_switch_bad_frames_total{fault=\"%s\"}", ina_fault_name(i, NULL));
+		snprintf(name, sizeof(name), "hawser_switch_bad_frames_total{fault=\"%s\"}",
+			 ina_fault_name(i, NULL));
 		n += switch_rig_number(page, name);
 	}
-	return n + switch_rig_number(page, "hawser_switch_not_spoken_total") + switch_rig_number(page, "hawser_switch_reserved_total");
+	return n + switch_rig_number(page, "hawser_switch_not_spoken_total") +
+	       switch_rig_number(page, "hawser_switch_reserved_total");
 }
 
 /* The port that the rank is behind has this, and next. */
@@ -52,11 +56,14 @@ static void expect(struct oracle *o, const struct ina_verdict *v, uint8_t rank)
 	ina_switch_answer(&o->sw, v, rank, &f);
 	len = ina_frame_encode(&f, bytes);
 	if (!m)
-		fprintf(stderr, "%s: no answer for rank %u, psn %" PRIu32 ", %s\n", o->playing, rank, f.psn, ina_reason_name(v->reason, NULL));
+		fprintf(stderr, "%s: no answer for rank %u, psn %" PRIu32 ", %s\n", o->playing,
+			rank, f.psn, ina_reason_name(v->reason, NULL));
 	CHECK(m);
 	if (m->pkt_len != len || memcmp(rte_pktmbuf_mtod(m, void *), bytes, len)) {
-		fprintf(stderr, "%s: another answer for rank %u, psn %" PRIu32 ", %s: %u bytes, expected %zu\n", o->playing, rank, f.psn, ina_reason_name(v->reason, NULL),
-			m->pkt_len, len);
+		fprintf(stderr,
+			"%s: another answer for rank %u, psn %" PRIu32
+			", %s: %u bytes, expected %zu\n",
+			o->playing, rank, f.psn, ina_reason_name(v->reason, NULL), m->pkt_len, len);
 		exit(1);
 	}
 	o->answers++;
@@ -71,7 +78,8 @@ void oracle_packet(struct oracle *o, unsigned port, const uint8_t *bytes, size_t
 
 	switch_rig_send(o->rig, port, bytes, len);
 	o->packets++;
-	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS; seen_by_switch(o->rig) != o->packets; usleep(100))
+	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
+	     seen_by_switch(o->rig) != o->packets; usleep(100))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	if (ina_frame_decode(bytes, len, &f) != INA_FAULT_NONE) {
 		o->others++;
@@ -100,12 +108,15 @@ void oracle_check_counts(struct oracle *o)
 	char name[96];
 
 	for (unsigned i = 0; i < INA_REASONS; i++) {
-		snprintf(name, sizeof(name), "hawser_switch_frames_total{reason=\"%s\"}", ina_reason_name(i, NULL));
+		snprintf(name, sizeof(name), "hawser_switch_frames_total{reason=\"%s\"}",
+			 ina_reason_name(i, NULL));
 		if (switch_rig_metric(o->rig, name) != o->reason[i])
 			fprintf(stderr, "%s\n", name);
 		CHECK_INT(switch_rig_metric(o->rig, name), o->reason[i]);
 	}
 	CHECK_INT(switch_rig_metric(o->rig, "hawser_switch_answers_total"), o->answers);
 	CHECK_INT(switch_rig_metric(o->rig, "hawser_switch_answers_nowhere_total"), 0);
-	printf("%" PRIu64 " packets, %" PRIu64 " answers, %" PRIu64 " that are no frames or not ours\n", o->packets, o->answers, o->others);
+	printf("%" PRIu64 " packets, %" PRIu64 " answers, %" PRIu64
+	       " that are no frames or not ours\n",
+	       o->packets, o->answers, o->others);
 }

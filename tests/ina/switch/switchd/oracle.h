@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oracle.h - a living ha-switch beside the slot core in this process: packet by packet the same answers, byte by byte, at the same ports, and the same verdicts */
+/* oracle.h - a living ha-switch beside the slot core in this process: packet by packet the same
+ * answers, byte by byte, at the same ports, and the same verdicts */
 #ifndef HA_TESTS_SWITCHD_ORACLE_H
 #define HA_TESTS_SWITCHD_ORACLE_H
 
@@ -13,11 +14,13 @@ struct oracle {
 	struct ina_slot slot[INA_CASE_SLOTS];
 	unsigned port[INA_RANKS_MAX]; /* that a rank is behind; it is believed */
 	uint64_t now, packets, answers;
-	uint64_t reason[INA_REASONS], others; /* verdicts; packets that are no frames, or not the switch's */
+	uint64_t reason[INA_REASONS],
+		others; /* verdicts; packets that are no frames, or not the switch's */
 };
 
 /* A living switch with these options, NULL at the end; rank i is behind port i mod RIG_PORTS. */
-void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program, const char *const *options);
+void oracle_open(struct oracle *o, struct switch_rig *rig, const char *program,
+		 const char *const *options);
 /* The slot core begins with nothing; what was counted stays. */
 void oracle_forget(struct oracle *o);
 /* One packet to both, and what both say to it. */

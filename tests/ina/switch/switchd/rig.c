@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/switch/switchd/rig.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/frame/port/eal.h"
-#include "base/check.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -30,8 +30,11 @@ void switch_rig_make(struct switch_rig *r, const char *program, unsigned nports)
 	snprintf(r->groups, sizeof(r->groups), "%s/groups", r->top);
 	snprintf(r->log, sizeof(r->log), "%s/log", r->top);
 	for (unsigned p = 0; p < nports; p++) {
-		snprintf(r->server[p], sizeof(r->server[p]), "--port=net_memif%u,role=server,socket=%s/m%u,socket-abstract=no", p, r->top, p);
-		snprintf(r->client[p], sizeof(r->client[p]), "net_memif%u,role=client,socket=%s/m%u,socket-abstract=no", p, r->top, p);
+		snprintf(r->server[p], sizeof(r->server[p]),
+			 "--port=net_memif%u,role=server,socket=%s/m%u,socket-abstract=no", p,
+			 r->top, p);
+		snprintf(r->client[p], sizeof(r->client[p]),
+			 "net_memif%u,role=client,socket=%s/m%u,socket-abstract=no", p, r->top, p);
 	}
 	switch_rig_groups(r, "");
 }
@@ -76,7 +79,8 @@ static void run(const struct switch_rig *r, const char **argv)
 	int fd = open(r->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
-	ina_eal_unbind_thread(); /* else it would share the processor that DPDK has bound us to, and each would wait for the other's time to end */
+	ina_eal_unbind_thread(); /* else it would share the processor that DPDK has bound us to, and
+				    each would wait for the other's time to end */
 	dup2(fd, STDERR_FILENO);
 	dup2(fd, STDOUT_FILENO);
 	execv(r->program, (char **)(uintptr_t)argv);
@@ -85,7 +89,8 @@ static void run(const struct switch_rig *r, const char **argv)
 
 void switch_rig_start(struct switch_rig *r, const char *const *options)
 {
-	const char *argv[RIG_ARGS] = { r->program, "--address=10.0.0.254", "--metrics=127.0.0.1:0", "--memory=64", "--idle-us=100" };
+	const char *argv[RIG_ARGS] = { r->program, "--address=10.0.0.254", "--metrics=127.0.0.1:0",
+				       "--memory=64", "--idle-us=100" };
 	char groups[128];
 	unsigned n = 5;
 	uint64_t end = ms_now() + RIG_TIME_LIMIT_MS;
@@ -112,13 +117,16 @@ void switch_rig_start(struct switch_rig *r, const char *const *options)
 
 void switch_rig_connect(struct switch_rig *r)
 {
-	struct ina_eal_options o = { .program = "rig", .nports = r->nports, .threads = 1, .memory_mb = 64 };
+	struct ina_eal_options o = {
+		.program = "rig", .nports = r->nports, .threads = 1, .memory_mb = 64
+	};
 	struct ina_port_config c = { 0 };
 	char why[256] = "";
 
 	for (unsigned p = 0; p < r->nports; p++)
 		o.port[p] = r->client[p];
-	if (ina_eal_start(&o, why, sizeof(why)) || !(c.pool = r->pool = ina_pool_create("rig", 8192, why, sizeof(why)))) {
+	if (ina_eal_start(&o, why, sizeof(why)) ||
+	    !(c.pool = r->pool = ina_pool_create("rig", 8192, why, sizeof(why)))) {
 		fprintf(stderr, "%s\n", why);
 		exit(1);
 	}
@@ -144,7 +152,9 @@ void switch_rig_await_up(struct switch_rig *r)
 			CHECK(ms_now() < end);
 			usleep(2000);
 		}
-		while (ina_port_receive(&r->port[p], 0, &m, 1)) /* what was on its way to the incarnation before; and buffers for the switch */
+		while (ina_port_receive(&r->port[p], 0, &m,
+					1)) /* what was on its way to the incarnation before; and
+					       buffers for the switch */
 			rte_pktmbuf_free(m);
 	}
 }
@@ -155,7 +165,9 @@ const char *switch_rig_page(struct switch_rig *r)
 {
 	static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
 	static char text[1 << 18];
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r->metrics), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)r->metrics),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t have = 0;
 	ssize_t n;
@@ -190,7 +202,8 @@ uint64_t switch_rig_metric(struct switch_rig *r, const char *name)
 
 void switch_rig_reload(struct switch_rig *r)
 {
-	uint64_t before = switch_rig_metric(r, "hawser_switch_reloads_total"), end = ms_now() + RIG_TIME_LIMIT_MS;
+	uint64_t before = switch_rig_metric(r, "hawser_switch_reloads_total"),
+		 end = ms_now() + RIG_TIME_LIMIT_MS;
 
 	CHECK(!kill(r->pid, SIGHUP));
 	while (switch_rig_metric(r, "hawser_switch_reloads_total") == before) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rig.h - a living ha-switch in a directory of its own, and its other ends in this process: clients of its memifs */
+/* rig.h - a living ha-switch in a directory of its own, and its other ends in this process: clients
+ * of its memifs */
 #ifndef HA_TESTS_SWITCHD_RIG_H
 #define HA_TESTS_SWITCHD_RIG_H
 
@@ -23,13 +24,15 @@ struct switch_rig {
 };
 
 #define RIG_TIME_LIMIT_MS 60000 /* for anything to come; beside other work */
-#define RIG_ADDR 0x0a0000feu /* the switch's: 10.0.0.254, 02:00:0a:00:00:fe unless another is asked for */
+#define RIG_ADDR \
+	0x0a0000feu /* the switch's: 10.0.0.254, 02:00:0a:00:00:fe unless another is asked for */
 
 /* Folder and names; nothing runs. */
 void switch_rig_make(struct switch_rig *r, const char *program, unsigned nports);
 /* What the file of groups says from now on. */
 void switch_rig_groups(struct switch_rig *r, const char *text);
-/* Runs it with --address, --port..., --groups, --idle-us and these options, NULL at the end; waits until it serves its metrics. */
+/* Runs it with --address, --port..., --groups, --idle-us and these options, NULL at the end; waits
+ * until it serves its metrics. */
 void switch_rig_start(struct switch_rig *r, const char *const *options);
 /* The clients, in this process; once. */
 void switch_rig_connect(struct switch_rig *r);

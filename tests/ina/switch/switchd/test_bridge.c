@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_bridge.c - what a living ha-switch does with packets that are not for it, and with such that nobody should send. Usage: test_switchd_bridge HA-SWITCH NAME */
+/* test_bridge.c - what a living ha-switch does with packets that are not for it, and with such that
+ * nobody should send. Usage: test_switchd_bridge HA-SWITCH NAME */
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/frame/bytes.h"
 #include "ina/switch/switch.h"
-#include "base/check.h"
 #include "tests/ina/switch/switchd/rig.h"
 
 #include <unistd.h>
@@ -11,7 +12,8 @@
 #define PORTS 3
 
 static struct switch_rig r;
-static const uint8_t own[6] = { 2, 0, 10, 0, 0, 0xfe }, everybody[6] = { 255, 255, 255, 255, 255, 255 };
+static const uint8_t own[6] = { 2, 0, 10, 0, 0, 0xfe },
+		     everybody[6] = { 255, 255, 255, 255, 255, 255 };
 
 static void start(const char *const *options)
 {
@@ -42,7 +44,7 @@ static const uint8_t *host(unsigned h)
 {
 	static uint8_t mac[4][6];
 
-	memcpy(mac[h % 4], (const uint8_t[6]){ 2, 1, 1, 1, 1, (uint8_t)h }, 6);
+	memcpy(mac[h % 4], (const uint8_t[6]) { 2, 1, 1, 1, 1, (uint8_t)h }, 6);
 	return mac[h % 4];
 }
 
@@ -82,10 +84,12 @@ static void came(unsigned mask)
 
 static void forward(void)
 {
-	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0, 5 }, stp[6] = { 1, 0x80, 0xc2, 0, 0, 0 }, stp_last[6] = { 1, 0x80, 0xc2, 0, 0, 15 },
+	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0, 5 },
+			     stp[6] = { 1, 0x80, 0xc2, 0, 0, 0 },
+			     stp_last[6] = { 1, 0x80, 0xc2, 0, 0, 15 },
 			     after[6] = { 1, 0x80, 0xc2, 0, 0, 16 };
 
-	start((const char *const[]){ "--cores=2", NULL });
+	start((const char *const[]) { "--cores=2", NULL });
 	say(0, host(1), host(0), 0x0800); /* nobody has seen host 1 */
 	came(6);
 	say(1, host(0), host(1), 0x86dd);
@@ -125,7 +129,7 @@ static void arp_request(uint8_t b[42], uint32_t for_whom)
 {
 	memcpy(b, everybody, 6);
 	memcpy(b + 6, host(0), 6);
-	memcpy(b + 12, (const uint8_t[10]){ 8, 6, 0, 1, 8, 0, 6, 4, 0, 1 }, 10);
+	memcpy(b + 12, (const uint8_t[10]) { 8, 6, 0, 1, 8, 0, 6, 4, 0, 1 }, 10);
 	memcpy(b + 22, host(0), 6);
 	ina_put32(b + 28, 0x0a000001);
 	memset(b + 32, 0, 6);
@@ -145,7 +149,7 @@ static void arp(void)
 	CHECK(m);
 	memcpy(expected, host(0), 6);
 	memcpy(expected + 6, own, 6);
-	memcpy(expected + 12, (const uint8_t[10]){ 8, 6, 0, 1, 8, 0, 6, 4, 0, 2 }, 10);
+	memcpy(expected + 12, (const uint8_t[10]) { 8, 6, 0, 1, 8, 0, 6, 4, 0, 2 }, 10);
 	memcpy(expected + 22, own, 6);
 	ina_put32(expected + 28, RIG_ADDR);
 	memcpy(expected + 32, host(0), 6);
@@ -180,8 +184,17 @@ static void put_checksum(uint8_t *b)
 static size_t contribution(uint8_t *b, uint8_t rank, uint32_t psn, uint32_t dst, int32_t value)
 {
 	uint8_t words[INA_PAYLOAD_BYTES];
-	struct ina_frame f = { .src = 0x0a000001u + rank, .dst = dst, .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = 7, .rank = rank,
-			       .agg_addr = (uint16_t)(psn % 16), .psn = psn, .epoch = 1, .words = words };
+	struct ina_frame f = { .src = 0x0a000001u + rank,
+			       .dst = dst,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = 7,
+			       .rank = rank,
+			       .agg_addr = (uint16_t)(psn % 16),
+			       .psn = psn,
+			       .epoch = 1,
+			       .words = words };
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)value);
@@ -197,7 +210,8 @@ static struct rte_mbuf *answer(unsigned port)
 {
 	struct rte_mbuf *m;
 
-	while ((m = switch_rig_receive(&r, port, RIG_TIME_LIMIT_MS)) && memcmp(rte_pktmbuf_mtod(m, uint8_t *) + 6, own, 6))
+	while ((m = switch_rig_receive(&r, port, RIG_TIME_LIMIT_MS)) &&
+	       memcmp(rte_pktmbuf_mtod(m, uint8_t *) + 6, own, 6))
 		rte_pktmbuf_free(m);
 	CHECK(m);
 	return m;
@@ -211,7 +225,9 @@ static void whole(uint32_t psn)
 	struct rte_mbuf *m;
 
 	for (uint8_t rank = 0; rank < 2; rank++)
-		switch_rig_send(&r, rank, b, contribution(b, rank, psn, RIG_ADDR, 1000 * (rank + 1) + (int32_t)psn));
+		switch_rig_send(&r, rank, b,
+				contribution(b, rank, psn, RIG_ADDR,
+					     1000 * (rank + 1) + (int32_t)psn));
 	for (uint8_t rank = 0; rank < 2; rank++) {
 		m = answer(rank);
 		CHECK_INT(ina_packet_decode(m, &f), INA_FAULT_NONE);
@@ -229,7 +245,7 @@ static void pass_by(void)
 	size_t len;
 
 	switch_rig_groups(&r, GROUP);
-	start((const char *const[]){ "--cores=2", NULL });
+	start((const char *const[]) { "--cores=2", NULL });
 	say(2, everybody, host(2), 0x0800);
 	came(3);
 	len = contribution(b, 0, 0, RIG_ADDR + 1, 1);
@@ -251,7 +267,8 @@ static uint32_t roll(void)
 	return (uint32_t)(dice >> 16);
 }
 
-/* Bytes of any kind, most of them nearly a frame. Not from a rank's own address: nobody can be kept from lying in his own name. */
+/* Bytes of any kind, most of them nearly a frame. Not from a rank's own address: nobody can be kept
+ * from lying in his own name. */
 static size_t rubbish(uint8_t *b)
 {
 	size_t len = contribution(b, (uint8_t)(roll() % 2), roll() % 40, RIG_ADDR, (int32_t)roll());
@@ -282,7 +299,8 @@ static uint64_t by(const char *format, const char *what)
 /* Packets that have come to their end in some number, whatever it is. */
 static uint64_t accounted(void)
 {
-	uint64_t n = count("not_spoken") + count("reserved") + count("flooded") + count("forwarded") + count("stayed") + count("arp");
+	uint64_t n = count("not_spoken") + count("reserved") + count("flooded") +
+		     count("forwarded") + count("stayed") + count("arp");
 
 	for (unsigned i = 0; i < INA_REASONS; i++)
 		n += by("hawser_switch_frames_total{reason=\"%s\"}", ina_reason_name(i, NULL));
@@ -291,7 +309,8 @@ static uint64_t accounted(void)
 	return n;
 }
 
-/* 20,000 packets of rubbish between sums: the sums are right, the switch runs, and each packet is somewhere in its numbers. */
+/* 20,000 packets of rubbish between sums: the sums are right, the switch runs, and each packet is
+ * somewhere in its numbers. */
 static void hostile(void)
 {
 	uint8_t b[INA_FRAME_MAX];
@@ -300,7 +319,7 @@ static void hostile(void)
 	uint64_t end;
 
 	switch_rig_groups(&r, GROUP);
-	start((const char *const[]){ "--cores=2", NULL });
+	start((const char *const[]) { "--cores=2", NULL });
 	for (uint32_t psn = 0; psn < 40; psn++) {
 		for (unsigned i = 0; i < 500; i++, sent++) {
 			switch_rig_send(&r, 2, b, rubbish(b));
@@ -313,7 +332,8 @@ static void hostile(void)
 		whole(psn);
 	}
 	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"complete\"}"), 40);
-	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS; accounted() < sent + 80; usleep(1000))
+	for (end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
+	     accounted() < sent + 80; usleep(1000))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	CHECK_INT(accounted(), sent + 80);
 	CHECK(by("hawser_switch_frames_total{reason=\"%s\"}", "wrong-address") > 1000);
@@ -328,7 +348,7 @@ static size_t datagram(uint8_t *b, unsigned tos)
 	memset(b, 0, 80);
 	memcpy(b, host(1), 6);
 	memcpy(b + 6, host(0), 6);
-	memcpy(b + 12, (const uint8_t[4]){ 8, 0, 0x45, (uint8_t)tos }, 4);
+	memcpy(b + 12, (const uint8_t[4]) { 8, 0, 0x45, (uint8_t)tos }, 4);
 	ina_put16(b + 16, 66);
 	b[22] = 64;
 	b[23] = 17;
@@ -338,7 +358,8 @@ static size_t datagram(uint8_t *b, unsigned tos)
 	return 80;
 }
 
-/* Somebody does not read: from MIN packets on what can be marked is marked, with a right checksum, the rest is dropped. What is marked was not before. */
+/* Somebody does not read: from MIN packets on what can be marked is marked, with a right checksum,
+ * the rest is dropped. What is marked was not before. */
 static void marks(void)
 {
 	uint8_t b[80];
@@ -346,14 +367,15 @@ static void marks(void)
 	struct rte_mbuf *m;
 	unsigned marked = 0, passed = 0, dropped;
 
-	start((const char *const[]){ "--mark=32,128,0.5", "--queue=1024", NULL });
+	start((const char *const[]) { "--mark=32,128,0.5", "--queue=1024", NULL });
 	say(1, everybody, host(1), 0x0800);
 	came(5);
 	end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 	for (unsigned i = 0; i < 1800; i++)
 		switch_rig_send(&r, 0, b, datagram(b, i % 10 ? INA_ECT0 : INA_NOT_ECT));
 	await("received", 1801);
-	dropped = (unsigned)count("wred_dropped"); /* or a few more: those of the last burst may not be in it yet */
+	dropped = (unsigned)count(
+		"wred_dropped"); /* or a few more: those of the last burst may not be in it yet */
 	CHECK(dropped > 20);
 	while (passed + dropped < 1800) {
 		const uint8_t *ip;
@@ -384,19 +406,27 @@ static void marks(void)
 static void give(uint8_t rank)
 {
 	uint8_t words[INA_PAYLOAD_BYTES] = { rank }, b[INA_FRAME_MAX];
-	struct ina_frame f = { .src = 0x0a000001u + rank, .dst = RIG_ADDR, .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = 5, .rank = rank,
-			       .epoch = 2, .words = words };
+	struct ina_frame f = { .src = 0x0a000001u + rank,
+			       .dst = RIG_ADDR,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = 5,
+			       .rank = rank,
+			       .epoch = 2,
+			       .words = words };
 
 	memcpy(f.dst_mac, own, 6);
 	memcpy(f.src_mac, host(rank), 6);
 	switch_rig_send(&r, rank, b, ina_frame_encode(&f, b));
 }
 
-/* A new incarnation that cannot be leaves the present one as it is, with all that is known of its ranks. */
+/* A new incarnation that cannot be leaves the present one as it is, with all that is known of its
+ * ranks. */
 static void refused_incarnation(void)
 {
 	switch_rig_groups(&r, "group 5 epoch 2 slots 0 16 members 10.0.0.1 10.0.0.2\n");
-	start((const char *const[]){ "--cores=2", NULL });
+	start((const char *const[]) { "--cores=2", NULL });
 	give(0);
 	await("received", 1);
 	switch_rig_groups(&r, "group 5 epoch 1 slots 0 16 members 10.0.0.1 10.0.0.2\n");
@@ -418,7 +448,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} tests[] = { { "forward", forward }, { "arp", arp }, { "pass_by", pass_by }, { "hostile", hostile }, { "marks", marks }, { "refused_incarnation", refused_incarnation } };
+	} tests[] = { { "forward", forward }, { "arp", arp },
+		      { "pass_by", pass_by }, { "hostile", hostile },
+		      { "marks", marks },     { "refused_incarnation", refused_incarnation } };
 	size_t i = 0;
 
 	CHECK_INT(argc, 3);

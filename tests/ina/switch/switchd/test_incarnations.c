@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_incarnations.c - a living ha-switch with a living ha-controller: a group comes, both are killed in turn and come back, the group ends
+ * test_incarnations.c - a living ha-switch with a living ha-controller: a group comes, both are
+ * killed in turn and come back, the group ends
  *
  * Usage: test_switchd_incarnations HA-SWITCH HA-CONTROLLER
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/frame/bytes.h"
-#include "base/check.h"
 #include "tests/ina/controller/rig.h"
 #include "tests/ina/switch/switchd/rig.h"
 
@@ -40,8 +41,19 @@ static void await(const char *name, uint64_t want)
 static void give(uint8_t rank, uint32_t psn, uint32_t epoch)
 {
 	uint8_t words[INA_PAYLOAD_BYTES], b[INA_FRAME_MAX];
-	struct ina_frame f = { .dst_mac = { 2, 0, 10, 0, 0, 0xfe }, .src_mac = { 2, 1, 1, 1, 1, rank }, .src = 0x0a000001u + rank, .dst = RIG_ADDR, .worker = psn % 2,
-			       .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = lease.id, .rank = rank, .psn = psn, .epoch = epoch, .words = words };
+	struct ina_frame f = { .dst_mac = { 2, 0, 10, 0, 0, 0xfe },
+			       .src_mac = { 2, 1, 1, 1, 1, rank },
+			       .src = 0x0a000001u + rank,
+			       .dst = RIG_ADDR,
+			       .worker = psn % 2,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = lease.id,
+			       .rank = rank,
+			       .psn = psn,
+			       .epoch = epoch,
+			       .words = words };
 	uint32_t each = lease.agg_len / 2;
 
 	f.agg_addr = (uint16_t)(lease.agg_addr + f.worker * each + psn % each);
@@ -82,7 +94,13 @@ static void whole(uint32_t psn, uint32_t epoch)
 static void create(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000002 };
-	struct ha_ina_group_spec w = { .member = member, .members = RANKS, .length = 64, .least = 64, .lease_ms = 600000, .workers = 2, .extended = true };
+	struct ha_ina_group_spec w = { .member = member,
+				       .members = RANKS,
+				       .length = 64,
+				       .least = 64,
+				       .lease_ms = 600000,
+				       .workers = 2,
+				       .extended = true };
 	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 
 	do { /* until the switch has registered */
@@ -148,7 +166,8 @@ static void ends(void)
 	char message[192];
 	int32_t word;
 
-	CHECK_INT(ha_ina_client_destroy(client, lease.id, lease.switch_name, lease.key, message), 0);
+	CHECK_INT(ha_ina_client_destroy(client, lease.id, lease.switch_name, lease.key, message),
+		  0);
 	await("hawser_switch_ends_total", 1);
 	for (uint8_t rank = 0; rank < RANKS; rank++) {
 		give(rank, 2, lease.epoch);

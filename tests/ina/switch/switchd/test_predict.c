@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_predict.c - header prediction (ina/switch/switchd/predict.h) lets nothing pass that the slot core would not, and changes no answer: a living ha-switch over memif
- * beside the slot core in this process (oracle.h), once the heads of all ranks are predicted
+ * test_predict.c - header prediction (ina/switch/switchd/predict.h) lets nothing pass that the slot
+ * core would not, and changes no answer: a living ha-switch over memif beside the slot core in this
+ * process (oracle.h), once the heads of all ranks are predicted
  *
  * Usage: test_switchd_predict HA-SWITCH bytes|moves|incarnations|traffic|marks [CORES]
  */
-#include "ina/frame/bytes.h"
 #include "base/check.h"
+#include "ina/frame/bytes.h"
 #include "tests/ina/switch/switchd/oracle.h"
 
 #define RANKS 4
 #define GROUP 7
-#define OTHER_GROUP 39 /* of its first worker and of GROUP's second one the predictions lie in one place */
+#define OTHER_GROUP \
+	39 /* of its first worker and of GROUP's second one the predictions lie in one place */
 #define HEAD_MAX 52
 #define PACKETS 1000 /* in traffic */
-#define AT_ONCE 16 /* sums, where a queue is to become long */
+#define AT_ONCE 16   /* sums, where a queue is to become long */
 
 static struct switch_rig r;
 static struct oracle o;
@@ -30,13 +32,21 @@ static uint32_t roll(uint32_t sides)
 
 /* ---- groups ---- */
 
-static struct ina_group_config group(uint8_t id, bool extended, uint8_t workers, uint16_t base, uint32_t len, uint32_t epoch)
+static struct ina_group_config group(uint8_t id, bool extended, uint8_t workers, uint16_t base,
+				     uint32_t len, uint32_t epoch)
 {
-	struct ina_group_config c = { .id = id, .ranks = RANKS, .workers = workers, .extended = extended, .base = base, .len = len, .epoch = epoch, .lease_until = UINT64_MAX };
+	struct ina_group_config c = { .id = id,
+				      .ranks = RANKS,
+				      .workers = workers,
+				      .extended = extended,
+				      .base = base,
+				      .len = len,
+				      .epoch = epoch,
+				      .lease_until = UINT64_MAX };
 
 	for (unsigned i = 0; i < RANKS; i++) {
-		c.member[i] = (struct ina_member){ .addr = INA_CASE_RANK + i };
-		memcpy(c.member[i].mac, (const uint8_t[6]){ 2, 0, 10, 0, 0, (uint8_t)(i + 1) }, 6);
+		c.member[i] = (struct ina_member) { .addr = INA_CASE_RANK + i };
+		memcpy(c.member[i].mac, (const uint8_t[6]) { 2, 0, 10, 0, 0, (uint8_t)(i + 1) }, 6);
 	}
 	return c;
 }
@@ -52,7 +62,9 @@ static void install(unsigned n)
 		const struct ina_group_config *c = &groups[i];
 
 		CHECK_INT(ina_switch_install(&o.sw, c, &why), 0);
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "group %u epoch %u slots %u %u frames %s workers %u members", c->id, c->epoch, c->base, c->len,
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "group %u epoch %u slots %u %u frames %s workers %u members",
+				       c->id, c->epoch, c->base, c->len,
 				       c->extended ? "extended" : "old", c->workers);
 		for (unsigned k = 0; k < RANKS; k++)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, " 10.0.0.%u", k + 1);
@@ -74,7 +86,12 @@ struct contribution {
 
 static struct contribution plain(unsigned g, unsigned rank, uint32_t psn)
 {
-	return (struct contribution){ .group = g, .rank = rank, .psn = psn, .exponent = 140, .ecn = INA_ECT1, .word = (int32_t)(1000 * rank + psn) };
+	return (struct contribution) { .group = g,
+				       .rank = rank,
+				       .psn = psn,
+				       .exponent = 140,
+				       .ecn = INA_ECT1,
+				       .word = (int32_t)(1000 * rank + psn) };
 }
 
 static size_t make(const struct contribution *what, uint8_t bytes[INA_FRAME_MAX])
@@ -82,9 +99,18 @@ static size_t make(const struct contribution *what, uint8_t bytes[INA_FRAME_MAX]
 	const struct ina_group_config *c = &groups[what->group];
 	uint32_t each = c->len / c->workers;
 	uint8_t words[INA_PAYLOAD_BYTES];
-	struct ina_frame f = { .src = c->member[what->rank].addr, .dst = INA_CASE_SWITCH, .worker = (uint8_t)what->worker, .ecn = what->ecn, .extended = c->extended,
-			       .coll = INA_ALL_REDUCE, .group = c->id, .rank = (uint8_t)what->rank, .psn = what->psn,
-			       .agg_addr = (uint16_t)(c->base + what->worker * each + what->psn % each), .words = words };
+	struct ina_frame f = { .src = c->member[what->rank].addr,
+			       .dst = INA_CASE_SWITCH,
+			       .worker = (uint8_t)what->worker,
+			       .ecn = what->ecn,
+			       .extended = c->extended,
+			       .coll = INA_ALL_REDUCE,
+			       .group = c->id,
+			       .rank = (uint8_t)what->rank,
+			       .psn = what->psn,
+			       .agg_addr =
+				       (uint16_t)(c->base + what->worker * each + what->psn % each),
+			       .words = words };
 
 	if (c->extended) {
 		f.epoch = c->epoch;
@@ -146,16 +172,18 @@ static void fix_checksum(uint8_t *ip)
 	for (unsigned i = 0; i < INA_IP_BYTES; i += 2)
 		s += ina_get16(ip + i);
 	s = (s & 0xffff) + (s >> 16);
-	ina_put16(ip + 10, (uint16_t)~((s & 0xffff) + (s >> 16)));
+	ina_put16(ip + 10, (uint16_t) ~((s & 0xffff) + (s >> 16)));
 }
 
 /* Type, protocol and destination make it a packet for others (test_bridge.c). */
 static bool is_for_others(unsigned at)
 {
-	return at == 12 || at == 13 || at == INA_ETHERNET_BYTES + 9 || (at >= INA_ETHERNET_BYTES + 16 && at < INA_ETHERNET_BYTES + INA_IP_BYTES);
+	return at == 12 || at == 13 || at == INA_ETHERNET_BYTES + 9 ||
+	       (at >= INA_ETHERNET_BYTES + 16 && at < INA_ETHERNET_BYTES + INA_IP_BYTES);
 }
 
-/* Then what it should have been, so that the rank is where it was; then the others; and the head is still predicted. */
+/* Then what it should have been, so that the rank is where it was; then the others; and the head is
+ * still predicted. */
 static void other_byte(unsigned at, uint8_t flip, bool fix)
 {
 	uint32_t psn = next_psn[0][0]++;
@@ -240,8 +268,16 @@ static void moves(void)
 static void abort_by(unsigned rank)
 {
 	const struct ina_group_config *c = &groups[0];
-	struct ina_frame f = { .src = c->member[rank].addr, .dst = INA_CASE_SWITCH, .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = c->id,
-			       .rank = (uint8_t)rank, .agg_addr = c->base, .epoch = c->epoch, .flags = INA_F_ABORT };
+	struct ina_frame f = { .src = c->member[rank].addr,
+			       .dst = INA_CASE_SWITCH,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = c->id,
+			       .rank = (uint8_t)rank,
+			       .agg_addr = c->base,
+			       .epoch = c->epoch,
+			       .flags = INA_F_ABORT };
 	uint8_t bytes[INA_FRAME_MAX];
 
 	memcpy(f.src_mac, c->member[rank].mac, 6);
@@ -342,7 +378,8 @@ static bool is_marked(unsigned rank, uint32_t first, uint32_t seen[RANKS])
 
 	CHECK(m);
 	CHECK_INT(ina_packet_decode(m, &f), INA_FAULT_NONE);
-	CHECK(f.rank == rank && f.words && f.psn - first < AT_ONCE && !(seen[rank] >> (f.psn - first) & 1));
+	CHECK(f.rank == rank && f.words && f.psn - first < AT_ONCE &&
+	      !(seen[rank] >> (f.psn - first) & 1));
 	seen[rank] |= 1u << (f.psn - first);
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		CHECK_INT(ina_get32(word_at(&f, i)), 6000 + RANKS * (f.psn + i));
@@ -383,7 +420,11 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 		bool alone; /* the oracle knows nothing of it */
-	} tests[] = { { "bytes", bytes, false }, { "moves", moves, false }, { "incarnations", incarnations, false }, { "traffic", traffic, false }, { "marks", marks, true } };
+	} tests[] = { { "bytes", bytes, false },
+		      { "moves", moves, false },
+		      { "incarnations", incarnations, false },
+		      { "traffic", traffic, false },
+		      { "marks", marks, true } };
 	const char *options[] = { "--mac=02:00:00:00:00:fe", "--slots=256", NULL, NULL, NULL };
 	char cores[32];
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_ranks.c - four ranks with four workers each (ina/host/worker.h, as hosts have them) through a living ha-switch: every sum is right
+ * test_ranks.c - four ranks with four workers each (ina/host/worker.h, as hosts have them) through
+ * a living ha-switch: every sum is right
  *
- * Usage: test_switchd_ranks HA-SWITCH CORES [OPTION...]   with these options of the switch, such as --fault=loss=0.02
+ * Usage: test_switchd_ranks HA-SWITCH CORES [OPTION...]   with these options of the switch, such as
+ * --fault=loss=0.02
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "ina/frame/bytes.h"
 #include "ina/host/worker.h"
-#include "base/check.h"
 #include "tests/ina/switch/switchd/rig.h"
 
 #include <inttypes.h>
@@ -42,7 +44,7 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)value(k->rank, k->worker, index, i));
-	*block = (struct ina_block){ 0 };
+	*block = (struct ina_block) { 0 };
 }
 
 static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
@@ -85,9 +87,19 @@ static void begin(unsigned rank, unsigned worker)
 	static const struct ina_op_ops ops = { bring, take, done };
 	struct rank *k = &ranks[rank][worker];
 	struct ina_worker_ops out = { send_frame, k };
-	struct ina_worker_config c = { .addr = 0x0a000001u + rank, .switch_addr = RIG_ADDR, .mac = { 2, 1, 1, 1, 1, (uint8_t)rank }, .switch_mac = { 2, 0, 10, 0, 0, 0xfe },
-				       .group = 9, .rank = (uint8_t)rank, .ranks = RANKS, .worker = (uint8_t)worker, .workers = WORKERS, .extended = true, .base = 128,
-				       .len = EACH * WORKERS, .epoch = 3 };
+	struct ina_worker_config c = { .addr = 0x0a000001u + rank,
+				       .switch_addr = RIG_ADDR,
+				       .mac = { 2, 1, 1, 1, 1, (uint8_t)rank },
+				       .switch_mac = { 2, 0, 10, 0, 0, 0xfe },
+				       .group = 9,
+				       .rank = (uint8_t)rank,
+				       .ranks = RANKS,
+				       .worker = (uint8_t)worker,
+				       .workers = WORKERS,
+				       .extended = true,
+				       .base = 128,
+				       .len = EACH * WORKERS,
+				       .epoch = 3 };
 	const char *why;
 
 	ina_worker_defaults(&c);
@@ -95,7 +107,9 @@ static void begin(unsigned rank, unsigned worker)
 	k->rank = (uint8_t)rank;
 	k->worker = (uint8_t)worker;
 	CHECK_INT(ina_worker_init(&k->w, &c, &ha_clock_live, &out, k->entry, EACH, &why), 0);
-	k->op = (struct ina_op){ .ops = &ops, .arg = k, .coll = INA_ALL_REDUCE, .packets = PACKETS };
+	k->op = (struct ina_op) {
+		.ops = &ops, .arg = k, .coll = INA_ALL_REDUCE, .packets = PACKETS
+	};
 	CHECK_INT(ina_worker_post(&k->w, &k->op), 0);
 }
 
@@ -141,7 +155,8 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++)
 		options[i - 2] = argv[i];
 	switch_rig_make(&r, argv[1], RANKS);
-	switch_rig_groups(&r, "group 9 epoch 3 slots 128 128 workers 4 members 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4\n");
+	switch_rig_groups(&r, "group 9 epoch 3 slots 128 128 workers 4 members 10.0.0.1 10.0.0.2 "
+			      "10.0.0.3 10.0.0.4\n");
 	switch_rig_start(&r, options);
 	switch_rig_connect(&r);
 	switch_rig_await_up(&r);
@@ -153,13 +168,17 @@ int main(int argc, char **argv)
 		CHECK_INT(ranks[i / WORKERS][i % WORKERS].total, PACKETS);
 		again += ranks[i / WORKERS][i % WORKERS].w.count.again_words;
 	}
-	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"complete\"}"), PACKETS * WORKERS);
+	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"complete\"}"),
+		  PACKETS * WORKERS);
 	lost = switch_rig_metric(&r, "hawser_switch_lost_total");
-	printf("%u sums of %d ranks; passed on %" PRIu64 ", lost %" PRIu64 ", repeated %" PRIu64 ", held back %" PRIu64 ", words sent again %" PRIu64 "\n", PACKETS * WORKERS,
-	       RANKS, switch_rig_metric(&r, "hawser_switch_passed_total"), lost, switch_rig_metric(&r, "hawser_switch_repeated_total"),
+	printf("%u sums of %d ranks; passed on %" PRIu64 ", lost %" PRIu64 ", repeated %" PRIu64
+	       ", held back %" PRIu64 ", words sent again %" PRIu64 "\n",
+	       PACKETS * WORKERS, RANKS, switch_rig_metric(&r, "hawser_switch_passed_total"), lost,
+	       switch_rig_metric(&r, "hawser_switch_repeated_total"),
 	       switch_rig_metric(&r, "hawser_switch_reordered_total"), again);
 	if (argc > 3)
-		CHECK(lost > 50 && switch_rig_metric(&r, "hawser_switch_repeated_total") > 50 && switch_rig_metric(&r, "hawser_switch_reordered_total") > 50 && again > 20);
+		CHECK(lost > 50 && switch_rig_metric(&r, "hawser_switch_repeated_total") > 50 &&
+		      switch_rig_metric(&r, "hawser_switch_reordered_total") > 50 && again > 20);
 	else
 		CHECK(!lost);
 	if (strcmp(argv[2], "1"))

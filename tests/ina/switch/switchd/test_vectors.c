@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_vectors.c - every case of ina/switch/vectors through a living ha-switch over memif, beside the slot core in this process (oracle.h)
+ * test_vectors.c - every case of ina/switch/vectors through a living ha-switch over memif, beside
+ * the slot core in this process (oracle.h)
  *
  * Usage: test_switchd_vectors HA-SWITCH CORES
  */
-#include "ina/frame/bytes.h"
 #include "base/check.h"
+#include "ina/frame/bytes.h"
 #include "tests/ina/switch/switchd/oracle.h"
 
 #include <inttypes.h>
@@ -28,12 +29,21 @@ static void packet(void *arg, unsigned port, const uint8_t *given, size_t len)
 	oracle_packet(&o, port, bytes, len);
 }
 
-/* Each rank says something that is not taken: now the switch knows where it is, as it does in a running job. */
+/* Each rank says something that is not taken: now the switch knows where it is, as it does in a
+ * running job. */
 static void introduce(const struct ina_group_config *c)
 {
 	for (unsigned i = 0; i < c->ranks; i++) {
-		struct ina_frame f = { .src = c->member[i].addr, .dst = INA_CASE_SWITCH, .ecn = INA_ECT1, .extended = c->extended, .coll = INA_ALL_REDUCE, .group = c->id,
-				       .rank = (uint8_t)i, .psn = c->first_psn, .agg_addr = (uint16_t)(c->base + c->len), .epoch = c->extended ? c->epoch - epoch_offset : 0 };
+		struct ina_frame f = { .src = c->member[i].addr,
+				       .dst = INA_CASE_SWITCH,
+				       .ecn = INA_ECT1,
+				       .extended = c->extended,
+				       .coll = INA_ALL_REDUCE,
+				       .group = c->id,
+				       .rank = (uint8_t)i,
+				       .psn = c->first_psn,
+				       .agg_addr = (uint16_t)(c->base + c->len),
+				       .epoch = c->extended ? c->epoch - epoch_offset : 0 };
 		uint8_t bytes[INA_FRAME_MAX];
 
 		memcpy(f.src_mac, c->member[i].mac, 6);
@@ -50,10 +60,14 @@ static void install(void *arg, const struct ina_group_config *group)
 
 	c.epoch += epoch_offset;
 	CHECK_INT(ina_switch_install(&o.sw, &c, &why), 0);
-	at = (size_t)snprintf(group_line, sizeof(group_line), "group %u epoch %" PRIu32 " slots %u %u frames %s workers %u first %" PRIu32 " members", c.id, c.epoch, c.base,
-			      c.len, c.extended ? "extended" : "old", c.workers, c.first_psn);
+	at = (size_t)snprintf(group_line, sizeof(group_line),
+			      "group %u epoch %" PRIu32
+			      " slots %u %u frames %s workers %u first %" PRIu32 " members",
+			      c.id, c.epoch, c.base, c.len, c.extended ? "extended" : "old",
+			      c.workers, c.first_psn);
 	for (unsigned i = 0; i < c.ranks; i++)
-		at += (size_t)snprintf(group_line + at, sizeof(group_line) - at, " 10.0.0.%u", i + 1);
+		at += (size_t)snprintf(group_line + at, sizeof(group_line) - at, " 10.0.0.%u",
+				       i + 1);
 	switch_rig_groups(&r, group_line);
 	switch_rig_reload(&r);
 	introduce(&c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/ina/switch/xdp/pair.h"
 
-#include "ina/frame/bytes.h"
 #include "base/check.h"
+#include "ina/frame/bytes.h"
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -54,7 +54,8 @@ void pair_lapse(struct pair *p, const struct ina_group_config *c)
 static uint32_t play(int program, uint8_t *bytes, size_t *len)
 {
 	uint8_t out[ROOM];
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)*len, .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)*len,
+		    .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
 
 	CHECK_INT(bpf_prog_test_run_opts(program, &o), 0);
 	memcpy(bytes, out, o.data_size_out);
@@ -62,20 +63,23 @@ static uint32_t play(int program, uint8_t *bytes, size_t *len)
 	return o.retval;
 }
 
-static void same(const struct pair *p, const char *what, const uint8_t *want, size_t want_len, const uint8_t *got, size_t got_len)
+static void same(const struct pair *p, const char *what, const uint8_t *want, size_t want_len,
+		 const uint8_t *got, size_t got_len)
 {
 	bool equal = want_len == got_len && !memcmp(want, got, want_len);
 
 	if (equal)
 		return;
-	fprintf(stderr, "packet %llu, %s: %zu bytes wanted, %zu came\n", (unsigned long long)p->packets, what, want_len, got_len);
+	fprintf(stderr, "packet %llu, %s: %zu bytes wanted, %zu came\n",
+		(unsigned long long)p->packets, what, want_len, got_len);
 	for (size_t i = 0; i < want_len && i < got_len; i++)
 		if (want[i] != got[i])
 			fprintf(stderr, "  byte %zu: %02x, not %02x\n", i, got[i], want[i]);
 	CHECK(equal);
 }
 
-static void answer_of_core(const struct pair *p, const struct ina_verdict *v, uint8_t rank, uint8_t *bytes, size_t *len)
+static void answer_of_core(const struct pair *p, const struct ina_verdict *v, uint8_t rank,
+			   uint8_t *bytes, size_t *len)
 {
 	struct ina_frame f;
 
@@ -93,7 +97,8 @@ static void stay(void)
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
 }
 
-static void check_all(struct pair *p, const struct ina_verdict *v, const uint8_t *common, size_t common_len)
+static void check_all(struct pair *p, const struct ina_verdict *v, const uint8_t *common,
+		      size_t common_len)
 {
 	uint8_t want[INA_FRAME_MAX], got[ROOM];
 	size_t want_len, got_len;
@@ -112,7 +117,8 @@ static void check_all(struct pair *p, const struct ina_verdict *v, const uint8_t
 }
 
 /* What the program is to do with the frame, by the core's word. */
-static uint32_t expected(const struct pair *p, const uint8_t *bytes, enum ina_fault fault, const struct ina_verdict *v)
+static uint32_t expected(const struct pair *p, const uint8_t *bytes, enum ina_fault fault,
+			 const struct ina_verdict *v)
 {
 	if (fault == INA_FAULT_NOT_OURS || fault == INA_FAULT_SHORT)
 		return XDP_PASS;
@@ -125,7 +131,8 @@ static uint32_t expected(const struct pair *p, const uint8_t *bytes, enum ina_fa
 	return v->reason == INA_REASON_NOT_HERE ? XDP_PASS : XDP_DROP;
 }
 
-struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len, enum ina_fault *fault)
+struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len,
+			     enum ina_fault *fault)
 {
 	struct ina_verdict v = { .action = INA_DROP };
 	uint8_t got[ROOM], want[INA_FRAME_MAX];
@@ -138,12 +145,14 @@ struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len, e
 	*fault = ina_frame_decode(bytes, len, &f);
 	if (*fault == INA_FAULT_NONE)
 		ina_switch_step(&p->core, p->now, &f, &v);
-	p->count[*fault ? INA_XDP_FAULTS_AT + (unsigned)*fault : INA_XDP_REASONS_AT + (unsigned)v.reason]++;
+	p->count[*fault ? INA_XDP_FAULTS_AT + (unsigned)*fault
+			: INA_XDP_REASONS_AT + (unsigned)v.reason]++;
 	memcpy(got, bytes, len);
 	wanted = expected(p, bytes, *fault, &v);
 	does = play(p->program, got, &got_len);
 	if (does != wanted)
-		fprintf(stderr, "packet %llu: fault %s, reason %s\n", (unsigned long long)p->packets, ina_fault_name(*fault, NULL),
+		fprintf(stderr, "packet %llu: fault %s, reason %s\n",
+			(unsigned long long)p->packets, ina_fault_name(*fault, NULL),
 			ina_reason_name(v.reason, NULL));
 	CHECK_INT(does, wanted);
 	if (does == XDP_PASS) {
@@ -165,8 +174,8 @@ void pair_check_counters(struct pair *p)
 	CHECK_INT(ina_xdp_count(p->xdp, n), 0);
 	for (unsigned i = 0; i < INA_XDP_COUNTERS; i++) {
 		if (n[i] != p->count[i])
-			fprintf(stderr, "%s: %llu, not %llu\n", ina_xdp_counter_name(i, NULL), (unsigned long long)n[i],
-				(unsigned long long)p->count[i]);
+			fprintf(stderr, "%s: %llu, not %llu\n", ina_xdp_counter_name(i, NULL),
+				(unsigned long long)n[i], (unsigned long long)p->count[i]);
 		CHECK(n[i] == p->count[i]);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pair.h - the slot core and the XDP program side by side: every packet goes to both, and both must do the same, to the last bit */
+/* pair.h - the slot core and the XDP program side by side: every packet goes to both, and both must
+ * do the same, to the last bit */
 #ifndef HA_TESTS_INA_XDP_PAIR_H
 #define HA_TESTS_INA_XDP_PAIR_H
 
@@ -25,7 +26,8 @@ void pair_close(struct pair *p);
 int pair_install(struct pair *p, const struct ina_group_config *config);
 void pair_lapse(struct pair *p, const struct ina_group_config *config);
 /* At least 14 bytes. What the core says about it; *fault first. */
-struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len, enum ina_fault *fault);
+struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len,
+			     enum ina_fault *fault);
 /* The program has counted as the core has. */
 void pair_check_counters(struct pair *p);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XDP program against the slot core, in the kernel (BPF_PROG_TEST_RUN; root): every vector, packets at random, all sizes of a frame.
- * Usage: test_xdp_core [NAME...]; HA_SEED sets the dice, HA_PACKETS how many.
+ * The XDP program against the slot core, in the kernel (BPF_PROG_TEST_RUN; root): every vector,
+ * packets at random, all sizes of a frame. Usage: test_xdp_core [NAME...]; HA_SEED sets the dice,
+ * HA_PACKETS how many.
  */
 #include "ina/frame/bytes.h"
 #include "ina/switch/vectors/cases.h"
@@ -83,12 +84,19 @@ struct job {
 static struct ina_group_config config(unsigned i, uint32_t epoch)
 {
 	static const uint8_t many[] = { 2, 3, 5, 31, 32 };
-	struct ina_group_config c = { .id = (uint8_t)(1 + 100 * i), .ranks = many[dice(5)], .workers = (uint8_t)(1 + dice(WORKERS)),
-				      .extended = dice(4), .base = (uint16_t)(256 * i), .len = 4u << dice(5), .epoch = epoch,
-				      .first_psn = dice(2) ? 0u - dice(40) : dice(1000), .lease_until = UINT64_MAX };
+	struct ina_group_config c = { .id = (uint8_t)(1 + 100 * i),
+				      .ranks = many[dice(5)],
+				      .workers = (uint8_t)(1 + dice(WORKERS)),
+				      .extended = dice(4),
+				      .base = (uint16_t)(256 * i),
+				      .len = 4u << dice(5),
+				      .epoch = epoch,
+				      .first_psn = dice(2) ? 0u - dice(40) : dice(1000),
+				      .lease_until = UINT64_MAX };
 
 	for (unsigned r = 0; r < c.ranks; r++)
-		c.member[r] = (struct ina_member){ 0x0a000100u * (i + 1) + r, { 2, 0, (uint8_t)i, 0, 0, (uint8_t)r } };
+		c.member[r] = (struct ina_member) { 0x0a000100u * (i + 1) + r,
+						    { 2, 0, (uint8_t)i, 0, 0, (uint8_t)r } };
 	return c;
 }
 
@@ -103,9 +111,12 @@ static void new_incarnation(struct job *j, unsigned i)
 static uint32_t random_word(void)
 {
 	switch (dice(6)) {
-	case 0: return 0x7fffffff - dice(3);
-	case 1: return 0x80000000u + dice(3);
-	case 2: return dice(3) - 1;
+	case 0:
+		return 0x7fffffff - dice(3);
+	case 1:
+		return 0x80000000u + dice(3);
+	case 2:
+		return dice(3) - 1;
 	}
 	return dice(UINT32_MAX);
 }
@@ -114,10 +125,14 @@ static uint32_t random_word(void)
 static uint32_t random_psn(uint32_t at, uint32_t each)
 {
 	switch (dice(8)) {
-	case 0: return at + dice(each);
-	case 1: return at - dice(2 * each + 1);
-	case 2: return at + each - 1 + dice(3);
-	case 3: return dice(20) ? at - each : dice(UINT32_MAX);
+	case 0:
+		return at + dice(each);
+	case 1:
+		return at - dice(2 * each + 1);
+	case 2:
+		return at + each - 1 + dice(3);
+	case 3:
+		return dice(20) ? at - each : dice(UINT32_MAX);
 	}
 	return at;
 }
@@ -145,7 +160,10 @@ static uint8_t random_rank(const struct ina_group_config *c, unsigned worker, ui
 static struct ina_frame random_frame(const struct job *j, uint8_t *words)
 {
 	const struct ina_group_config *c = &j->c;
-	struct ina_frame f = { .dst = ADDR, .ecn = dice(20) ? INA_ECT1 : INA_CE, .extended = c->extended, .group = c->id };
+	struct ina_frame f = { .dst = ADDR,
+			       .ecn = dice(20) ? INA_ECT1 : INA_CE,
+			       .extended = c->extended,
+			       .group = c->id };
 	uint32_t each = c->len / c->workers;
 	bool bare;
 
@@ -187,10 +205,16 @@ static struct ina_frame random_frame(const struct job *j, uint8_t *words)
 static size_t spoil(uint8_t *bytes, size_t len)
 {
 	switch (dice(6)) {
-	case 0: return 14 + dice((uint32_t)len - 13);
-	case 1: bytes[12 + dice(2)] ^= (uint8_t)(1 + dice(255)); break;
-	case 2: bytes[14 + dice(20)] ^= (uint8_t)(1 + dice(255)); break;
-	default: bytes[34 + dice(18) % (uint32_t)(len - 34)] ^= (uint8_t)(1u << dice(8));
+	case 0:
+		return 14 + dice((uint32_t)len - 13);
+	case 1:
+		bytes[12 + dice(2)] ^= (uint8_t)(1 + dice(255));
+		break;
+	case 2:
+		bytes[14 + dice(20)] ^= (uint8_t)(1 + dice(255));
+		break;
+	default:
+		bytes[34 + dice(18) % (uint32_t)(len - 34)] ^= (uint8_t)(1u << dice(8));
 	}
 	return len;
 }
@@ -256,8 +280,9 @@ static void random_packets(void)
 			printf("never: %s\n", ina_xdp_counter_name(i, NULL));
 		least = p.count[i] < least ? p.count[i] : least;
 	}
-	printf("seed %llu: %llu packets, %llu answers, %llu sums\n", (unsigned long long)first, (unsigned long long)packets,
-	       (unsigned long long)p.count[INA_XDP_ANSWERS], (unsigned long long)p.count[INA_XDP_REASONS_AT + INA_REASON_COMPLETE]);
+	printf("seed %llu: %llu packets, %llu answers, %llu sums\n", (unsigned long long)first,
+	       (unsigned long long)packets, (unsigned long long)p.count[INA_XDP_ANSWERS],
+	       (unsigned long long)p.count[INA_XDP_REASONS_AT + INA_REASON_COMPLETE]);
 	CHECK(least);
 	pair_close(&p);
 }
@@ -269,15 +294,25 @@ static void random_packets(void)
 #define EACH 4u
 
 static struct ina_group_config shared;
-static atomic_uint whole[PSNS];		 /* sums that were handed out to all */
+static atomic_uint whole[PSNS]; /* sums that were handed out to all */
 static atomic_uint again, taken, held;
 
 static void send_at_once(uint8_t rank, uint32_t psn)
 {
 	uint8_t bytes[2048], words[INA_PAYLOAD_BYTES], out[2048];
-	struct ina_frame f = { .src = shared.member[rank].addr, .dst = ADDR, .ecn = INA_ECT1, .extended = true, .coll = INA_ALL_REDUCE, .group = 9,
-			       .rank = rank, .agg_addr = (uint16_t)(psn % EACH), .psn = psn, .epoch = 1, .words = words };
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
+	struct ina_frame f = { .src = shared.member[rank].addr,
+			       .dst = ADDR,
+			       .ecn = INA_ECT1,
+			       .extended = true,
+			       .coll = INA_ALL_REDUCE,
+			       .group = 9,
+			       .rank = rank,
+			       .agg_addr = (uint16_t)(psn % EACH),
+			       .psn = psn,
+			       .epoch = 1,
+			       .words = words };
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_out = out,
+		    .data_size_out = sizeof(out), .repeat = 1);
 
 	for (uint32_t i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, psn * 64 + i + rank * 1000000);
@@ -296,7 +331,8 @@ static void send_at_once(uint8_t rank, uint32_t psn)
 	CHECK_INT(out[35], INA_F_ANSWER);
 	CHECK_INT(ina_get32(out + 48), psn);
 	for (uint32_t i = 0; i < INA_WORDS; i++)
-		CHECK_INT(ina_get32(out + INA_FRAME_MAX - INA_PAYLOAD_BYTES + 4 * i), RANKS * (psn * 64 + i) + 6 * 1000000);
+		CHECK_INT(ina_get32(out + INA_FRAME_MAX - INA_PAYLOAD_BYTES + 4 * i),
+			  RANKS * (psn * 64 + i) + 6 * 1000000);
 	atomic_fetch_add(o.retval == XDP_TX ? &again : &whole[psn], 1);
 }
 
@@ -325,7 +361,13 @@ static void two_cpus(void)
 	int ifindex[RANKS] = { 0 };
 
 	pair_open(&p, ADDR, mac);
-	shared = (struct ina_group_config){ .id = 9, .ranks = RANKS, .workers = 1, .extended = true, .len = EACH, .epoch = 1, .lease_until = UINT64_MAX };
+	shared = (struct ina_group_config) { .id = 9,
+					     .ranks = RANKS,
+					     .workers = 1,
+					     .extended = true,
+					     .len = EACH,
+					     .epoch = 1,
+					     .lease_until = UINT64_MAX };
 	for (unsigned r = 0; r < RANKS; r++)
 		shared.member[r].addr = 0x0a000001 + r;
 	CHECK_INT(ina_xdp_install(p.xdp, &shared, ifindex), 0);
