@@ -45,11 +45,12 @@ class Told:
 
 
 class Job:
-    """`settings` are environment variables of every rank, `of[machine name]` those of one. `machines` may name one twice."""
+    """`settings` are environment variables of every rank, `of[machine name]` those of one. `machines` may name one twice. `dev` is
+    the device of every rank; None: each has the one of its own number."""
 
     number = 0
 
-    def __init__(self, lab, operation, options, machines, traffic=False, settings=None, of=None, plugin=None):
+    def __init__(self, lab, operation, options, machines, traffic=False, settings=None, of=None, plugin=None, dev=0):
         Job.number += 1
         self.lab, self.machines, self.traffic = lab, machines, traffic
         self.folder = "%s/%d" % (FOLDER, Job.number)
@@ -63,8 +64,9 @@ class Job:
                    "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "%s/log.%d" % (self.folder, rank),
                    **(settings or {}), **(of or {}).get(machine.name, {})}
             self.ranks.append(machine.start_command(
-                "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T %d --dev 0 %s %s"
-                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * TIME_LIMIT, " ".join(options),
+                "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T %d %s %s %s"
+                % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * TIME_LIMIT,
+                   "" if dev is None else "--dev %s" % dev, " ".join(options),
                    self.own_options(rank, plugin)), **env))
 
     def own_options(self, rank, plugin):

@@ -42,12 +42,12 @@ class Lab:
 
     # ---- jobs ----
 
-    def perf(self, operation, *options, machines=None, traffic=False, of=None, plugin=None, ends=None, **settings):
+    def perf(self, operation, *options, machines=None, traffic=False, of=None, plugin=None, ends=None, dev=0, **settings):
         """`ha perf` with one rank per machine (or as `machines` says), by default with failover over all rails."""
         machines = machines or self.machines
         self.ends = ends if ends is not None else 2 * len(machines)
         self.say("ha perf %s %s %s" % (operation, " ".join(map(str, options)), settings or ""))
-        job = Job(self, operation, [str(o) for o in options], machines, traffic, settings, of, plugin)
+        job = Job(self, operation, [str(o) for o in options], machines, traffic, settings, of, plugin, dev)
         self.jobs.append(job)
         return job
 

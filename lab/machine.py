@@ -193,6 +193,14 @@ class Machine:
             return self.timed("tc qdisc del dev %s clsact 2>/dev/null; true" % name)
         return self.timed("tc qdisc add dev %s clsact && tc filter add dev %s ingress matchall action drop" % (name, name))
 
+    def unplugged(self, rail, on):
+        """Nothing leaves by this rail and nothing comes in by it, and its port stays up."""
+        name = "rail%d" % rail
+        if on:
+            return self.timed("tc qdisc replace dev %s root netem loss 100%%; tc qdisc add dev %s clsact && "
+                              "tc filter add dev %s ingress matchall action drop" % (name, name, name))
+        return self.timed("tc qdisc del dev %s root; tc qdisc del dev %s clsact; true" % (name, name))
+
     def remove(self, rail):
         return self.timed("rdma link delete rxe%d" % rail)
 

@@ -2,7 +2,8 @@
 """The machines of one topology, plugged together: a management network and a number of rails.
 
 Two machines: each network is a QEMU stream over a Unix socket. More: the first machine's QEMU is the switch of every network (a hub
-beside its own NIC), the others plug into it. A switch's port stays up when a machine's own cable is pulled."""
+beside its own NIC), the others plug into it. A switch's port stays up when a machine's own cable is pulled. Joined rails are one
+network, as leaf switches behind spines are: any NIC reaches any NIC."""
 import os
 import re
 import time
@@ -16,30 +17,31 @@ BOOTS = 8
 PACE_SLACK = 0.05
 
 
-def plug(folder, network, number, machines):
+def plug(folder, network, number, machines, joined=False):
     """QEMU's options of the far end of one NIC."""
     net = "net%d" % network
+    hub = 1 if joined and network > 0 else network
 
     def stream(name, other, server):
         path = os.path.join(folder, "wire.%d.%d" % (network, other))
         return "stream,id=%s,server=%s,addr.type=unix,addr.path=%s" % (name, "on" if server else "off", path)
     if number > 1:
         return ["-netdev", stream(net, number, False)]
-    if machines == 2:
+    if machines == 2 and not joined:
         return ["-netdev", stream(net, 2, True)]
-    options = ["-netdev", "hubport,id=%s,hubid=%d" % (net, network)]
+    options = ["-netdev", "hubport,id=%s,hubid=%d" % (net, hub)]
     for other in range(2, machines + 1):
         link = "link%d-%d" % (network, other)
         options += ["-netdev", stream(link, other, True),
-                    "-netdev", "hubport,id=hub%d-%d,hubid=%d,netdev=%s" % (network, other, network, link)]
+                    "-netdev", "hubport,id=hub%d-%d,hubid=%d,netdev=%s" % (network, other, hub, link)]
     return options
 
 
 class World:
-    def __init__(self, folder, machines=2, rails=2, memory=512):
-        self.folder, self.rails = folder, rails
+    def __init__(self, folder, machines=2, rails=2, memory=512, joined=False):
+        self.folder, self.rails, self.joined = folder, rails, joined
         self.machines = [Machine("abcdefgh"[i], i + 1, folder,
-                                 [plug(folder, r, i + 1, machines) for r in range(rails + 1)], memory)
+                                 [plug(folder, r, i + 1, machines, joined) for r in range(rails + 1)], memory)
                          for i in range(machines)]
 
     def __getattr__(self, name):
@@ -63,7 +65,17 @@ class World:
             machine.start()
         for machine in self.machines:
             self.boot(machine)
+            self.routes(machine)
         self.check_rails()
+
+    def routes(self, machine):
+        """Joined rails: each NIC answers for its own address alone, and reaches every other rail's addresses by itself."""
+        if not self.joined:
+            return
+        lines = ["echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore", "echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce"]
+        lines += ["ip route replace 10.0.%d.0/24 dev rail%d src %s metric %d" % (other + 1, rail, machine.address(rail), 100 + rail)
+                  for rail in range(self.rails) for other in range(self.rails) if other != rail]
+        machine.run("; ".join(lines))
 
     @staticmethod
     def boot(machine):
@@ -110,6 +122,7 @@ class World:
                         "for r in %s; do tc qdisc del dev rail$r root; tc qdisc del dev rail$r clsact; ip link set rail$r up; done 2>/dev/null; "
                         "true" % " ".join(map(str, range(self.rails))))
             self.devices(machine)
+            self.routes(machine)
         self.check_rails()
 
     def devices(self, machine):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One of two leaf switches dies under connections that cross: announced or silent, data path and standby are lost together.
+
+    a  rail0 -- leaf 0 -- rail0  b      the data path of one direction goes from a's rail0 over both switches to b's rail1, its
+                  |                     standby from a's rail1 to b's rail0: either switch takes both along
+       rail1 -- leaf 1 -- rail1
+       mgmt  -------------- mgmt
+
+What is left is the pair of NICs on the other switch, which nobody had connected. The job goes on over it each time, no byte is wrong,
+and it is protected when the switch is back. Measures how long nothing moves: a switch that takes the carrier along (set_link at both
+machines), and one that loses everything without a word, with retry_cnt 6 (the kernel's NIC gives up after 0.47 s).
+"""
+import re
+import time
+
+SET = "standard"
+JOINED = True
+KINDS = {"announced": ("cable", False, True), "silent": ("unplugged", True, False)}
+
+
+def dies(lab, job, kind, leaf):
+    what, off, on = KINDS[kind]
+    since = time.monotonic_ns()
+    time.sleep(0.5)
+    at = lab.hurt(lab.a, what, leaf, off)
+    lab.hurt(lab.b, what, leaf, off)
+    job.wait_moved(at)
+    before = job.progress()
+    lab.wait(lambda: job.progress() > before + 1, "the job stands still, and leaf %d is left" % (1 - leaf))
+    carries = {e["device"] for e in job.events(event="recovered") if e["host_ns"] > at}
+    lab.must(carries == {"rxe%d:1" % (1 - leaf)}, "what came up is on leaf %d at both ends (%s)" % (1 - leaf, carries))
+    lab.hurt(lab.a, what, leaf, on)
+    back = lab.hurt(lab.b, what, leaf, on)
+    job.wait_protected(after=back)
+    job.wait_calm()
+    lab.sample("%s_at_leaf%d" % (kind, leaf), (at, job.last("failed_over") - at, since))
+
+
+def run(lab):
+    for kind in KINDS:
+        for leaf in (0, 1):
+            job = lab.traffic("sendrecv", "64K", dev=None, HA_NCCL_QP_RETRY_CNT=6)
+            paths = {re.search(r"rail 0: (rxe\d):1 .* to (rxe\d):1", e["text"]).groups() for e in job.events(event="connected")}
+            lab.must(paths == {("rxe0", "rxe1"), ("rxe1", "rxe0")}, "the data paths cross the switches: %s" % paths)
+            dies(lab, job, kind, leaf)
+            lab.survived(job, failovers=lab.ends)
