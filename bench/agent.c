@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the agent costs: registrations per second of a living ha-agent, by one process that waits
- * for each answer, by one
- * that keeps 32 questions on their way, by eight processes; and nanoseconds per hint that is read,
- * with a writer at rest
- * and with
- * one that writes without pause. Argument: the ha-agent program. Prints, never fails on time.
+ * for each answer, by one that keeps 32 questions on their way, by eight processes; and nanoseconds
+ * per hint that is read, with a writer at rest and with one that writes without pause. Argument:
+ * the ha-agent program. Prints, never fails on time.
  */
 #include "base/check.h"
 #include "base/clock.h"

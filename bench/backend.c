@@ -6,7 +6,7 @@
  *   balancer  NETCCL_LB_LOOPBACK: shared memory, the balancer, ranks times each element
  *   worker    NETCCL_WORKER_LOOPBACK: and the rings to a worker
  *   packet    NETCCL_PACKET_LOOPBACK: and quantised, encoded, added RANKS times by the slot core,
- * decoded, back
+ *             decoded, back
  */
 #include "base/clock.h"
 #include "base/log.h"

@@ -4,24 +4,25 @@
  * thing that lands over the other path
  *
  * Two processes of a job (threads of one), each with the host library over two software NICs, its
- * agents' threads as they always run, and
- * the words between the agents over TCP. A "kernel" of one thread puts and signals to the peer
- * without pause, in a window, and waits with
- * time limits. One thread runs all four NICs. Once in a while the sender's first NIC fails, in one
- * of three ways:
+ * agents' threads as they always run, and the words between the agents over TCP. A "kernel" of one
+ * thread puts and signals to the peer without pause, in a window, and waits with time limits. One
+ * thread runs all four NICs. Once in a while the sender's first NIC fails, in one of three ways:
  *
  *   error    the link is cut and nobody says so: the NIC repeats for its window of 1 ms, then
- * writes an error completion port     the NIC is gone and the driver says so limit    the NIC falls
- * silent and nobody says so: time limits pass in the kernel (suspicion), until silent_checks looks
- * saw nothing
+ *            writes an error completion
+ *   port     the NIC is gone and the driver says so
+ *   limit    the NIC falls silent and nobody says so: time limits pass in the kernel (suspicion),
+ *            until silent_checks looks saw nothing
  *
  * Then it is healed, the path comes back, and the next cut follows. Prints a line of JSON per cut,
  * nanoseconds from the cut:
  *
  *   said       (error) the error completion is written; (limit) the first time limit has passed in
- * the kernel detected   the sender's agent has begun to fence fenced     both ends have replayed
- * the log is posted again on the other path traffic    the peer has a signal that came over the
- * other path
+ *              the kernel
+ *   detected   the sender's agent has begun to fence
+ *   fenced     both ends have
+ *   replayed   the log is posted again on the other path
+ *   traffic    the peer has a signal that came over the other path
  *
  * Every word of what was put is looked at in the end. Arguments: error, port or limit; how many
  * cuts (200).

@@ -4,16 +4,14 @@
  * without protection
  *
  * One thread posts puts on one connection. "alone": nothing but posting and polling is in the time;
- * what was rung counts as
- * acknowledged when half the ring is full; time of the thread's own. "NIC": a software NIC takes
- * the entries on another thread and moves the bytes; the protected
- * side has its agents beside it, which nap as the host library's do and step the standby's NICs;
+ * what was rung counts as acknowledged when half the ring is full; time of the thread's own. "NIC":
+ * a software NIC takes the entries on another thread and moves the bytes; the protected side has
+ * its agents beside it, which nap as the host library's do and step the standby's NICs;
  * the time ends with the last acknowledgement.
  *
  * Each round runs the variants one after the other, in turns of order; a ratio is of one round.
- * Printed is the median over the rounds with
- * the quartiles. "without, again" is the unprotected source once more at other addresses: what the
- * ratio of equals is here.
+ * Printed is the median over the rounds with the quartiles. "without, again" is the unprotected
+ * source once more at other addresses: what the ratio of equals is here.
  *
  * Arguments: rounds (201), puts of a round alone (20000), puts of a round with the NIC (20000),
  * HA_GPU_PROOF_EVERY (its default).

@@ -4,8 +4,8 @@
  * bench-gpu-put-plain without protection
  *
  * Arguments: how many puts; how many share a doorbell. post() is what is measured:
- * bench/gpu-instructions counts its instructions by
- * callgrind; without it the program prints nanoseconds per put. The NIC is stepped outside of it.
+ * bench/gpu-instructions counts its instructions by callgrind; without it the program prints
+ * nanoseconds per put. The NIC is stepped outside of it.
  */
 #include "gpu/device/hawser_gpu.h"
 #include "gpu/soft/path.h"

@@ -7,11 +7,11 @@
  * reflect, and nothing else, for a profiler
  *
  * Two memifs, and in every case 1024 packets of 308 bytes in flight (ina_traffic.h): contributions
- * of N ranks; the same packets forwarded by the bridge; the
- * same contributions decoded and sent back as they are (reflect).
+ * of N ranks; the same packets forwarded by the bridge; the same contributions decoded and sent
+ * back as they are (reflect).
  * A switch's rate is packets per second of the time that its core's rounds with packets took,
- * without rounds of more than 100 us, in which somebody else had the
- * processor: so neither a slow sender nor other programs count. Each round does all of them;
+ * without rounds of more than 100 us, in which somebody else had the processor: so neither a slow
+ * sender nor other programs count. Each round does all of them;
  * printed are the medians, and the medians of the ratios within a round.
  */
 #include "base/check.h"

@@ -9,16 +9,14 @@
  * One thread is sender and switch by turns, in one process with both ends of two memifs, so no line
  * comes from another processor; what is sent is in ina_traffic.h.
  * The switch is ina_core_run() as it is: the sender's turn is a command to its core, which the core
- * carries out between two rounds and which gives it the next
- * one, so a round is what lies between two of them. The driver's two functions are replaced by ones
- * with time stamps around them in rte_eth_fp_ops, which is
- * where the inline functions of DPDK look for them; the stamps themselves are about 1 ns of a
- * packet.
+ * carries out between two rounds and which gives it the next one, so a round is what lies between
+ * two of them. The driver's two functions are replaced by ones with time stamps around them in
+ * rte_eth_fp_ops, which is where the inline functions of DPDK look for them; the stamps themselves
+ * are about 1 ns of a packet.
  *
  * Only rounds with two whole bursts count (64 packets). Of those among ROUNDS rounds the third
- * decile is taken, since a round in which another program had the
- * processor is a long one; of BLOCKS such figures, of all cases in turns, the median. The rest is
- * the difference.
+ * decile is taken, since a round in which another program had the processor is a long one; of
+ * BLOCKS such figures, of all cases in turns, the median. The rest is the difference.
  */
 #include "base/check.h"
 #include "base/clock.h"

@@ -19,9 +19,9 @@ unsigned ina_traffic_case(const char *name)
 		i++;
 	if (i < INA_TRAFFIC_SIZES)
 		return i;
-	return !strcmp(name, "forward")   ? INA_TRAFFIC_FORWARD
-	       : !strcmp(name, "reflect") ? INA_TRAFFIC_REFLECT
-					  : INA_TRAFFIC_CASES;
+	if (!strcmp(name, "forward"))
+		return INA_TRAFFIC_FORWARD;
+	return !strcmp(name, "reflect") ? INA_TRAFFIC_REFLECT : INA_TRAFFIC_CASES;
 }
 
 const char *ina_traffic_name(unsigned which)
@@ -72,13 +72,17 @@ static void make_sample(struct ina_traffic *t, unsigned k)
 	CHECK(ina_frame_encode(&f, t->sample[k]) == INA_TRAFFIC_BYTES);
 }
 
+static unsigned find_size(unsigned which)
+{
+	if (which == INA_TRAFFIC_FORWARD)
+		return 0;
+	return which == INA_TRAFFIC_REFLECT ? INA_TRAFFIC_SIZES - 1 : which;
+}
+
 void ina_traffic_make(struct ina_traffic *t, unsigned which, struct ina_port port[2],
 		      struct ina_tx tx[2])
 {
-	struct ina_group_config g =
-		ina_traffic_group(which == INA_TRAFFIC_FORWARD   ? 0
-				  : which == INA_TRAFFIC_REFLECT ? INA_TRAFFIC_SIZES - 1
-								 : which);
+	struct ina_group_config g = ina_traffic_group(find_size(which));
 
 	*t = (struct ina_traffic) { .port = port,
 				    .tx = tx,

@@ -3,8 +3,7 @@
  * bench-quant: what turning floats into words costs beside copying them
  *
  * Each way in turn with memcpy of the same bytes, the best of many rounds of each; the ratio is
- * time over memcpy's time, so 1 is the speed of
- * a copy. Usage: bench-quant [MEGABYTES]...
+ * time over memcpy's time, so 1 is the speed of a copy. Usage: bench-quant [MEGABYTES]...
  */
 #include "ina/frame/quant.h"
 

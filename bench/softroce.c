@@ -4,15 +4,20 @@
  *
  * Usage: bench-softroce rate [SIZE [COUNT]]      WRITEs between two devices of this process, a
  * window of 64
+ *        bench-softroce queues [N [SIZE [COUNT]]] the same from N queue pairs of one device, 64
+ *                                                bytes each, beside the rate from one
  *        bench-softroce latency [COUNT]          8-byte WRITEs there and back between two
- * processes, beside a UDP socket that is polled in the same way bench-softroce queue-pairs [N] N
- * queue pairs: memory and time of each, and what the others cost the one that works bench-softroce
- * devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each bench-softroce idle [SECONDS]
- * processor time of two connected devices with nothing to do
+ *                                                processes, beside a UDP
+ *                                                socket that is polled in the same way
+ *        bench-softroce queue-pairs [N]          N queue pairs: memory and time of each, and what
+ *                                                the others cost the
+ *                                                one that works
+ *        bench-softroce devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each
+ *        bench-softroce idle [SECONDS]           processor time of two connected devices with
+ *                                                nothing to do
  *
  * Times are of this machine at this moment; compare within one run. A rate is the best of ROUNDS,
- * because what else runs
- * here only ever makes it worse.
+ * because what else runs here only ever makes it worse.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -230,6 +235,91 @@ static int cmd_rate(uint32_t size, unsigned count)
 	return 0;
 }
 
+/* ---- several queue pairs ---- */
+
+/* One of several queue pairs that write at once. */
+struct queue {
+	struct ibv_qp *qp;
+	struct card to;
+	unsigned posted, done;
+};
+
+static void queue_take(struct queue *queue, unsigned n, const struct ibv_wc *wc, unsigned count)
+{
+	MUST(wc->status == IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < n; i++)
+		if (queue[i].qp->qp_num == wc->qp_num)
+			queue[i].done = count - queue[i].done < 16 ? count : queue[i].done + 16;
+}
+
+/* `count` writes from each, a window of WINDOW of each. */
+static void queues_run(struct queue *queue, unsigned n, struct node *from, struct node *to,
+		       uint32_t size, unsigned count)
+{
+	struct ibv_wc wc[WINDOW];
+	unsigned open = n;
+
+	for (unsigned i = 0; i < n; i++)
+		queue[i].posted = queue[i].done = 0;
+	while (open) {
+		int got;
+
+		for (unsigned i = 0; i < n; i++) {
+			struct queue *q = &queue[i];
+
+			while (q->posted < count && q->posted - q->done < WINDOW) {
+				q->posted++;
+				write_post(q->qp, from, &q->to, size,
+					   q->posted % 16 == 0 || q->posted == count);
+			}
+		}
+		got = ibv_poll_cq(from->cq, WINDOW, wc);
+		MUST(got >= 0);
+		for (int i = 0; i < got; i++)
+			queue_take(queue, n, &wc[i], count);
+		ibv_poll_cq(to->cq, WINDOW, wc);
+		open = 0;
+		for (unsigned i = 0; i < n; i++)
+			open += queue[i].done < count;
+	}
+}
+
+static void queues_connect(struct queue *queue, unsigned n, struct node *a, struct node *b)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_qp *qa = qp_create(a, 2 * WINDOW), *qb = qp_create(b, 2 * WINDOW);
+		struct card back = card_of(a, qa);
+
+		queue[i] = (struct queue) { .qp = qa, .to = card_of(b, qb) };
+		qp_connect(qa, &queue[i].to);
+		qp_connect(qb, &back);
+	}
+}
+
+static int cmd_queues(unsigned n, uint32_t size, unsigned count)
+{
+	struct ibv_device **list = devices_get(2);
+	struct queue *queue = calloc(n, sizeof(*queue));
+	struct node a, b;
+	double best[2] = { 1e9, 1e9 };
+
+	MUST(queue && n >= 1 && count >= ROUNDS * n);
+	node_open(&a, list[0], 8192);
+	node_open(&b, list[1], 8192);
+	queues_connect(queue, n, &a, &b);
+	for (int round = 0; round < 2 * ROUNDS; round++) { /* in turns */
+		unsigned many = round % 2 ? n : 1;
+		double start = now();
+
+		queues_run(queue, many, &a, &b, size, count / ROUNDS / many);
+		start = (now() - start) / (count / ROUNDS / many * many);
+		best[round % 2] = start < best[round % 2] ? start : best[round % 2];
+	}
+	printf("queues, %u B: %.0f messages/s from one queue pair, %.0f from %u (%.2f times)\n",
+	       size, 1 / best[0], 1 / best[1], n, best[0] / best[1]);
+	return 0;
+}
+
 /* ---- latency ---- */
 
 static int compare(const void *a, const void *b)
@@ -380,8 +470,8 @@ static int cmd_queue_pairs(unsigned n)
 		qp_connect(qp[i], &card[i ^ 1]);
 	start = now() - start;
 	printf("queue pairs: %u in this process, each %.0f bytes and %.1f us to create and "
-	       "connect\n",
-	       n, (resident() - before) / (n - 2), start / (n - 2) * 1e6);
+	       "connect: %.0f connections a second\n",
+	       n, (resident() - before) / (n - 2), start / (n - 2) * 1e6, (n - 2) / start / 2);
 	among = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
 	start = now();
 	for (unsigned i = 0; i < n; i += 2)
@@ -492,22 +582,60 @@ static int cmd_idle(double seconds)
 	return 0;
 }
 
+/* ---- what there is ---- */
+
+/* Each with its numbers as given; 0: not given. */
+static int start_rate(const double *given)
+{
+	return cmd_rate(given[0] ? (uint32_t)given[0] : 8, given[1] ? (unsigned)given[1] : 200000);
+}
+
+static int start_queues(const double *given)
+{
+	return cmd_queues(given[0] ? (unsigned)given[0] : 8, given[1] ? (uint32_t)given[1] : 64,
+			  given[2] ? (unsigned)given[2] : 200000);
+}
+
+static int start_latency(const double *given)
+{
+	return cmd_latency(given[0] ? (unsigned)given[0] : 20000);
+}
+
+static int start_queue_pairs(const double *given)
+{
+	return cmd_queue_pairs(given[0] ? (unsigned)given[0] : 10000);
+}
+
+static int start_devices(const double *given)
+{
+	return cmd_devices(given[0] ? given[0] : 2);
+}
+
+static int start_idle(const double *given)
+{
+	return cmd_idle(given[0] ? given[0] : 5);
+}
+
+static const struct {
+	const char *name;
+	int (*start)(const double *given);
+} parts[] = {
+	{ "rate", start_rate },       { "queues", start_queues },
+	{ "latency", start_latency }, { "queue-pairs", start_queue_pairs },
+	{ "devices", start_devices }, { "idle", start_idle },
+};
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	double a = argc > 2 ? atof(argv[2]) : 0, b = argc > 3 ? atof(argv[3]) : 0;
+	double given[3] = { 0 };
 
-	if (!strcmp(what, "rate"))
-		return cmd_rate(a ? (uint32_t)a : 8, b ? (unsigned)b : 200000);
-	if (!strcmp(what, "latency"))
-		return cmd_latency(a ? (unsigned)a : 20000);
-	if (!strcmp(what, "queue-pairs"))
-		return cmd_queue_pairs(a ? (unsigned)a : 10000);
-	if (!strcmp(what, "devices"))
-		return cmd_devices(a ? a : 2);
-	if (!strcmp(what, "idle"))
-		return cmd_idle(a ? a : 5);
-	fprintf(stderr,
-		"usage: bench-softroce rate|latency|queue-pairs|devices|idle [NUMBER...]\n");
+	for (int i = 0; i < 3 && i + 2 < argc; i++)
+		given[i] = atof(argv[i + 2]);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strcmp(what, parts[i].name))
+			return parts[i].start(given);
+	fprintf(stderr, "usage: bench-softroce rate|queues|latency|queue-pairs|devices|idle "
+			"[NUMBER...]\n");
 	return 2;
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * udp_plain - what plain UDP moves between two processes of this machine with the offloads and
- * buffers that softroce
- * uses
+ * buffers that softroce uses
  *
  * The yardstick for softroce: packets of 4,112 bytes (4,096 of payload), runs of 15 by UDP_SEGMENT,
  * received with
  * UDP_GRO into 64 KiB buffers, both sockets with 32 MiB of buffer. Nothing is checked, nothing is
- * acknowledged but a
- * window that keeps the receiver's buffer from overflowing: after each 512 KiB received the
- * receiver says how far it
- * is. Usage: udp_plain [SECONDS]; prints MB/s (2^20, as perftest does).
+ * acknowledged but a window that keeps the receiver's buffer from overflowing: after each 512 KiB
+ * received the receiver says how far it is. Usage: udp_plain [SECONDS]; prints MB/s (2^20, as
+ * perftest does).
  */
 #include <arpa/inet.h>
 #include <errno.h>

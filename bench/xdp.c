@@ -4,9 +4,9 @@
  * same run (BPF_PROG_TEST_RUN with repeat; root)
  *
  * Both programs make the next rank's contribution out of the frame first (addresses, checksum,
- * rank, slot, psn), so every packet is a new one: of n
- * contributions n - 1 are added and dropped, and the last becomes the answer. What the driver does
- * is not in it, nor the copies to the other ranks.
+ * rank, slot, psn), so every packet is a new one: of n contributions n - 1 are added and dropped,
+ * and the last becomes the answer. What the driver does is not in it, nor the copies to the other
+ * ranks.
  * Usage: bench-xdp [REPEAT]
  */
 #include "base/options.h"

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench-gin LIBNCCL PLUGIN: what NCCL's GIN proxy makes of a plugin, or with PLUGIN "none" of
+ * NCCL's own IB transport: latency of a put with a signal, rate of small ones, bandwidth of large
+ * ones
+ *
+ * Two ranks, a process each; a CPU thread stands for the kernel (tests/under_nccl/gin). Prints one
+ * line of JSON. `bench/gin` runs it in turns.
+ */
+#include "tests/under_nccl/communicators/ranks.h"
+#include "tests/under_nccl/gin/kernel.h"
+
+#include "base/check.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BYTES (16u << 20)
+#define PINGS 1500
+#define SMALL 20000
+#define LARGE 300
+#define LARGE_BYTES (256u << 10)
+#define SAMPLES 5
+
+struct bench {
+	struct rank *me;
+	struct gin_kernel kernel;
+	uint64_t sent, seen; /* signals to the other rank, and from it */
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Only two processors: who waits lets NCCL's threads run. */
+static void await(struct bench *b, uint64_t signals)
+{
+	while (gin_signal(&b->kernel, 0, 0) < signals)
+		sched_yield();
+	b->seen = signals;
+}
+
+static void put(struct bench *b, size_t size)
+{
+	struct gin_operation o = { .peer = 1 - b->me->rank,
+				   .source = 0,
+				   .target = BYTES / 2,
+				   .size = size,
+				   .signal_op = GIN_SIGNAL_INC,
+				   .counter = -1 };
+
+	while (!gin_enqueue(&b->kernel, &o))
+		sched_yield();
+	b->sent++;
+}
+
+/* Microseconds one way. */
+static double latency(struct bench *b)
+{
+	double begun = now();
+
+	for (int i = 0; i < PINGS; i++) {
+		if (!b->me->rank)
+			put(b, 8);
+		await(b, b->seen + 1);
+		if (b->me->rank)
+			put(b, 8);
+	}
+	return (now() - begun) * 1e6 / PINGS / 2;
+}
+
+/* Puts a second, rank 0 to rank 1; the time is that of the last one's signal, and of its answer. */
+static double rate(struct bench *b, int n, size_t size)
+{
+	double begun = now();
+
+	if (b->me->rank) {
+		await(b, b->seen + (unsigned)n);
+		put(b, 0);
+	} else {
+		for (int i = 0; i < n; i++)
+			put(b, size);
+		await(b, b->seen + 1);
+	}
+	return n / (now() - begun);
+}
+
+static void find(void *library, void *call, const char *name)
+{
+	void *symbol = dlsym(library, name);
+
+	CHECK(symbol);
+	memcpy(call, &symbol, sizeof(symbol));
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *x)
+{
+	qsort(x, SAMPLES, sizeof(*x), compare);
+	return x[SAMPLES / 2];
+}
+
+static void measure(struct bench *b)
+{
+	double us[SAMPLES], small[SAMPLES], large[SAMPLES];
+
+	latency(b);
+	for (int i = 0; i < SAMPLES; i++) {
+		us[i] = latency(b);
+		rank_barrier(b->me);
+		small[i] = rate(b, SMALL, 64);
+		rank_barrier(b->me);
+		large[i] = rate(b, LARGE, LARGE_BYTES) * LARGE_BYTES / 1e6;
+		rank_barrier(b->me);
+	}
+	if (!b->me->rank)
+		printf("{\"latency_us\": %.2f, \"puts_per_s\": %.0f, \"mb_per_s\": %.1f}\n",
+		       median(us), median(small), median(large));
+}
+
+static void live(struct rank *me)
+{
+	static struct bench b;
+	int (*create)(nccl_comm, const struct gin_requirements *, struct gin_device_comm *);
+	int (*register_window)(nccl_comm, void *, size_t, struct gin_window **, int);
+	int (*deregister_window)(nccl_comm, struct gin_window *);
+	int (*destroy)(nccl_comm, const struct gin_device_comm *);
+	struct gin_requirements want = { .size = sizeof(want),
+					 .magic = 0xcafebeef,
+					 .version = 22907,
+					 .contexts = 1,
+					 .signals = 1,
+					 .connection_type = 1 };
+	struct nccl_config config = { .size = sizeof(config),
+				      .magic = NCCL_CONFIG_MAGIC,
+				      .version = NCCL_CONFIG_VERSION,
+				      .blocking = NCCL_UNDEFINED,
+				      .cga_cluster_size = NCCL_UNDEFINED,
+				      .min_ctas = NCCL_UNDEFINED,
+				      .max_ctas = NCCL_UNDEFINED,
+				      .net_name = getenv("TEST_NET"),
+				      .split_share = NCCL_UNDEFINED };
+	struct gin_window *window;
+	void *library;
+	nccl_comm comm;
+	int err;
+
+	b.me = me;
+	rank_open_library(me);
+	library = dlopen(ranks_libnccl(), RTLD_NOW | RTLD_NOLOAD);
+	CHECK(library);
+	find(library, &create, "ncclDevCommCreate");
+	find(library, &destroy, "ncclDevCommDestroy");
+	find(library, &register_window, "ncclCommWindowRegister");
+	find(library, &deregister_window, "ncclCommWindowDeregister");
+	err = me->library.nccl.comm_init(&comm, me->count, rank_next_id(me), me->rank, &config);
+	CHECK_INT(err, 0);
+	CHECK_INT(create(comm, &want, &b.kernel.comm), 0);
+	CHECK_INT(me->library.nccl.mem_alloc((void **)&b.kernel.memory, BYTES), 0);
+	CHECK_INT(register_window(comm, b.kernel.memory, BYTES, &window, NCCL_WIN_SYMMETRIC), 0);
+	b.kernel.window = window;
+	rank_barrier(me);
+	measure(&b);
+	CHECK_INT(deregister_window(comm, window), 0);
+	CHECK_INT(destroy(comm, &b.kernel.comm), 0);
+	CHECK_INT(me->library.nccl.comm_destroy(comm), 0);
+}
+
+int main(int argc, char **argv)
+{
+	bool own = argc == 3 && !strcmp(argv[2], "none");
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: bench-gin LIBNCCL PLUGIN|none\n");
+		return 2;
+	}
+	ranks_prepare(argv[1], argv[2]);
+	setenv("NCCL_GIN_TYPE", "2", 1);
+	setenv("NCCL_GIN_NCONNECTIONS", "1", 1);
+	setenv("NCCL_CUMEM_ENABLE", "1", 1);
+	setenv("TEST_NET", own ? "IB" : "HA", 1);
+	ranks_run(2, live, NULL);
+	return 0;
+}
